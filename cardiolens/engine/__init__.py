@@ -1,0 +1,1 @@
+"""What answers requests: vLLM, and simulated readers with a known result."""

@@ -1,0 +1,1 @@
+"""Replies made into verdicts."""

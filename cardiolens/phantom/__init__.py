@@ -1,0 +1,1 @@
+"""A synthetic cohort whose answers are known exactly."""

@@ -1,0 +1,1 @@
+"""How a question and its frames are put into words."""

@@ -1,0 +1,1 @@
+"""Which frames of a study a request shows. No selector sees labels, masks, reports or patients."""

@@ -1,0 +1,213 @@
+"""The one door from Hydra to frozen, validated values; nothing past it sees a DictConfig."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from cardiolens.errors import InputError
+
+Positive = Annotated[int, Field(gt=0)]
+Seed = Annotated[int, Field(ge=0)]
+
+
+class Spec(BaseModel):
+    """A frozen piece of configuration; unknown keys are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+
+class PhantomSpec(Spec):
+    """A synthetic cohort: which studies, how large, how hard."""
+
+    seed: Seed = 2026
+    n_sampled: Annotated[int, Field(ge=0)] = 0  # studies drawn around the canonical ones
+    canonical: tuple[str, ...] = ()  # names of canonical studies to include, e.g. PH-NORMAL
+    size: Literal["default", "ci"] = "ci"
+    difficulty: Literal["easy", "standard", "hard"] = "standard"
+    masks: bool = False
+
+
+class DatasetSpec(Spec):
+    """A cohort: a folder of studies and a file of questions."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+    studies: Path
+    questions: Path
+    protocol: str = "openprotocol-1"
+    window_pct: tuple[float, float] = (1.0, 99.0)  # intensity percentiles shown as black and white
+    phantom: PhantomSpec | None = None  # made first, where `studies` does not exist
+
+    @field_validator("window_pct")
+    @classmethod
+    def _ordered(cls, value: tuple[float, float]) -> tuple[float, float]:
+        if not 0 <= value[0] < value[1] <= 100:
+            raise ValueError("must be two percentiles, low below high, both within 0..100")
+        return value
+
+
+class Sampling(Spec):
+    """How tokens are drawn. Answers are shared between arms only where they are determined."""
+
+    temperature: Annotated[float, Field(ge=0)] = 0.0
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    seed: Seed | None = None
+
+    @property
+    def determined(self) -> bool:
+        return self.temperature == 0 or self.seed is not None
+
+
+class ModelSpec(Spec):
+    """One model and how it is served."""
+
+    name: str
+    engine: Literal["vllm", "oracle", "uniform", "constant"] = "vllm"
+    source: str = ""  # embedded | a local folder | a hub id
+    revision: str | None = None
+    dtype: Literal["auto", "bfloat16", "float16", "float32"] = "bfloat16"
+    quantization: str | None = None
+    max_model_len: Positive = 8192
+    max_num_seqs: Positive = 128
+    gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)] = 0.9
+    kv_cache_gib: Annotated[float, Field(gt=0)] | None = None  # CPU only
+    tensor_parallel: Positive = 1
+    replicas: Positive = 1
+    long_side: Positive = 448  # frames are resized so that their longer side has so many pixels
+    max_tokens: Mapping[str, Positive] = {}  # by prompt; overrides the sweep's
+    sampling: Sampling = Sampling()
+    options: Mapping[str, float | int | str] = {}  # of a simulated reader
+
+    @property
+    def answers_from(self) -> Literal["images", "truth", "options"]:
+        """What the engine looks at: frames, the questions' answers, or the options alone."""
+        return {"vllm": "images", "oracle": "truth"}.get(self.engine, "options")  # type: ignore[return-value]
+
+    @model_validator(mode="after")
+    def _sourced(self) -> "ModelSpec":
+        if self.engine == "vllm" and not self.source:
+            raise ValueError("a vllm model needs source: a hub id, a local folder or 'embedded'")
+        return self
+
+
+class SelectorSpec(Spec):
+    """One slice selection protocol."""
+
+    name: str
+    kind: Literal["random", "clinical"]
+    seeds: tuple[Seed, ...] = ()  # random: one arm a seed
+    pool: Literal["routed", "sequence"] = "routed"
+    lax_small_k: Literal["temporal", "spatial"] = "temporal"
+
+    @model_validator(mode="after")
+    def _seeded(self) -> "SelectorSpec":
+        if (self.kind == "random") != bool(self.seeds):
+            raise ValueError("a random selector needs seeds, e.g. [2026]; a clinical one has none")
+        return self
+
+
+class PromptSpec(Spec):
+    """One way to ask."""
+
+    name: str
+    style: Literal["standard", "reasoning"]
+    max_tokens: Positive
+    caption: Literal["none", "view", "full"] = "view"
+    answer_format: Literal["letters", "choice"] = "letters"
+
+
+class TrackerSpec(Spec):
+    """Where runs are mirrored."""
+
+    kind: Literal["wandb", "none"] = "wandb"
+    project: str = "cardiolens"
+    entity: str | None = None
+    mode: Literal["online", "offline"] = "offline"
+
+
+class ClusterSpec(Spec):
+    """The Ray cluster that runs the stream."""
+
+    address: str | None = None  # None: start one on this machine
+    object_store_gib: Annotated[float, Field(gt=0)] = 1.0
+
+
+class StreamSpec(Spec):
+    """Bounds of the stream."""
+
+    studies_in_flight: Positive = 4  # rows an engine works on at once
+    flush_rows: Positive = 256
+    flush_seconds: Annotated[float, Field(gt=0)] = 10.0
+    max_attempts: Positive = 3  # tries of one request over all runs
+    engine_restarts: Annotated[int, Field(ge=0)] = 3  # of one replica in one run
+    stall_seconds: Annotated[float, Field(gt=0)] = 1800.0  # no completion for so long ends the run
+
+
+class StatisticsSpec(Spec):
+    """How scores are made."""
+
+    min_n: Positive = 5  # subtasks with fewer items stay out of tier means
+    resamples: Positive = 2000
+    seed: Seed = 2026
+
+
+class SweepSpec(Spec):
+    """A sweep: every model x selector x budget x prompt on one dataset."""
+
+    experiment: str
+    dataset: DatasetSpec
+    model: tuple[ModelSpec, ...]
+    selector: tuple[SelectorSpec, ...]
+    budget: tuple[Positive, ...]
+    prompt: tuple[PromptSpec, ...]
+    subtask: tuple[str, ...] = ()  # empty: every subtask that has questions
+    limit: Positive | None = None
+    store: Path
+    outputs: Path
+    cluster: ClusterSpec = ClusterSpec()
+    tracker: TrackerSpec = TrackerSpec()
+    stream: StreamSpec = StreamSpec()
+    statistics: StatisticsSpec = StatisticsSpec()
+    mode: Literal["run", "plan"] = "run"
+    strict: bool = False
+
+    @field_validator("model", "selector", "prompt", mode="before")
+    @classmethod
+    def _named(cls, value: object) -> object:
+        """A config group arrives as {name: options}; each entry learns its name."""
+        if isinstance(value, Mapping):
+            return tuple({"name": name, **options} for name, options in value.items())
+        return value
+
+    @field_validator("model", "selector", "budget", "prompt")
+    @classmethod
+    def _some_and_distinct(cls, value: tuple[Any, ...]) -> tuple[Any, ...]:
+        if not value:
+            raise ValueError("needs at least one entry")
+        if len(set(map(str, value))) != len(value):
+            raise ValueError("names an entry twice")
+        return value
+
+    @field_validator("budget", mode="before")
+    @classmethod
+    def _listed(cls, value: object) -> object:
+        return value if isinstance(value, list | tuple) else (value,)
+
+
+def parse(tree: Mapping[str, Any]) -> SweepSpec:
+    """A composed configuration as a SweepSpec; what is wrong is said in one line a field."""
+    try:
+        return SweepSpec.model_validate(tree)
+    except ValidationError as error:
+        raise InputError(describe(error)) from None
+
+
+def describe(error: ValidationError) -> str:
+    """A validation error in the words of the configuration file."""
+    lines = []
+    for item in error.errors(include_url=False):
+        where = ".".join(map(str, item["loc"]))
+        given = "" if isinstance(item["input"], dict | BaseModel) else f", got {item['input']!r}"
+        lines.append(f"{where}: {item['msg'].removeprefix('Value error, ')}{given}")
+    return "; ".join(lines)

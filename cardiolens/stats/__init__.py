@@ -1,0 +1,1 @@
+"""Verdicts made into scores with intervals."""

@@ -1,0 +1,60 @@
+"""The acquisition structure of a study: all that a selector may know of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeStructure:
+    """Slices and phases of one volume, in canonical ranks (slice 0 = most basal; stored order for long axes)."""
+
+    volume_id: str  # view code: cine_sax, cine_4ch, lge_sax, ...
+    sequence: str
+    view: str
+    n_slices: int
+    n_phases: int
+    ed_phase: int = 0
+    es_phase: int = 0
+    key_layers: tuple[int, ...] = ()  # basal, mid, apical
+    levels_known: bool = True  # False where the slice order is undeclared: no basal or apical words then
+    t_on: int | None = None
+    t_peak: int | None = None
+
+    @property
+    def n_frames(self) -> int:
+        return self.n_slices * self.n_phases
+
+    def idx(self, slice_rank: int, phase: int) -> int:
+        """Canonical index of a frame."""
+        return slice_rank * self.n_phases + phase
+
+
+@dataclass(frozen=True, slots=True)
+class StudyStructure:
+    """The volumes of one study by volume_id."""
+
+    study_id: str
+    volumes: Mapping[str, VolumeStructure]
+
+
+def structures(volumes: pa.Table) -> dict[str, StudyStructure]:
+    """Rows of the `volumes` table as one structure a study, in order of study_id."""
+    found: dict[str, dict[str, VolumeStructure]] = {}
+    for row in volumes.sort_by([("study_id", "ascending"), ("volume_id", "ascending")]).to_pylist():
+        volume = VolumeStructure(
+            volume_id=row["volume_id"],
+            sequence=row["sequence"],
+            view=row["view"],
+            n_slices=row["n_slices"],
+            n_phases=row["n_phases"],
+            ed_phase=row["ed_phase"],
+            es_phase=row["es_phase"],
+            key_layers=tuple(row["key_layers"]),
+            levels_known=row["spatial_order"] != "unknown",
+            t_on=row["t_on"],
+            t_peak=row["t_peak"],
+        )
+        found.setdefault(row["study_id"], {})[volume.volume_id] = volume
+    return {study_id: StudyStructure(study_id, volumes) for study_id, volumes in found.items()}

@@ -1,0 +1,269 @@
+"""The seven tables of CardioLens: their Arrow schemas, atomic part files, and reading them back.
+
+Every step of the flow takes and gives these tables and nothing else. A table is a folder of Parquet part
+files; a part appears whole or not at all (written beside, fsynced, renamed).
+"""
+
+import os
+import secrets
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from cardiolens.errors import InputError, RunError
+
+SCHEMA_VERSION = "1"
+
+
+def _schema(name: str, *fields: tuple[str, pa.DataType]) -> pa.Schema:
+    return pa.schema(list(fields), metadata={"table": name, "version": SCHEMA_VERSION})
+
+
+_STRINGS = pa.list_(pa.string())
+_INSTANT = pa.timestamp("us", tz="UTC")
+
+VOLUMES = _schema(
+    "volumes",
+    ("study_id", pa.string()),
+    ("patient_id", pa.string()),
+    ("cohort", _STRINGS),
+    ("species", pa.string()),
+    ("volume_id", pa.string()),
+    ("sequence", pa.string()),
+    ("view", pa.string()),
+    ("n_slices", pa.int32()),
+    ("n_phases", pa.int32()),
+    ("height", pa.int32()),  # of a displayed frame, pixels
+    ("width", pa.int32()),
+    ("spacing_mm", pa.list_(pa.float64())),  # of the stored volume: i, j, slice
+    ("spatial_order", pa.string()),  # as stored; ranks in `frames` are canonical
+    ("key_layers", pa.list_(pa.int32())),  # canonical ranks: basal, mid, apical; fewer if fewer slices
+    ("ed_phase", pa.int32()),
+    ("es_phase", pa.int32()),
+    ("t_on", pa.int32()),  # perfusion only, else null
+    ("t_peak", pa.int32()),
+    ("layout_source", pa.string()),  # declared | inferred
+    ("window_low", pa.float64()),  # intensity shown as 0 and as 255
+    ("window_high", pa.float64()),
+    ("source_sha256", pa.string()),  # of the NIfTI file
+    ("part", pa.string()),  # file name of the frames part that holds the volume
+    ("row_group", pa.int32()),  # where in that part
+)
+
+FRAMES = _schema(
+    "frames",
+    ("study_id", pa.string()),
+    ("volume_id", pa.string()),
+    ("idx", pa.int32()),  # canonical index = slice * n_phases + phase
+    ("slice", pa.int32()),  # canonical rank, 0 = most basal
+    ("phase", pa.int32()),
+    ("height", pa.int32()),
+    ("width", pa.int32()),
+    ("channels", pa.int32()),
+    ("pixels", pa.binary()),  # uint8, row by row as displayed
+    ("digest", pa.string()),  # of shape and pixels
+)
+
+OPTION = pa.struct([("key", pa.string()), ("text", pa.string())])
+
+QUESTIONS = _schema(
+    "questions",
+    ("qa_id", pa.string()),
+    ("study_id", pa.string()),
+    ("patient_id", pa.string()),
+    ("tier", pa.int32()),
+    ("subtask", pa.string()),
+    ("sequence", pa.string()),
+    ("question", pa.string()),
+    ("answer_type", pa.string()),  # single | ordinal | multi | report
+    ("options", pa.list_(OPTION)),
+    ("exclusive", _STRINGS),
+    ("answer", _STRINGS),
+    ("reference", pa.string()),  # JSON of a report's {fields, findings, impression}, else null
+    ("parent", pa.string()),
+    ("origin", pa.string()),
+    ("protocol", pa.string()),
+)
+
+FRAME_REF = pa.struct([("volume_id", pa.string()), ("idx", pa.int32())])
+
+REQUESTS = _schema(
+    "requests",
+    ("arm_id", pa.string()),
+    ("qa_id", pa.string()),
+    ("study_id", pa.string()),
+    ("frames_study_id", pa.string()),  # another patient's in a control; null without frames
+    ("subtask", pa.string()),
+    ("frames", pa.list_(FRAME_REF)),  # in the order shown
+    ("system", pa.string()),
+    ("prompt", pa.string()),  # user message; U+FFFC stands where a frame stands
+    ("template", pa.string()),  # id@hash of the prompt template
+    ("answer_format", pa.string()),  # letters | choice
+    ("answer_type", pa.string()),
+    ("option_keys", _STRINGS),  # as displayed: the option permutation
+    ("exclusive", _STRINGS),
+    ("max_tokens", pa.int32()),
+    ("stage", pa.int32()),
+    ("replicate", pa.int32()),
+    ("flags", _STRINGS),  # short, degraded, substituted:<view>, no_temporal_evidence
+    ("status", pa.string()),  # planned | overflow | skipped: <why>
+    ("predicted_tokens", pa.int32()),
+    ("request_key", pa.string()),
+)
+
+COMPLETIONS = _schema(
+    "completions",
+    ("request_key", pa.string()),
+    ("text", pa.string()),
+    ("finish_reason", pa.string()),
+    ("option_logprobs", pa.map_(pa.string(), pa.float64())),
+    ("prompt_tokens", pa.int32()),
+    ("cached_tokens", pa.int32()),
+    ("output_tokens", pa.int32()),
+    ("seconds", pa.float64()),
+    ("node", pa.string()),
+    ("attempt", pa.int32()),
+    ("status", pa.string()),  # ok | refused | engine_error
+    ("error", pa.string()),
+    ("written_at", _INSTANT),
+)
+
+VERDICTS = _schema(
+    "verdicts",
+    ("arm_id", pa.string()),
+    ("qa_id", pa.string()),
+    ("channel", pa.string()),  # answer | fields | text
+    ("study_id", pa.string()),
+    ("patient_id", pa.string()),
+    ("tier", pa.int32()),
+    ("sequence", pa.string()),
+    ("subtask", pa.string()),
+    ("answer_type", pa.string()),
+    ("request_key", pa.string()),
+    ("status", pa.string()),  # judged | overflow | skipped: <why> | engine_error | missing
+    ("parse_status", pa.string()),  # ok | inconsistent | parse_error | refusal | truncated; null unless judged
+    ("rule", pa.string()),  # the parsing rule that found the answer
+    ("parsed", _STRINGS),
+    ("gold", _STRINGS),
+    ("correct", pa.bool_()),
+    ("counts", pa.map_(pa.string(), pa.float64())),  # tp, fp, fn, rank_error, ...
+)
+
+SCORES = _schema(
+    "scores",
+    ("metric", pa.string()),
+    ("scope", pa.string()),  # tier:1 | sequence:cine | subtask:C10
+    ("arm_id", pa.string()),
+    ("versus_arm_id", pa.string()),
+    ("value", pa.float64()),  # percent; NaN where undefined
+    ("low", pa.float64()),
+    ("high", pa.float64()),
+    ("n_items", pa.int32()),
+    ("n_patients", pa.int32()),
+    ("n_parse_error", pa.int32()),
+    ("n_refusal", pa.int32()),
+    ("n_same_request", pa.int32()),
+    ("method", pa.string()),
+)
+
+
+def empty(schema: pa.Schema) -> pa.Table:
+    """A table of the schema without rows."""
+    return schema.empty_table()
+
+
+def from_rows(rows: Sequence[dict[str, object]], schema: pa.Schema) -> pa.Table:
+    """Rows as a table of exactly this schema; a missing column is null, an unknown one is a programming error."""
+    assert all(set(row) <= set(schema.names) for row in rows), "row with a column outside its schema"
+    return pa.Table.from_pylist(list(rows), schema=schema)
+
+
+@contextmanager
+def atomic(path: Path) -> Iterator[Path]:
+    """Yield a path beside `path` to write to; on success it is fsynced and renamed to `path`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        yield beside
+        with beside.open("rb") as handle:
+            os.fsync(handle.fileno())
+        beside.replace(path)
+        _fsync_folder(path.parent)
+    except OSError as error:
+        reason = error.strerror or error
+        raise RunError(f"{path}: cannot be written ({reason}); free space or check permissions, then run again") from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _fsync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file atomically."""
+    with atomic(path) as beside:
+        beside.write_text(text)
+
+
+def part_name() -> str:
+    """A part file name that sorts by time and cannot collide between writers."""
+    return f"part-{time.time_ns():020d}-{secrets.token_hex(4)}.parquet"
+
+
+def write_part(folder: Path, table: pa.Table, schema: pa.Schema, name: str | None = None) -> Path:
+    """Write a table as one part file of a folder, cast to its schema; the part appears whole or not at all."""
+    path = folder / (name or part_name())
+    with atomic(path) as beside:
+        pq.write_table(table.cast(schema), beside, compression="zstd")
+    return path
+
+
+def parts(folder: Path) -> list[Path]:
+    """The part files of a table in name order; none if the folder does not exist."""
+    return sorted(folder.glob("part-*.parquet"))
+
+
+def read(folder: Path, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read all parts of a table, or some of its columns; without parts an empty table."""
+    wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+    tables = [read_part(path, schema, columns) for path in parts(folder)]
+    return pa.concat_tables(tables) if tables else wanted.empty_table()
+
+
+def read_part(path: Path, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read one part file after checking that it is whole and of this schema."""
+    try:
+        with pq.ParquetFile(path) as part:
+            found = part.schema_arrow
+            if not found.equals(schema, check_metadata=False):
+                raise InputError(
+                    f"{path}: its columns are not those of table {schema.metadata[b'table'].decode()!r} version "
+                    f"{SCHEMA_VERSION}; it was written by another version of CardioLens: use a new store"
+                )
+            return part.read(columns=None if columns is None else list(columns))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"{path}: not a whole Parquet file ({error}); delete it and run again") from error
+
+
+def read_filtered(folder: Path, schema: pa.Schema, where: ds.Expression, columns: Sequence[str]) -> pa.Table:
+    """Rows of a table that satisfy an expression, without holding the rest."""
+    files = [str(path) for path in parts(folder)]
+    if not files:
+        return pa.schema([schema.field(name) for name in columns]).empty_table()
+    return ds.dataset(files, schema=schema).to_table(columns=list(columns), filter=where)
+
+
+def concat(tables: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
+    """Several tables of one schema as one; an empty table for none."""
+    tables = list(tables)
+    return pa.concat_tables(tables) if tables else schema.empty_table()
