@@ -1,0 +1,221 @@
+"""The catalogue of subtasks: data files loaded into frozen, checked values."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from cardiolens.errors import InputError
+from cardiolens.spec import describe
+
+DATA = Path(__file__).parent / "data"
+
+AnswerType = Literal["single", "ordinal", "multi", "report"]
+_STRICT = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True)
+class Option:
+    """One answer to pick; `values` are the findings of the truth that make it right."""
+
+    key: str
+    text: str
+    values: tuple[str, ...] = ()
+    normal: bool = False
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True)
+class Subtask:
+    """One kind of question: what is asked, which views are shown, when it is asked at all.
+
+    `route` holds (view code, weight) in priority order; `lge_lax` stands for all long-axis LGE views, `lge`
+    and `t2` for every view of the sequence. A conditional subtask is asked where the truth of `parent` is one of
+    `parent_answers`. `unreadable_without` lists views of which at least one must be present.
+    """
+
+    id: str
+    tier: Literal[1, 2, 3]
+    sequence: str
+    field: str  # of the report, and of the truth
+    question: str
+    answer_type: AnswerType
+    route: tuple[tuple[str, int], ...]
+    provenance: str
+    options: tuple[Option, ...] = ()
+    exclusive: tuple[str, ...] = ()
+    parent: str | None = None
+    parent_answers: tuple[str, ...] = ()
+    unreadable_without: tuple[str, ...] = ()
+    temporal: bool = False  # motion must be seen to answer it
+    checklist: tuple[str, ...] = ()
+    report_fields: tuple[str, ...] = ()  # of a report: the subtasks whose answers fill its fields
+
+    __pydantic_config__ = _STRICT
+
+    @property
+    def finding(self) -> str:
+        """Name of the finding that answers it, e.g. `lge.levels`."""
+        return f"{self.sequence}.{self.field}"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The option keys in catalogue order."""
+        return tuple(option.key for option in self.options)
+
+    def text(self, key: str) -> str:
+        """The text of one option."""
+        return next(option.text for option in self.options if option.key == key)
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """All subtasks of one protocol, by id in the order of the data files."""
+
+    protocol: str
+    subtasks: Mapping[str, Subtask] = field(hash=False)
+    sha256: str  # of the data files
+
+    def __getitem__(self, subtask: str) -> Subtask:
+        try:
+            return self.subtasks[subtask]
+        except KeyError:
+            raise InputError(
+                f"subtask {subtask!r} is not in protocol {self.protocol!r}; it has {', '.join(self.subtasks)}"
+            ) from None
+
+    def children(self, subtask: str) -> tuple[Subtask, ...]:
+        """The conditional subtasks that a positive answer to this one opens."""
+        return tuple(child for child in self.subtasks.values() if child.parent == subtask)
+
+
+def load_catalogue(protocol: str, folder: Path | None = None) -> Catalogue:
+    """The catalogue of a protocol: a shipped one by name, or a user's own set of data files in `folder`.
+
+    A folder holds YAML files: `protocol.yaml` with the name and shared option sets, the others with lists of
+    `subtasks`. InputError names the file, the subtask and the field that is wrong.
+    """
+    folder = folder or _shipped(protocol)
+    head = _read(folder / "protocol.yaml")
+    if head.get("protocol") != protocol:
+        raise InputError(
+            f"{folder / 'protocol.yaml'}: protocol is {head.get('protocol')!r}, {protocol!r} was asked for"
+        )
+    option_sets = head.get("option_sets") or {}
+    files = sorted(path for path in folder.glob("*.yaml") if path.name != "protocol.yaml")
+    entries = [(path, entry) for path in files for entry in _entries(path)]
+    subtasks = [_subtask(path, entry, option_sets) for path, entry in entries]
+    check(subtasks)
+    digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in [folder / "protocol.yaml", *files]))
+    return Catalogue(protocol, {subtask.id: subtask for subtask in subtasks}, digest.hexdigest())
+
+
+def _shipped(protocol: str) -> Path:
+    legal = sorted(path.name for path in DATA.iterdir() if path.is_dir())
+    if protocol not in legal:
+        raise InputError(
+            f"protocol {protocol!r} is not shipped; choose {' or '.join(legal)}, or give a folder"
+        )
+    return DATA / protocol
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); a protocol folder needs it") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not YAML ({' '.join(str(error).split())})") from None
+    if not isinstance(tree, dict):
+        raise InputError(f"{path}: must hold keys and values at its top, found {type(tree).__name__}")
+    return tree
+
+
+def _entries(path: Path) -> list[dict[str, Any]]:
+    tree = _read(path)
+    entries = tree.get("subtasks")
+    if (
+        set(tree) != {"subtasks"}
+        or not isinstance(entries, list)
+        or not all(isinstance(e, dict) for e in entries)
+    ):
+        raise InputError(f"{path}: must hold exactly one key 'subtasks', a list of subtasks")
+    return entries
+
+
+def _subtask(path: Path, entry: dict[str, Any], option_sets: Mapping[str, Any]) -> Subtask:
+    entry = dict(entry)
+    named = entry.get("options")
+    if isinstance(named, str):
+        if named not in option_sets:
+            raise InputError(
+                f"{path}: {entry.get('id')}: no option set {named!r}; protocol.yaml has {sorted(option_sets)}"
+            )
+        entry["options"] = option_sets[named]
+    if isinstance(entry.get("route"), dict):
+        entry["route"] = tuple(entry["route"].items())
+    try:
+        return TypeAdapter(Subtask).validate_python(entry)
+    except ValidationError as error:
+        raise InputError(f"{path}: {entry.get('id')}: {describe(error)}") from None
+
+
+def check(subtasks: list[Subtask]) -> None:
+    """Refuse a set of subtasks that contradicts itself, naming the subtask."""
+    known: dict[str, Subtask] = {}
+    for subtask in subtasks:
+        if subtask.id in known:
+            raise InputError(f"subtask {subtask.id} stands twice in the catalogue; ids must be unique")
+        known[subtask.id] = subtask
+    for subtask in subtasks:
+        for problem in _problems(subtask, known):
+            raise InputError(f"subtask {subtask.id}: {problem}")
+
+
+def _problems(subtask: Subtask, known: Mapping[str, Subtask]) -> list[str]:
+    report = subtask.answer_type == "report"
+    rules = [
+        (not subtask.route, "route is empty; name at least one view"),
+        (
+            any(weight <= 0 for _, weight in subtask.route),
+            f"weights must be positive: {dict(subtask.route)}",
+        ),
+        (len(set(dict(subtask.route))) != len(subtask.route), "route names a view twice"),
+        (len(set(subtask.keys)) != len(subtask.keys), f"option keys {list(subtask.keys)} are not unique"),
+        (not report and len(subtask.options) < 2, "needs at least two options"),
+        (not report and len(subtask.checklist) not in {0, 5}, "a checklist has five items"),
+        (
+            report == (not subtask.report_fields),
+            "every report, and no other subtask, has report_fields",
+        ),
+        (report and bool(subtask.options), "a report has no options"),
+        (
+            not set(subtask.exclusive) <= set(subtask.keys),
+            f"exclusive {list(subtask.exclusive)} not in options",
+        ),
+        (
+            bool(subtask.exclusive) and subtask.answer_type != "multi",
+            "only multi-select has exclusive options",
+        ),
+        (bool(subtask.parent) != bool(subtask.parent_answers), "parent and parent_answers go together"),
+    ]
+    problems = [text for wrong, text in rules if wrong]
+    problems += [f"report field {name!r} unknown" for name in subtask.report_fields if name not in known]
+    if subtask.parent:
+        problems += _parent_problems(subtask, known.get(subtask.parent))
+    return problems
+
+
+def _parent_problems(subtask: Subtask, parent: Subtask | None) -> list[str]:
+    if parent is None:
+        return [f"parent {subtask.parent!r} is not in the catalogue"]
+    if parent.parent or parent is subtask:
+        return [f"parent {parent.id} is conditional itself; a parent must be asked of every study"]
+    if not set(subtask.parent_answers) <= set(parent.keys):
+        return [f"parent_answers {list(subtask.parent_answers)} are not options of {parent.id}"]
+    return []
