@@ -1,0 +1,108 @@
+"""Cine cascades: which slices and phases a quota buys (specification 5.4 and 5.5)."""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from cardiolens.select.selection import Frame, pick
+from cardiolens.select.spread import center_out, deal, even
+from cardiolens.study.structure import VolumeStructure
+
+SmallK = Literal["temporal", "spatial"]
+
+
+def short_axis(volume: VolumeStructure, quota: int) -> list[Frame]:
+    """Spatial coverage at end-diastole first, then key-layer and remaining-layer dynamics."""
+    chosen = [pick(volume, rank, volume.ed_phase, 1) for rank in even(volume.n_slices, quota)]
+    chosen += _key_layer_dynamics(volume, quota - len(chosen))
+    remaining = [rank for rank in range(volume.n_slices) if rank not in key_layers(volume)]
+    wanted = _at_most(volume, len(remaining), quota - len(chosen))
+    extra = even(len(remaining), wanted % len(remaining)) if remaining else []
+    return chosen + _remaining_layer_dynamics(volume, remaining, wanted, extra)
+
+
+def long_axis(volume: VolumeStructure, quota: int, small_k: SmallK = "temporal") -> list[Frame]:
+    """Time before space for a few frames; end-diastole of every layer first for more."""
+    layers = center_out(volume.n_slices)
+    if quota <= volume.n_slices and small_k == "temporal":
+        return _temporal(volume, layers, quota)
+    chosen = [pick(volume, layer, volume.ed_phase, 1) for layer in layers[:quota]]
+    central = _systole_first(volume, quota - len(chosen))
+    chosen += [pick(volume, layers[0], phase, 2) for phase in central]
+    wanted = _at_most(volume, len(layers) - 1, quota - len(chosen))
+    extra = range(wanted % (len(layers) - 1)) if len(layers) > 1 else ()
+    return chosen + _remaining_layer_dynamics(volume, layers[1:], wanted, extra)
+
+
+def fallback(volume: VolumeStructure, wanted: int, taken: Iterable[Frame] = ()) -> list[Frame]:
+    """Frames of another view: its central layer's cycle first, then outward, none twice."""
+    known = {frame.idx for frame in taken if frame.volume_id == volume.volume_id}
+    chosen: list[Frame] = []
+    for layer in center_out(volume.n_slices):
+        phases = even(volume.n_phases, wanted - len(chosen))
+        chosen += [pick(volume, layer, p, 4) for p in phases if volume.idx(layer, p) not in known]
+    return chosen
+
+
+def key_layers(volume: VolumeStructure) -> tuple[int, ...]:
+    """Basal, mid and apical ranks, as declared or by the default of 1.2."""
+    return volume.key_layers or tuple(even(volume.n_slices, 3))
+
+
+def mid_first(layers: Sequence[int]) -> list[int]:
+    """Key layers in dealing order: mid, basal, apical; basal, apical where there are two."""
+    return [layers[1], layers[0], *layers[2:]] if len(layers) > 2 else list(layers)
+
+
+def _key_layer_dynamics(volume: VolumeStructure, wanted: int) -> list[Frame]:
+    layers = mid_first(key_layers(volume))
+    counts = deal(_at_most(volume, len(layers), wanted), len(layers))
+    chosen = []
+    for layer, count in zip(layers, counts, strict=True):
+        phases = [_after_ed(volume, place) for place in even(volume.n_phases - 1, count)]
+        if count == 1 and volume.es_phase != volume.ed_phase:
+            phases = [volume.es_phase]  # else a larger budget would show less motion than a smaller one
+        chosen += [pick(volume, layer, phase, 2) for phase in phases]
+    return chosen
+
+
+def _remaining_layer_dynamics(
+    volume: VolumeStructure, layers: Sequence[int], wanted: int, extra: Iterable[int]
+) -> list[Frame]:
+    """Non-ED phases uniform over layers, each layer's shifted so that together they cover the cycle."""
+    if wanted <= 0:
+        return []
+    candidates, extra, chosen = volume.n_phases - 1, set(extra), []
+    for place, layer in enumerate(layers):
+        count = wanted // len(layers) + (place in extra)
+        shift = 0 if count in (0, candidates) else (place * candidates) // (len(layers) * count)
+        phases = [_after_ed(volume, (at + shift) % candidates) for at in even(candidates, count)]
+        chosen += [pick(volume, layer, phase, 3) for phase in phases]
+    return chosen
+
+
+def _temporal(volume: VolumeStructure, layers: Sequence[int], quota: int) -> list[Frame]:
+    """ED, ES, then an even sample of the central layer's other phases; further layers once it is used up."""
+    chosen: list[Frame] = []
+    for layer in layers:
+        if len(chosen) < quota:
+            phases = [volume.ed_phase, *_systole_first(volume, quota - len(chosen) - 1)]
+            chosen += [pick(volume, layer, phase, 1) for phase in phases]
+    return chosen
+
+
+def _systole_first(volume: VolumeStructure, count: int) -> list[int]:
+    """So many phases besides ED: ES, then an even sample of those that are neither."""
+    others = [_after_ed(volume, place) for place in range(volume.n_phases - 1)]
+    if count < 1 or volume.es_phase not in others:
+        return [others[place] for place in even(len(others), count)]
+    others.remove(volume.es_phase)
+    return [volume.es_phase, *(others[place] for place in even(len(others), count - 1))]
+
+
+def _after_ed(volume: VolumeStructure, place: int) -> int:
+    return (volume.ed_phase + 1 + place) % volume.n_phases
+
+
+def _at_most(volume: VolumeStructure, n_layers: int, wanted: int) -> int:
+    """So many non-ED frames can layers give."""
+    return max(0, min(wanted, n_layers * (volume.n_phases - 1)))

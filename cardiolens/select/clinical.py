@@ -1,0 +1,71 @@
+"""The clinical selector: quotas by view, a cascade a view, then fallback to other views (specification 5)."""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+
+from cardiolens.select import cine, lge, perfusion, static
+from cardiolens.select.quota import settle, split
+from cardiolens.select.route import Routed, Source, Volumes
+from cardiolens.select.rules import rules
+from cardiolens.select.selection import Frame
+from cardiolens.study.structure import VolumeStructure
+
+Cascade = Callable[[Volumes, int], list[Frame]]
+
+
+def _single(cascade: Callable[[VolumeStructure, int], list[Frame]]) -> Cascade:
+    return lambda volumes, quota: cascade(volumes[0], quota)
+
+
+def _cascades(small_k: cine.SmallK) -> Mapping[str, Cascade]:
+    long_axis = _single(partial(cine.long_axis, small_k=small_k))
+    return {
+        "cine_sax": _single(cine.short_axis),
+        "cine_4ch": long_axis,
+        "cine_3ch": long_axis,
+        "cine_2ch": long_axis,
+        "lge": lge.short_and_long,
+        "lge_sax": lge.short_axis,
+        "lge_lax": lge.long_axes,
+        "perf_sax": _single(perfusion.first_pass),
+        "t2": static.pooled,
+        "t2_sax": _single(static.slices),
+        "t2_4ch": _single(static.slices),
+    }
+
+
+_CASCADES: Mapping[cine.SmallK, Mapping[str, Cascade]] = {
+    "temporal": _cascades("temporal"),
+    "spatial": _cascades("spatial"),
+}
+
+
+@lru_cache(maxsize=4096)
+def extract(
+    sources: tuple[Source, ...], others: Volumes, budget: int, small_k: cine.SmallK
+) -> tuple[Frame, ...]:
+    """Frames of the routed sources; of `others`, the study's remaining volumes, once those are used up."""
+    capacities = [source.n_frames for source in sources]
+    quotas = settle(split(budget, [source.weight for source in sources]), capacities)
+    cascades = _CASCADES[small_k]
+    chosen = [
+        frame
+        for source, quota in zip(sources, quotas, strict=True)
+        for frame in cascades[source.name](source.volumes, quota)
+    ]
+    for volume in fallbacks(sources, others):
+        chosen += cine.fallback(volume, budget - len(chosen))
+    return tuple(chosen)
+
+
+def fallbacks(sources: tuple[Source, ...], others: Volumes) -> Volumes:
+    """Volumes that the sources fall back to, in order; sources themselves are used up by then."""
+    routed = {volume for source in sources for volume in source.volumes}
+    by_id = {volume.volume_id: volume for volume in others if volume not in routed}
+    names = (view for source in sources for view in rules().fallback.get(source.name, ()))
+    return tuple(by_id.pop(view) for view in names if view in by_id)
+
+
+def unknown_levels(routed: Routed) -> bool:
+    """Whether a cascade would tell base from apex in a stack whose order is not known."""
+    return any(not v.levels_known and v.volume_id in rules().levels for v in routed.volumes)

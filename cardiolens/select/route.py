@@ -1,0 +1,112 @@
+"""From a subtask to the volumes of a study that it is read on (specification 5.6)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+from cardiolens.select.rules import rules
+from cardiolens.study.structure import VolumeStructure
+
+Volumes = tuple[VolumeStructure, ...]
+
+
+class Routable(Protocol):
+    """What routing needs to know of a subtask."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def sequence(self) -> str: ...
+    @property
+    def route(self) -> tuple[tuple[str, int], ...]: ...
+    @property
+    def temporal(self) -> bool: ...
+    @property
+    def unreadable_without(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The views of a subtask with their weights, in priority order."""
+
+    subtask: str
+    sequence: str
+    views: tuple[tuple[str, int], ...]
+    temporal: bool = False  # motion, function or valves: needs two phases of one layer
+    readable_on: tuple[str, ...] = ()  # substitutes are limited to these views, if any are named
+
+    @classmethod
+    def of(cls, subtask: Routable) -> "Route":
+        """The route of a subtask of the catalogue."""
+        return cls(subtask.id, subtask.sequence, subtask.route, subtask.temporal, subtask.unreadable_without)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The volumes that one routed name stands for in a study."""
+
+    name: str
+    weight: int
+    volumes: Volumes
+
+    @property
+    def n_frames(self) -> int:
+        return sum(volume.n_frames for volume in self.volumes)
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """A route as one study can serve it."""
+
+    sources: tuple[Source, ...] = ()
+    flags: tuple[str, ...] = ()
+    skipped: str | None = None
+
+    @property
+    def volumes(self) -> Volumes:
+        """The volumes shown, in order."""
+        return tuple(volume for source in self.sources for volume in source.volumes)
+
+
+@lru_cache(maxsize=4096)
+def resolve(volumes: Volumes, route: Route) -> Routed:
+    """The sources of a route in a study; substitutes where all are absent, or why the question is skipped."""
+    by_id = {volume.volume_id: volume for volume in volumes}
+    sources = [source for name, weight in route.views if (source := _source(name, weight, by_id)).volumes]
+    if sources:
+        return Routed(_pool_lge(sources), () if len(sources) == len(route.views) else ("degraded",))
+    substitutes = _substitutes(route, by_id)
+    if substitutes:
+        shown = tuple(f"substituted:{source.name}" for source in substitutes)
+        return Routed(tuple(substitutes), ("degraded", *shown))
+    present = any(view in by_id for view in rules().views.get(route.sequence, ()))
+    return Routed(skipped="view_missing" if present else "sequence_missing")
+
+
+def _source(name: str, weight: int, by_id: Mapping[str, VolumeStructure]) -> Source:
+    members = (by_id.get(view) for view in rules().members(name))
+    return Source(name, weight, tuple(volume for volume in members if volume is not None))
+
+
+def _substitutes(route: Route, by_id: Mapping[str, VolumeStructure]) -> list[Source]:
+    found: dict[str, Source] = {}
+    for name, weight in route.views:
+        for other in rules().substitutes.get(name, ()):
+            source = _source(other, weight, by_id)
+            if source.volumes and (not route.readable_on or other in route.readable_on):
+                found.setdefault(other, source)
+                break
+    return list(found.values())
+
+
+def _pool_lge(sources: list[Source]) -> tuple[Source, ...]:
+    """Short and long axes of LGE are split by 5.7, not by weight: one source."""
+    lge = [source for source in sources if source.name in ("lge_sax", "lge_lax")]
+    if len(lge) < 2:
+        return tuple(sources)
+    short, long = sorted(lge, key=lambda source: source.name, reverse=True)
+    pooled = Source("lge", short.weight + long.weight, short.volumes + long.volumes)
+    first = min(map(sources.index, lge))
+    rest = [source for source in sources if source not in lge]
+    return (*rest[:first], pooled, *rest[first:])

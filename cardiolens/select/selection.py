@@ -1,0 +1,73 @@
+"""What a selector returns: frames in the order shown, and what must be known about them."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cardiolens.study.structure import VolumeStructure
+
+SCHEMA = "selection-1"
+_SUBSTITUTED = "substituted:"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One frame of a study in canonical ranks, and the step of the rule that chose it (from 1)."""
+
+    volume_id: str
+    idx: int
+    slice: int
+    phase: int
+    step: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Frames in the order shown; `skipped` says why there are none."""
+
+    frames: tuple[Frame, ...]
+    flags: tuple[
+        str, ...
+    ] = ()  # short, degraded, substituted:<view shown instead>, no_temporal_evidence, ...
+    skipped: str | None = None
+
+    @property
+    def sha256(self) -> str:
+        """Of the UTF-8 lines `volume|idx` joined by a newline, in order (specification 5.11)."""
+        lines = "\n".join(f"{frame.volume_id}|{frame.idx}" for frame in self.frames)
+        return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def pick(volume: VolumeStructure, slice_rank: int, phase: int, step: int = 1) -> Frame:
+    """The frame of a volume at a slice and phase."""
+    return Frame(volume.volume_id, slice_rank * volume.n_phases + phase, slice_rank, phase, step)
+
+
+def pick_idx(volume: VolumeStructure, indices: Iterable[int], step: int = 1) -> list[Frame]:
+    """Frames of a volume by canonical index."""
+    return [Frame(volume.volume_id, idx, *divmod(idx, volume.n_phases), step) for idx in indices]
+
+
+def record(
+    selection: Selection, *, study_id: str, subtask: str, selector: str, budget: int, seed: int | None
+) -> dict[str, object]:
+    """A selection as a `selection-1` record (specification 5.11); a skipped one also says why."""
+    flags = selection.flags
+    kept = {
+        "schema": SCHEMA,
+        "study_id": study_id,
+        "subtask": subtask,
+        "selector": selector,
+        "K": budget,
+        "seed": seed,
+        "frames": [
+            {"volume": f.volume_id, "idx": f.idx, "slice": f.slice, "phase": f.phase, "step": f.step}
+            for f in selection.frames
+        ],
+        "short": "short" in flags,
+        "degraded": "degraded" in flags,
+        "substituted": [flag.removeprefix(_SUBSTITUTED) for flag in flags if flag.startswith(_SUBSTITUTED)],
+        "no_temporal_evidence": "no_temporal_evidence" in flags,
+        "sha256": selection.sha256,
+    }
+    return kept if selection.skipped is None else {**kept, "skipped": selection.skipped}
