@@ -1,0 +1,88 @@
+"""Truth to questions: which subtasks are asked of a study, and their `qa-1` records."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from cardiolens.tasks.catalogue import Catalogue, Subtask
+
+Findings = Mapping[str, tuple[str, ...]]
+Reports = Mapping[str, Mapping[str, Any]]  # sequence -> {fields, findings, impression}
+
+
+def answer(subtask: Subtask, findings: Findings) -> tuple[str, ...]:
+    """The option keys that the findings make right, in catalogue order; none where the finding is void."""
+    values = set(findings.get(subtask.finding, ()))
+    return tuple(option.key for option in subtask.options if values & set(option.values))
+
+
+def asked(catalogue: Catalogue, findings: Findings, sequences: Collection[str]) -> tuple[Subtask, ...]:
+    """The subtasks that are asked of a study with these findings and sequences, in catalogue order.
+
+    A conditional subtask needs the true answer of its parent to be positive and an answer of its own: a change
+    of the apical cap alone opens no question about walls.
+    """
+    return tuple(
+        subtask
+        for subtask in catalogue.subtasks.values()
+        if _is_asked(subtask, catalogue, findings, sequences)
+    )
+
+
+def _is_asked(subtask: Subtask, catalogue: Catalogue, findings: Findings, sequences: Collection[str]) -> bool:
+    if subtask.sequence != "multi" and subtask.sequence not in sequences:
+        return False
+    if subtask.answer_type == "report":
+        return True
+    if subtask.parent and not set(answer(catalogue[subtask.parent], findings)) & set(subtask.parent_answers):
+        return False
+    return bool(answer(subtask, findings))
+
+
+def records(
+    study_id: str,
+    catalogue: Catalogue,
+    findings: Findings,
+    *,
+    sequences: Collection[str],
+    reports: Reports,
+    indeterminate: Collection[str] = (),
+) -> list[dict[str, Any]]:
+    """The `qa-1` records of one phantom study, which is its own patient; none for indeterminate subtasks."""
+    return [
+        _record(study_id, subtask, catalogue.protocol, findings, reports)
+        for subtask in asked(catalogue, findings, sequences)
+        if subtask.id not in indeterminate
+        and (subtask.answer_type != "report" or subtask.sequence in reports)
+    ]
+
+
+def _record(
+    study_id: str, subtask: Subtask, protocol: str, findings: Findings, reports: Reports
+) -> dict[str, Any]:
+    head = {
+        "schema": "qa-1",
+        "qa_id": f"{study_id}:{subtask.id}",
+        "study_id": study_id,
+        "patient_id": study_id,
+        "tier": subtask.tier,
+        "subtask": subtask.id,
+        "sequence": subtask.sequence,
+        "question": subtask.question,
+        "answer_type": subtask.answer_type,
+    }
+    if subtask.answer_type == "report":
+        body: dict[str, Any] = {"reference": reports[subtask.sequence]}
+    else:
+        body = {
+            "options": [{"key": option.key, "text": option.text} for option in subtask.options],
+            "exclusive": list(subtask.exclusive),
+            "answer": list(answer(subtask, findings)),
+        }
+    tail: dict[str, Any] = {
+        "parent": subtask.parent,
+        "origin": "phantom",
+        "evidence": [],
+        "verification": {"status": "verified", "stage": 7, "kappa_batch": None},
+        "protocol": protocol,
+    }
+    return head | body | tail

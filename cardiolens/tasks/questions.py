@@ -1,0 +1,184 @@
+"""Questions as files: reading and writing `qa-1` JSON Lines."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pyarrow as pa
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from cardiolens import tables
+from cardiolens.errors import InputError
+from cardiolens.spec import describe
+from cardiolens.tasks.catalogue import Catalogue, Subtask
+
+FRAME_PLACE = "\ufffc"  # stands where a frame stands in a prompt, so no text may hold it
+
+
+def _without_frame_place(text: str) -> str:
+    if FRAME_PLACE in text:
+        raise ValueError("holds U+FFFC, which is kept for the places of frames; remove it")
+    return text
+
+
+Name = Annotated[str, Field(min_length=1)]
+PromptText = Annotated[str, Field(min_length=1), AfterValidator(_without_frame_place)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class QuestionOption(_Strict):
+    """One answer to pick, as the question words it."""
+
+    key: Annotated[str, Field(pattern="^[A-Z]$")]
+    text: PromptText
+
+
+class Reference(_Strict):
+    """The report that a report question asks for."""
+
+    fields: dict[str, str | list[str]]
+    findings: Name
+    impression: Name
+
+
+class Question(_Strict):
+    """One `qa-1` record of the clinical specification 2.6."""
+
+    schema_: Literal["qa-1"] = Field(alias="schema")
+    qa_id: Name
+    study_id: Name
+    patient_id: Name
+    tier: Literal[1, 2, 3]
+    subtask: Name
+    sequence: Name
+    question: PromptText
+    answer_type: Literal["single", "ordinal", "multi", "report"]
+    options: list[QuestionOption] = []
+    exclusive: list[str] = []  # in the table: the catalogue's
+    answer: list[str] = []
+    reference: Reference | None = None
+    parent: str | None = None  # in the table: the catalogue's
+    origin: Literal["report", "phantom"]
+    evidence: list[str] = []
+    verification: dict[str, JsonValue] = {}
+    protocol: Name
+
+
+def read_questions(path: Path, catalogue: Catalogue) -> pa.Table:
+    """A `qa-1` file as table `questions`; parent and exclusivity are the catalogue's, all else the record's.
+
+    InputError names the line, the field, the value and what is legal.
+    """
+    rows: list[dict[str, object]] = []
+    lines: dict[str, int] = {}
+    for number, line in _lines(path):
+        where = f"{path}:{number}"
+        question = _parse(line, where)
+        if question.qa_id in lines:
+            raise InputError(
+                f"{where}: qa_id {question.qa_id!r} stands on line {lines[question.qa_id]} already"
+            )
+        lines[question.qa_id] = number
+        subtask = _known(question, catalogue, where)
+        for problem in _problems(question, subtask):
+            raise InputError(f"{where}: {question.qa_id}: {problem}")
+        rows.append(_row(question, subtask))
+    return tables.from_rows(rows, tables.QUESTIONS)
+
+
+def write_questions(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Write `qa-1` records as JSON Lines, atomically and in the order given."""
+    tables.write_text(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; give the path of a qa-1 questions file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as UTF-8 text ({error})") from None
+    # not splitlines(): U+2028 and alike may stand inside a JSON string
+    return ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
+
+
+def _parse(line: str, where: str) -> Question:
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{where}: not JSON ({error.msg}); each line holds one qa-1 record") from None
+    if not isinstance(record, dict):
+        raise InputError(f"{where}: a qa-1 record is a JSON object, found {type(record).__name__}")
+    try:
+        return Question.model_validate(record)
+    except ValidationError as error:
+        raise InputError(f"{where}: {describe(error)}") from None
+
+
+def _known(question: Question, catalogue: Catalogue, where: str) -> Subtask:
+    if question.protocol != catalogue.protocol:
+        raise InputError(
+            f"{where}: protocol is {question.protocol!r}, but {catalogue.protocol!r} is configured"
+        )
+    try:
+        return catalogue[question.subtask]
+    except InputError as error:
+        raise InputError(f"{where}: {question.qa_id}: {error}") from None
+
+
+def _problems(question: Question, subtask: Subtask) -> list[str]:
+    declared = {name: getattr(subtask, name) for name in ("tier", "sequence", "answer_type")}
+    problems = [
+        f"{name} is {getattr(question, name)!r}, but {subtask.id} has {value!r}"
+        for name, value in declared.items()
+        if getattr(question, name) != value
+    ]
+    if subtask.answer_type == "report":
+        return problems + _report_problems(question)
+    return problems + _pick_problems(question, subtask)
+
+
+def _report_problems(question: Question) -> list[str]:
+    if question.reference is None:
+        return ["reference is missing; a report question needs {fields, findings, impression}"]
+    return (
+        ["options and answer do not belong to a report question"]
+        if question.options or question.answer
+        else []
+    )
+
+
+def _pick_problems(question: Question, subtask: Subtask) -> list[str]:
+    keys = [option.key for option in question.options]
+    picked = question.answer
+    alone = [key for key in picked if key in subtask.exclusive]
+    rules = [
+        (question.reference is not None, "reference belongs to report questions only"),
+        (len(keys) < 2, f"options {keys} are too few; at least two are needed"),
+        (len(set(keys)) != len(keys), f"option keys {keys} are not unique"),
+        (not set(picked) <= set(keys), f"answer {picked} is outside its options {keys}"),
+        (not picked, f"answer is empty; pick from {keys}"),
+        (len(set(picked)) != len(picked), f"answer {picked} names an option twice"),
+        (
+            question.answer_type != "multi" and len(picked) > 1,
+            f"answer {picked} must be exactly one of {keys}",
+        ),
+        (
+            bool(alone) and len(picked) > 1,
+            f"answer {picked} combines {alone[:1]}, which stands alone, with others",
+        ),
+    ]
+    return [text for wrong, text in rules if wrong]
+
+
+def _row(question: Question, subtask: Subtask) -> dict[str, object]:
+    row = question.model_dump(exclude={"schema_", "evidence", "verification"})
+    keys = {option.key for option in question.options}
+    row["exclusive"] = [key for key in subtask.exclusive if key in keys]
+    row["parent"] = subtask.parent
+    row["reference"] = None if question.reference is None else question.reference.model_dump_json()
+    return row

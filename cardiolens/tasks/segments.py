@@ -1,0 +1,34 @@
+"""The AHA 17-segment model: levels, walls and coronary territories (Cerqueira 2002; specification 1.3)."""
+
+from collections.abc import Collection, Mapping
+
+SEGMENTS = tuple(range(1, 18))
+WALL_SEGMENTS = tuple(range(1, 17))  # 17 is the apical cap: it belongs to no wall
+
+LEVELS: Mapping[str, frozenset[int]] = {
+    "basal": frozenset(range(1, 7)),
+    "mid": frozenset(range(7, 13)),
+    "apical": frozenset(range(13, 17)),
+    "apex": frozenset({17}),
+}
+WALLS: Mapping[str, frozenset[int]] = {
+    "anterior": frozenset({1, 7, 13}),
+    "septal": frozenset({2, 3, 8, 9, 14}),
+    "inferior": frozenset({4, 10, 15}),
+    "lateral": frozenset({5, 6, 11, 12, 16}),
+}
+TERRITORIES: Mapping[str, frozenset[int]] = {
+    "lad": frozenset({1, 2, 7, 8, 13, 14, 17}),
+    "rca": frozenset({3, 4, 9, 10, 15}),
+    "lcx": frozenset({5, 6, 11, 12, 16}),
+}
+
+
+def touched(segments: Collection[int], groups: Mapping[str, frozenset[int]]) -> tuple[str, ...]:
+    """Names of the groups that hold at least one of the segments, in anatomical order."""
+    return tuple(name for name, members in groups.items() if members & set(segments))
+
+
+def in_one_territory(segments: Collection[int]) -> bool:
+    """Whether one coronary territory holds all the segments."""
+    return any(set(segments) <= members for members in TERRITORIES.values())

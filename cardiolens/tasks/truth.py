@@ -1,0 +1,207 @@
+"""What is true of a study, segment by segment, and the findings that follow from it (specification 2.5)."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Literal
+
+from cardiolens.tasks.segments import LEVELS, WALL_SEGMENTS, WALLS, in_one_territory, touched
+
+Thickness = Literal["normal", "thinned", "thickened"]
+Motion = Literal["normal", "hypokinesia", "akinesia", "dyskinesia"]
+Layer = Literal["subendocardial", "mid_wall", "subepicardial", "transmural"]
+Pattern = Literal["focal", "patchy", "linear", "diffuse"]
+
+MOTION_GRADES: tuple[Motion, ...] = ("normal", "hypokinesia", "akinesia", "dyskinesia")
+SUBENDOCARDIAL_DEPTH = 0.6  # of the wall, at most; 2.5, P04
+TRANSMURAL_DEPTH = 0.8  # at least
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Wall thickness, contour and motion of one AHA segment."""
+
+    thickness: Thickness = "normal"
+    bulging: bool = False
+    motion: Motion = "normal"
+
+    @property
+    def abnormal_wall(self) -> bool:
+        return self.bulging or self.thickness != "normal"
+
+
+@dataclass(frozen=True, slots=True)
+class Lesion:
+    """An area of changed signal: LGE or oedema."""
+
+    segments: tuple[int, ...] = ()
+    layer: Layer | None = None  # None outside the left ventricular wall
+    pattern: Pattern = "focal"
+    papillary: bool = False
+    rv_free_wall: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PerfusionDefect:
+    """Segments whose enhancement is reduced, from the cavity to a depth (0 endocardium, 1 epicardium)."""
+
+    segments: tuple[int, ...]
+    depth: float
+
+
+@dataclass(frozen=True, slots=True)
+class Chambers:
+    """Sizes and function; the values are those of the catalogue's options."""
+
+    lv_size: str = "normal"
+    lv_systolic: str = "normal"
+    lv_diastolic: str = "normal"
+    rv_size: str = "normal"
+    rv_wall: tuple[str, ...] = ()  # abnormal descriptions only
+    rv_motion: str = "normal"
+    rv_systolic: str = "normal"
+    atria: tuple[str, ...] = ()  # enlarged ones
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """Everything that questions about one study are made from; segment n is `segments[n - 1]`."""
+
+    segments: tuple[Segment, ...] = (Segment(),) * 17
+    chambers: Chambers = Chambers()
+    av_valves: tuple[str, ...] = ()
+    outflow: tuple[str, ...] = ()
+    pericardium: str = "none"
+    lge: tuple[Lesion, ...] = ()
+    perfusion: PerfusionDefect | None = None
+    oedema: tuple[Lesion, ...] = ()
+    etiology: str = "normal"
+    subtype: str | None = None
+    indeterminate: tuple[str, ...] = ()  # subtasks that yield no question
+
+
+def findings(truth: Truth) -> dict[str, tuple[str, ...]]:
+    """Every finding by name (`sequence.field`) with the values present; none where it is void."""
+    subtype = (truth.subtype,) if truth.subtype else ()
+    found: dict[str, tuple[str, ...]] = {"multi.etiology": (truth.etiology,), "multi.subtype": subtype}
+    for sequence, part in (("cine", cine(truth)), ("lge", lge(truth)), ("t2", t2(truth))):
+        found |= {f"{sequence}.{field}": values for field, values in part.items()}
+    return found | {f"perfusion.{field}": values for field, values in perfusion(truth).items()}
+
+
+def cine(truth: Truth) -> dict[str, tuple[str, ...]]:
+    """Findings on cine: chambers, left ventricular wall and motion, valves, pericardium."""
+    numbered = tuple(enumerate(truth.segments, start=1))
+    walls = tuple(number for number, segment in numbered if segment.abnormal_wall)
+    moving = tuple(number for number, segment in numbered if segment.motion != "normal")
+    kinds: set[str] = {segment.thickness for segment in truth.segments}
+    kinds |= {"bulging" for segment in truth.segments if segment.bulging}
+    chambers = truth.chambers
+    return {
+        "lv_size": (chambers.lv_size,),
+        "lv_wall": _or_normal([kind for kind in ("thinned", "thickened", "bulging") if kind in kinds]),
+        "lv_wall_levels": touched(walls, LEVELS),
+        "lv_wall_regions": touched(walls, WALLS),
+        "lv_wall_distribution": _only_if(walls, wall_distribution),
+        "lv_motion": (max((segment.motion for segment in truth.segments), key=MOTION_GRADES.index),),
+        "lv_motion_levels": touched(moving, LEVELS),
+        "lv_motion_regions": touched(moving, WALLS),
+        "lv_motion_distribution": _only_if(moving, motion_distribution),
+        "lv_systolic": (chambers.lv_systolic,),
+        "lv_diastolic": (chambers.lv_diastolic,),
+        "rv_size": (chambers.rv_size,),
+        "rv_wall": _or_normal(chambers.rv_wall),
+        "rv_motion": (chambers.rv_motion,),
+        "rv_systolic": (chambers.rv_systolic,),
+        "atria": _or_normal(chambers.atria),
+        "av_valves": _or_normal(truth.av_valves),
+        "outflow": _or_normal(truth.outflow),
+        "pericardium": (truth.pericardium,),
+    }
+
+
+def lge(truth: Truth) -> dict[str, tuple[str, ...]]:
+    """Findings on late enhancement; papillary muscle counts as a level, the RV free wall as a region."""
+    segments = {number for lesion in truth.lge for number in lesion.segments}
+    papillary = any(lesion.papillary for lesion in truth.lge)
+    rv = any(lesion.rv_free_wall for lesion in truth.lge)
+    return {
+        "enhancement": ("present",) if truth.lge else ("absent",),
+        "levels": touched(segments, LEVELS) + (("papillary",) if papillary else ()),
+        "regions": touched(segments, WALLS) + (("rv_free_wall",) if rv else ()),
+        "distribution": tuple(dict.fromkeys(lesion.pattern for lesion in truth.lge)),
+        "layers": tuple(dict.fromkeys(lesion.layer for lesion in truth.lge if lesion.layer)),
+    }
+
+
+def perfusion(truth: Truth) -> dict[str, tuple[str, ...]]:
+    """Findings on first-pass perfusion."""
+    defect = truth.perfusion
+    if defect is None:
+        return {"perfusion": ("uniform",), "levels": (), "regions": (), "distribution": ()}
+    return {
+        "perfusion": ("defect",),
+        "levels": tuple(level for level in touched(defect.segments, LEVELS) if level != "apex"),
+        "regions": touched(defect.segments, WALLS),
+        "distribution": (defect_distribution(defect),),
+    }
+
+
+def t2(truth: Truth) -> dict[str, tuple[str, ...]]:
+    """Findings on T2-weighted images."""
+    segments = {number for lesion in truth.oedema for number in lesion.segments}
+    return {
+        "signal": ("increased",) if truth.oedema else ("normal",),
+        "levels": touched(segments, LEVELS),
+        "regions": touched(segments, WALLS),
+        "distribution": (oedema_distribution(truth.oedema),) if truth.oedema else (),
+    }
+
+
+def wall_distribution(abnormal: Collection[int]) -> str:
+    """How abnormal thickness or contour is distributed (C05)."""
+    count = len(set(abnormal) & set(WALL_SEGMENTS))
+    if count >= 12:
+        return "diffuse"
+    apical = LEVELS["apical"] | LEVELS["apex"]
+    if set(abnormal) <= apical and len(set(abnormal)) >= 3:
+        return "apical"
+    return "focal" if count <= 2 else "regional"
+
+
+def motion_distribution(abnormal: Collection[int]) -> str:
+    """How abnormal motion is distributed (C09)."""
+    if len(set(abnormal) & set(WALL_SEGMENTS)) >= 12:
+        return "global"
+    return "one_territory" if in_one_territory(abnormal) else "several_territories"
+
+
+def defect_distribution(defect: PerfusionDefect) -> str:
+    """How a perfusion defect is distributed (P04)."""
+    subendocardial = defect.depth <= SUBENDOCARDIAL_DEPTH
+    if subendocardial and len(set(defect.segments) & set(WALL_SEGMENTS)) >= 10:
+        return "circumferential"
+    if in_one_territory(defect.segments) and subendocardial:
+        return "subendocardial_territory"
+    if in_one_territory(defect.segments) and defect.depth >= TRANSMURAL_DEPTH:
+        return "transmural_territory"
+    return "non_territorial"
+
+
+def oedema_distribution(lesions: Collection[Lesion]) -> str:
+    """How raised T2 signal is distributed (T04)."""
+    segments = {number for lesion in lesions for number in lesion.segments}
+    if len(segments & set(WALL_SEGMENTS)) >= 12:
+        return "diffuse"
+    if len(lesions) > 1 or any(lesion.pattern == "patchy" for lesion in lesions):
+        return "patchy"
+    if len(segments) <= 2:
+        return "focal"
+    return "segmental" if in_one_territory(segments) else "patchy"
+
+
+def _or_normal(values: Collection[str]) -> tuple[str, ...]:
+    return tuple(values) or ("normal",)
+
+
+def _only_if(segments: tuple[int, ...], rule: Callable[[Collection[int]], str]) -> tuple[str, ...]:
+    return (rule(segments),) if segments else ()
