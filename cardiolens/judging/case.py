@@ -1,0 +1,136 @@
+"""A question as it is judged, and the judgement of one reply to it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cardiolens.errors import InputError
+from cardiolens.judging.parse import Option, Parsed, parse_answer
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """All of a question that a judgement depends on; questions of one subtask with one answer share it."""
+
+    subtask: str
+    answer_type: str
+    options: tuple[Option, ...]
+    exclusive: tuple[str, ...]
+    answer: tuple[str, ...]
+    reference: str | None = None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(key for key, _ in self.options)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model said, as far as it is judged."""
+
+    text: str
+    refused: bool  # by the engine or its host, not in words
+    cut: bool  # by max_tokens
+    shown: tuple[str, ...]  # original keys of the options in the order displayed; empty: as in the question
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One reply beside the truth."""
+
+    parse_status: str
+    rule: str
+    parsed: tuple[str, ...]  # original keys in their order
+    gold: tuple[str, ...]
+    correct: bool
+    counts: Mapping[str, float]
+
+
+def judge_choice(case: Case, reply: Reply) -> Judgement:
+    """Judge a reply to a single, ordinal or multi question; an unparsed one is wrong, or the empty set."""
+    parsed = Parsed((), "none", "refusal") if reply.refused else _parse_shown(case, reply)
+    return Judgement(
+        parse_status="truncated" if parsed.status == "parse_error" and reply.cut else parsed.status,
+        rule=parsed.rule,
+        parsed=parsed.keys,
+        gold=case.answer,
+        correct=set(parsed.keys) == set(case.answer),
+        counts=_COUNTS[case.answer_type](case, parsed.keys),
+    )
+
+
+def _parse_shown(case: Case, reply: Reply) -> Parsed:
+    """Parse by the letters displayed (the question's letters in order), and translate into original keys."""
+    shown = reply.shown or case.keys
+    if sorted(shown) != sorted(case.keys):
+        raise InputError(
+            f"a request of subtask {case.subtask} showed options {list(shown)}, its question now has "
+            f"{list(case.keys)}; judge with the questions file of the run, or run the sweep again"
+        )
+    texts = dict(case.options)
+    original = dict(zip(case.keys, shown, strict=True))
+    options = tuple((letter, texts[key]) for letter, key in original.items())
+    exclusive = tuple(letter for letter, key in original.items() if key in case.exclusive)
+    parsed = parse_answer(reply.text, options, case.answer_type, exclusive)
+    named = {original[letter] for letter in parsed.keys}
+    return Parsed(tuple(key for key in case.keys if key in named), parsed.rule, parsed.status)
+
+
+def _single_counts(case: Case, parsed: tuple[str, ...]) -> dict[str, float]:
+    return {"options": len(case.options)}
+
+
+def _ordinal_counts(case: Case, parsed: tuple[str, ...]) -> dict[str, float]:
+    rank = {key: position for position, key in enumerate(case.keys)}
+    worst = len(case.options) - 1
+    error = abs(rank[parsed[0]] - rank[case.answer[0]]) if parsed else worst
+    return {"options": len(case.options), "rank_error": error}
+
+
+def _multi_counts(case: Case, parsed: tuple[str, ...]) -> dict[str, float]:
+    gold, found = set(case.answer), set(parsed)
+    return {
+        "options": len(case.options),
+        "tp": len(gold & found),
+        "fp": len(found - gold),
+        "fn": len(gold - found),
+    }
+
+
+_COUNTS = {"single": _single_counts, "ordinal": _ordinal_counts, "multi": _multi_counts}
+
+
+def case_of(row: Mapping[str, object]) -> Case:
+    """A row of `questions` as a case; an answer outside the options, or several to a question that takes one,
+    is an InputError."""
+    options = tuple((option["key"], option["text"]) for option in _entries(row["options"]))
+    case = Case(
+        subtask=str(row["subtask"]),
+        answer_type=str(row["answer_type"]),
+        options=options,
+        exclusive=tuple(_entries(row["exclusive"])),
+        answer=tuple(_entries(row["answer"])),
+        reference=row["reference"] if isinstance(row["reference"], str) else None,
+    )
+    _check(case, str(row["qa_id"]))
+    return case
+
+
+def _entries(value: object) -> list:  # type: ignore[type-arg]
+    return value if isinstance(value, list) else []
+
+
+def _check(case: Case, qa_id: str) -> None:
+    legal = [*_COUNTS, "report"]
+    if case.answer_type not in legal:
+        raise InputError(
+            f"question {qa_id}: answer_type {case.answer_type!r} is not one of {legal}; correct it"
+        )
+    if case.answer_type == "report":
+        return
+    number_fits = len(case.answer) == 1 or (case.answer_type == "multi" and len(case.answer) > 1)
+    if not number_fits or not set(case.answer) <= set(case.keys):
+        wanted = "some" if case.answer_type == "multi" else "one"
+        raise InputError(
+            f"question {qa_id}: answer {list(case.answer)} is not {wanted} of its options {list(case.keys)}; "
+            "correct the questions file"
+        )

@@ -1,0 +1,51 @@
+"""Which completion of a request counts, and how many were one too many."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_FINAL = pa.array(["ok", "refused"])
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicates:
+    """Final completions beyond the one that counts, by whether they say the same."""
+
+    agreeing: int
+    disagreeing: int
+
+
+def finals(completions: pa.Table) -> pa.Table:
+    """The completion of each request_key that counts: the earliest final one by (written_at, position)."""
+    ordered, first, _ = _first_of_each_key(completions)
+    return ordered.take(np.sort(first))
+
+
+def duplicates(completions: pa.Table) -> Duplicates:
+    """Count final completions beyond the first of each key; they agree if status and text are equal."""
+    ordered, first, key = _first_of_each_key(completions)
+    said = pc.binary_join_element_wise(ordered["status"], pc.fill_null(ordered["text"], ""), "\x1f")
+    code = _codes(said)
+    agreeing = int(np.count_nonzero(code == code[first][key])) - len(first)
+    return Duplicates(agreeing, len(key) - len(first) - agreeing)
+
+
+def unrequested(requests: pa.Table, completions: pa.Table) -> int:
+    """Completions whose request_key no request has; they are kept and ignored."""
+    known = pc.is_in(completions["request_key"], value_set=pc.unique(requests["request_key"]))
+    return int(np.count_nonzero(~np.asarray(known)))
+
+
+def _first_of_each_key(completions: pa.Table) -> tuple[pa.Table, np.ndarray, np.ndarray]:
+    """Final completions in order of time, the first row of each key, and the key number of each row."""
+    final = completions.filter(pc.is_in(completions["status"], value_set=_FINAL))
+    ordered = final.take(pc.sort_indices(final, sort_keys=[("written_at", "ascending")]))
+    _, first, key = np.unique(_codes(ordered["request_key"]), return_index=True, return_inverse=True)
+    return ordered, first, key
+
+
+def _codes(column: pa.ChunkedArray) -> np.ndarray:
+    encoded: pa.DictionaryArray = column.combine_chunks().dictionary_encode()
+    return np.asarray(encoded.indices)

@@ -1,0 +1,155 @@
+"""Requests, completions and questions as verdicts, joined by key and never by position."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens.errors import InputError
+from cardiolens.judging.case import Case, Judgement, Reply, case_of, judge_choice
+from cardiolens.judging.finals import finals
+from cardiolens.tables import VERDICTS
+
+Judge = Callable[[Case, Reply], Judgement]
+
+CHANNELS: dict[str, dict[str, Judge]] = {
+    "single": {"answer": judge_choice},
+    "ordinal": {"answer": judge_choice},
+    "multi": {"answer": judge_choice},
+}
+
+_FROM_QUESTION = ("study_id", "patient_id", "tier", "sequence", "subtask", "answer_type")
+_JUDGED = pa.schema(
+    [VERDICTS.field(name) for name in ("parse_status", "rule", "parsed", "gold", "correct", "counts")]
+)
+_BLANK = Reply("", refused=False, cut=False, shown=())
+_REPLY = ("text", "refused", "cut", "shown")
+_SEPARATOR = "\x1f"
+
+
+@dataclass(frozen=True, slots=True)
+class _Sheet:
+    """What was asked and said, row by row, and the questions that the rows point into."""
+
+    asked: pa.Table
+    said: pa.Table
+    question: np.ndarray  # row of `questions` and entry of `cases`
+    questions: pa.Table
+    cases: list[Case]
+
+    def with_channel(self, channel: str) -> "_Sheet":
+        """The rows whose answer type has a channel."""
+        has_channel = np.array([channel in CHANNELS[case.answer_type] for case in self.cases])
+        rows = np.flatnonzero(has_channel[self.question])
+        return replace(
+            self, asked=self.asked.take(rows), said=self.said.take(rows), question=self.question[rows]
+        )
+
+
+def judge(requests: pa.Table, completions: pa.Table, questions: pa.Table) -> pa.Table:
+    """One verdict a (arm_id, qa_id, channel), in that order.
+
+    Completions without a request are ignored; of several for one key the earliest final one counts. A request
+    whose question is unknown or has other options by now is an InputError.
+    """
+    asked = requests.sort_by([("arm_id", "ascending"), ("qa_id", "ascending")])
+    question = _matched(asked["qa_id"], questions)
+    cases = [case_of(row) for row in questions.to_pylist()]
+    sheet = _Sheet(asked, _said(asked, completions), question, questions, cases)
+    channels = sorted({channel for case in cases for channel in CHANNELS[case.answer_type]})
+    tables = [_verdicts(channel, sheet.with_channel(channel)) for channel in channels]
+    joined = pa.concat_tables(tables) if tables else VERDICTS.empty_table()
+    return joined.sort_by([(name, "ascending") for name in ("arm_id", "qa_id", "channel")])
+
+
+def _matched(qa_ids: pa.ChunkedArray, questions: pa.Table) -> np.ndarray:
+    """The row of `questions` that each request asks."""
+    known = questions["qa_id"]
+    if len(pc.unique(known)) != len(known):
+        twice = next(entry["values"] for entry in pc.value_counts(known).to_pylist() if entry["counts"] > 1)
+        raise InputError(f"question {twice}: its qa_id stands twice; give every question its own")
+    rows = pc.index_in(qa_ids, value_set=known.combine_chunks())
+    if rows.null_count:
+        unknown = qa_ids.filter(pc.is_null(rows))[0].as_py()
+        raise InputError(
+            f"request for question {unknown}: no such question; judge with the questions file of the run, "
+            "or run the sweep again"
+        )
+    return np.asarray(rows)
+
+
+def _said(asked: pa.Table, completions: pa.Table) -> pa.Table:
+    """Status, text, and how the reply ended, a row a request; text is null unless a reply is final."""
+    final = finals(completions)
+    row = pc.index_in(asked["request_key"], value_set=final["request_key"].combine_chunks())
+    replied = pc.and_(pc.equal(asked["status"], "planned"), pc.is_valid(row))
+    reply = final.select(["text", "status", "finish_reason"]).take(row)
+    failed = pc.is_in(asked["request_key"], value_set=completions["request_key"].combine_chunks())
+    unanswered = pc.if_else(failed, "engine_error", "missing")
+    status = pc.if_else(pc.equal(asked["status"], "planned"), unanswered, asked["status"])
+    return pa.table(
+        {
+            "status": pc.if_else(replied, "judged", status),
+            "text": pc.if_else(replied, pc.fill_null(reply["text"], ""), pa.scalar(None, pa.string())),
+            "refused": pc.fill_null(pc.equal(reply["status"], "refused"), False),
+            "cut": pc.fill_null(pc.equal(reply["finish_reason"], "length"), False),
+            "shown": pc.fill_null(pc.binary_join(asked["option_keys"], _SEPARATOR), ""),
+        }
+    )
+
+
+def _verdicts(channel: str, sheet: _Sheet) -> pa.Table:
+    judged = _judged(channel, sheet)
+    columns = {name: sheet.questions[name].take(sheet.question) for name in _FROM_QUESTION}
+    columns |= {name: sheet.asked[name] for name in ("arm_id", "qa_id", "request_key")}
+    columns |= {"channel": pa.repeat(channel, judged.num_rows), "status": sheet.said["status"]}
+    columns |= {name: judged[name] for name in _JUDGED.names}
+    return pa.table([columns[name] for name in VERDICTS.names], schema=VERDICTS)
+
+
+def _judged(channel: str, sheet: _Sheet) -> pa.Table:
+    """Judge each distinct (question content, reply) once and spread the judgements over the rows."""
+    distinct_cases = list(dict.fromkeys(sheet.cases))
+    number = {case: position for position, case in enumerate(distinct_cases)}
+    case_of_row = np.array([number[case] for case in sheet.cases], dtype=np.int64)[sheet.question]
+    first, spread = _distinct([case_of_row, *(_codes(sheet.said[name]) for name in _REPLY)])
+    judgements = [
+        _judgement(CHANNELS[case.answer_type][channel], case, reply)
+        for case, reply in zip(
+            (distinct_cases[at] for at in case_of_row[first]), sheet.said.take(first).to_pylist(), strict=True
+        )
+    ]
+    return pa.Table.from_pylist(judgements, schema=_JUDGED).take(spread)
+
+
+def _judgement(judge_one: Judge, case: Case, said: dict[str, object]) -> dict[str, object]:
+    shown = tuple(str(said["shown"]).split(_SEPARATOR)) if said["shown"] else ()
+    if said["text"] is None:
+        return {"gold": judge_one(case, _BLANK).gold}
+    reply = Reply(str(said["text"]), refused=bool(said["refused"]), cut=bool(said["cut"]), shown=shown)
+    judgement = judge_one(case, reply)
+    return {
+        "parse_status": judgement.parse_status,
+        "rule": judgement.rule,
+        "parsed": list(judgement.parsed),
+        "gold": list(judgement.gold),
+        "correct": judgement.correct,
+        "counts": list(judgement.counts.items()),
+    }
+
+
+def _codes(column: pa.ChunkedArray) -> np.ndarray:
+    encoded = column.combine_chunks().dictionary_encode()
+    return np.asarray(pc.fill_null(encoded.indices, -1)).astype(np.int64) + 1
+
+
+def _distinct(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The first row of each distinct combination, and the combination of each row."""
+    combined = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        _, combined = np.unique(combined, return_inverse=True)
+        combined = combined * (int(column.max(initial=0)) + 1) + column
+    _, first, spread = np.unique(combined, return_index=True, return_inverse=True)
+    return first, spread
