@@ -1,0 +1,68 @@
+"""Frames and their captions: the part of a prompt that knows neither the budget nor the question."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Literal
+
+from cardiolens.prompts.words import words
+from cardiolens.select.cine import key_layers
+from cardiolens.select.selection import Frame
+from cardiolens.study.structure import StudyStructure, VolumeStructure
+
+FRAME = "\ufffc"  # stands where a frame stands
+
+CaptionLevel = Literal["none", "view", "full"]
+
+_LEVEL_WORDS = {1: ("mid",), 2: ("basal", "apical"), 3: ("basal", "mid", "apical")}
+
+
+def frame_block(frames: Sequence[Frame], structure: StudyStructure, level: CaptionLevel) -> str:
+    """For each frame, in order: its caption on a line, its place on the next."""
+    volumes = structure.volumes
+    places = {name: captions(volumes[name], level) for name in {frame.volume_id for frame in frames}}
+    return "".join(
+        f"Frame {number}:{places[frame.volume_id][frame.idx]}\n{FRAME}\n"
+        for number, frame in enumerate(frames, start=1)
+    )
+
+
+def caption(frame: Frame, volume: VolumeStructure, number: int, level: CaptionLevel) -> str:
+    """One frame's caption, e.g. `Frame 3: cine, short axis, slice 2 of 10 (base to apex), phase 1 of 25`."""
+    return f"Frame {number}:{captions(volume, level)[frame.idx]}"
+
+
+@lru_cache(maxsize=512)
+def captions(volume: VolumeStructure, level: CaptionLevel) -> tuple[str, ...]:
+    """What stands after `Frame n:` for each frame of a volume, by canonical index."""
+    if level == "none":
+        return ("",) * volume.n_frames
+    view = volume.volume_id.rpartition("_")[2]
+    what = f" {words().sequences[volume.sequence]}, {words().views[view]}"
+    slices = [_slice(volume, rank, level, view == "sax") for rank in range(volume.n_slices)]
+    phases = [_phase(volume, phase, level) for phase in range(volume.n_phases)]
+    return tuple(f"{what}{where}{when}" for where in slices for when in phases)
+
+
+def _slice(volume: VolumeStructure, rank: int, level: CaptionLevel, short_axis: bool) -> str:
+    if not short_axis:
+        return f", layer {rank + 1} of {volume.n_slices}" if volume.n_slices > 1 else ""
+    text = f", slice {rank + 1} of {volume.n_slices}"
+    if not volume.levels_known:
+        return text
+    return f"{text} (base to apex)" + (f", {_nearest_level(volume, rank)} level" if level == "full" else "")
+
+
+def _phase(volume: VolumeStructure, phase: int, level: CaptionLevel) -> str:
+    if volume.n_phases == 1:
+        return ""
+    text = f", {words().times.get(volume.sequence, 'image')} {phase + 1} of {volume.n_phases}"
+    if level == "full" and volume.sequence == "cine":
+        text += {volume.es_phase: ", end-systole", volume.ed_phase: ", end-diastole"}.get(phase, "")
+    return text
+
+
+def _nearest_level(volume: VolumeStructure, rank: int) -> str:
+    """The level of the nearest key layer, ties to the more basal."""
+    layers = key_layers(volume)
+    nearest = min(range(len(layers)), key=lambda place: abs(layers[place] - rank))
+    return _LEVEL_WORDS[len(layers)][nearest]

@@ -1,0 +1,84 @@
+"""What a prompt may know of a question: no answer, no study, no patient."""
+
+import json
+from dataclasses import dataclass
+from string import ascii_uppercase
+from typing import Literal
+
+from cardiolens.prompts.words import words
+from cardiolens.tasks.catalogue import Catalogue, Subtask
+
+AnswerType = Literal["single", "ordinal", "multi", "report"]
+Kind = Literal["question", "diagnosis", "report"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportField:
+    """One field of a structured report and its legal values."""
+
+    name: str
+    many: bool  # a list of values
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """A question as it is put to a model; options in the order displayed, lettered by their place."""
+
+    subtask: str
+    sequence: str
+    question: str
+    answer_type: AnswerType
+    options: tuple[tuple[str, str], ...] = ()  # original key, text
+    exclusive: tuple[str, ...] = ()
+    checklist: tuple[str, ...] = ()
+    fields: tuple[ReportField, ...] = ()  # of a report
+
+    @property
+    def kind(self) -> Kind:
+        if self.answer_type == "report":
+            return "report"
+        return "diagnosis" if self.sequence == "multi" else "question"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The original option keys in the order displayed."""
+        return tuple(key for key, _ in self.options)
+
+    @property
+    def displayed(self) -> tuple[tuple[str, str], ...]:
+        """Letter and text of each option as displayed."""
+        return tuple((letter, text) for letter, (_, text) in zip(ascii_uppercase, self.options, strict=False))
+
+    @property
+    def sequence_name(self) -> str:
+        return words().sequences[self.sequence]
+
+    @property
+    def rule(self) -> str:
+        """How to pick (specification 7.2)."""
+        alone = [
+            letter for letter, key in zip(ascii_uppercase, self.keys, strict=False) if key in self.exclusive
+        ]
+        exclusive = [words().exclusive.format(letter=letter) for letter in alone]
+        return " ".join([words().rules[self.answer_type], *exclusive])
+
+    @property
+    def schema(self) -> str:
+        """The JSON object that a report question asks for (specification 3.1, 7.4)."""
+        lines = ",\n".join(f'  "{field.name}": {_values(field)}' for field in self.fields)
+        return f'{{"fields": {{\n{lines}}},\n"findings": text, "impression": text}}'
+
+
+def report_fields(subtask: Subtask, catalogue: Catalogue) -> tuple[ReportField, ...]:
+    """The fields of a report subtask: names of the answering subtasks, values from their option texts."""
+    answering = (catalogue[name] for name in subtask.report_fields)
+    return tuple(
+        ReportField(other.field, other.answer_type == "multi", tuple(option.text for option in other.options))
+        for other in answering
+    )
+
+
+def _values(field: ReportField) -> str:
+    values = ", ".join(map(json.dumps, field.values))
+    return f"list from [{values}]" if field.many else f"one of {values}"

@@ -1,0 +1,110 @@
+"""Golden prompts: one a (tier, answer type, prompt, caption level), each read by eye.
+
+After a change that is meant, `python -m tests.unit.test_prompts_golden` writes them anew; read the diff.
+"""
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from cardiolens.prompts.frames import captions
+from cardiolens.prompts.question import AskedQuestion, report_fields
+from cardiolens.prompts.render import Prompting
+from cardiolens.select.choose import choose
+from cardiolens.select.route import Route
+from cardiolens.spec import SelectorSpec
+from cardiolens.study.structure import StudyStructure, VolumeStructure
+from cardiolens.tasks.catalogue import load_catalogue
+
+GOLDEN = Path(__file__).parent / "golden" / "prompts"
+CATALOGUE = load_catalogue("openprotocol-1")
+CASES = {  # tier and answer type: subtask, budget
+    "tier1-single": ("L01", 4),
+    "tier1-ordinal": ("C06", 12),
+    "tier1-multi": ("C02", 2),
+    "tier1-multi-perfusion": ("P03", 4),
+    "tier2-report": ("R-LGE", 1),
+    "tier2-report-cine": ("R-CINE", 5),
+    "tier3-single": ("D01", 8),
+    "tier3-single-nicm": ("D02", 6),
+}
+STYLES = ("standard", "reasoning")
+LEVELS = ("none", "view", "full")
+
+
+def _volume(volume_id: str, n_slices: int, n_phases: int, **known: object) -> VolumeStructure:
+    code, view = volume_id.split("_")
+    sequence = "perfusion" if code == "perf" else code
+    return VolumeStructure(volume_id, sequence, view, n_slices, n_phases, **known)  # type: ignore[arg-type]
+
+
+VOLUMES = (
+    _volume("cine_sax", 9, 25, es_phase=9, key_layers=(1, 4, 7)),
+    _volume("cine_4ch", 3, 25, es_phase=9),
+    _volume("cine_3ch", 1, 25, es_phase=9),
+    _volume("cine_2ch", 1, 25, es_phase=9),
+    _volume("lge_sax", 10, 1, key_layers=(1, 5, 8)),
+    _volume("lge_4ch", 1, 1),
+    _volume("lge_2ch", 1, 1),
+    _volume("perf_sax", 3, 50, key_layers=(0, 1, 2), t_on=8, t_peak=15),
+    _volume("t2_sax", 5, 1, key_layers=(0, 2, 4)),
+    _volume("t2_4ch", 1, 1),
+)
+STUDY = StudyStructure("PH-0001", {volume.volume_id: volume for volume in VOLUMES})
+CLINICAL = SelectorSpec(name="clinical", kind="clinical")
+
+
+def asked(subtask_id: str) -> AskedQuestion:
+    subtask = CATALOGUE[subtask_id]
+    return AskedQuestion(
+        subtask=subtask.id,
+        sequence=subtask.sequence,
+        question=subtask.question,
+        answer_type=subtask.answer_type,
+        options=tuple((option.key, option.text) for option in subtask.options),
+        exclusive=subtask.exclusive,
+        checklist=subtask.checklist,
+        fields=report_fields(subtask, CATALOGUE),
+    )
+
+
+def golden_texts() -> dict[str, str]:
+    texts = {}
+    for (case, (subtask, budget)), style in product(CASES.items(), STYLES):
+        question = asked(subtask)
+        frames = choose(CLINICAL, None, STUDY, Route.of(CATALOGUE[subtask]), budget).frames
+        for level in LEVELS:
+            prompt = Prompting(level).prompt(question, frames, STUDY, style)
+            texts[f"{case}-{style}-{level}"] = f"{prompt.system}\n-----\n{prompt.text}\n"
+        prompt = Prompting("none", shows_frames=False).prompt(question, (), STUDY, style)
+        texts[f"question-only-{case}-{style}"] = f"{prompt.system}\n-----\n{prompt.text}\n"
+    for level in LEVELS[1:]:
+        lines = [
+            f"Frame {slice_rank * 25 + phase}:{captions(volume, level)[volume.idx(slice_rank, phase)]}\n"
+            for volume in VOLUMES
+            for slice_rank in range(volume.n_slices)
+            for phase in range(volume.n_phases)
+            if phase in (0, 1, 9, volume.n_phases - 1)
+        ]
+        texts[f"captions-{level}"] = "".join(lines)
+    return texts
+
+
+TEXTS = golden_texts()
+
+
+@pytest.mark.parametrize("name", sorted(TEXTS))
+def test_prompt_is_the_golden_one(name):
+    assert TEXTS[name] == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def test_no_golden_file_is_left_over():
+    assert {path.stem for path in GOLDEN.glob("*.txt")} == set(TEXTS)
+
+
+if __name__ == "__main__":
+    for stale in GOLDEN.glob("*.txt"):
+        stale.unlink()
+    for name, text in TEXTS.items():
+        (GOLDEN / f"{name}.txt").write_text(text, encoding="utf-8")

@@ -1,0 +1,118 @@
+"""Templates are found, refused and rendered as the rules of section 7 say."""
+
+import subprocess
+import sys
+
+import pytest
+
+from cardiolens.errors import InputError
+from cardiolens.prompts.frames import FRAME, caption, frame_block
+from cardiolens.prompts.question import AskedQuestion
+from cardiolens.prompts.render import Prompting
+from cardiolens.prompts.template import check_folder, question_template
+from cardiolens.select.selection import pick
+from cardiolens.study.structure import StudyStructure, VolumeStructure
+
+SAX = VolumeStructure("cine_sax", "cine", "sax", 10, 25, 0, 9, (1, 5, 8))
+STUDY = StudyStructure("PH-0001", {"cine_sax": SAX})
+ASKED = AskedQuestion(
+    "C02",
+    "cine",
+    "Which?",
+    "multi",
+    (("A", "Normal"), ("B", "Thinned"), ("C", "Thickened")),
+    ("A",),
+    ("one", "two", "three", "four", "five"),
+)
+GOOD = (
+    "Own: {{ question }}\n{% for option in options %}\n{{ option.letter }}) {{ option.text }}\n{% endfor %}\n"
+)
+
+
+def test_caption_is_the_specification_s():
+    expected = "Frame 3: cine, short axis, slice 2 of 10 (base to apex), phase 1 of 25"
+    assert caption(pick(SAX, 1, 0), SAX, 3, "view") == expected
+    assert caption(pick(SAX, 1, 0), SAX, 3, "none") == "Frame 3:"
+
+
+def test_no_level_words_where_the_slice_order_is_unknown():
+    unknown = VolumeStructure("cine_sax", "cine", "sax", 10, 25, 0, 9, (1, 5, 8), levels_known=False)
+    expected = "Frame 1: cine, short axis, slice 2 of 10, phase 1 of 25, end-diastole"
+    assert caption(pick(unknown, 1, 0), unknown, 1, "full") == expected
+
+
+def test_frame_block_of_fewer_frames_is_a_prefix():
+    frames = [pick(SAX, rank, 0) for rank in range(6)]
+    longer = frame_block(frames, STUDY, "full")
+    assert longer.startswith(frame_block(frames[:3], STUDY, "full"))
+    assert longer.count(FRAME) == 6
+
+
+def test_shuffled_options_are_lettered_by_place_and_the_rule_follows():
+    shuffled = AskedQuestion("C02", "cine", "Which?", "multi", tuple(reversed(ASKED.options)), ("A",))
+    text, _ = Prompting().question(shuffled, 2, "standard")
+    assert "A. Thickened\nB. Thinned\nC. Normal\n" in text
+    assert "If option C applies, pick only C." in text
+    assert shuffled.keys == ("C", "B", "A")
+
+
+def test_question_text_is_not_a_template():
+    asked = AskedQuestion("X01", "cine", "{{ rule }} <b> & {% endif %}", "single", ASKED.options)
+    assert "Question: {{ rule }} <b> & {% endif %}\n" in Prompting().question(asked, 2, "standard")[0]
+
+
+def test_the_question_only_control_mentions_no_frames():
+    prompt = Prompting(shows_frames=False).prompt(ASKED, (), STUDY, "reasoning")
+    assert "frame" not in (prompt.system + prompt.text).lower()
+    assert FRAME not in prompt.text
+
+
+def test_own_template_is_found_first_and_named_by_its_content(tmp_path):
+    (tmp_path / "question_standard.jinja").write_text(GOOD)
+    prompting = Prompting("view", tmp_path)
+    text, name = prompting.question(ASKED, 2, "standard")
+    assert text == "Own: Which?\nA) Normal\nB) Thinned\nC) Thickened"
+    packaged = question_template("question", "standard").name
+    assert name.startswith("question_standard@")
+    assert name != packaged
+    assert prompting.question(ASKED, 2, "reasoning")[1] == question_template("question", "reasoning").name
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{% for option in options %}{{ option.text }}{% endfor %}", r"never uses \['question'\]"),
+        ("{{ question }}", r"never uses \['options'\]"),
+        (GOOD + "{{ answer }}", r"uses \['answer'\], which it is not given; it may use \['checklist'"),
+        (GOOD + "{% if %}", "cannot be rendered as a Jinja template"),
+        (GOOD + "{{ options[7].text }}", "cannot be rendered as a Jinja template"),
+        (GOOD + "\ufffc", "holds U"),
+    ],
+)
+def test_a_template_that_cannot_be_used_is_refused_before_anything_runs(tmp_path, text, message):
+    (tmp_path / "question_standard.jinja").write_text(text)
+    with pytest.raises(InputError, match=message):
+        Prompting("view", tmp_path)
+
+
+def test_a_folder_without_a_template_that_is_used_is_refused(tmp_path):
+    with pytest.raises(InputError, match="holds no template; a template is called one of"):
+        check_folder(tmp_path)
+    (tmp_path / "questions.jinja").write_text(GOOD)
+    with pytest.raises(InputError, match=r"questions.jinja: no prompt uses this name"):
+        check_folder(tmp_path)
+
+
+def test_a_system_message_is_given_no_variables(tmp_path):
+    (tmp_path / "system.jinja").write_text("{{ question }}")
+    with pytest.raises(InputError, match=r"uses \['question'\]"):
+        check_folder(tmp_path)
+
+
+def test_selection_and_prompts_import_without_heavy_libraries():
+    code = (
+        "import sys, cardiolens.prompts.render, cardiolens.select.choose;"
+        "print([m for m in ('ray', 'torch', 'vllm', 'wandb', 'transformers') if m in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
