@@ -1,0 +1,216 @@
+"""`python -m cardiolens.prepare`: study folders → shards, in parallel; what is unchanged stays."""
+
+import logging
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from cardiolens import tables
+from cardiolens.errors import InputError, RunError
+from cardiolens.spec import DatasetSpec
+from cardiolens.study.cohort import Cohort, StudyRecord, untouched, write_cohort
+from cardiolens.study.group import Outcome, WindowPct, by_pixels, current_cohort, prepare_group
+from cardiolens.study.manifest import Study, read_study
+from cardiolens.study.shards import holds_part
+
+PART_PIXELS = 128 << 20
+
+log = logging.getLogger(__name__)
+
+# What a worker tells the driver of one study; `record` is the JSON that goes into cohort.json.
+OUTCOMES = pa.schema(
+    [
+        ("name", pa.string()),
+        ("record", pa.string()),
+        ("prepared", pa.bool_()),
+        ("error", pa.string()),
+        ("warnings", pa.list_(pa.string())),
+        ("n_bytes", pa.int64()),
+        ("fatal", pa.string()),  # the run cannot go on, e.g. a full disk
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a preparation did; `failed` holds (study, message) pairs."""
+
+    prepared: int
+    unchanged: int
+    failed: tuple[tuple[str, str], ...]
+    seconds: float
+    bytes_read: int
+
+    def __str__(self) -> str:
+        studies = self.prepared + self.unchanged + len(self.failed)
+        return (
+            f"{studies} studies: {self.prepared} prepared, {self.unchanged} unchanged, "
+            f"{len(self.failed)} failed ({self.bytes_read / 1e6:.1f} MB read in {self.seconds:.1f} s)"
+        )
+
+
+def prepare(dataset: DatasetSpec, store: Path, strict: bool) -> Prepared:
+    """Bring the shards of a store up to date with a folder of studies.
+
+    A study that cannot be prepared is reported and left out; the others are prepared. InputError where there
+    are no studies, and with strict for the first that fails; RunError where the store cannot be written.
+    """
+    started = time.monotonic()
+    studies, failed = _read_studies(dataset.studies)
+    _stop_if(strict, failed)
+    known = current_cohort(store, dataset.window_pct)
+    records = {
+        study.study_id: known.studies[study.study_id] for study in studies if _is_current(study, known, store)
+    }
+    unchanged, prepared, bytes_read = len(records), 0, 0
+    for outcome in _outcomes(
+        store, [s for s in studies if s.study_id not in records], dataset.window_pct, strict
+    ):
+        for warning in outcome.warnings:
+            log.warning("%s: %s", outcome.name, warning)
+        bytes_read += outcome.n_bytes
+        if outcome.record is None:
+            failed[outcome.name] = outcome.error
+            _stop_if(strict, failed)
+            continue
+        records[outcome.name] = outcome.record
+        prepared += outcome.prepared
+        unchanged += not outcome.prepared
+    _publish(store, Cohort(window_pct=dataset.window_pct, studies=records, failed=failed), known)
+    done = Prepared(
+        prepared, unchanged, tuple(sorted(failed.items())), time.monotonic() - started, bytes_read
+    )
+    for name, error in done.failed:
+        log.error("%s: %s", name, error)
+    log.info("%s", done)
+    return done
+
+
+def _stop_if(strict: bool, failed: dict[str, str]) -> None:
+    for name, error in failed.items() if strict else ():
+        raise InputError(f"{name}: {error}")
+
+
+def _read_studies(root: Path) -> tuple[list[Study], dict[str, str]]:
+    """Every study whose manifest holds, in order of folder names, and the errors of the others."""
+    folders = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+    if not folders:
+        raise InputError(
+            f"{root}: holds no studies; expected a folder of study folders with a study.json each"
+        )
+    studies: list[Study] = []
+    failed: dict[str, str] = {}
+    for folder in folders:
+        try:
+            studies.append(read_study(folder))
+        except InputError as error:
+            failed[folder.name] = str(error)
+    return _distinct(studies, failed), failed
+
+
+def _distinct(studies: Sequence[Study], failed: dict[str, str]) -> list[Study]:
+    """Studies with an id of their own; of two folders with one id neither can be trusted."""
+    folders: dict[str, list[str]] = {}
+    for study in studies:
+        folders.setdefault(study.study_id, []).append(study.folder.name)
+    for study in studies:
+        sharing = folders[study.study_id]
+        if len(sharing) > 1:
+            failed[study.folder.name] = (
+                f"study.json: study_id {study.study_id!r} stands in the folders {', '.join(sharing)}; "
+                "expected one folder a study_id; rename or remove one"
+            )
+    return [study for study in studies if len(folders[study.study_id]) == 1]
+
+
+def _is_current(study: Study, known: Cohort, store: Path) -> bool:
+    record = known.studies.get(study.study_id)
+    return record is not None and untouched(study, record) and holds_part(store, record)
+
+
+def _publish(store: Path, cohort: Cohort, known: Cohort) -> None:
+    if cohort != known or not cohort.studies:
+        write_cohort(store, cohort)
+
+
+def _outcomes(
+    store: Path, studies: Sequence[Study], window_pct: WindowPct, strict: bool
+) -> Iterator[Outcome]:
+    """Prepare studies as tasks of Ray Data, a part a task, and give their outcomes as tasks end."""
+    if not studies:
+        return
+    import ray
+
+    if not ray.is_initialized():
+        ray.init()
+    cpus = int(ray.cluster_resources().get("CPU", 1))
+    target = min(PART_PIXELS, -(-sum(study.n_pixels for study in studies) // cpus))
+    groups = [
+        {"part": tables.part_name(), "folders": [str(study.folder.absolute()) for study in group]}
+        for group in by_pixels(studies, target)
+    ]
+    options = {"store": store.absolute(), "window_pct": window_pct, "strict": strict}
+    dataset = ray.data.from_items(groups, override_num_blocks=len(groups)).map_batches(
+        _prepare_batch, batch_size=1, batch_format="pyarrow", fn_kwargs=options
+    )
+    try:
+        yield from map(_outcome, dataset.iter_rows())
+    except ray.exceptions.RayError as error:
+        raise RunError(f"preparing stopped ({str(error).splitlines()[0]}); run it again") from error
+
+
+def _prepare_batch(batch: pa.Table, store: Path, window_pct: WindowPct, strict: bool) -> pa.Table:
+    rows: list[dict[str, Any]] = []
+    for group in batch.to_pylist():
+        try:
+            outcomes = prepare_group(
+                store, group["part"], [Path(folder) for folder in group["folders"]], window_pct, strict=strict
+            )
+        except RunError as error:
+            rows.append({"name": "", "fatal": str(error)})
+        else:
+            rows += map(_row, outcomes)
+    return pa.Table.from_pylist(rows, schema=OUTCOMES)
+
+
+def _row(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "name": outcome.name,
+        "record": None if outcome.record is None else outcome.record.model_dump_json(),
+        "prepared": outcome.prepared,
+        "error": outcome.error,
+        "warnings": list(outcome.warnings),
+        "n_bytes": outcome.n_bytes,
+    }
+
+
+def _outcome(row: dict[str, Any]) -> Outcome:
+    if row["fatal"] is not None:
+        raise RunError(row["fatal"])
+    record = None if row["record"] is None else StudyRecord.model_validate_json(row["record"])
+    return Outcome(row["name"], record, row["prepared"], row["error"], tuple(row["warnings"]), row["n_bytes"])
+
+
+def main() -> int:
+    """Prepare the dataset that the command line names; 0 only if every study is prepared."""
+    from cardiolens.configure import read_spec
+
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    try:
+        spec = read_spec(sys.argv[1:])
+        return 1 if prepare(spec.dataset, spec.store, spec.strict).failed else 0
+    except InputError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except RunError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

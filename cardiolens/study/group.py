@@ -1,0 +1,120 @@
+"""A group of studies to one part of the shards: what one worker does."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cardiolens.errors import InputError
+from cardiolens.study.cohort import Cohort, FileRecord, Stamp, StudyRecord, read_cohort, stamp
+from cardiolens.study.ingest import ingest
+from cardiolens.study.manifest import Study, read_study
+from cardiolens.study.nifti import read_file, sha256
+from cardiolens.study.shards import PartWriter, holds_part, part_writer
+
+WindowPct = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one study: a record if it stands in the shards, else an error."""
+
+    name: str  # study_id, or the folder where the manifest cannot be read
+    record: StudyRecord | None = None
+    prepared: bool = False  # with a record, False: found unchanged by its hashes
+    error: str = ""
+    warnings: tuple[str, ...] = ()
+    n_bytes: int = 0  # read from disk
+
+
+def prepare_group(
+    store: Path, part: str, folders: Sequence[Path], window_pct: WindowPct, *, strict: bool
+) -> list[Outcome]:
+    """Prepare studies one after the other into one part; strict ends at the first that fails."""
+    known = current_cohort(store, window_pct)
+    outcomes: list[Outcome] = []
+    with part_writer(store, part) as writer:
+        for folder in folders:
+            outcomes.append(_attempt(store, writer, folder, known))
+            if strict and outcomes[-1].error:
+                break
+    return outcomes
+
+
+def current_cohort(store: Path, window_pct: WindowPct) -> Cohort:
+    """The cohort of a store as far as it holds for this window: another window leaves nothing of it."""
+    known = read_cohort(store)
+    if known is None or known.window_pct != window_pct:
+        return Cohort(window_pct=window_pct, studies={}, failed={})
+    return known
+
+
+def _attempt(store: Path, writer: PartWriter, folder: Path, known: Cohort) -> Outcome:
+    name = folder.name
+    try:
+        study = read_study(folder)
+        name = study.study_id
+        stamps = _stamps(study)  # before reading, so that a change meanwhile shows next time
+        record = known.studies.get(name)
+        if record is not None and holds_part(store, record):
+            hashes, n_bytes = _hashes(study)
+            if record.manifest_sha256 == study.manifest_sha256 and hashes == _recorded(record):
+                return Outcome(name, _record(study, record.part, stamps, hashes), n_bytes=n_bytes)
+        return _ingest(writer, study, stamps, known.window_pct)
+    except InputError as error:
+        writer.end_study(keep=False)
+        return Outcome(name, error=str(error))
+
+
+def _ingest(writer: PartWriter, study: Study, stamps: dict[str, Stamp], window_pct: WindowPct) -> Outcome:
+    hashes: dict[str, str] = {}
+    warnings: list[str] = []
+    n_bytes = 0
+    for volume in ingest(study, window_pct):
+        writer.add(volume.row, volume.frames)
+        hashes |= volume.hashes
+        warnings += volume.warnings
+        n_bytes += volume.n_bytes
+    writer.end_study(keep=True)
+    record = _record(study, writer.part, stamps, hashes)
+    return Outcome(study.study_id, record, prepared=True, warnings=tuple(warnings), n_bytes=n_bytes)
+
+
+def _stamps(study: Study) -> dict[str, Stamp]:
+    found = {path: stamp(study.folder / path) for path in study.files()}
+    return {path: value for path, value in found.items() if value is not None}
+
+
+def _hashes(study: Study) -> tuple[dict[str, str], int]:
+    hashes, n_bytes = {}, 0
+    for path in study.files():
+        if (study.folder / path).is_file():
+            stored = read_file(study.folder / path)
+            hashes[path] = sha256(stored)
+            n_bytes += len(stored)
+    return hashes, n_bytes
+
+
+def _recorded(record: StudyRecord) -> dict[str, str]:
+    return {path: file.sha256 for path, file in record.files.items()}
+
+
+def _record(study: Study, part: str, stamps: dict[str, Stamp], hashes: dict[str, str]) -> StudyRecord:
+    files = {path: FileRecord(stamp=stamps[path], sha256=hashes[path]) for path in hashes}
+    return StudyRecord(
+        folder=study.folder.name, part=part, manifest_sha256=study.manifest_sha256, files=files
+    )
+
+
+def by_pixels(studies: Sequence[Study], target: int) -> Iterator[list[Study]]:
+    """Studies in order, in groups of about `target` pixels, each of at least one study."""
+    group: list[Study] = []
+    filled = 0
+    for study in studies:
+        n_pixels = study.n_pixels
+        if group and filled + n_pixels > target:
+            yield group
+            group, filled = [], 0
+        group.append(study)
+        filled += n_pixels
+    if group:
+        yield group

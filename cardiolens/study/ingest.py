@@ -1,0 +1,134 @@
+"""One study folder to rows: the volumes it holds and their frames as displayed."""
+
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from cardiolens import tables
+from cardiolens.errors import InputError
+from cardiolens.study.manifest import Study, VolumeManifest
+from cardiolens.study.shards import pixel_digest
+from cardiolens.study.times import FirstPass, central_mean, first_pass
+from cardiolens.study.volume import Volume, read_volume
+from cardiolens.study.windowing import GreyScale, grey_scale
+
+Row = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class IngestedVolume:
+    """A volume as a row of `volumes` (without its place in a part) and its rows of `frames`."""
+
+    row: Row
+    frames: pa.Table
+    hashes: dict[str, str]  # sha256 of each file read, by path
+    n_bytes: int  # read from disk
+    warnings: tuple[str, ...]
+
+
+def ingest(study: Study, window_pct: tuple[float, float]) -> Iterator[IngestedVolume]:
+    """The volumes of a study one after the other, one in memory at a time; InputError names the file."""
+    for manifest in study.manifest.volumes:
+        yield _ingest_volume(study, manifest, window_pct)
+
+
+def _ingest_volume(study: Study, manifest: VolumeManifest, window_pct: tuple[float, float]) -> IngestedVolume:
+    volume = read_volume(study.folder, manifest)
+    try:
+        scale = grey_scale(volume.in_file_order, window_pct, volume.slope, volume.inter)
+    except InputError as error:
+        raise InputError(f"{manifest.path}: {error}") from None
+    passage = _passage(volume)
+    warnings = volume.warnings
+    if passage is not None and not passage.bolus_found:
+        warnings += (
+            f"{manifest.path}: no_bolus_found: t_on {passage.t_on}, t_peak {passage.t_peak} by default",
+        )
+    row = _volume_row(study, volume, scale, passage)
+    return IngestedVolume(
+        row, _frames(study.study_id, volume, scale), volume.hashes, volume.n_bytes, warnings
+    )
+
+
+def _passage(volume: Volume) -> FirstPass | None:
+    manifest = volume.manifest
+    if manifest.over_time != "first_pass":
+        return None
+    if manifest.t_on is not None and manifest.t_peak is not None:
+        return FirstPass(manifest.t_on, manifest.t_peak, bolus_found=True)
+    n_slices, n_phases = volume.layout.n_slices, volume.layout.n_phases
+    return first_pass(
+        [
+            statistics.fmean(
+                central_mean(volume.displayed(volume.stored(s * n_phases + p))) * volume.slope
+                for s in range(n_slices)
+            )
+            for p in range(n_phases)
+        ]
+    )
+
+
+def _volume_row(study: Study, volume: Volume, scale: GreyScale, passage: FirstPass | None) -> Row:
+    manifest, about = volume.manifest, study.manifest
+    timing = manifest.timing(volume.layout)
+    height, width = volume.displayed_shape
+    return {
+        "study_id": about.study_id,
+        "patient_id": about.patient_id,
+        "cohort": list(about.cohort),
+        "species": about.species,
+        "volume_id": manifest.volume_id,
+        "sequence": manifest.sequence,
+        "view": manifest.view,
+        "n_slices": volume.layout.n_slices,
+        "n_phases": volume.layout.n_phases,
+        "height": height,
+        "width": width,
+        "spacing_mm": list(manifest.spacing_mm),
+        "spatial_order": manifest.spatial_order,
+        "key_layers": list(timing.key_layers),
+        "ed_phase": timing.ed_phase,
+        "es_phase": timing.es_phase,
+        "t_on": None if passage is None else passage.t_on,
+        "t_peak": None if passage is None else passage.t_peak,
+        "layout_source": volume.layout_source,
+        "window_low": scale.low,
+        "window_high": scale.high,
+        "source_sha256": volume.hashes[manifest.path],
+    }
+
+
+def _frames(study_id: str, volume: Volume, scale: GreyScale) -> pa.Table:
+    """Rows of `frames` in canonical order; the pixels of all frames share one buffer."""
+    n, (height, width) = volume.layout.n_frames, volume.displayed_shape
+    pixels_FHW = np.empty((n, height, width), np.uint8)
+    for idx in range(n):
+        pixels_FHW[idx] = volume.displayed(scale.show(volume.stored(idx)))
+    indices = np.arange(n, dtype=np.int32)
+    columns = {
+        "study_id": pa.repeat(study_id, n),
+        "volume_id": pa.repeat(volume.manifest.volume_id, n),
+        "idx": indices,
+        "slice": indices // volume.layout.n_phases,
+        "phase": indices % volume.layout.n_phases,
+        "height": np.full(n, height, np.int32),
+        "width": np.full(n, width, np.int32),
+        "channels": np.ones(n, np.int32),
+        "pixels": _binary(pixels_FHW),
+        "digest": [pixel_digest(frame.data, height, width, 1) for frame in pixels_FHW],
+    }
+    return pa.table(columns, schema=tables.FRAMES)
+
+
+def _binary(pixels_FHW: np.ndarray[tuple[int, int, int], np.dtype[np.uint8]]) -> pa.Array:
+    """Frames as an Arrow binary column without copying them."""
+    n, height, width = pixels_FHW.shape
+    if pixels_FHW.size > np.iinfo(np.int32).max:
+        raise InputError(
+            f"{n} frames of {height} x {width} pixels; expected less than 2 GiB a volume; split the volume"
+        )
+    offsets = np.arange(n + 1, dtype=np.int32) * np.int32(height * width)
+    return pa.Array.from_buffers(pa.binary(), n, [None, pa.py_buffer(offsets), pa.py_buffer(pixels_FHW)])

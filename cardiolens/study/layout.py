@@ -1,0 +1,142 @@
+"""Frame index <-> (slice, phase): how the third axis of a volume is laid out (specification 1.2)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardiolens.errors import InputError
+
+Order = Literal["slice_major", "phase_major", "static", "explicit"]
+Position = tuple[int, int]  # stored slice, phase
+
+INFERRED_PHASES = range(5, 61)
+INFERRED_RATIO = 2.0
+INFERRED_SIDE = 64  # pixels; frames are compared at this size
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where each stored frame of a volume stands on its grid of slices and phases."""
+
+    order: Order
+    n_slices: int
+    n_phases: int
+    frames: tuple[Position, ...] = ()  # explicit order only: one position a stored frame
+
+    @property
+    def n_frames(self) -> int:
+        return self.n_slices * self.n_phases
+
+    def position(self, stored: int) -> Position:
+        """Slice and phase of a stored frame."""
+        return _POSITIONS[self.order](self, stored)
+
+    def canonical_order(self, *, apex_first: bool) -> tuple[int, ...]:
+        """The stored frame at each canonical index = rank * n_phases + phase, rank 0 most basal."""
+        stored = {self.position(k): k for k in range(self.n_frames)}
+        slices = range(self.n_slices)
+        ranked = reversed(slices) if apex_first else slices
+        return tuple(stored[s, p] for s in ranked for p in range(self.n_phases))
+
+
+_POSITIONS: dict[Order, Callable[[Layout, int], Position]] = {
+    "slice_major": lambda layout, k: (k // layout.n_phases, k % layout.n_phases),
+    "phase_major": lambda layout, k: (k % layout.n_slices, k // layout.n_slices),
+    "static": lambda layout, k: (k, 0),
+    "explicit": lambda layout, k: layout.frames[k],
+}
+
+
+def even(n: int, m: int) -> tuple[int, ...]:
+    """m of n positions, evenly spread, in integer arithmetic (specification 5.2)."""
+    if m >= n:
+        return tuple(range(n))
+    return tuple(((2 * i + 1) * n) // (2 * m) for i in range(m))
+
+
+def resolve(
+    shape: Sequence[int],
+    order: Order,
+    n_slices: int | None,
+    n_phases: int | None,
+    frames: tuple[Position, ...],
+) -> Layout | None:
+    """The layout that a declaration fixes for a stored shape (3 or 4 axes); None where it must be inferred.
+
+    In a true 4D shape axis 2 is the slice and axis 3 the phase whatever `order` says. InputError where the
+    declaration and the shape disagree.
+    """
+    n_frames = int(np.prod(shape[2:], dtype=object))
+    if len(shape) == 4:
+        order, frames, grid = "slice_major", (), (shape[2], shape[3])
+    elif order == "explicit":
+        grid = _explicit_grid(frames, n_frames)
+    elif order == "static":
+        grid = (n_frames, 1)
+    elif n_slices is None and n_phases is None:
+        return None
+    else:
+        grid = (n_slices or n_frames // (n_phases or 1), n_phases or n_frames // (n_slices or 1))
+    _check_grid(grid, n_frames, (n_slices, n_phases))
+    return Layout(order, *grid, frames if order == "explicit" else ())
+
+
+def _explicit_grid(frames: tuple[Position, ...], n_frames: int) -> Position:
+    grid = (max((s for s, _ in frames), default=-1) + 1, max((p for _, p in frames), default=-1) + 1)
+    if len(frames) != n_frames or sorted(frames) != [(s, p) for s in range(grid[0]) for p in range(grid[1])]:
+        raise InputError(
+            f"layout_mismatch: layout.frames holds {len(frames)} positions for Z = {n_frames}; expected each "
+            "(slice, phase) of a full grid once; correct layout.frames"
+        )
+    return grid
+
+
+def _check_grid(grid: Position, n_frames: int, declared: tuple[int | None, int | None]) -> None:
+    wanted = tuple(grid[axis] if declared[axis] is None else declared[axis] for axis in (0, 1))
+    if grid[0] * grid[1] == n_frames and wanted == grid:
+        return
+    raise InputError(
+        f"layout_mismatch: the volume holds {n_frames} frames; expected n_slices x n_phases = "
+        f"{wanted[0]} x {wanted[1]} frames; correct layout or re-export the volume"
+    )
+
+
+def small(frame: NDArray[np.generic]) -> NDArray[np.float64]:
+    """A frame as means over square blocks, at most 64 x 64; a rest that fills no block is left out."""
+    block = -(-max(frame.shape) // INFERRED_SIDE)
+    rows, columns = frame.shape[0] // block or 1, frame.shape[1] // block or 1
+    cut = frame[: rows * block, : columns * block].astype(np.float64)
+    means: NDArray[np.float64] = cut.reshape(
+        rows, cut.shape[0] // rows, columns, cut.shape[1] // columns
+    ).mean(axis=(1, 3))
+    return means
+
+
+def infer_n_phases(frames: Sequence[NDArray[np.float64]]) -> int:
+    """The number of phases whose period best explains the jumps between stored frames (specification 1.2).
+
+    `frames` are the stored frames made small. Intensities need no scaling: the decision is a ratio of mean
+    squared differences. InputError `layout_unresolved` where no period stands out.
+    """
+    z = len(frames)
+    jumps = np.array([np.mean((b - a) ** 2) for a, b in pairwise(frames)])
+    ratios = {n: _jump_ratio(jumps, n) for n in INFERRED_PHASES if z % n == 0 and z // n >= 2}
+    best = max(ratios, key=lambda n: (ratios[n], -n), default=0)
+    if ratios.get(best, 0.0) < INFERRED_RATIO:
+        raise InputError(
+            f"layout_unresolved: no number of phases in 5..60 stands out in its {z} frames; expected "
+            "layout.n_slices and layout.n_phases; declare them in study.json"
+        )
+    return best
+
+
+def _jump_ratio(jumps: NDArray[np.float64], n_phases: int) -> float:
+    at_boundary = np.arange(1, len(jumps) + 1) % n_phases == 0
+    inside, between = float(jumps[~at_boundary].mean()), float(jumps[at_boundary].mean())
+    if between == 0:
+        return 0.0
+    return between / inside if inside > 0 else float("inf")

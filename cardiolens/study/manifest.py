@@ -1,0 +1,273 @@
+"""The `study-1` manifest (specification 1.2 and 9, stage 0) and every check of it that needs no pixels."""
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from cardiolens.errors import InputError
+from cardiolens.spec import describe
+from cardiolens.study.layout import Layout, Order, even, resolve
+from cardiolens.study.sequences import SHORT_AXIS, Sequence, sequences
+
+MANIFEST_NAME = "study.json"
+MAX_ID_LENGTH = 128
+
+Flag = Annotated[bool, Field(strict=True)]
+Index = Annotated[int, Field(ge=0, strict=True)]
+Count = Annotated[int, Field(gt=0, strict=True)]
+Length = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class _Part(BaseModel):
+    """A frozen piece of a manifest whose unknown keys are errors that list the legal ones."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, value: object) -> object:
+        if isinstance(value, Mapping):
+            legal = {field.alias or name for name, field in cls.model_fields.items()}
+            for key in value.keys() - legal:
+                raise ValueError(f"unknown key {key!r}; expected only {', '.join(sorted(legal))}")
+        return value
+
+
+class DisplayTransform(_Part):
+    """From a stored slice to the displayed frame: transpose, then the flips (specification 1.4)."""
+
+    transpose: Flag = False
+    flip_rows: Flag = False
+    flip_cols: Flag = False
+
+
+class LayoutDeclaration(_Part):
+    """What the manifest says of a volume's grid; undeclared counts follow from the shape or are inferred."""
+
+    order: Order = "slice_major"
+    n_slices: Count | None = None
+    n_phases: Count | None = None
+    frames: tuple[tuple[Index, Index], ...] | None = None
+
+    @model_validator(mode="after")
+    def _explicit_frames(self) -> "LayoutDeclaration":
+        if (self.order == "explicit") != (self.frames is not None):
+            raise ValueError("layout.frames; expected with order 'explicit' and only there")
+        return self
+
+
+class MaskDeclaration(_Part):
+    """A mask beside a volume; only its shape is checked."""
+
+    path: str
+    sha256: Sha256
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Phases and slices of a volume that selectors start from; slices are canonical ranks."""
+
+    ed_phase: int
+    es_phase: int
+    key_layers: tuple[int, ...]
+
+
+class VolumeManifest(_Part):
+    """One volume of a study."""
+
+    volume_id: str
+    sequence: str
+    view: str
+    path: str
+    shape: Annotated[tuple[Count, ...], Field(min_length=3, max_length=4)]
+    spacing_mm: tuple[Length, Length, Length]
+    layout: LayoutDeclaration = LayoutDeclaration()
+    spatial_order: Literal["base_to_apex", "apex_to_base", "unknown"] = "unknown"
+    key_layers: tuple[Index, ...] | None = None
+    ed_phase: Index | None = None
+    es_phase: Index | None = None
+    layout_source: Literal["declared", "inferred"] = "declared"
+    display_transform: DisplayTransform = DisplayTransform()
+    sha256: Sha256
+    mask: MaskDeclaration | None = None
+    t_on: Index | None = None
+    t_peak: Index | None = None
+
+    @property
+    def stored_shape(self) -> tuple[int, ...]:
+        """The declared shape without a singleton fourth axis."""
+        return self.shape[:3] if self.shape[3:] == (1,) else self.shape
+
+    @property
+    def apex_first(self) -> bool:
+        """Whether stored slices run from apex to base; long axes have no such order."""
+        return self.view == SHORT_AXIS and self.spatial_order == "apex_to_base"
+
+    @property
+    def over_time(self) -> str:
+        """What the phases are: cycle, first_pass or nothing."""
+        return sequences()[self.sequence].over_time
+
+    def declared_layout(self) -> Layout | None:
+        """The layout as far as the manifest fixes it; None where the number of phases must be inferred."""
+        declared = self.layout
+        undeclared = declared.n_slices is None and declared.n_phases is None
+        order: Order = "static" if undeclared and self.over_time == "nothing" else declared.order
+        return resolve(self.stored_shape, order, declared.n_slices, declared.n_phases, declared.frames or ())
+
+    def timing(self, layout: Layout) -> Timing:
+        """Declared or default end-diastole, end-systole and key layers (specification 1.2, rules 4 and 5).
+
+        The default end-systole rounds 0.37 * n_phases half up, in integers. InputError out of range.
+        """
+        n_slices, n_phases = layout.n_slices, layout.n_phases
+        ed = self.ed_phase or 0
+        es = (ed + (37 * n_phases + 50) // 100) % n_phases if self.es_phase is None else self.es_phase
+        for name, phase in (("ed_phase", ed), ("es_phase", es), ("t_on", self.t_on), ("t_peak", self.t_peak)):
+            if phase is not None and phase >= n_phases:
+                raise InputError(f"{name} is {phase}; expected 0..{n_phases - 1}; correct {name}")
+        layers = even(n_slices, 3) if self.key_layers is None else self.key_layers
+        ordered = list(layers) == sorted(set(layers))
+        if not ordered or len(layers) != min(3, n_slices) or max(layers) >= n_slices:
+            raise InputError(
+                f"key_layers is {list(layers)}; expected {min(3, n_slices)} ascending canonical ranks in "
+                f"0..{n_slices - 1}; correct key_layers or leave it null"
+            )
+        return Timing(ed, es, tuple(layers))
+
+    @model_validator(mode="after")
+    def _legal(self) -> "VolumeManifest":
+        self._check_view()
+        self._check_first_pass()
+        layout = self.declared_layout()
+        if layout is None and self.layout.order != "slice_major":
+            raise ValueError(
+                f"layout_unresolved: order {self.layout.order!r} without counts; expected n_slices and "
+                "n_phases, as phases can be inferred for slice_major only; declare them"
+            )
+        if layout is not None:
+            self.timing(layout)
+        return self
+
+    def _check_view(self) -> None:
+        sequence = _named(self.sequence)
+        if self.view not in sequence.views:
+            raise ValueError(
+                f"unknown view {self.view!r} of sequence {self.sequence!r}; expected one of "
+                f"{', '.join(sequence.views)}; correct view"
+            )
+        if self.volume_id != sequence.volume_id(self.view):
+            raise ValueError(
+                f"volume_id is {self.volume_id!r}; expected {sequence.volume_id(self.view)!r} for sequence "
+                f"{self.sequence!r} and view {self.view!r}; correct volume_id"
+            )
+
+    def _check_first_pass(self) -> None:
+        declared = [time for time in (self.t_on, self.t_peak) if time is not None]
+        if declared and self.over_time != "first_pass":
+            raise ValueError(
+                f"t_on or t_peak of a {self.sequence} volume; expected with perfusion only; remove it"
+            )
+        if len(declared) == 1 or declared != sorted(declared):
+            raise ValueError(
+                f"t_on is {self.t_on} and t_peak {self.t_peak}; expected both with t_on <= t_peak, or neither"
+            )
+
+
+def _named(sequence: str) -> Sequence:
+    if sequence not in sequences():
+        raise ValueError(
+            f"unknown sequence {sequence!r}; expected one of {', '.join(sequences())}; correct sequence"
+        )
+    return sequences()[sequence]
+
+
+class StudyManifest(_Part):
+    """A study: who, from where, and its volumes."""
+
+    schema_: Annotated[Literal["study-1"], Field(alias="schema")]
+    study_id: str
+    patient_id: Annotated[str, Field(min_length=1)]
+    cohort: tuple[str, ...] = ()
+    species: str = "human"
+    report_id: str | None = None
+    volumes: Annotated[tuple[VolumeManifest, ...], Field(min_length=1)]
+
+    @field_validator("study_id")
+    @classmethod
+    def _safe_id(cls, value: str) -> str:
+        legal = 0 < len(value) <= MAX_ID_LENGTH and value.isprintable() and value != "."
+        if not legal or ".." in value or "/" in value or "\\" in value:
+            raise ValueError(
+                f"expected 1 to {MAX_ID_LENGTH} printable characters without path separators or '..'; "
+                "rename the study"
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _one_volume_a_view(self) -> "StudyManifest":
+        for volume_id, count in Counter(volume.volume_id for volume in self.volumes).items():
+            if count > 1:
+                raise ValueError(
+                    f"{count} volumes of view {volume_id!r}; expected one a view; keep one of them"
+                )
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A study folder with its checked manifest."""
+
+    folder: Path
+    manifest: StudyManifest
+    manifest_sha256: str
+
+    @property
+    def study_id(self) -> str:
+        return self.manifest.study_id
+
+    @property
+    def n_pixels(self) -> int:
+        """Pixels of all its frames, as declared."""
+        return sum(math.prod(volume.shape) for volume in self.manifest.volumes)
+
+    def files(self) -> tuple[str, ...]:
+        """Every file that the manifest names, volumes and masks, relative to the folder."""
+        masks = (volume.mask.path for volume in self.manifest.volumes if volume.mask)
+        return (*(volume.path for volume in self.manifest.volumes), *masks)
+
+
+def read_study(folder: Path) -> Study:
+    """Read and check the manifest of a study folder; InputError names the file and what is wrong."""
+    _check_inside(folder, MANIFEST_NAME)
+    try:
+        text = (folder / MANIFEST_NAME).read_bytes()
+        manifest = StudyManifest.model_validate_json(text)
+    except OSError as error:
+        raise InputError(
+            f"{MANIFEST_NAME}: cannot be read ({error.strerror}); expected the study-1 manifest of the "
+            "study; write it or remove the folder"
+        ) from None
+    except ValidationError as error:
+        raise InputError(f"{MANIFEST_NAME}: {describe(error)}; correct {MANIFEST_NAME}") from None
+    study = Study(folder, manifest, hashlib.sha256(text).hexdigest())
+    for path in study.files():
+        _check_inside(folder, path)
+    return study
+
+
+def _check_inside(folder: Path, path: str) -> None:
+    """Symbolic links are followed first: data of another study must not be read by a planted link."""
+    target = folder / path
+    if not path or "\0" in path or not target.resolve().is_relative_to(folder.resolve()):
+        raise InputError(
+            f"{path}: leads out of the study folder; expected a file inside it, also after following "
+            "symbolic links; copy the file into the folder"
+        )

@@ -1,0 +1,130 @@
+"""NIfTI files as bytes: header, voxels, gzip. What the axes mean is known in `volume` alone."""
+
+import hashlib
+import math
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardiolens.errors import InputError
+
+GZIP_MAGIC = b"\x1f\x8b"
+HEADER_BYTES = 540  # of NIfTI-2, the longer one
+DRAIN_BYTES = 1 << 20
+NOT_NIFTI = "expected a single-file NIfTI (.nii or .nii.gz); convert the file"
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a NIfTI header says of the voxels."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    offset: int  # bytes before the first voxel
+    slope: float
+    inter: float
+    affine: NDArray[np.float64] | None  # voxel to patient (RAS, mm); None where the file declares none
+
+    @property
+    def n_bytes(self) -> int:
+        return self.offset + math.prod(self.shape) * self.dtype.itemsize
+
+
+def read_file(path: Path) -> bytes:
+    """The bytes of a file as stored."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"cannot be read ({error.strerror}); expected the file that study.json names; add it or correct "
+            "path"
+        ) from None
+
+
+def sha256(stored: bytes) -> str:
+    """The hash that a manifest declares for a file."""
+    return hashlib.sha256(stored).hexdigest()
+
+
+def parse_header(stored: bytes) -> Header:
+    """The header of a NIfTI file, gzipped or not; InputError where it is none, or not of real numbers."""
+    from nibabel.nifti1 import Nifti1Header
+    from nibabel.nifti2 import Nifti2Header
+    from nibabel.spatialimages import HeaderDataError
+    from nibabel.wrapstruct import WrapStructError
+
+    block = _head(stored)
+    kinds = {b"n+1\0": (344, 348, Nifti1Header), b"n+2\0": (4, 540, Nifti2Header)}
+    for magic, (at, size, kind) in kinds.items():
+        if block[at : at + 4] == magic and len(block) >= size:
+            try:
+                return _header(kind(block[:size]))
+            except (HeaderDataError, WrapStructError) as error:
+                raise InputError(f"its NIfTI header is damaged ({error}); {NOT_NIFTI}") from None
+    raise InputError(f"is not NIfTI: it starts with {block[:4]!r}; {NOT_NIFTI}")
+
+
+def _head(stored: bytes) -> bytes:
+    if not stored.startswith(GZIP_MAGIC):
+        return stored[:HEADER_BYTES]
+    try:
+        return zlib.decompressobj(wbits=31).decompress(stored, HEADER_BYTES)
+    except zlib.error as error:
+        raise InputError(f"is not readable gzip ({error}); {NOT_NIFTI}") from None
+
+
+def _header(header: Any) -> Header:
+    dtype = header.get_data_dtype()
+    if dtype.kind not in "iuf" or dtype.itemsize > 8:
+        raise InputError(
+            f"its voxels are of type {header.get_value_label('datatype')}; expected one real number a voxel "
+            "(integers of 8 to 64 bits, floats of 32 or 64); convert it to grey values"
+        )
+    slope, inter = header.get_slope_inter()
+    coded = int(header["sform_code"]) > 0 or int(header["qform_code"]) > 0
+    return Header(
+        shape=tuple(map(int, header.get_data_shape())),
+        dtype=dtype,
+        offset=int(header.get_data_offset()),
+        slope=1.0 if slope is None else float(slope),
+        inter=0.0 if inter is None else float(inter),
+        affine=np.asarray(header.get_best_affine(), np.float64) if coded else None,
+    )
+
+
+def voxels(stored: bytes, header: Header) -> NDArray[Any]:
+    """All voxels of a file, flat, as stored; the first axis of the header runs fastest."""
+    whole = _inflate(stored, header.n_bytes) if stored.startswith(GZIP_MAGIC) else stored
+    if len(whole) < header.n_bytes:
+        raise InputError(
+            f"holds {len(whole)} bytes; expected {header.n_bytes} for shape {header.shape} of "
+            f"{header.dtype.name}; copy or export it again"
+        )
+    return np.frombuffer(whole, header.dtype, math.prod(header.shape), header.offset)
+
+
+def _inflate(stored: bytes, n_bytes: int) -> bytes:
+    """The first bytes of a gzip file of one or more members, each read to its end, where its CRC is."""
+    parts: list[bytes] = []
+    missing, rest = n_bytes, stored
+    try:
+        while missing > 0 and rest.startswith(GZIP_MAGIC):
+            inflater = zlib.decompressobj(wbits=31)
+            parts.append(inflater.decompress(rest, missing))
+            missing -= len(parts[-1])
+            while not inflater.eof:
+                if not inflater.decompress(inflater.unconsumed_tail, DRAIN_BYTES) and not inflater.eof:
+                    raise InputError(
+                        f"its gzip stream is truncated after {n_bytes - missing} of {n_bytes} bytes; "
+                        "expected a whole file; copy or export it again"
+                    )
+            rest = inflater.unused_data
+    except zlib.error as error:
+        raise InputError(
+            f"its gzip stream is damaged ({error}); expected a whole file; copy it again"
+        ) from None
+    return parts[0] if len(parts) == 1 else b"".join(parts)

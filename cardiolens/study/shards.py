@@ -1,0 +1,166 @@
+"""The shards of a store: part files of frames and volumes, one row group a volume, and reading them back.
+
+A frames part `store/frames/part-<id>.parquet` is written first, then the volumes part of the same name, at
+last `store/cohort.json`. Rows count only where the cohort names their study and part: what an interrupted or
+replaced preparation left behind is never read.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cardiolens import tables
+from cardiolens.errors import InputError
+from cardiolens.study.cohort import StudyRecord, read_cohort
+
+FRAMES_FOLDER = "frames"
+VOLUMES_FOLDER = "volumes"
+
+_SMALL_COLUMNS = ["study_id", "volume_id", "idx", "slice", "phase", "height", "width", "channels"]
+
+
+class FrameDigest(NamedTuple):
+    """The identity of a frame's pixels, and its size as displayed."""
+
+    digest: str
+    height: int
+    width: int
+
+
+def pixel_digest(pixels: bytes | memoryview, height: int, width: int, channels: int) -> str:
+    """The digest of a frame: BLAKE2b-128 over "height,width,channels:" and its pixels."""
+    state = hashlib.blake2b(f"{height},{width},{channels}:".encode(), digest_size=16)
+    state.update(pixels)
+    return state.hexdigest()
+
+
+class PartWriter:
+    """A part being written: row groups of frames, and the volumes rows of studies that are whole."""
+
+    def __init__(self, part: str, writer: pq.ParquetWriter) -> None:
+        self.rows: list[dict[str, object]] = []
+        self.part = part
+        self._writer = writer
+        self._row_groups = 0
+        self._study: list[dict[str, object]] = []
+
+    def add(self, volume_row: Mapping[str, object], frames: pa.Table) -> None:
+        """Write the frames of one volume as one row group."""
+        self._writer.write_table(frames, row_group_size=frames.num_rows)
+        self._study.append({**volume_row, "part": self.part, "row_group": self._row_groups})
+        self._row_groups += 1
+
+    def end_study(self, *, keep: bool) -> None:
+        """All volumes added since the last call are a whole study, or belong to none."""
+        self.rows += self._study if keep else []
+        self._study = []
+
+
+class _NothingKeptError(Exception):
+    """No study of a part is whole."""
+
+
+@contextmanager
+def part_writer(store: Path, part: str) -> Iterator[PartWriter]:
+    """Write one part of both tables; neither appears where no study was kept, nor after an error."""
+    try:
+        with (
+            tables.atomic(store / FRAMES_FOLDER / part) as beside,
+            pq.ParquetWriter(
+                beside,
+                tables.FRAMES,
+                compression="zstd",
+                use_dictionary=["study_id", "volume_id"],
+                write_statistics=_SMALL_COLUMNS,
+            ) as parquet,
+        ):
+            writer = PartWriter(part, parquet)
+            yield writer
+            if not writer.rows:
+                raise _NothingKeptError
+    except _NothingKeptError:
+        return
+    volumes = tables.from_rows(writer.rows, tables.VOLUMES)
+    tables.write_part(store / VOLUMES_FOLDER, volumes, tables.VOLUMES, name=part)
+
+
+def holds_part(store: Path, record: StudyRecord) -> bool:
+    """Whether both files of a prepared study's part are there."""
+    return all((store / folder / record.part).is_file() for folder in (FRAMES_FOLDER, VOLUMES_FOLDER))
+
+
+def read_volumes(store: Path) -> pa.Table:
+    """The `volumes` rows of the current cohort, sorted by study_id and volume_id."""
+    cohort = read_cohort(store)
+    if cohort is None:
+        raise InputError(
+            f"{store}: holds no prepared studies; run python -m cardiolens.prepare with the same dataset"
+        )
+    parts_of = {study_id: record.part for study_id, record in cohort.studies.items()}
+    current = []
+    for part in sorted(set(parts_of.values())):
+        rows = tables.read_part(store / VOLUMES_FOLDER / part, tables.VOLUMES)
+        mask = [parts_of.get(study_id) == part for study_id in rows["study_id"].to_pylist()]
+        current.append(rows.filter(pa.array(mask, pa.bool_())))
+    found = tables.concat(current, tables.VOLUMES)
+    return found.sort_by([("study_id", "ascending"), ("volume_id", "ascending")])
+
+
+def read_digests(store: Path, volumes: pa.Table) -> dict[tuple[str, int], FrameDigest]:
+    """The digest and size of every frame of one study by (volume_id, idx); no pixel is read.
+
+    `volumes`: the rows of one study as read_volumes gives them.
+    """
+    found: dict[tuple[str, int], FrameDigest] = {}
+    for volume_id, frames in _row_groups(store, volumes, ["idx", "digest", "height", "width"]):
+        columns = [frames[name].to_pylist() for name in ("idx", "digest", "height", "width")]
+        for idx, digest, height, width in zip(*columns, strict=True):
+            found[volume_id, idx] = FrameDigest(digest, height, width)
+    return found
+
+
+def read_frames(store: Path, volumes: pa.Table, wanted: Mapping[str, Collection[int]]) -> pa.Table:
+    """The wanted `frames` rows of one study, by volume_id and idx; other volumes are not touched.
+
+    `volumes`: the rows of one study as read_volumes gives them.
+    """
+    asked = {volume_id: sorted(set(indices)) for volume_id, indices in wanted.items() if indices}
+    rows = volumes.filter(pa.array([v in asked for v in volumes["volume_id"].to_pylist()], pa.bool_()))
+    chosen = [frames.take(_rows_of(frames, asked[v], v)) for v, frames in _row_groups(store, rows)]
+    if len(chosen) != len(asked):
+        raise InputError(f"no volume {sorted(asked)} in the prepared study; prepare and plan again")
+    return tables.concat(chosen, tables.FRAMES)
+
+
+def _rows_of(frames: pa.Table, indices: list[int], volume_id: str) -> Any:
+    at = {idx: row for row, idx in enumerate(frames["idx"].to_pylist())}
+    if missing := [idx for idx in indices if idx not in at]:
+        raise InputError(f"{volume_id}: no frame {missing[0]}; expected idx in 0..{len(at) - 1}; plan again")
+    return np.array([at[idx] for idx in indices], np.int64)
+
+
+def _row_groups(
+    store: Path, volumes: pa.Table, columns: Iterable[str] | None = None
+) -> Iterator[tuple[str, pa.Table]]:
+    """Each volume's id with its row group, or some columns of it."""
+    places = volumes.select(["part", "row_group", "volume_id"]).to_pylist()
+    for place in places:
+        path = store / FRAMES_FOLDER / place["part"]
+        try:
+            with pq.ParquetFile(path) as part:
+                names = None if columns is None else list(columns)
+                yield (
+                    place["volume_id"],
+                    part.read_row_group(place["row_group"], columns=names, use_threads=False),
+                )
+        except (pa.ArrowInvalid, OSError) as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(
+                f"{path}: is missing or not whole ({reason}); delete it and prepare again"
+            ) from None

@@ -1,0 +1,180 @@
+"""Volumes as they are displayed: the one module that knows affines and axes.
+
+A stored voxel is a[i, j, k] or a[i, j, slice, phase] with i fastest in the file, so that a frame read
+without copying has the axes (j, i). A displayed frame has the axes (row, column).
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardiolens.errors import InputError
+from cardiolens.study.layout import Layout, infer_n_phases, resolve, small
+from cardiolens.study.manifest import DisplayTransform, MaskDeclaration, VolumeManifest
+from cardiolens.study.nifti import Header, parse_header, read_file, sha256, voxels
+from cardiolens.study.sequences import SHORT_AXIS
+
+Affine = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """One volume in memory, its frames addressed by canonical index."""
+
+    manifest: VolumeManifest
+    layout: Layout
+    layout_source: str
+    slope: float  # intensity = stored * slope + inter
+    inter: float
+    in_file_order: NDArray[Any]  # (frame, j, i)
+    file_frames: tuple[int, ...]  # at each canonical index, the frame in file order
+    hashes: dict[str, str]  # sha256 of each file read, by path
+    n_bytes: int  # read from disk
+    warnings: tuple[str, ...]
+
+    @property
+    def displayed_shape(self) -> tuple[int, int]:
+        """Height and width of a displayed frame."""
+        _, n_j, n_i = self.in_file_order.shape
+        return (n_j, n_i) if self.manifest.display_transform.transpose else (n_i, n_j)
+
+    def stored(self, idx: int) -> NDArray[Any]:
+        """The stored values of the frame at a canonical index, axes (j, i)."""
+        frame: NDArray[Any] = self.in_file_order[self.file_frames[idx]]
+        return frame
+
+    def displayed(self, frame: NDArray[Any]) -> NDArray[Any]:
+        """A frame of this volume as it is displayed, axes (row, column)."""
+        return _displayed(frame, self.manifest.display_transform)
+
+
+def read_volume(folder: Path, manifest: VolumeManifest) -> Volume:
+    """Read one volume of a study and check it against its manifest; InputError names the file."""
+    with _about(manifest.path):
+        stored = read_file(folder / manifest.path)
+        header = parse_header(stored)
+        shape = _grid_shape(header.shape)
+        flat = voxels(stored, header)
+        digest = _checked_hash(stored, manifest.sha256)
+        if shape != manifest.stored_shape:
+            raise InputError(
+                f"its shape is {shape}; expected {manifest.stored_shape} as declared; correct shape or file"
+            )
+        in_file_order = flat.reshape(-1, shape[1], shape[0])
+        layout, source = _layout(manifest, shape, in_file_order)
+        manifest.timing(layout)
+    hashes, n_bytes = {manifest.path: digest}, len(stored)
+    if manifest.mask is not None:
+        hashes[manifest.mask.path], n_mask_bytes = _check_mask(folder, manifest.mask, manifest.path, shape)
+        n_bytes += n_mask_bytes
+    return Volume(
+        manifest=manifest,
+        layout=layout,
+        layout_source=source,
+        slope=header.slope,
+        inter=header.inter,
+        in_file_order=in_file_order,
+        file_frames=_file_frames(layout, apex_first=manifest.apex_first, is_4d=len(shape) == 4),
+        hashes=hashes,
+        n_bytes=n_bytes,
+        warnings=tuple(_orientation_warnings(manifest, header)),
+    )
+
+
+@contextmanager
+def _about(path: str) -> Iterator[None]:
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _checked_hash(stored: bytes, declared: str) -> str:
+    found = sha256(stored)
+    if found != declared:
+        raise InputError(
+            f"its sha256 is {found}; expected {declared} as declared; restore the file or correct sha256"
+        )
+    return found
+
+
+def _grid_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape of 3 or 4 axes of at least one voxel, without a singleton fourth axis."""
+    if len(shape) not in (3, 4):
+        raise InputError(
+            f"has {len(shape)} axes {shape}; expected (i, j, Z) or (i, j, slice, phase); re-export it as such"
+        )
+    if min(shape) < 1:
+        raise InputError(
+            f"has an axis of size zero {shape}; expected at least one voxel an axis; re-export it"
+        )
+    return shape[:3] if shape[3:] == (1,) else shape
+
+
+def _check_mask(folder: Path, mask: MaskDeclaration, image: str, shape: tuple[int, ...]) -> tuple[str, int]:
+    with _about(mask.path):
+        stored = read_file(folder / mask.path)
+        found = _grid_shape(parse_header(stored).shape)
+        digest = _checked_hash(stored, mask.sha256)
+        if found != shape:
+            raise InputError(
+                f"is a mask of shape {found}; expected {shape}, the shape of {image}; correct the mask or "
+                "leave it out"
+            )
+    return digest, len(stored)
+
+
+def _layout(
+    manifest: VolumeManifest, shape: tuple[int, ...], in_file_order: NDArray[Any]
+) -> tuple[Layout, str]:
+    declared = manifest.declared_layout()
+    if declared is not None:
+        return declared, manifest.layout_source
+    n_phases = infer_n_phases([small(frame) for frame in in_file_order])
+    inferred = resolve(shape, manifest.layout.order, None, n_phases, ())
+    assert inferred is not None, "n_phases is known"
+    return inferred, "inferred"
+
+
+def _file_frames(layout: Layout, *, apex_first: bool, is_4d: bool) -> tuple[int, ...]:
+    """In a 4D file phases are the slowest axis, though stored indices count slice by slice."""
+    canonical = layout.canonical_order(apex_first=apex_first)
+    if not is_4d:
+        return canonical
+    return tuple(k % layout.n_phases * layout.n_slices + k // layout.n_phases for k in canonical)
+
+
+def _displayed(frame: NDArray[Any], transform: DisplayTransform) -> NDArray[Any]:
+    frame = frame if transform.transpose else frame.T
+    return frame[:: -1 if transform.flip_rows else 1, :: -1 if transform.flip_cols else 1]
+
+
+def _orientation_warnings(manifest: VolumeManifest, header: Header) -> Iterator[str]:
+    """Short axis: image right is the patient's left, image up superior or anterior (specification 1.4)."""
+    if manifest.view != SHORT_AXIS or header.affine is None:
+        return
+    right, up = _display_directions(header.affine, manifest.display_transform)
+    if right[0] >= 0:
+        yield _orientation_warning(
+            manifest, "image right points to the patient's right", "the patient's left"
+        )
+    if up[1] + up[2] <= 0:
+        yield _orientation_warning(manifest, "image up points down or back", "superior or anterior")
+
+
+def _orientation_warning(manifest: VolumeManifest, found: str, expected: str) -> str:
+    return (
+        f"{manifest.path}: by its affine {found}; expected {expected}; look at it and check display_transform"
+    )
+
+
+def _display_directions(affine: Affine, transform: DisplayTransform) -> tuple[Affine, Affine]:
+    """Image right and image up as patient directions (right, anterior, superior), mm a pixel."""
+    i_axis, j_axis = affine[:3, 0], affine[:3, 1]
+    down, right = (j_axis, i_axis) if transform.transpose else (i_axis, j_axis)
+    return (-right if transform.flip_cols else right), (down if transform.flip_rows else -down)

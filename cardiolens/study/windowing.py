@@ -1,0 +1,110 @@
+"""Intensities to 8-bit grey: one window a volume, between two percentiles (specification 1.4).
+
+A percentile q of n sorted values lies at position (n - 1) * q / 100 and is interpolated linearly between its
+two neighbours. A value v is shown as floor((v - low) * (255 / (high - low)) + 1/2), clipped to 0..255: a half
+rounds up. Values are counted or sorted, never summed, and the few float operations are single IEEE double
+operations, so that a volume gives the same bytes on every machine.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardiolens.errors import InputError
+
+MAX_LEVELS = 1 << 16  # integers of no wider range are counted and shown by a table
+
+Grey = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class GreyScale:
+    """How stored values of one volume are shown; `low` and `high` are intensities, shown as 0 and 255."""
+
+    low: float
+    high: float
+    slope: float
+    inter: float
+    first: int = 0  # stored value of the first table entry
+    table: Grey | None = None
+
+    def show(self, frame: NDArray[Any]) -> Grey:
+        """A frame of stored values as grey levels, of the same shape."""
+        if self.table is None:
+            return self._grey(frame)
+        levels = np.subtract(frame, self.first, dtype=np.intp)
+        shown: Grey = np.take(self.table, levels, mode="clip")  # all are within; "clip" skips numpy's check
+        return shown
+
+    def tabulated(self, first: int, last: int) -> "GreyScale":
+        """The same scale with a table for every integer first..last."""
+        table = self._grey(np.arange(first, last + 1))
+        return GreyScale(self.low, self.high, self.slope, self.inter, first, table)
+
+    def _grey(self, stored: NDArray[Any]) -> Grey:
+        values = stored.astype(np.float64) * self.slope + self.inter
+        levels = np.floor((values - self.low) * (255.0 / (self.high - self.low)) + 0.5)
+        return np.clip(levels, 0, 255).astype(np.uint8)
+
+
+def grey_scale(
+    frames: NDArray[Any], window_pct: tuple[float, float], slope: float, inter: float
+) -> GreyScale:
+    """The grey scale of a volume of stored values, intensity = stored * slope + inter.
+
+    Where both percentiles coincide in a volume that is not constant, the window spans all its values.
+    InputError for NaN, infinite or constant values.
+    """
+    _check_finite(frames)
+    lowest, highest = frames.min().item(), frames.max().item()
+    if lowest == highest:
+        raise InputError(
+            f"is constant ({lowest * slope + inter:g}); expected an image with contrast; re-export the volume"
+        )
+    counted = frames.dtype.kind in "iu" and highest - lowest < MAX_LEVELS
+    ranked = _counted(frames, lowest, highest) if counted else _selected(frames)
+    percentages = window_pct if slope > 0 else (100 - window_pct[0], 100 - window_pct[1])
+    ends = [_percentile(ranked, frames.size, pct) for pct in percentages]
+    if ends[0] == ends[1]:
+        ends = [lowest, highest] if slope > 0 else [highest, lowest]
+    scale = GreyScale(ends[0] * slope + inter, ends[1] * slope + inter, slope, inter)
+    return scale.tabulated(lowest, highest) if counted else scale
+
+
+def _check_finite(frames: NDArray[Any]) -> None:
+    if frames.dtype.kind != "f":
+        return
+    bad = sum(frame.size - int(np.isfinite(frame).sum()) for frame in frames)
+    if bad:
+        raise InputError(
+            f"{bad} of {frames.size} voxels are NaN or infinite; expected finite intensities; re-export it"
+        )
+
+
+Ranked = Callable[[int], float]  # the k-th smallest stored value, from 0
+
+
+def _percentile(ranked: Ranked, n: int, pct: float) -> float:
+    position = (n - 1) * pct / 100
+    below = math.floor(position)
+    low, high = ranked(below), ranked(min(below + 1, n - 1))
+    return low + (position - below) * (high - low)
+
+
+def _counted(frames: NDArray[Any], lowest: int, highest: int) -> Ranked:
+    """Order statistics from a histogram, frame by frame: no copy of the volume."""
+    counts = np.zeros(highest - lowest + 1, np.int64)
+    for frame in frames:
+        counts += np.bincount(np.subtract(frame, lowest, dtype=np.intp).ravel(), minlength=counts.size)
+    at_most = np.cumsum(counts)
+    return lambda k: float(lowest + int(np.searchsorted(at_most, k, side="right")))
+
+
+def _selected(frames: NDArray[Any]) -> Ranked:
+    """Order statistics by sorting, for floats and integers of a wide range."""
+    ordered = np.sort(frames, axis=None)
+    return lambda k: float(ordered[k])
