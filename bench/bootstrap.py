@@ -1,0 +1,77 @@
+"""Time and memory of scoring: 24 arms, 670 patients, about 19,500 items an arm, B = 2,000.
+
+python -m bench.bootstrap
+"""
+
+import argparse
+import resource
+import time
+
+import numpy as np
+import pyarrow as pa
+
+from cardiolens.stats.scores import score
+from cardiolens.tables import VERDICTS
+
+TYPES = ("multi",) * 17 + ("ordinal",) * 7 + ("single",) * 8
+LETTERS = np.array(list("ABCDE"))
+
+
+def verdicts(patients: int, arms: int, items: int) -> pa.Table:
+    """Random verdicts on 32 subtasks of tier 1, spread over patients."""
+    dice = np.random.default_rng(2026)
+    asked = dice.permutation(patients * len(TYPES))[:items]
+    blocks = [_arm(f"arm{arm:02d}", asked % patients, asked // patients, dice) for arm in range(arms)]
+    return pa.concat_tables(blocks)
+
+
+def _arm(arm: str, patient: np.ndarray, subtask: np.ndarray, dice: np.random.Generator) -> pa.Table:
+    rows = len(patient)
+    types = np.array(TYPES)[subtask]
+    multi = types == "multi"
+    keys = [f"p{number:04d}" for number in patient]
+    columns = {
+        "arm_id": pa.repeat(arm, rows),
+        "qa_id": pa.array([f"{key}:S{number:02d}" for key, number in zip(keys, subtask, strict=True)]),
+        "channel": pa.repeat("answer", rows),
+        "study_id": pa.array(keys),
+        "patient_id": pa.array(keys),
+        "tier": pa.array(np.ones(rows, np.int32)),
+        "sequence": pa.array([("cine", "lge", "perfusion", "t2")[number % 4] for number in subtask]),
+        "subtask": pa.array([f"S{number:02d}" for number in subtask]),
+        "answer_type": pa.array(types.tolist()),
+        "request_key": pa.array([f"{arm}/{number}" for number in range(rows)]),
+        "status": pa.repeat("judged", rows),
+        "parse_status": pa.repeat("ok", rows),
+        "rule": pa.repeat("letters", rows),
+        "parsed": _letters(multi, dice),
+        "gold": _letters(multi, dice),
+        "correct": pa.array(dice.random(rows) < 0.5),
+        "counts": pa.array([[("options", 5.0)]] * rows, VERDICTS.field("counts").type),
+    }
+    return pa.table([columns[name] for name in VERDICTS.names], schema=VERDICTS)
+
+
+def _letters(multi: np.ndarray, dice: np.random.Generator) -> pa.Array:
+    """One to three letters where several are allowed, else one."""
+    numbers = np.where(multi, dice.integers(1, 4, size=len(multi)), 1)
+    chosen = [sorted(dice.choice(5, size=number, replace=False)) for number in numbers]
+    return pa.array([LETTERS[entry].tolist() for entry in chosen])
+
+
+def main() -> None:
+    """Score once and print seconds and the peak of memory above the table's own."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    for name, default in (("patients", 670), ("items", 19_500), ("arms", 24), ("resamples", 2000)):
+        arguments.add_argument(f"--{name}", type=int, default=default)
+    given = arguments.parse_args()
+    table = verdicts(given.patients, given.arms, given.items)
+    start = time.perf_counter()
+    scores = score(table, 5, given.resamples, 2026)
+    seconds = time.perf_counter() - start
+    peak_gib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"{table.num_rows} verdicts, {scores.num_rows} scores: {seconds:.1f} s, peak {peak_gib:.2f} GiB")
+
+
+if __name__ == "__main__":
+    main()

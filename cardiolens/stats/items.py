@@ -1,0 +1,97 @@
+"""Verdicts as numbers: one entry an item, with codes for arm, subtask and patient."""
+
+import string
+from dataclasses import dataclass, fields
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+_KEYS = pa.array(string.ascii_uppercase)
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """Judged answers to choice questions, sorted by (arm, subtask, patient, question).
+
+    `gold` and `parsed` hold bit k for the option with the k-th letter; an unparsed answer has no bit.
+    """
+
+    arm: NDArray[np.str_]
+    qa_id: NDArray[np.str_]
+    subtask: NDArray[np.str_]
+    sequence: NDArray[np.str_]
+    answer_type: NDArray[np.str_]
+    request_key: NDArray[np.str_]
+    parse_status: NDArray[np.str_]
+    patient: Ints  # row of the cohort
+    tier: Ints
+    options: Ints  # how many
+    gold: Ints
+    parsed: Ints
+
+    def where(self, chosen: Bools | Ints | slice) -> "Items":
+        """Some of the items."""
+        return Items(**{field.name: getattr(self, field.name)[chosen] for field in fields(self)})
+
+    def __len__(self) -> int:
+        return len(self.gold)
+
+
+def cohort(verdicts: pa.Table) -> list[str]:
+    """Patients of a table of verdicts, sorted; their positions are the clusters of every bootstrap."""
+    return sorted(pc.unique(verdicts["patient_id"]).to_pylist())
+
+
+def items(verdicts: pa.Table, patients: list[str]) -> Items:
+    """The judged answers of a table of verdicts, in an order of their own."""
+    judged = pc.and_(pc.equal(verdicts["channel"], "answer"), pc.equal(verdicts["status"], "judged"))
+    order = [(name, "ascending") for name in ("arm_id", "subtask", "patient_id", "qa_id")]
+    rows = verdicts.filter(judged).sort_by(order).combine_chunks()
+    return Items(
+        arm=_strings(rows["arm_id"]),
+        qa_id=_strings(rows["qa_id"]),
+        subtask=_strings(rows["subtask"]),
+        sequence=_strings(rows["sequence"]),
+        answer_type=_strings(rows["answer_type"]),
+        request_key=_strings(rows["request_key"]),
+        parse_status=_strings(rows["parse_status"]),
+        patient=np.asarray(
+            pc.index_in(rows["patient_id"], value_set=pa.array(patients, pa.string())), np.int64
+        ),
+        tier=np.asarray(rows["tier"], np.int64),
+        options=count(rows, "options").astype(np.int64),
+        gold=_bits(rows["gold"]),
+        parsed=_bits(rows["parsed"]),
+    )
+
+
+def count(rows: pa.Table, name: str) -> Floats:
+    """One entry of the `counts` of every row; 0 where a row lacks it."""
+    column = rows["counts"].combine_chunks()
+    lists = pa.ListArray.from_arrays(
+        column.offsets, pa.StructArray.from_arrays([column.keys, column.items], ["k", "v"])
+    )
+    parent = np.asarray(pc.list_parent_indices(lists))
+    entries = lists.flatten()
+    wanted = np.asarray(pc.equal(entries.field("k"), name))
+    values = np.asarray(entries.field("v"), np.float64)[wanted]
+    return np.bincount(parent[wanted], weights=values, minlength=len(rows)).astype(np.float64)
+
+
+def _strings(column: pa.ChunkedArray) -> NDArray[np.str_]:
+    return np.asarray(pc.fill_null(column, "").combine_chunks().to_numpy(zero_copy_only=False), dtype=np.str_)
+
+
+def _bits(column: pa.ChunkedArray) -> Ints:
+    lists = column.combine_chunks()
+    position = pc.index_in(lists.flatten(), value_set=_KEYS)
+    assert position.null_count == 0, "an option key that is not a capital letter"
+    parent = np.asarray(pc.list_parent_indices(lists))
+    # distinct powers of two: their sum is their union
+    return np.bincount(parent, weights=2.0 ** np.asarray(position), minlength=len(lists)).astype(np.int64)

@@ -1,0 +1,199 @@
+"""Scores of verdicts: scopes, means, intervals, and what must not change them."""
+
+import random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cardiolens.stats.bootstrap import percentile, resampling_weights
+from cardiolens.stats.scores import score
+from cardiolens.tables import SCORES, VERDICTS, from_rows
+
+TYPES = {"C10": "ordinal", "L01": "single", "L02": "multi", "D01": "single", "D02": "single"}
+SIZES = {"C10": 4, "L01": 2, "L02": 5, "D01": 3, "D02": 5}
+SEQUENCES = {"C": "cine", "L": "lge", "D": "all"}
+
+
+def verdict(patient: str, subtask: str, gold: str, parsed: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "arm_id": "arm",
+        "qa_id": f"{patient}:{subtask}",
+        "channel": "answer",
+        "study_id": patient,
+        "patient_id": patient,
+        "tier": 3 if subtask.startswith("D") else 1,
+        "sequence": SEQUENCES[subtask[0]],
+        "subtask": subtask,
+        "answer_type": TYPES[subtask],
+        "request_key": f"{patient}:{subtask}",
+        "status": "judged",
+        "parse_status": "ok" if parsed else "parse_error",
+        "parsed": list(parsed),
+        "gold": list(gold),
+        "correct": set(gold) == set(parsed),
+        "counts": [("options", float(SIZES[subtask]))],
+    } | changes
+
+
+def table(rows: list[dict[str, Any]]) -> pa.Table:
+    return from_rows(rows, VERDICTS)
+
+
+def scores_of(
+    rows: list[dict[str, Any]], min_n: int = 1, resamples: int = 50
+) -> dict[tuple[str, str], dict[str, Any]]:
+    scores = score(table(rows), min_n, resamples, seed=1)
+    assert scores.schema.equals(SCORES)
+    return {(row["metric"], row["scope"]): row for row in scores.to_pylist()}
+
+
+def cohort(patients: int, arms: str = "a", seed: int = 3) -> list[dict[str, Any]]:
+    """Every patient answers every subtask in every arm, right more often than not."""
+    dice = random.Random(seed)
+    rows = []
+    for number in range(patients):
+        for subtask, size in SIZES.items():
+            gold = dice.choice("ABCDE"[:size])
+            for arm in arms:
+                parsed = gold if dice.random() < 0.6 else dice.choice(["", *"ABCDE"[:size]])
+                rows.append(verdict(f"p{number:03d}", subtask, gold, parsed, arm_id=arm))
+    return rows
+
+
+def test_primary_values_means_and_tiers() -> None:
+    rows = [
+        verdict("p1", "C10", "A", "A"),
+        verdict("p2", "C10", "B", "A"),
+        verdict("p1", "L01", "B", "B"),
+        verdict("p1", "L02", "AB", "ABCDE"),
+        verdict("p2", "L02", "AB", "BCD"),
+    ]
+    found = scores_of(rows)
+    values = {scope: found["primary", scope]["value"] for metric, scope in found if metric == "primary"}
+    assert values == {
+        "subtask:C10": 50,
+        "subtask:L01": 100,
+        "subtask:L02": 50,
+        "sequence:cine": 50,
+        "sequence:lge": 75,
+        "tier:1": pytest.approx(200 / 3),
+    }
+    assert found["micro_f1", "subtask:L02"]["value"] == 50
+    assert found["mean_rank_error", "subtask:C10"]["value"] == 0.5
+
+
+def test_counts_stand_beside_every_number() -> None:
+    rows = [
+        verdict("p1", "C10", "A", "A"),
+        verdict("p2", "C10", "A", ""),
+        verdict("p3", "C10", "A", "", parse_status="truncated"),
+        verdict("p4", "C10", "A", "", parse_status="refusal"),
+        verdict("p5", "C10", "A", "", status="overflow", parse_status=None, correct=None, counts=None),
+    ]
+    row = scores_of(rows)["accuracy", "subtask:C10"]
+    counted = [row[name] for name in ("n_items", "n_patients", "n_parse_error", "n_refusal")]
+    assert (row["value"], counted) == (25, [4, 4, 2, 1])
+
+
+def test_small_subtasks_stay_out_of_means_and_are_listed() -> None:
+    rows = [verdict(f"p{number}", "L01", "B", "B") for number in range(5)] + [verdict("p1", "C10", "A", "B")]
+    found = scores_of(rows, min_n=5)
+    assert found["primary", "tier:1"]["value"] == 100
+    assert "mean of 1 subtasks, without C10 (fewer than 5 items)" in found["primary", "tier:1"]["method"]
+    assert np.isnan(found["primary", "sequence:cine"]["value"])
+    assert found["primary", "sequence:cine"]["n_items"] == 0
+    assert found["primary", "subtask:C10"]["value"] == 0
+
+
+def test_tier_three_is_the_mean_of_two_macro_f1() -> None:
+    rows = [verdict("p1", "D01", "A", "A"), verdict("p2", "D01", "C", "C"), verdict("p3", "D01", "C", "A")]
+    alone = scores_of(rows)["primary", "tier:3"]
+    assert alone["value"] == pytest.approx(100 * 2 / 3)
+    assert alone["method"].startswith("macro_f1 of D01 alone")
+    both = scores_of([*rows, verdict("p2", "D02", "B", "A")])
+    assert both["primary", "tier:3"]["value"] == pytest.approx(100 / 3)
+    assert both["accuracy", "tier:3"]["value"] == pytest.approx(100 / 3)
+
+
+def test_a_single_patient_has_no_interval() -> None:
+    row = scores_of([verdict("p1", "L01", "B", "B"), verdict("p1", "C10", "A", "A")])["primary", "tier:1"]
+    assert (row["value"], row["n_patients"]) == (100, 1)
+    assert np.isnan([row["low"], row["high"]]).all()
+    assert "no interval: fewer than 2 patients" in row["method"]
+
+
+def test_method_names_the_interval() -> None:
+    row = scores_of(cohort(4))["accuracy", "subtask:L01"]
+    assert row["method"] == "percentile cluster bootstrap, B=50, seed 1"
+
+
+def test_order_and_parts_change_no_digit() -> None:
+    rows = cohort(25, arms="ab")
+    once = score(table(rows), 5, 200, seed=2026)
+    random.Random(0).shuffle(rows)
+    parts = [table(rows[start : start + 37]) for start in range(0, len(rows), 37)]
+    assert score(pa.concat_tables(parts), 5, 200, seed=2026).equals(once)
+
+
+def test_same_seed_same_interval_and_other_seed_another() -> None:
+    rows = table(cohort(20))
+    assert score(rows, 5, 100, seed=7).equals(score(rows, 5, 100, seed=7))
+    assert not score(rows, 5, 100, seed=7).equals(score(rows, 5, 100, seed=8))
+
+
+def test_the_bootstrap_keeps_patients_whole() -> None:
+    """Ten copies of each patient's item carry no more than one: the interval must not shrink."""
+    few = [verdict(f"p{number}", "L01", "B", "AB"[number % 2]) for number in range(12)]
+    many = [row | {"qa_id": f"{row['qa_id']}:{copy}"} for row in few for copy in range(10)]
+    one, ten = (scores_of(rows, resamples=500)["accuracy", "subtask:L01"] for rows in (few, many))
+    assert (one["low"], one["high"]) == (ten["low"], ten["high"])
+    assert (one["n_items"], ten["n_items"]) == (12, 120)
+
+
+def test_an_interval_agrees_with_resampling_written_out() -> None:
+    """The same statistic by a loop over resampled lists of verdicts."""
+    rows = cohort(15)
+    weights = resampling_weights(15, 40, seed=1)
+    by_patient = {
+        f"p{number:03d}": [row for row in rows if row["patient_id"] == f"p{number:03d}"]
+        for number in range(15)
+    }
+    values = []
+    for drawn in weights:
+        chosen = [
+            row
+            for patient, times in zip(sorted(by_patient), drawn, strict=True)
+            for row in by_patient[patient] * int(times)
+        ]
+        means = []
+        for subtask in ("C10", "L01"):
+            answers = [row["correct"] for row in chosen if row["subtask"] == subtask]
+            means.append(sum(answers) / len(answers))
+        sets = [(set(row["gold"]), set(row["parsed"])) for row in chosen if row["subtask"] == "L02"]
+        right = sum(len(gold & found) for gold, found in sets)
+        means.append(2 * right / sum(len(gold) + len(found) for gold, found in sets))
+        values.append(100 * sum(means) / 3)
+    expected = percentile(np.array(values))
+    row = scores_of(rows, resamples=40)["primary", "tier:1"]
+    assert [row["value"], row["low"], row["high"]] == pytest.approx(
+        [expected.value, expected.low, expected.high]
+    )
+
+
+def test_weights_draw_whole_cohorts() -> None:
+    weights = resampling_weights(9, 30, seed=4)
+    assert weights.shape == (31, 9)
+    assert (weights[0] == 1).all()
+    assert (weights.sum(axis=1) == 9).all()
+
+
+def test_undefined_resamples_stay_out() -> None:
+    assert percentile(np.array([1.0, np.nan, 1.0, np.nan])).low == 1
+    assert np.isnan(percentile(np.array([np.nan, 1.0])).low)
+    assert np.isnan(percentile(np.array([1.0, np.nan])).high)
+
+
+def test_no_verdicts_no_scores() -> None:
+    assert score(VERDICTS.empty_table(), 5, 10, 1).num_rows == 0
