@@ -1,7 +1,7 @@
 """The clinical selector: quotas by view, a cascade a view, then fallback to other views (specification 5)."""
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from functools import partial
 
 from cardiolens.select import cine, lge, perfusion, static
 from cardiolens.select.quota import settle, split
@@ -40,11 +40,8 @@ _CASCADES: Mapping[cine.SmallK, Mapping[str, Cascade]] = {
 }
 
 
-@lru_cache(maxsize=4096)
-def extract(
-    sources: tuple[Source, ...], others: Volumes, budget: int, small_k: cine.SmallK
-) -> tuple[Frame, ...]:
-    """Frames of the routed sources; of `others`, the study's remaining volumes, once those are used up."""
+def extract(sources: tuple[Source, ...], volumes: Volumes, budget: int, small_k: cine.SmallK) -> list[Frame]:
+    """Frames of the routed sources; of the study's other volumes once those are used up."""
     capacities = [source.n_frames for source in sources]
     quotas = settle(split(budget, [source.weight for source in sources]), capacities)
     cascades = _CASCADES[small_k]
@@ -53,15 +50,16 @@ def extract(
         for source, quota in zip(sources, quotas, strict=True)
         for frame in cascades[source.name](source.volumes, quota)
     ]
-    for volume in fallbacks(sources, others):
-        chosen += cine.fallback(volume, budget - len(chosen))
-    return tuple(chosen)
+    if len(chosen) < budget:
+        for volume in fallbacks(sources, volumes):
+            chosen += cine.fallback(volume, budget - len(chosen))
+    return chosen
 
 
-def fallbacks(sources: tuple[Source, ...], others: Volumes) -> Volumes:
+def fallbacks(sources: tuple[Source, ...], volumes: Volumes) -> Volumes:
     """Volumes that the sources fall back to, in order; sources themselves are used up by then."""
     routed = {volume for source in sources for volume in source.volumes}
-    by_id = {volume.volume_id: volume for volume in others if volume not in routed}
+    by_id = {volume.volume_id: volume for volume in volumes if volume not in routed}
     names = (view for source in sources for view in rules().fallback.get(source.name, ()))
     return tuple(by_id.pop(view) for view in names if view in by_id)
 

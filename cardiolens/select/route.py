@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Protocol
 
 from cardiolens.select.rules import rules
@@ -65,11 +64,10 @@ class Routed:
 
     @property
     def volumes(self) -> Volumes:
-        """The volumes shown, in order."""
+        """The volumes of the sources, in the order shown."""
         return tuple(volume for source in self.sources for volume in source.volumes)
 
 
-@lru_cache(maxsize=4096)
 def resolve(volumes: Volumes, route: Route) -> Routed:
     """The sources of a route in a study; substitutes where all are absent, or why the question is skipped."""
     by_id = {volume.volume_id: volume for volume in volumes}

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from cardiolens.study.structure import VolumeStructure
 
@@ -10,8 +11,7 @@ SCHEMA = "selection-1"
 _SUBSTITUTED = "substituted:"
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """One frame of a study in canonical ranks, and the step of the rule that chose it (from 1)."""
 
     volume_id: str
