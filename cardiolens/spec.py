@@ -75,7 +75,7 @@ class ModelSpec(Spec):
     tensor_parallel: Positive = 1
     replicas: Positive = 1
     long_side: Positive = 448  # frames are resized so that their longer side has so many pixels
-    max_tokens: Mapping[str, Positive] = {}  # by prompt; overrides the sweep's
+    max_tokens: Mapping[str, Positive] = {}  # by prompt name, or 'report'; overrides the prompt's
     sampling: Sampling = Sampling()
     options: Mapping[str, float | int | str] = {}  # of a simulated reader
 
@@ -113,8 +113,7 @@ class PromptSpec(Spec):
     name: str
     style: Literal["standard", "reasoning"]
     max_tokens: Positive
-    caption: Literal["none", "view", "full"] = "view"
-    answer_format: Literal["letters", "choice"] = "letters"
+    report_max_tokens: Positive = 2048
 
 
 class TrackerSpec(Spec):
@@ -161,6 +160,9 @@ class SweepSpec(Spec):
     selector: tuple[SelectorSpec, ...]
     budget: tuple[Positive, ...]
     prompt: tuple[PromptSpec, ...]
+    caption: Literal["none", "view", "full"] = "view"
+    answer_format: Literal["letters", "choice"] = "letters"  # choice: direct answers by structured decoding
+    templates: Path | None = None  # a folder of prompt templates, searched before the packaged ones
     subtask: tuple[str, ...] = ()  # empty: every subtask that has questions
     limit: Positive | None = None
     store: Path

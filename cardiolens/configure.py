@@ -1,0 +1,171 @@
+"""From the command line to a SweepSpec: Hydra composes, names are checked before, errors name the legal set."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra import compose, initialize_config_dir
+from hydra.core.config_search_path import ConfigSearchPath
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import ChoiceSweep, Override, QuotedString
+from hydra.core.plugins import Plugins
+from hydra.errors import HydraException
+from hydra.plugins.search_path_plugin import SearchPathPlugin
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from cardiolens.errors import InputError, RunError
+from cardiolens.spec import SweepSpec, parse
+
+GROUPS = ("model", "selector", "prompt", "dataset", "cluster", "tracker", "experiment")
+CONFIG_NAME = "sweep"
+
+Verb = Callable[[SweepSpec], int]
+
+
+def packaged_conf() -> Path:
+    """The shipped `conf/`: inside the installed package, or beside it in a checkout."""
+    here = Path(__file__).resolve().parent
+    installed = here / "conf"
+    return installed if installed.is_dir() else here.parent / "conf"
+
+
+def conf_folders() -> list[Path]:
+    """Where names are looked up: the user's own `conf/` in the working directory, then the packaged one."""
+    own = Path.cwd() / "conf"
+    packaged = packaged_conf()
+    return [packaged] if not own.is_dir() or own.samefile(packaged) else [own, packaged]
+
+
+class UserConfFirst(SearchPathPlugin):  # type: ignore[misc]
+    """Makes Hydra find a user's `conf/` before the packaged one."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        for folder in reversed(conf_folders()[:-1]):
+            search_path.prepend("user", f"file://{folder}")
+
+
+def read_spec(argv: Sequence[str]) -> SweepSpec:
+    """The sweep that command-line words describe, e.g. ['+experiment=demo', 'budget=[8,16]']."""
+    words = _seeds_apart(argv)
+    check_names(words)
+    Plugins.instance().register(UserConfFirst)
+    try:
+        with initialize_config_dir(str(packaged_conf()), version_base="1.3"):
+            tree = compose(CONFIG_NAME, overrides=words)
+            return _spec(tree)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise InputError(_said(error)) from None
+
+
+def run_verb(verb: Verb, argv: Sequence[str] | None = None) -> int:
+    """Run a verb on the sweep that the command line describes; the exit code tells the truth.
+
+    2: something the user gave cannot be used; 1: the run could not be completed. Words that begin with a dash
+    are Hydra's own (`-m`, `--cfg job`, `--help`).
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        if any(word.startswith("-") for word in words):
+            return _through_hydra(verb, words)
+        return verb(read_spec(words))
+    except (InputError, RunError) as error:
+        return _tell(error)
+
+
+def _tell(error: InputError | RunError) -> int:
+    print(f"error: {error}", file=sys.stderr)
+    return 2 if isinstance(error, InputError) else 1
+
+
+def _through_hydra(verb: Verb, words: list[str]) -> int:
+    import hydra
+
+    Plugins.instance().register(UserConfFirst)
+    words = _seeds_apart(words)
+    check_names([word for word in words if not word.startswith("-")])
+    codes = [0]
+
+    def job(tree: DictConfig) -> None:
+        try:
+            codes.append(verb(_spec(tree)))
+        except (InputError, RunError) as error:
+            codes.append(_tell(error))
+
+    sys.argv = [sys.argv[0], *words]
+    hydra.main(config_path=str(packaged_conf()), config_name=CONFIG_NAME, version_base="1.3")(job)()
+    return max(codes)
+
+
+def _spec(tree: DictConfig) -> SweepSpec:
+    content: Any = OmegaConf.to_container(tree, resolve=True, throw_on_missing=True)
+    content.pop("hydra", None)
+    return parse(content)
+
+
+def check_names(words: Sequence[str]) -> None:
+    """Refuse a name that no configuration group has, before anything is composed or loaded."""
+    for override in _parsed(words):
+        group = override.key_or_group
+        if group in GROUPS:
+            known = legal_names(group)
+            for name in _names(override.value()):
+                if name not in known:
+                    raise InputError(f"{group}={name}: unknown {group}; choose from {', '.join(known)}")
+
+
+def legal_names(group: str) -> list[str]:
+    """The options of a configuration group, the user's own included."""
+    return sorted({path.stem for folder in conf_folders() for path in (folder / group).glob("*.yaml")})
+
+
+def _parsed(words: Iterable[str]) -> list[Override]:
+    parser = OverridesParser.create()
+    found = []
+    for word in words:
+        try:
+            found.append(parser.parse_override(word))
+        except HydraException:
+            raise InputError(
+                f"{word!r} is not of the form name=value; quote lists in the shell, e.g. 'budget=[8,16]'"
+            ) from None
+    return found
+
+
+def _names(value: object) -> Iterator[str]:
+    match value:
+        case ChoiceSweep():
+            for item in value.list:
+                yield from _names(item)
+        case list():
+            for item in value:
+                yield from _names(item)
+        case QuotedString():
+            yield value.text
+        case None:
+            return
+        case _:
+            yield str(value)
+
+
+def _seeds_apart(words: Sequence[str]) -> list[str]:
+    """`selector=[clinical,random@2027]` in Hydra's terms: the names, and the seeds of each as an option."""
+    apart: list[str] = []
+    for word in words:
+        key, equals, value = word.partition("=")
+        if key != "selector" or "@" not in value:
+            apart.append(word)
+            continue
+        names: dict[str, list[str]] = {}
+        for entry in value.strip("[]").split(","):
+            name, _, seed = entry.strip().partition("@")
+            names.setdefault(name, []).extend([seed] if seed else [])
+        apart.append(f"{key}{equals}[{','.join(names)}]")
+        apart += [f"selector.{name}.seeds=[{','.join(seeds)}]" for name, seeds in names.items() if seeds]
+    return apart
+
+
+def _said(error: Exception) -> str:
+    """What Hydra has to say, on one line."""
+    return " ".join(line.strip() for line in str(error).splitlines() if line.strip())

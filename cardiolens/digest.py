@@ -1,0 +1,23 @@
+"""Digests: the same for the same content on every machine."""
+
+import hashlib
+import json
+from pathlib import Path
+
+DIGEST_BYTES = 16
+
+
+def digest_of(value: object) -> str:
+    """32 hex digits of a value made of JSON types."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.blake2b(text.encode(), digest_size=DIGEST_BYTES).hexdigest()
+
+
+def digest_of_files(files: list[Path]) -> str:
+    """32 hex digits of files' names and contents, in name order."""
+    total = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    for path in sorted(files, key=lambda path: path.name):
+        with path.open("rb") as handle:
+            content = hashlib.file_digest(handle, "sha256").hexdigest()
+        total.update(f"{path.name}\0{content}\n".encode())
+    return total.hexdigest()

@@ -1,0 +1,70 @@
+"""What goes into an engine and what comes out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request as an engine sees it."""
+
+    request_key: str
+    system: str
+    text: str  # U+FFFC stands where a frame stands
+    frame_keys: tuple[str, ...]
+    answer_type: str
+    option_keys: tuple[str, ...]
+    legal: tuple[str, ...]  # the only replies allowed; empty: any text
+    max_tokens: int
+    attempt: int = 1
+    qa_id: str | None = None  # for a reader that looks at the truth, else None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What an engine answered."""
+
+    text: str
+    finish_reason: str
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    option_logprobs: dict[str, float] = field(default_factory=dict)
+
+
+Pictures = Callable[[str], np.ndarray]
+"""The rendered frame of a key: uint8, (height, width)."""
+
+
+class EngineDeadError(RuntimeError):
+    """The engine is gone; nothing it was working on will be answered."""
+
+
+class RequestError(RuntimeError):
+    """One request could not be answered; the engine lives."""
+
+
+class Engine(Protocol):
+    """One replica of a model, or a reader that stands for one."""
+
+    async def start(self) -> None:
+        """Make it ready; called again after its death."""
+        ...
+
+    async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
+        """Answer one request; EngineDeadError or RequestError where it cannot."""
+        ...
+
+    def frames_processed(self) -> int:
+        """Frames decoded and run through the image processor so far."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the machine's resources."""
+        ...
+
+
+Row = dict[str, Any]

@@ -1,0 +1,102 @@
+"""A model's own chat format: the prompt string it is given, and how many tokens that is, without running it."""
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cardiolens.errors import InputError
+from cardiolens.prompts.frames import FRAME
+
+_HERE = "\ue000"  # private-use marks, put where text will stand
+_THERE = "\ue001"
+
+
+class Chat:
+    """Chat template, tokenizer and image processor of one model folder."""
+
+    def __init__(self, folder: Path) -> None:
+        from transformers import AutoProcessor
+
+        try:
+            self._processor: Any = AutoProcessor.from_pretrained(folder)
+        except (OSError, ValueError, ImportError) as error:
+            raise InputError(
+                f"{folder}: its processor cannot be loaded ({error}); is it a vision-language model?"
+            ) from error
+        self._tokenizer: Any = getattr(self._processor, "tokenizer", None)
+        if self._tokenizer is None or not (self._processor.chat_template or self._tokenizer.chat_template):
+            raise InputError(
+                f"{folder}: has no chat template; add a chat_template.jinja to the model's folder"
+            )
+        self.placeholder = self._find_placeholder()
+        self._head = lru_cache(maxsize=4096)(self._render_head)
+        self._text_tokens = lru_cache(maxsize=65536)(self._count_text)
+        self._head_tokens = lru_cache(maxsize=4096)(self._count_head)
+        self.image_tokens = lru_cache(maxsize=None)(self._count_image)
+
+    def prompt(self, system: str, text: str) -> str:
+        """The string given to the engine; the model's image placeholder stands where a frame stands."""
+        if FRAME not in text:
+            return self._render(system, [{"type": "text", "text": text}])
+        frames, _, question = text.rpartition(FRAME)
+        head, tail = self._head(system, frames)
+        return f"{head}{question}{tail}"
+
+    def count(self, system: str, text: str, sizes: tuple[tuple[int, int], ...]) -> int:
+        """Prompt tokens for frames of these (height, width), exactly as the engine will count them."""
+        if FRAME not in text:
+            return self._text_tokens(self._render(system, [{"type": "text", "text": text}]))
+        frames, _, question = text.rpartition(FRAME)
+        tail = self._head(system, frames)[1]
+        return (
+            self._head_tokens(system, frames)
+            + self._text_tokens(f"{question}{tail}")
+            + sum(map(self.image_tokens, sizes))
+        )
+
+    def _render_head(self, system: str, frames: str) -> tuple[str, str]:
+        """What stands before the question, and after it. `frames` ends before the last frame's place."""
+        parts: list[dict[str, str]] = []
+        for piece in frames.split(FRAME):
+            if piece:
+                parts.append({"type": "text", "text": piece})
+            parts.append({"type": "image"})
+        whole = self._render(system, [*parts, {"type": "text", "text": _HERE}])
+        head, found, tail = whole.partition(_HERE)
+        if not found:
+            raise InputError(
+                "the model's chat template drops text that follows images; it cannot be used here"
+            )
+        return head, tail
+
+    def _render(self, system: str, content: list[dict[str, str]]) -> str:
+        messages = [
+            {"role": "system", "content": [{"type": "text", "text": system}]},
+            {"role": "user", "content": content},
+        ]
+        return str(self._processor.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+
+    def _find_placeholder(self) -> str:
+        parts = [{"type": "text", "text": _HERE}, {"type": "image"}, {"type": "text", "text": _THERE}]
+        between = self._render("", parts).partition(_HERE)[2].partition(_THERE)[0]
+        if not between.strip():
+            raise InputError("the model's chat template puts no image between texts; it cannot be used here")
+        return between
+
+    def _count_text(self, text: str) -> int:
+        return len(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _count_head(self, system: str, frames: str) -> int:
+        head = self._head(system, frames)[0]
+        return sum(self._text_tokens(piece) for piece in head.split(self.placeholder) if piece)
+
+    def _count_image(self, size: tuple[int, int]) -> int:
+        """Tokens one frame adds, wrappers included, as the model's own processor makes them."""
+        one = self._processor(
+            text=[f"{_HERE}{self.placeholder}{_THERE}"],
+            images=[np.zeros((*size, 3), dtype=np.uint8)],
+            add_special_tokens=False,
+        )["input_ids"][0]
+        return len(one) - self._count_text(_HERE) - self._count_text(_THERE)

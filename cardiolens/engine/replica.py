@@ -1,0 +1,154 @@
+"""One replica of a model in the stream: answers the requests of whole studies and writes their completions."""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cardiolens.engine.ask import Ask, Engine, Pictures, RequestError, Row
+from cardiolens.engine.supervisor import Supervisor
+from cardiolens.engine.writer import CompletionWriter
+from cardiolens.plan.missing import Done
+from cardiolens.spec import StreamSpec
+
+PICTURE = pa.struct(
+    [("key", pa.string()), ("height", pa.int32()), ("width", pa.int32()), ("pixels", pa.large_binary())]
+)
+ASK = pa.struct(
+    [
+        ("request_key", pa.string()),
+        ("system", pa.string()),
+        ("text", pa.string()),
+        ("frame_keys", pa.list_(pa.string())),
+        ("answer_type", pa.string()),
+        ("option_keys", pa.list_(pa.string())),
+        ("legal", pa.list_(pa.string())),
+        ("max_tokens", pa.int32()),
+        ("attempt", pa.int32()),
+        ("qa_id", pa.string()),
+    ]
+)
+STUDY_ASKS = pa.schema(
+    [("study_id", pa.string()), ("asks", pa.list_(ASK)), ("pictures", pa.list_(PICTURE))]
+)
+
+COUNTERS = (
+    "ok",
+    "refused",
+    "error",
+    "frames_referenced",
+    "frames_processed",
+    "prompt_tokens",
+    "cached_tokens",
+    "output_tokens",
+)
+PROGRESS = pa.schema([("study_id", pa.string()), *((name, pa.int64()) for name in COUNTERS)])
+
+
+class Replica:
+    """A callable for Ray Data: a batch of one study's requests in, a row of counters out.
+
+    Several calls are in flight at once, so the engine goes from one study to the next without draining. A call
+    returns when all its completions are on disk.
+    """
+
+    def __init__(self, make_engine: Callable[[], Engine], completions: Path, width: int, stream: StreamSpec) -> None:
+        self._engine = make_engine()
+        self._width = width
+        self._stream = stream
+        self._completions = completions
+        self._node = os.uname().nodename
+        self._open = 0  # asks that have no reply yet
+        self._frames_reported = 0
+        self._answered = _answered_before_restart(completions)
+        self._supervisor: Supervisor | None = None  # made in the loop that it lives in
+        self._writer = CompletionWriter(completions, stream.flush_rows, stream.flush_seconds)
+
+    async def __call__(self, batch: pa.Table) -> AsyncIterator[pa.Table]:
+        if self._supervisor is None:
+            self._supervisor = Supervisor(self._engine, self._width, self._stream.engine_restarts)
+        for study in batch.to_pylist():
+            yield await self._study(study, self._supervisor)
+
+    async def _study(self, study: dict[str, Any], supervisor: Supervisor) -> pa.Table:
+        asks = [_ask(row) for row in study["asks"] if row["request_key"] not in self._answered]
+        pictures = _pictures(study["pictures"])
+        rows = await asyncio.gather(*(self._settle(ask, pictures, supervisor) for ask in asks))
+        counters = _count(rows)
+        processed = self._engine.frames_processed()
+        counters["frames_processed"] = processed - self._frames_reported
+        counters["frames_referenced"] = sum(len(ask.frame_keys) for ask in asks)
+        self._frames_reported = processed
+        return pa.Table.from_pylist([{"study_id": study["study_id"], **counters}], schema=PROGRESS)
+
+    async def _settle(self, ask: Ask, pictures: Pictures, supervisor: Supervisor) -> Row:
+        """Ask, collect the completion, and wait until it is on disk."""
+        self._open += 1
+        try:
+            row = await _complete(ask, pictures, supervisor)
+        finally:
+            self._open -= 1
+        row |= {"request_key": ask.request_key, "node": self._node, "attempt": ask.attempt}
+        written = self._writer.add(row)
+        if not self._open:  # nothing more will come soon: let nobody wait for the clock
+            self._writer.flush()
+        await written
+        return row
+
+
+def _answered_before_restart(completions: Path) -> frozenset[str]:
+    """Keys that an earlier life of this actor already wrote; its studies are given to it once more."""
+    import ray
+
+    if not ray.is_initialized() or not ray.get_runtime_context().was_current_actor_reconstructed:
+        return frozenset()
+    return frozenset(Done.of(completions).final.to_pylist())
+
+
+async def _complete(ask: Ask, pictures: Pictures, supervisor: Supervisor) -> Row:
+    started = time.monotonic()
+    try:
+        reply = await supervisor.answer(ask, pictures)
+    except RequestError as error:
+        return {"status": "engine_error", "error": str(error), "seconds": time.monotonic() - started}
+    return {
+        "text": reply.text,
+        "finish_reason": reply.finish_reason,
+        "option_logprobs": list(reply.option_logprobs.items()),
+        "prompt_tokens": reply.prompt_tokens,
+        "cached_tokens": reply.cached_tokens,
+        "output_tokens": reply.output_tokens,
+        "seconds": time.monotonic() - started,
+        "status": "ok",
+    }
+
+
+def _ask(row: dict[str, Any]) -> Ask:
+    lists = ("frame_keys", "option_keys", "legal")
+    return Ask(**{name: tuple(value) if name in lists else value for name, value in row.items()})
+
+
+def _pictures(rows: list[dict[str, Any]]) -> Pictures:
+    by_key = {row["key"]: row for row in rows}
+
+    @cache
+    def picture(key: str) -> np.ndarray:
+        row = by_key[key]
+        return np.frombuffer(row["pixels"], np.uint8).reshape(row["height"], row["width"])
+
+    return picture
+
+
+def _count(rows: list[Row]) -> dict[str, int]:
+    counters = dict.fromkeys(COUNTERS, 0)
+    for row in rows:
+        counters["error" if row["status"] == "engine_error" else row["status"]] += 1
+        for name in ("prompt_tokens", "cached_tokens", "output_tokens"):
+            counters[name] += row.get(name, 0)
+    return counters

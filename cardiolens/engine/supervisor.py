@@ -1,0 +1,141 @@
+"""Keeps an engine answering: rebuilds it a bounded number of times and isolates the request that kills it."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from cardiolens.engine.ask import Ask, Engine, EngineDeadError, Pictures, Reply, RequestError
+from cardiolens.errors import RunError
+
+log = logging.getLogger(__name__)
+
+_GROUP = 16  # suspects tried side by side, before those of a deadly group are tried alone
+
+
+@dataclass(eq=False, slots=True)
+class _Suspect:
+    """A request that was in flight when the engine died, or that an earlier run failed on."""
+
+    ask: Ask
+    pictures: Pictures
+    reply: "asyncio.Future[Reply]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+class Supervisor:
+    """One engine, shared by many requests at once, at most `width` of them in flight.
+
+    When the engine dies, everything in flight is suspect. New requests wait; the engine is rebuilt; suspects are
+    asked again in small groups, those of a group that kills it once more one by one. A request that kills it
+    alone is answered with RequestError, everybody else with a reply.
+    """
+
+    def __init__(self, engine: Engine, width: int, max_restarts: int) -> None:
+        self._engine = engine
+        self._slots = asyncio.Semaphore(width)
+        self._restarts_left = max_restarts
+        self._starting = asyncio.Lock()
+        self._started = False
+        self._in_flight = 0
+        self._idle = asyncio.Event()  # nothing is in flight but suspects
+        self._idle.set()
+        self._calm = asyncio.Event()  # there are no suspects
+        self._calm.set()
+        self._suspects: list[_Suspect] = []
+        self._inquest: asyncio.Task[None] | None = None
+        self._given_up: RunError | None = None
+
+    async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
+        """The engine's reply; RequestError for a request it cannot answer, RunError when it died too often."""
+        async with self._slots:
+            await self._start()
+            if ask.attempt > 1:
+                return await self._suspect(ask, pictures, died=None)
+            await self._calm.wait()
+            if self._given_up is not None:
+                raise self._given_up
+            self._in_flight += 1
+            self._idle.clear()
+            try:
+                return await self._engine.answer(ask, pictures)
+            except EngineDeadError as error:
+                died = error
+            finally:
+                self._in_flight -= 1
+                if not self._in_flight:
+                    self._idle.set()
+            return await self._suspect(ask, pictures, died)
+
+    async def _start(self) -> None:
+        async with self._starting:
+            if not self._started:
+                await self._engine.start()
+                self._started = True
+
+    async def _suspect(self, ask: Ask, pictures: Pictures, died: EngineDeadError | None) -> Reply:
+        suspect = _Suspect(ask, pictures)
+        self._suspects.append(suspect)
+        self._calm.clear()
+        if self._inquest is None:
+            self._inquest = asyncio.create_task(self._hold_inquest(died))
+        return await suspect.reply
+
+    async def _hold_inquest(self, died: EngineDeadError | None) -> None:
+        await self._idle.wait()  # every request in flight has been answered, or has become suspect
+        try:
+            if died is not None:
+                await self._rebuild(died)
+            while self._suspects:
+                group, self._suspects = self._suspects[:_GROUP], self._suspects[_GROUP:]
+                known = [suspect for suspect in group if suspect.ask.attempt > 1]
+                await self._try([suspect for suspect in group if suspect not in known])
+                for suspect in known:
+                    await self._try([suspect])
+        except RunError as error:
+            self._give_up(error)
+        finally:
+            self._inquest = None
+            self._calm.set()
+
+    async def _try(self, group: Sequence[_Suspect]) -> None:
+        deaths = await asyncio.gather(*(self._attempt(suspect) for suspect in group))
+        died = next((death for death in deaths if death is not None), None)
+        if died is None:
+            return
+        if len(group) == 1:
+            message = f"killed the engine when asked alone ({died})"
+            log.error("request %s %s", group[0].ask.request_key, message)
+            group[0].reply.set_exception(RequestError(message))
+        try:
+            await self._rebuild(died)
+        except RunError:
+            self._suspects += [suspect for suspect in group if not suspect.reply.done()]
+            raise
+        for suspect in group:
+            if not suspect.reply.done():
+                await self._try([suspect])
+
+    async def _attempt(self, suspect: _Suspect) -> EngineDeadError | None:
+        try:
+            suspect.reply.set_result(await self._engine.answer(suspect.ask, suspect.pictures))
+        except EngineDeadError as error:
+            return error
+        except RequestError as error:
+            suspect.reply.set_exception(error)
+        return None
+
+    async def _rebuild(self, died: EngineDeadError) -> None:
+        if not self._restarts_left:
+            raise RunError(
+                f"the engine died again and may not be rebuilt once more ({died}); see its log above, or raise "
+                "stream.engine_restarts"
+            )
+        self._restarts_left -= 1
+        log.warning("the engine died (%s); it is rebuilt, %d more allowed", died, self._restarts_left)
+        await self._engine.start()
+
+    def _give_up(self, error: RunError) -> None:
+        self._given_up = error
+        for suspect in self._suspects:
+            suspect.reply.set_exception(error)
+        self._suspects = []

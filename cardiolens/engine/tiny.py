@@ -1,0 +1,115 @@
+"""The embedded model: a real vision-language architecture with random weights, small enough for two CPU cores.
+
+Idefics3 with 0.8 million parameters, a byte-level tokenizer of its own and a chat template of a few lines. It
+reads nothing; it makes every part of the pipeline run for real.
+"""
+
+from pathlib import Path
+from typing import Any
+
+IMAGE_SIDE = 64  # pixels; 8 x 8 patches, 16 image tokens
+CONTEXT = 8192
+SEED = 2606
+
+_SPECIAL = (
+    "<pad>",
+    "<bos>",
+    "<eos>",
+    "<image>",
+    "<fake_token_around_image>",
+    "<global-img>",
+    "<end_of_utterance>",
+)
+_CORPUS = (
+    "You are taking part in a research test of cardiac MRI reading. You will see frames from one patient's study. "
+    "Answer from the frames only. This is not for patient care.",
+    "Frame 12: cine, short axis, slice 2 of 10 (base to apex), phase 1 of 25",
+    "Frame 3: late gadolinium enhancement, four-chamber view, layer 1 of 3, phase 14 of 25",
+    "The 16 frames above are shown in this order. Question: How is left ventricular systolic function?",
+    "Pick exactly one option. Options run from least to most severe. Pick the one that fits best.",
+    "Pick every option that applies, at least one. If option A applies, pick only A.",
+    "A. Normal size B. Mildly to moderately enlarged C. Markedly dilated D. Severely reduced",
+    "Finish with one line: ANSWER: <letter or letters separated by commas>",
+    "First work through these points, one short line each, saying which frames you used.",
+)
+_CHAT_TEMPLATE = (
+    "{{ bos_token }}{% for message in messages %}{{ message['role'] | capitalize }}: "
+    "{% if message['content'] is string %}{{ message['content'] }}{% else %}"
+    "{% for part in message['content'] %}"
+    "{% if part['type'] == 'image' %}<image>{% else %}{{ part['text'] }}{% endif %}"
+    "{% endfor %}{% endif %}<end_of_utterance>\n{% endfor %}"
+    "{% if add_generation_prompt %}Assistant:{% endif %}"
+)
+
+
+def build(folder: Path) -> None:
+    """Write the model's files; the same bytes for the same library versions."""
+    import torch
+    from transformers import Idefics3ForConditionalGeneration
+
+    tokenizer = _tokenizer()
+    torch.manual_seed(SEED)
+    model = Idefics3ForConditionalGeneration(_config(tokenizer)).to(torch.bfloat16)
+    folder.mkdir(parents=True, exist_ok=True)
+    model.save_pretrained(folder)
+    _processor(tokenizer).save_pretrained(folder)
+
+
+def _tokenizer() -> Any:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    core = Tokenizer(models.BPE())
+    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    core.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=1024,
+        special_tokens=list(_SPECIAL),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    core.train_from_iterator(_CORPUS, trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=core,
+        bos_token="<bos>",
+        eos_token="<end_of_utterance>",
+        pad_token="<pad>",
+        additional_special_tokens=list(_SPECIAL[3:]),
+        model_max_length=CONTEXT,
+        chat_template=_CHAT_TEMPLATE,
+    )
+
+
+def _config(tokenizer: Any) -> Any:
+    from transformers import Idefics3Config
+
+    width = {"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 2}
+    return Idefics3Config(
+        image_token_id=tokenizer.convert_tokens_to_ids("<image>"),
+        scale_factor=2,
+        pad_token_id=tokenizer.pad_token_id,
+        vision_config={**width, "image_size": IMAGE_SIDE, "patch_size": 8},
+        text_config={
+            **width,
+            "model_type": "llama",
+            "num_key_value_heads": 2,
+            "vocab_size": len(tokenizer),
+            "max_position_embeddings": CONTEXT,
+            "bos_token_id": tokenizer.bos_token_id,
+            "eos_token_id": tokenizer.eos_token_id,
+            "pad_token_id": tokenizer.pad_token_id,
+            "tie_word_embeddings": False,
+        },
+    )
+
+
+def _processor(tokenizer: Any) -> Any:
+    from transformers import Idefics3Processor
+    from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
+
+    images = Idefics3ImageProcessorPil(
+        size={"longest_edge": IMAGE_SIDE},
+        max_image_size={"longest_edge": IMAGE_SIDE},
+        do_image_splitting=False,
+    )
+    return Idefics3Processor(images, tokenizer, image_seq_len=16, chat_template=_CHAT_TEMPLATE)

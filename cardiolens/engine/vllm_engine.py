@@ -1,0 +1,140 @@
+"""vLLM as an engine: the only module that imports it."""
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from cardiolens.engine.ask import Ask, EngineDeadError, Pictures, Reply, RequestError
+from cardiolens.engine.chat import Chat
+from cardiolens.engine.identity import installed_engine
+from cardiolens.spec import ModelSpec
+
+
+class VllmEngine:
+    """One replica: vLLM's asynchronous engine, its core in a process of its own."""
+
+    def __init__(self, model: ModelSpec, folder: Path, max_frames: int) -> None:
+        self._model = model
+        self._folder = folder
+        self._max_frames = max_frames  # the most that one prompt shows
+        self._engine: Any = None
+        self._frames_processed = 0
+
+    async def start(self) -> None:
+        from vllm import AsyncEngineArgs
+        from vllm.v1.engine.async_llm import AsyncLLM
+
+        self.close()
+        options = AsyncEngineArgs(**self._engine_options())
+        self._engine = AsyncLLM.from_engine_args(options, stat_loggers=[self._stat_logger])
+
+    async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
+        from vllm.v1.engine.exceptions import EngineDeadError as Dead
+
+        prompt = self._prompt(ask, pictures)
+        # Engine ids are unique a try: a request may be asked again after its engine died.
+        request_id = f"{ask.request_key}-{uuid4().hex[:8]}"
+        final = None
+        try:
+            async for output in self._engine.generate(prompt, self._sampling(ask), request_id):
+                final = output
+        except Dead as error:
+            raise EngineDeadError(str(error) or "the engine process died") from error
+        except ValueError as error:  # refused by vLLM's own checks; the engine goes on
+            raise RequestError(f"{type(error).__name__}: {error}") from error
+        assert final is not None, "vLLM ended a request without an output"
+        return _reply(final)
+
+    def frames_processed(self) -> int:
+        return self._frames_processed
+
+    def close(self) -> None:
+        if self._engine is not None:
+            self._engine.shutdown()
+            self._engine = None
+
+    @cached_property
+    def _chat(self) -> Chat:
+        return Chat(self._folder)
+
+    def _engine_options(self) -> dict[str, Any]:
+        on_cpu = installed_engine()[0] == "cpu"
+        model = self._model
+        options: dict[str, Any] = {
+            "model": str(self._folder),
+            "served_model_name": model.name,
+            "dtype": model.dtype,
+            "quantization": model.quantization,
+            "max_model_len": model.max_model_len,
+            "max_num_seqs": model.max_num_seqs,
+            "tensor_parallel_size": model.tensor_parallel,
+            "limit_mm_per_prompt": {"image": self._max_frames},
+            "seed": 0,
+            "enable_prefix_caching": True,
+            "enforce_eager": on_cpu,  # compiling for CPU takes minutes and gains little
+        }
+        if on_cpu:
+            options["kv_cache_memory_bytes"] = int((model.kv_cache_gib or 4.0) * 2**30)
+        else:
+            options["gpu_memory_utilization"] = model.gpu_memory_utilization
+        return options
+
+    def _prompt(self, ask: Ask, pictures: Pictures) -> dict[str, Any]:
+        from PIL import Image
+
+        prompt: dict[str, Any] = {"prompt": self._chat.prompt(ask.system, ask.text)}
+        if ask.frame_keys:
+            images = [Image.fromarray(pictures(key)).convert("RGB") for key in ask.frame_keys]
+            prompt["multi_modal_data"] = {"image": images}
+            prompt["multi_modal_uuids"] = {"image": list(ask.frame_keys)}
+        return prompt
+
+    def _sampling(self, ask: Ask) -> Any:
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
+
+        drawn = self._model.sampling
+        return SamplingParams(
+            temperature=drawn.temperature,
+            top_p=drawn.top_p,
+            seed=drawn.seed,
+            max_tokens=ask.max_tokens,
+            structured_outputs=StructuredOutputsParams(choice=list(ask.legal)) if ask.legal else None,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )
+
+    def _stat_logger(self, *_: object) -> Any:
+        return _frame_counter(self)
+
+    def count_frames(self, processed: int) -> None:
+        """Called by vLLM's statistics: so many frames missed its processor cache."""
+        self._frames_processed += processed
+
+
+def _frame_counter(engine: VllmEngine) -> Any:
+    from vllm.v1.metrics.loggers import StatLoggerBase
+
+    class FrameCounter(StatLoggerBase):
+        def __init__(self) -> None:
+            pass
+
+        def record(self, *_: Any, mm_cache_stats: Any = None, **__: Any) -> None:
+            if mm_cache_stats is not None:
+                engine.count_frames(mm_cache_stats.queries - mm_cache_stats.hits)
+
+        def log_engine_initialized(self) -> None:
+            pass
+
+    return FrameCounter()
+
+
+def _reply(output: Any) -> Reply:
+    completion = output.outputs[0]
+    return Reply(
+        text=completion.text,
+        finish_reason=completion.finish_reason or "unknown",
+        prompt_tokens=len(output.prompt_token_ids or ()),
+        cached_tokens=output.num_cached_tokens or 0,
+        output_tokens=len(completion.token_ids),
+    )

@@ -1,0 +1,60 @@
+"""Arms: the product of the sweep's lists."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from cardiolens.digest import digest_of
+from cardiolens.spec import ModelSpec, PromptSpec, SelectorSpec, SweepSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One model with one selector (and seed), budget and prompt."""
+
+    model: ModelSpec
+    selector: SelectorSpec
+    seed: int | None  # of a random selector
+    budget: int
+    prompt: PromptSpec
+
+    @property
+    def selector_name(self) -> str:
+        return self.selector.name if self.seed is None else f"{self.selector.name}@{self.seed}"
+
+    @property
+    def label(self) -> str:
+        """Readable, and unique within a sweep."""
+        return f"{self.model.name}/{self.selector_name}/{self.budget}/{self.prompt.name}"
+
+    @property
+    def arm_id(self) -> str:
+        """The label with eight hex digits of every option that decides what is asked."""
+        asked = [
+            self.model.model_dump(mode="json", exclude=set(SERVING)),
+            self.selector.model_dump(mode="json", exclude={"seeds"}),
+            self.seed,
+            self.budget,
+            self.prompt.model_dump(mode="json"),
+        ]
+        return f"{self.label.replace('/', '-')}-{digest_of(asked)[:8]}"
+
+
+# How a model is served does not change what is asked of it.
+SERVING = ("replicas", "tensor_parallel", "gpu_memory_utilization", "kv_cache_gib", "max_num_seqs", "name")
+
+
+def arms(spec: SweepSpec) -> tuple[Arm, ...]:
+    """Every arm of a sweep, model by model."""
+    return tuple(
+        Arm(model, selector, seed, budget, prompt)
+        for model, (selector, seed), budget, prompt in product(
+            spec.model, list(_seeded(spec)), spec.budget, spec.prompt
+        )
+    )
+
+
+def _seeded(spec: SweepSpec) -> Iterator[tuple[SelectorSpec, int | None]]:
+    for selector in spec.selector:
+        for seed in selector.seeds or (None,):
+            yield selector, seed

@@ -1,0 +1,43 @@
+"""Request keys: the identity of what is asked, and of nothing else."""
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from cardiolens.digest import DIGEST_BYTES, digest_of
+from cardiolens.spec import Sampling
+
+if TYPE_CHECKING:
+    from hashlib import blake2b as Hash  # noqa: N812
+
+
+def asked_of(model_key: str, sampling: Sampling) -> "Hash":
+    """A hash that has seen who is asked; copies of it go on with what is shown and asked."""
+    state = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    _add(state, model_key, digest_of(sampling.model_dump(mode="json")))
+    return state
+
+
+def shown(asked: "Hash", system: str, frames_text: str, frame_keys: tuple[str, ...]) -> "Hash":
+    """The hash after the frames: each stands, by its key, where it stands in the message."""
+    state = asked.copy()
+    _add(state, system, frames_text, *frame_keys)
+    return state
+
+
+def request_key(shown_state: "Hash", question_text: str, *decoding: str) -> str:
+    """The key of one request: 32 hex digits.
+
+    `decoding` is what else decides the answer: answer format, legal replies, token limit, replicate; and for a
+    reader that looks at the truth, or draws without a seed, the arm and the question.
+    """
+    state = shown_state.copy()
+    _add(state, question_text, *decoding)
+    return state.hexdigest()
+
+
+def _add(state: "Hash", *texts: str) -> None:
+    """Feed texts so that no two different lists of texts feed the same bytes."""
+    for text in texts:
+        encoded = text.encode()
+        state.update(len(encoded).to_bytes(8, "little"))
+        state.update(encoded)

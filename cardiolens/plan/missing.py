@@ -1,0 +1,126 @@
+"""Which requests still have to be executed: the anti-join of a plan with the completions that exist."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens import tables
+from cardiolens.plan.requests import PLANNED
+
+FINAL = ("ok", "refused")
+
+WORK = pa.schema(
+    [
+        ("study_id", pa.string()),  # whose frames are shown
+        ("part", pa.string()),  # requests part that holds them
+        ("rows", pa.list_(pa.int32())),  # in that part, in the order to ask
+        ("attempts", pa.list_(pa.int32())),  # number of the coming try
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The state of a model's completions."""
+
+    final: pa.Array  # request keys that need no further try
+    failed: dict[str, int]  # tries of those that an engine failed on
+
+    @classmethod
+    def of(cls, completions: Path) -> "Done":
+        """As the store says now."""
+        rows = tables.read(completions, tables.COMPLETIONS, ("request_key", "status"))
+        is_final = pc.is_in(rows["status"], pa.array(FINAL))
+        failed = pc.value_counts(rows.filter(pc.invert(is_final))["request_key"].combine_chunks())
+        tries = {entry["values"]: entry["counts"] for entry in failed.to_pylist()}
+        return cls(pc.unique(rows.filter(is_final)["request_key"]).combine_chunks(), tries)
+
+    def exhausted(self, max_attempts: int) -> pa.Array:
+        """Keys of requests that were tried often enough."""
+        return pa.array([key for key, tries in self.failed.items() if tries >= max_attempts], pa.string())
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Work that is left for one model."""
+
+    work: pa.Table  # WORK: one row a study
+    unique: int  # distinct requests planned
+    done: int  # of these, with a final completion
+    exhausted: int  # of these, failed max_attempts times
+
+    @property
+    def left(self) -> int:
+        return self.unique - self.done - self.exhausted
+
+
+def missing(requests: Path, completions: Path, max_attempts: int) -> Missing:
+    """Each distinct request without a final completion once, grouped by study.
+
+    Memory: the keys of one part and of the completions, and four bytes a missing request.
+    """
+    done = Done.of(completions)
+    exhausted = done.exhausted(max_attempts)
+    totals = {"unique": 0, "done": 0, "exhausted": 0}
+    rows: list[dict[str, object]] = []
+    seen: set[str] = set()
+    for part in tables.parts(requests):
+        table = tables.read_part(part, tables.REQUESTS, ("frames_study_id", "status", "request_key"))
+        fresh = _first_planned(table, seen)
+        keys = table["request_key"].take(fresh)
+        is_done, is_exhausted = (_among(keys, known) for known in (done.final, exhausted))
+        totals["unique"] += len(fresh)
+        totals["done"] += int(is_done.sum())
+        totals["exhausted"] += int((is_exhausted & ~is_done).sum())
+        left = fresh[~(is_done | is_exhausted)]
+        rows += _by_study(part, table, left, done.failed)
+    return Missing(pa.Table.from_pylist(rows, schema=WORK), **totals)
+
+
+def _first_planned(table: pa.Table, seen: set[str]) -> np.ndarray:
+    """Rows that ask something for the first time. A key belongs to one study, and a study to one part, except
+    for keys without frames: `seen` holds those.
+    """
+    planned = np.flatnonzero(np.asarray(pc.equal(table["status"], PLANNED)))
+    keys = table["request_key"].take(planned).combine_chunks().dictionary_encode()
+    _, first = np.unique(np.asarray(keys.indices), return_index=True)
+    fresh = planned[np.sort(first)]
+    frameless = np.asarray(pc.is_null(table["frames_study_id"].take(fresh)))
+    if not frameless.any():
+        return fresh
+    kept = []
+    for row, blind, key in zip(fresh, frameless, table["request_key"].take(fresh).to_pylist(), strict=True):
+        if blind and key in seen:
+            continue
+        if blind:
+            seen.add(key)
+        kept.append(row)
+    return np.array(kept, dtype=np.int64)
+
+
+def _among(keys: pa.ChunkedArray, known: pa.Array) -> np.ndarray:
+    return np.asarray(pc.is_in(keys, known), dtype=bool)
+
+
+def _by_study(
+    part: Path, table: pa.Table, rows: np.ndarray, failed: dict[str, int]
+) -> Iterator[dict[str, object]]:
+    """One row of work a study. Requests that show the same frames follow each other, so that the engine computes
+    their common beginning once.
+    """
+    studies = table["frames_study_id"].take(rows).to_pylist()
+    keys = table["request_key"].take(rows).to_pylist()
+    grouped: dict[str, list[int]] = {}
+    for place, study_id in enumerate(studies):
+        grouped.setdefault(study_id or "", []).append(place)
+    for study_id, places in grouped.items():
+        yield {
+            "study_id": study_id,
+            "part": str(part),
+            "rows": [int(rows[place]) for place in places],
+            "attempts": [failed.get(keys[place], 0) + 1 for place in places],
+        }

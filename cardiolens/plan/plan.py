@@ -1,0 +1,191 @@
+"""The plan of a sweep: its requests on disk, and what they amount to before any engine is touched."""
+
+import hashlib
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens import tables
+from cardiolens.engine.chat import Chat
+from cardiolens.engine.identity import Identity, identify
+from cardiolens.errors import InputError
+from cardiolens.plan.arms import Arm, arms
+from cardiolens.plan.columns import RequestColumns
+from cardiolens.plan.requests import OVERFLOW, PLANNED, ModelPlanner, Question
+from cardiolens.prompts.question import AskedQuestion, report_fields
+from cardiolens.select.route import Route
+from cardiolens.spec import ModelSpec, SweepSpec
+from cardiolens.store import Run, Store, run_of
+from cardiolens.study.shards import read_digests, read_volumes
+from cardiolens.study.structure import StudyStructure, structures
+from cardiolens.tasks.catalogue import Catalogue, load_catalogue
+from cardiolens.tasks.questions import read_questions
+
+PART_ROWS = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A sweep whose requests are written: what is asked, by whom, on which studies."""
+
+    spec: SweepSpec
+    run: Run
+    store: Store
+    arms: tuple[Arm, ...]
+    identities: Mapping[str, Identity]  # by model name
+    study_ids: tuple[str, ...]
+    volumes: pa.Table  # of these studies
+    questions_sha256: str
+    catalogue_sha256: str
+    status_counts: Mapping[str, int]
+    seconds: float
+
+    @property
+    def asked(self) -> int:
+        return sum(self.status_counts.values())
+
+    @property
+    def overflow(self) -> int:
+        return self.status_counts.get(OVERFLOW, 0)
+
+    @property
+    def planned(self) -> int:
+        return self.status_counts.get(PLANNED, 0)
+
+    @property
+    def skipped(self) -> int:
+        return self.asked - self.planned - self.overflow
+
+
+def plan(spec: SweepSpec) -> Plan:
+    """Write the `requests` of a sweep; studies must have been prepared, engines are not touched."""
+    started = time.monotonic()
+    store, run = Store(spec.store), run_of(spec)
+    catalogue = load_catalogue(spec.dataset.protocol)
+    volumes, study_ids = _limited(read_volumes(store.root), spec.limit)
+    questions = _questions(spec, store, catalogue, study_ids)
+    all_arms = arms(spec)
+    identities = {model.name: identify(model, store.models) for model in spec.model}
+    counts: Counter[str] = Counter()
+    for model in spec.model:
+        own = [arm for arm in all_arms if arm.model.name == model.name]
+        chat = _chat(identities[model.name])
+        planner = ModelPlanner(spec, model, identities[model.name], own, chat)
+        counts += _write(planner, run.requests(model.name), store, volumes, questions)
+    return Plan(
+        spec=spec,
+        run=run,
+        store=store,
+        arms=all_arms,
+        identities=identities,
+        study_ids=study_ids,
+        volumes=volumes,
+        questions_sha256=_sha256(spec.dataset.questions),
+        catalogue_sha256=catalogue.sha256,
+        status_counts=counts,
+        seconds=time.monotonic() - started,
+    )
+
+
+def _limited(volumes: pa.Table, limit: int | None) -> tuple[pa.Table, tuple[str, ...]]:
+    """The first studies in order of study_id: a larger limit contains a smaller one."""
+    study_ids = tuple(sorted(set(volumes["study_id"].to_pylist())))[:limit]
+    kept = pc.is_in(volumes["study_id"], pa.array(study_ids, pa.string()))
+    return volumes.filter(kept), study_ids
+
+
+def _questions(
+    spec: SweepSpec, store: Store, catalogue: Catalogue, study_ids: Sequence[str]
+) -> dict[str, list[Question]]:
+    """Questions by study, as the plan may see them. The whole table goes to the store, for the judge."""
+    if unknown := [name for name in spec.subtask if name not in catalogue.subtasks]:
+        raise InputError(f"subtask: {unknown[0]!r} is not one of {', '.join(catalogue.subtasks)}")
+    table = read_questions(spec.dataset.questions, catalogue)
+    _write_once(table, store.questions)
+    chosen: dict[str, list[Question]] = {study_id: [] for study_id in study_ids}
+    for row in table.drop_columns(["answer", "reference", "patient_id"]).to_pylist():
+        if row["study_id"] in chosen and (not spec.subtask or row["subtask"] in spec.subtask):
+            chosen[row["study_id"]].append(_question(row, catalogue))
+    if not any(chosen.values()):
+        raise InputError(
+            f"{spec.dataset.questions}: has no question on the {len(study_ids)} prepared studies"
+            f"{' for subtask ' + ', '.join(spec.subtask) if spec.subtask else ''}; check dataset and subtask"
+        )
+    return chosen
+
+
+def _write_once(questions: pa.Table, folder: Path) -> None:
+    """Replace the store's questions if they changed."""
+    old = tables.parts(folder)
+    if len(old) == 1 and tables.read_part(old[0], tables.QUESTIONS).equals(questions):
+        return
+    tables.write_part(folder, questions, tables.QUESTIONS)
+    for path in old:
+        path.unlink(missing_ok=True)
+
+
+def _question(row: dict[str, object], catalogue: Catalogue) -> Question:
+    subtask = catalogue[str(row["subtask"])]
+    options = tuple((option["key"], option["text"]) for option in row["options"])  # type: ignore[attr-defined]
+    asked = AskedQuestion(
+        subtask=subtask.id,
+        sequence=subtask.sequence,
+        question=str(row["question"]),
+        answer_type=subtask.answer_type,
+        options=options,
+        exclusive=subtask.exclusive,
+        checklist=subtask.checklist,
+        fields=report_fields(subtask, catalogue),
+    )
+    return Question(str(row["qa_id"]), str(row["study_id"]), asked, Route.of(subtask))
+
+
+def _chat(identity: Identity) -> Chat | None:
+    return None if identity.folder is None else Chat(identity.folder)
+
+
+def _write(
+    planner: ModelPlanner,
+    folder: Path,
+    store: Store,
+    volumes: pa.Table,
+    questions: Mapping[str, Sequence[Question]],
+) -> Counter[str]:
+    """Write one model's requests in parts that hold whole studies."""
+    shutil.rmtree(folder, ignore_errors=True)
+    counts: Counter[str] = Counter()
+    for number, columns in enumerate(_parts(planner, store, volumes, questions)):
+        tables.write_part(folder, columns.table(), tables.REQUESTS, f"part-{number:05d}.parquet")
+        counts += columns.status_counts()
+    return counts
+
+
+def _parts(
+    planner: ModelPlanner, store: Store, volumes: pa.Table, questions: Mapping[str, Sequence[Question]]
+) -> Iterator[RequestColumns]:
+    columns = RequestColumns()
+    for study_id, structure in structures(volumes).items():
+        if not questions[study_id]:
+            continue
+        digests = read_digests(store.root, _of_study(volumes, structure))
+        planner.add_study(columns, structure, digests, questions[study_id])
+        if len(columns) >= PART_ROWS:
+            yield columns
+            columns = RequestColumns()
+    if len(columns):
+        yield columns
+
+
+def _of_study(volumes: pa.Table, structure: StudyStructure) -> pa.Table:
+    return volumes.filter(pc.equal(volumes["study_id"], structure.study_id))
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()

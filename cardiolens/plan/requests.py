@@ -1,0 +1,169 @@
+"""Requests of one model on one study: every question under every arm."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from cardiolens.engine.chat import Chat
+from cardiolens.engine.identity import Identity
+from cardiolens.engine.rendering import Rendering, frame_key
+from cardiolens.plan.arms import Arm
+from cardiolens.plan.columns import RequestColumns
+from cardiolens.plan.keys import asked_of, request_key, shown
+from cardiolens.prompts.frames import frame_block
+from cardiolens.prompts.legal import legal_replies
+from cardiolens.prompts.question import AskedQuestion
+from cardiolens.prompts.render import question_block, system_message
+from cardiolens.prompts.template import template_for
+from cardiolens.select.choose import choose
+from cardiolens.select.route import Route
+from cardiolens.select.selection import Frame, Selection
+from cardiolens.spec import ModelSpec, PromptSpec, SweepSpec
+from cardiolens.study.shards import FrameDigest
+from cardiolens.study.structure import StudyStructure
+
+PLANNED = "planned"
+OVERFLOW = "overflow"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question as the plan needs it: its words, its route, and whose it is. No answer."""
+
+    qa_id: str
+    study_id: str
+    asked: AskedQuestion
+    route: Route
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What a list of frames contributes to every request that shows it."""
+
+    text: str
+    state: "blake2b"
+    sizes: tuple[tuple[int, int], ...]  # as rendered
+
+
+class ModelPlanner:
+    """Plans all requests of one model, a study at a time, so that its memory does not grow."""
+
+    def __init__(
+        self, spec: SweepSpec, model: ModelSpec, identity: Identity, arms: Sequence[Arm], chat: Chat | None
+    ) -> None:
+        self._spec = spec
+        self._model = model
+        self._arms = [(arm, arm.arm_id) for arm in arms]
+        self._chat = chat  # None for a simulated reader, which has no tokens
+        self._rendering = Rendering(model.long_side)
+        self._asked = asked_of(identity.model_key, model.sampling)
+        self._keyed_by_arm = model.answers_from == "truth" or not model.sampling.determined
+
+    def add_study(
+        self,
+        columns: RequestColumns,
+        structure: StudyStructure,
+        digests: Mapping[tuple[str, int], FrameDigest],
+        questions: Sequence[Question],
+    ) -> None:
+        """Append the study's requests, question by question."""
+        seen: dict[tuple[str, tuple[Frame, ...]], _Shown] = {}
+        for question in questions:
+            for arm, arm_id in self._arms:
+                selection = choose(arm.selector, arm.seed, structure, question.route, arm.budget)
+                template = template_for(question.asked, arm.prompt.style, self._spec.templates)
+                system = system_message(template)
+                block = seen.get((system, selection.frames))
+                if block is None:
+                    block = self._show(system, selection.frames, structure, digests)
+                    seen[system, selection.frames] = block
+                ending = question_block(question.asked, len(selection.frames), template)
+                row = self._row(question.asked, arm.prompt, system, ending, selection, block)
+                owner = (arm_id, question.qa_id)
+                row |= {
+                    "arm_id": arm_id,
+                    "qa_id": question.qa_id,
+                    "study_id": question.study_id,
+                    "frames_study_id": question.study_id,
+                    "template": template.name,
+                    "request_key": self._key(row, ending, block, owner),
+                }
+                columns.add(selection.frames, row)
+
+    def _show(
+        self,
+        system: str,
+        frames: tuple[Frame, ...],
+        structure: StudyStructure,
+        digests: Mapping[tuple[str, int], FrameDigest],
+    ) -> _Shown:
+        text = frame_block(frames, structure, self._spec.caption)
+        found = [digests[frame.volume_id, frame.idx] for frame in frames]
+        keys = tuple(frame_key(digest, self._rendering.digest) for digest, _, _ in found)
+        sizes = tuple(self._rendering.size(height, width) for _, height, width in found)
+        return _Shown(text, shown(self._asked, system, text, keys), sizes)
+
+    def _row(
+        self,
+        asked: AskedQuestion,
+        prompt: PromptSpec,
+        system: str,
+        ending: str,
+        selection: Selection,
+        block: _Shown,
+    ) -> dict[str, Any]:
+        text = f"{block.text}{ending}"
+        max_tokens = self._max_tokens(asked, prompt)
+        status, tokens = self._status(selection, system, text, block.sizes, max_tokens)
+        return {
+            "subtask": asked.subtask,
+            "system": system,
+            "prompt": text,
+            "answer_format": self._format_of(asked, prompt),
+            "answer_type": asked.answer_type,
+            "option_keys": tuple(key for key, _ in asked.options),
+            "exclusive": asked.exclusive,
+            "max_tokens": max_tokens,
+            "stage": 0,
+            "replicate": 0,
+            "flags": selection.flags,
+            "status": status,
+            "predicted_tokens": tokens,
+        }
+
+    def _key(self, row: dict[str, Any], ending: str, block: _Shown, owner: tuple[str, str]) -> str:
+        """What else decides the answer: the legal replies, the token limit, the replicate; for a reader of the
+        truth, or one that draws without a seed, also the arm and the question.
+        """
+        legal: tuple[str, ...] = ()
+        if row["answer_format"] == "choice":
+            legal = legal_replies(row["answer_type"], row["option_keys"], row["exclusive"])
+        decoding = ("|".join(legal), str(row["max_tokens"]), str(row["replicate"]))
+        return request_key(block.state, ending, *decoding, *(owner if self._keyed_by_arm else ()))
+
+    def _format_of(self, asked: AskedQuestion, prompt: PromptSpec) -> str:
+        """Only a direct answer to a question with options can be constrained to its letters."""
+        direct = prompt.style == "standard" and asked.answer_type != "report"
+        return "choice" if direct and self._spec.answer_format == "choice" else "letters"
+
+    def _max_tokens(self, asked: AskedQuestion, prompt: PromptSpec) -> int:
+        report = asked.answer_type == "report"
+        declared = self._model.max_tokens.get("report" if report else prompt.name)
+        return declared or (prompt.report_max_tokens if report else prompt.max_tokens)
+
+    def _status(
+        self,
+        selection: Selection,
+        system: str,
+        text: str,
+        sizes: tuple[tuple[int, int], ...],
+        max_tokens: int,
+    ) -> tuple[str, int | None]:
+        """Planned, or why the request will not be sent; and its prompt tokens where the model counts any."""
+        if selection.skipped is not None:
+            return f"skipped: {selection.skipped}", None
+        if self._chat is None:
+            return PLANNED, None
+        tokens = self._chat.count(system, text, sizes)
+        return (OVERFLOW if tokens + max_tokens > self._model.max_model_len else PLANNED), tokens

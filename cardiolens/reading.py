@@ -1,0 +1,89 @@
+"""From a row of missing work to the requests of one study with their rendered frames."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens import tables
+from cardiolens.engine.rendering import Rendering, frame_key
+from cardiolens.engine.replica import STUDY_ASKS
+from cardiolens.prompts.legal import legal_replies
+from cardiolens.study.shards import read_frames
+
+_COLUMNS = (
+    "qa_id",
+    "frames",
+    "system",
+    "prompt",
+    "answer_format",
+    "answer_type",
+    "option_keys",
+    "exclusive",
+    "max_tokens",
+    "request_key",
+)
+
+Place = tuple[str, int]  # volume_id, idx
+
+
+@dataclass(frozen=True)
+class StudyReader:
+    """Reads and renders: a batch of WORK rows in, STUDY_ASKS rows out; every frame once a study."""
+
+    store: Path
+    volumes: pa.Table
+    rendering: Rendering
+    tells_questions: bool  # only to a reader that looks at the truth
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        rows = [self._study(work) for work in batch.to_pylist()]
+        return pa.Table.from_pylist(rows, schema=STUDY_ASKS)
+
+    def _study(self, work: dict[str, Any]) -> dict[str, object]:
+        part = tables.read_part(Path(work["part"]), tables.REQUESTS, _COLUMNS)
+        requests = part.take(pa.array(work["rows"], pa.int32())).to_pylist()
+        places = {(frame["volume_id"], frame["idx"]) for request in requests for frame in request["frames"]}
+        pictures = self._pictures(work["study_id"], places)
+        asks = [self._ask(*pair, pictures) for pair in zip(requests, work["attempts"], strict=True)]
+        return {"study_id": work["study_id"], "asks": asks, "pictures": list(pictures.values())}
+
+    def _pictures(self, study_id: str, places: set[Place]) -> dict[Place, dict[str, object]]:
+        if not places:
+            return {}
+        wanted: dict[str, set[int]] = {}
+        for volume_id, idx in places:
+            wanted.setdefault(volume_id, set()).add(idx)
+        own = self.volumes.filter(pc.equal(self.volumes["study_id"], study_id))
+        frames = read_frames(self.store, own, wanted).to_pylist()
+        return {(frame["volume_id"], frame["idx"]): self._picture(frame) for frame in frames}
+
+    def _picture(self, frame: dict[str, Any]) -> dict[str, object]:
+        stored_HW = np.frombuffer(frame["pixels"], np.uint8).reshape(frame["height"], frame["width"])
+        shown_HW = self.rendering.apply(stored_HW)
+        height, width = shown_HW.shape
+        key = frame_key(frame["digest"], self.rendering.digest)
+        return {"key": key, "height": height, "width": width, "pixels": shown_HW.tobytes()}
+
+    def _ask(
+        self, request: dict[str, Any], attempt: int, pictures: dict[Place, dict[str, object]]
+    ) -> dict[str, object]:
+        legal: tuple[str, ...] = ()
+        if request["answer_format"] == "choice":
+            keys, exclusive = tuple(request["option_keys"]), tuple(request["exclusive"])
+            legal = legal_replies(request["answer_type"], keys, exclusive)
+        return {
+            "request_key": request["request_key"],
+            "system": request["system"],
+            "text": request["prompt"],
+            "frame_keys": [pictures[frame["volume_id"], frame["idx"]]["key"] for frame in request["frames"]],
+            "answer_type": request["answer_type"],
+            "option_keys": request["option_keys"],
+            "legal": legal,
+            "max_tokens": request["max_tokens"],
+            "attempt": attempt,
+            "qa_id": request["qa_id"] if self.tells_questions else None,
+        }

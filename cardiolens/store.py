@@ -1,0 +1,66 @@
+"""Two places on disk: the store, shared by all sweeps on the same data, and the folder of one run."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cardiolens.digest import digest_of
+from cardiolens.spec import SweepSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Shards, questions and completions of one dataset, under one folder."""
+
+    root: Path
+
+    @property
+    def questions(self) -> Path:
+        return self.root / "questions"
+
+    @property
+    def models(self) -> Path:
+        """Where the embedded model is built."""
+        return self.root / "models"
+
+    def completions(self, model_key: str) -> Path:
+        return self.root / "completions" / model_key
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One sweep's folder; the same configuration finds its own again."""
+
+    root: Path
+
+    def requests(self, model: str) -> Path:
+        return self.root / "requests" / model
+
+    @property
+    def verdicts(self) -> Path:
+        return self.root / "verdicts"
+
+    @property
+    def scores(self) -> Path:
+        return self.root / "scores"
+
+    @property
+    def configuration(self) -> Path:
+        return self.root / "configuration.json"
+
+    @property
+    def manifest(self) -> Path:
+        return self.root / "manifest.json"
+
+    @property
+    def log(self) -> Path:
+        return self.root / "sweep.log"
+
+
+# How a sweep is executed and where it is mirrored; the same answers, so the same run.
+_EXECUTION = ("outputs", "cluster", "tracker", "stream", "mode", "strict")
+
+
+def run_of(spec: SweepSpec) -> Run:
+    """The run of a sweep: named by its experiment and the digest of all that decides its numbers."""
+    resolved = spec.model_dump(mode="json", exclude=set(_EXECUTION))
+    return Run(spec.outputs / f"{spec.experiment}-{digest_of(resolved)[:8]}")

@@ -1,0 +1,160 @@
+"""The Ray Data pipeline of one model: missing work, study by study → read and render → replicas → completions."""
+
+import logging
+import queue
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from cardiolens import tables
+from cardiolens.engine.ask import Engine
+from cardiolens.engine.identity import Identity
+from cardiolens.engine.rendering import Rendering
+from cardiolens.engine.replica import COUNTERS, Replica
+from cardiolens.errors import RunError
+from cardiolens.plan.missing import Missing
+from cardiolens.plan.plan import Plan
+from cardiolens.reading import StudyReader
+from cardiolens.spec import ModelSpec, StreamSpec
+
+log = logging.getLogger(__name__)
+
+Progress = Callable[[Counter[str]], None]
+
+
+def stream(plan: Plan, model: ModelSpec, missing: Missing, progress: Progress) -> Counter[str]:
+    """Execute what is missing for one model; the counters of all replicas, summed.
+
+    RunError when an engine cannot be started, dies too often, or nothing is completed for too long.
+    """
+    if not missing.left:
+        return Counter()
+    completions = plan.store.completions(plan.identities[model.name].model_key)
+    completions.mkdir(parents=True, exist_ok=True)
+    total: Counter[str] = Counter()
+    rows = pipeline(plan, model, missing.work, completions).iter_batches(batch_size=None, batch_format="pyarrow")
+    for batch in _watched(rows, completions, plan.spec.stream.stall_seconds):
+        counters = Counter({name: sum(batch[name].to_pylist()) for name in COUNTERS})
+        total += counters
+        progress(counters)
+    return total
+
+
+def pipeline(plan: Plan, model: ModelSpec, work: pa.Table, completions: Path) -> Any:
+    """The lazy dataset whose rows are the counters of finished studies."""
+    import ray
+
+    reader = StudyReader(
+        plan.store.root, plan.volumes, Rendering(model.long_side), model.answers_from == "truth"
+    )
+    return (
+        ray.data.from_arrow(work)
+        .repartition(work.num_rows)  # one study a block: the unit that is read, answered and retried
+        .map_batches(reader, batch_size=1, batch_format="pyarrow", zero_copy_batch=True)
+        .map_batches(
+            Replica,
+            fn_constructor_args=(_maker(plan, model), completions, _width(model), plan.spec.stream),
+            batch_size=1,
+            batch_format="pyarrow",
+            zero_copy_batch=True,
+            **_placement(model, plan.spec.stream),
+        )
+    )
+
+
+def _placement(model: ModelSpec, stream: StreamSpec) -> dict[str, Any]:
+    """One actor a replica with its GPUs reserved; restarts bounded, so that a failing actor ends the run."""
+    import ray
+
+    gpus = model.tensor_parallel if model.engine == "vllm" and _on_gpu() else 0
+    return {
+        "compute": ray.data.ActorPoolStrategy(
+            size=model.replicas, max_tasks_in_flight_per_actor=stream.studies_in_flight
+        ),
+        "num_cpus": 0,
+        "num_gpus": gpus,
+        "max_concurrency": stream.studies_in_flight,
+        "max_restarts": stream.engine_restarts,
+        "max_task_retries": stream.engine_restarts,
+    }
+
+
+def _on_gpu() -> bool:
+    from cardiolens.engine.identity import installed_engine
+
+    return installed_engine()[0] == "cuda"
+
+
+def _width(model: ModelSpec) -> int:
+    """Requests in flight: what the engine runs at once, and half as many waiting at its door."""
+    return model.max_num_seqs + model.max_num_seqs // 2
+
+
+def _maker(plan: Plan, model: ModelSpec) -> Callable[[], Engine]:
+    """What makes the engine, in the actor."""
+    identity = plan.identities[model.name]
+    if model.engine == "vllm":
+        return partial(_make_vllm, model, identity, max(plan.spec.budget))
+    return partial(_make_reader, model, plan.store.questions)
+
+
+def _make_vllm(model: ModelSpec, identity: Identity, max_frames: int) -> Engine:
+    from cardiolens.engine.vllm_engine import VllmEngine
+
+    assert identity.folder is not None
+    return VllmEngine(model, identity.folder, max_frames)
+
+
+def _make_reader(model: ModelSpec, questions: Path) -> Engine:
+    from cardiolens.engine.readers import open_reader
+
+    return open_reader(model, questions)
+
+
+def _watched(rows: Any, completions: Path, stall_seconds: float) -> Iterator[pa.Table]:
+    """The rows as they come; RunError when neither a row nor a completion on disk came for too long."""
+    arrived: queue.Queue[pa.Table | BaseException | None] = queue.Queue()
+
+    def consume() -> None:
+        try:
+            for batch in rows:
+                arrived.put(batch)
+            arrived.put(None)
+        except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
+            arrived.put(error)
+
+    threading.Thread(target=consume, name="stream", daemon=True).start()
+    parts, since = len(tables.parts(completions)), time.monotonic()
+    while True:
+        try:
+            item = arrived.get(timeout=min(1.0, stall_seconds / 4))
+        except queue.Empty:
+            now = len(tables.parts(completions))
+            if now != parts:
+                parts, since = now, time.monotonic()
+            if time.monotonic() - since > stall_seconds:
+                raise RunError(
+                    f"no request was completed for {stall_seconds:g} s; the engine hangs or is too slow: see its "
+                    "log, or raise stream.stall_seconds. What was completed is kept: run the same command again"
+                ) from None
+            continue
+        if item is None:
+            return
+        if isinstance(item, BaseException):
+            raise RunError(_cause(item)) from item
+        since = time.monotonic()
+        yield item
+
+
+def _cause(error: BaseException) -> str:
+    """The last words of the innermost error, which Ray wraps in many."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"the stream ended early: {lines[-1] if lines else type(error).__name__}"
