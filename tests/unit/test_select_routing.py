@@ -1,0 +1,177 @@
+"""Missing views and sequences, substitution, fallback and flags (specification 5.6)."""
+
+import json
+
+import pytest
+
+from cardiolens.errors import InputError
+from cardiolens.select.choose import choose
+from cardiolens.select.route import Route
+from cardiolens.select.selection import Selection, record
+from cardiolens.spec import SelectorSpec
+from cardiolens.study.structure import StudyStructure, VolumeStructure
+from cardiolens.tasks.catalogue import load_catalogue
+
+SUBTASKS = load_catalogue("openprotocol-1").subtasks
+CLINICAL = SelectorSpec(name="clinical", kind="clinical")
+RANDOM = SelectorSpec(name="random", kind="random", seeds=(2026,))
+SHAPES = {
+    "cine_sax": (10, 25),
+    "cine_4ch": (3, 25),
+    "cine_3ch": (1, 25),
+    "cine_2ch": (1, 25),
+    "lge_sax": (10, 1),
+    "lge_4ch": (2, 1),
+    "lge_2ch": (1, 1),
+    "perf_sax": (3, 50),
+    "t2_sax": (5, 1),
+    "t2_4ch": (1, 1),
+}
+
+
+def study(*views: str, levels_known: bool = True) -> StudyStructure:
+    volumes = {}
+    for view in views:
+        code, _, short = view.partition("_")
+        sequence = "perfusion" if code == "perf" else code
+        n_slices, n_phases = SHAPES[view]
+        es = round(0.37 * n_phases) % n_phases
+        volumes[view] = VolumeStructure(
+            view, sequence, short, n_slices, n_phases, 0, es, (), levels_known, t_on=8, t_peak=15
+        )
+    return StudyStructure("PH-0001", volumes)
+
+
+def chosen(subtask: str, budget: int, structure: StudyStructure, selector=CLINICAL) -> Selection:
+    seed = 2026 if selector.kind == "random" else None
+    return choose(selector, seed, structure, Route.of(SUBTASKS[subtask]), budget)
+
+
+def views(selection: Selection) -> dict[str, int]:
+    counted: dict[str, int] = {}
+    for frame in selection.frames:
+        counted[frame.volume_id] = counted.get(frame.volume_id, 0) + 1
+    return counted
+
+
+@pytest.mark.parametrize("selector", [CLINICAL, RANDOM], ids=["clinical", "random"])
+@pytest.mark.parametrize(
+    ("subtask", "present", "flags", "shown"),
+    [
+        ("C01", ["cine_sax", "cine_4ch"], (), {"cine_sax", "cine_4ch"}),
+        ("C01", ["cine_4ch", "cine_3ch"], ("degraded",), {"cine_4ch"}),
+        ("C01", ["cine_3ch", "cine_2ch"], ("degraded", "substituted:cine_3ch"), {"cine_3ch"}),
+        ("C01", ["cine_2ch", "lge_sax"], ("degraded", "substituted:cine_2ch"), {"cine_2ch"}),
+        ("C16", ["cine_sax"], ("degraded", "substituted:cine_sax"), {"cine_sax"}),
+        ("C18", ["cine_4ch", "cine_sax"], ("degraded", "substituted:cine_4ch"), {"cine_4ch"}),
+        ("L01", ["lge_sax"], ("degraded",), {"lge_sax"}),
+        ("L03", ["lge_2ch", "lge_4ch"], ("degraded", "substituted:lge_lax"), {"lge_2ch", "lge_4ch"}),
+        ("T03", ["t2_4ch"], ("degraded", "substituted:t2_4ch"), {"t2_4ch"}),
+        ("D01", ["t2_sax", "t2_4ch"], ("degraded",), {"t2_sax", "t2_4ch"}),
+    ],
+)
+def test_what_is_shown_where_views_are_missing(selector, subtask, present, flags, shown):
+    selection = chosen(subtask, 16, study(*present), selector)
+    kept = tuple(flag for flag in selection.flags if flag not in ("short", "no_temporal_evidence"))
+    assert kept == flags
+    assert set(views(selection)) == shown
+
+
+@pytest.mark.parametrize("selector", [CLINICAL, RANDOM], ids=["clinical", "random"])
+@pytest.mark.parametrize(
+    ("subtask", "present", "why"),
+    [
+        ("C04", ["cine_4ch", "cine_3ch", "lge_sax"], "view_missing"),
+        ("C08", ["cine_2ch"], "view_missing"),
+        ("C18", ["cine_sax", "cine_2ch"], "view_missing"),
+        ("C01", ["lge_sax", "perf_sax"], "sequence_missing"),
+        ("L01", ["cine_sax"], "sequence_missing"),
+        ("P01", ["cine_sax"], "sequence_missing"),
+        ("P02", ["cine_sax", "lge_sax"], "sequence_missing"),
+        ("R-T2", ["cine_sax"], "sequence_missing"),
+    ],
+)
+def test_what_cannot_be_read_is_skipped(selector, subtask, present, why):
+    assert chosen(subtask, 16, study(*present), selector) == Selection((), skipped=why)
+
+
+def test_a_budget_is_spent_on_the_views_that_are_there():
+    assert views(chosen("C01", 16, study("cine_sax", "cine_4ch"))) == {"cine_sax": 12, "cine_4ch": 4}
+    assert views(chosen("C01", 16, study("cine_4ch"))) == {"cine_4ch": 16}
+
+
+def test_quotas_of_a_diagnosis_follow_what_each_view_can_give():
+    everything = study(*SHAPES)
+    counted = views(chosen("D01", 16, everything))
+    lge = counted.pop("lge_sax") + counted.pop("lge_4ch")
+    assert lge == 4
+    assert counted == {"cine_sax": 4, "cine_4ch": 2, "cine_3ch": 2, "perf_sax": 2, "t2_sax": 1, "t2_4ch": 1}
+    counted = views(chosen("D01", 64, everything))
+    assert sum(count for view, count in counted.items() if view.startswith("lge")) == 13
+    assert counted["t2_sax"] + counted["t2_4ch"] == 6
+    assert counted["cine_sax"] == 18 + 5 + 1
+
+
+def test_long_axes_fall_back_to_each_other_after_the_routed_views_are_used_up():
+    selection = chosen("C17", 110, study("cine_4ch", "cine_3ch", "cine_2ch"))
+    assert views(selection) == {"cine_4ch": 75, "cine_2ch": 25, "cine_3ch": 10}
+    assert [frame.step for frame in selection.frames if frame.volume_id == "cine_3ch"] == [4] * 10
+    assert selection.flags == ()
+
+
+@pytest.mark.parametrize(("budget", "motion"), [(8, False), (10, False), (11, True), (64, True)])
+def test_motion_questions_say_when_no_motion_is_shown(budget, motion):
+    flags = chosen("C08", budget, study("cine_sax")).flags
+    assert ("no_temporal_evidence" in flags) is not motion
+    assert "no_temporal_evidence" not in chosen("C04", budget, study("cine_sax")).flags
+
+
+def test_levels_are_not_guessed_where_the_slice_order_is_unknown():
+    unknown = study("cine_sax", "cine_4ch", "lge_sax", levels_known=False)
+    assert chosen("C06", 16, unknown) == Selection((), skipped="slice_order_unknown")
+    assert chosen("C16", 16, unknown).skipped is None
+    assert "levels_unknown" in chosen("L03", 4, unknown).flags
+    assert "levels_unknown" in chosen("C06", 16, unknown, RANDOM).flags
+
+
+def test_frames_are_shown_from_end_diastole_on_by_every_selector():
+    volume = VolumeStructure("cine_3ch", "cine", "3ch", 1, 20, ed_phase=19, es_phase=6)
+    structure = StudyStructure("PH-0001", {"cine_3ch": volume})
+    for selector in (CLINICAL, RANDOM):
+        phases = [frame.phase for frame in chosen("C18", 20, structure, selector).frames]
+        assert phases == [19, *range(19)]
+
+
+def test_a_pool_may_be_the_whole_sequence():
+    whole = SelectorSpec(name="random", kind="random", seeds=(2026,), pool="sequence")
+    selection = chosen("C04", 300, study("cine_sax", "cine_4ch", "cine_2ch", "lge_sax"), whole)
+    assert set(views(selection)) == {"cine_sax", "cine_4ch", "cine_2ch"}
+    assert [frame.volume_id for frame in selection.frames][:1] == ["cine_sax"]
+
+
+@pytest.mark.parametrize("budget", [0, -8])
+def test_a_budget_without_frames_is_refused(budget):
+    with pytest.raises(InputError, match=f"budget {budget} is not a number of frames; give 1 or more"):
+        chosen("C01", budget, study("cine_sax"))
+
+
+def test_a_selection_as_a_record():
+    selection = chosen("C06", 2, study("cine_4ch"))
+    kept = record(selection, study_id="PH-0001", subtask="C06", selector="clinical", budget=2, seed=None)
+    assert json.loads(json.dumps(kept)) == {
+        "schema": "selection-1",
+        "study_id": "PH-0001",
+        "subtask": "C06",
+        "selector": "clinical",
+        "K": 2,
+        "seed": None,
+        "frames": [
+            {"volume": "cine_4ch", "idx": 25, "slice": 1, "phase": 0, "step": 1},
+            {"volume": "cine_4ch", "idx": 34, "slice": 1, "phase": 9, "step": 1},
+        ],
+        "short": False,
+        "degraded": True,
+        "substituted": [],
+        "no_temporal_evidence": False,
+        "sha256": "a5f29d4e77e4dd691a187458843870d3fe982717ffdf05df0dda8f402c79e54c",
+    }
