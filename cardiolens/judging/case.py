@@ -16,7 +16,8 @@ class Case:
     options: tuple[Option, ...]
     exclusive: tuple[str, ...]
     answer: tuple[str, ...]
-    reference: str | None = None
+    reference: str | None = None  # JSON, of a report
+    protocol: str = ""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -110,6 +111,7 @@ def case_of(row: Mapping[str, object]) -> Case:
         exclusive=tuple(_entries(row["exclusive"])),
         answer=tuple(_entries(row["answer"])),
         reference=row["reference"] if isinstance(row["reference"], str) else None,
+        protocol=str(row["protocol"]),
     )
     _check(case, str(row["qa_id"]))
     return case

@@ -1,13 +1,13 @@
 """One reply to a choice question as the options it names (specification 7.6)."""
 
 import functools
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from cardiolens.judging import letters
+from cardiolens.judging.json_reply import objects
 from cardiolens.judging.option_text import OptionTexts
 from cardiolens.judging.reply import refuses, visible, words
 
@@ -15,9 +15,7 @@ Option = tuple[str, str]
 Named = tuple[str, ...]
 ParseStatus = Literal["ok", "inconsistent", "parse_error", "refusal"]
 
-_OBJECT = re.compile(r"\{")
 _BULLET = re.compile(r"^\s*[-•]\s+")
-_DECODER = json.JSONDecoder()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +101,8 @@ def _phrase(plain: str, texts: OptionTexts) -> Named:
 
 def _json(plain: str, texts: OptionTexts) -> Named:
     """Letters or option texts under the key `answer` of the last JSON object that has one."""
-    named: Named = ()
-    position = 0
-    while brace := _OBJECT.search(plain, position):
-        try:
-            value, position = _DECODER.raw_decode(plain, brace.start())
-        except (ValueError, RecursionError):
-            position = brace.end()
-            continue
-        named = _from_json(value, texts) or named
-    return named
+    named = [_from_json(value, texts) for value in objects(plain)]
+    return next((found for found in reversed(named) if found), ())
 
 
 def _from_json(value: dict[str, object], texts: OptionTexts) -> Named:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from cardiolens.errors import InputError
 from cardiolens.judging.case import Case, Judgement, Reply, case_of, judge_choice
 from cardiolens.judging.finals import finals
+from cardiolens.judging.report import judge_fields, judge_text
 from cardiolens.tables import VERDICTS
 
 Judge = Callable[[Case, Reply], Judgement]
@@ -18,6 +19,7 @@ CHANNELS: dict[str, dict[str, Judge]] = {
     "single": {"answer": judge_choice},
     "ordinal": {"answer": judge_choice},
     "multi": {"answer": judge_choice},
+    "report": {"fields": judge_fields, "text": judge_text},
 }
 
 _FROM_QUESTION = ("study_id", "patient_id", "tier", "sequence", "subtask", "answer_type")

@@ -1,0 +1,92 @@
+"""Clinical entities of structured report fields, and the counts of 3.3 that compare two sets of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cardiolens.tasks.catalogue import Catalogue, Subtask
+
+Entity = tuple[str, str]  # report field, value as its option text; the sequence is the report's
+
+
+@dataclass(frozen=True, slots=True)
+class ReportForm:
+    """What the fields of one sequence's report may hold."""
+
+    fields: Mapping[str, Subtask]  # by field name
+
+    @staticmethod
+    def of(catalogue: Catalogue, subtask: str) -> "ReportForm":
+        """The form of a report subtask."""
+        filled = [catalogue[name] for name in catalogue[subtask].report_fields]
+        return ReportForm({entry.field: entry for entry in filled})
+
+    def entities(self, values: Mapping[str, object]) -> frozenset[Entity]:
+        """One entity a value; fields of other names, empty and unassessable ones give none.
+
+        A value outside the options is an entity too, one that no gold set holds.
+        """
+        found = set()
+        for field, subtask in self.fields.items():
+            wordings = {_folded(option.text): option.text for option in subtask.options}
+            for value in _values(values.get(field)):
+                if _folded(value) not in _SILENT:
+                    found.add((field, wordings.get(_folded(value), value)))
+        return frozenset(found)
+
+    def abnormal(self, entities: frozenset[Entity]) -> frozenset[Entity]:
+        """The entities whose value is not the normal one of their field."""
+        return frozenset((field, value) for field, value in entities if value not in self._normal(field))
+
+    def polarity(self, entities: frozenset[Entity], field: str) -> bool | None:
+        """Whether a gate field is abnormal; None where nothing is said of it."""
+        values = {value for name, value in entities if name == field}
+        return bool(values - self._normal(field)) if values else None
+
+    @property
+    def gates(self) -> list[str]:
+        """Fields that decide whether others apply: those without a parent that are parent of another."""
+        parents = {subtask.parent for subtask in self.fields.values()}
+        return [field for field, subtask in self.fields.items() if subtask.id in parents]
+
+    def _normal(self, field: str) -> frozenset[str]:
+        return frozenset(option.text for option in self.fields[field].options if option.normal)
+
+
+def entity_counts(form: ReportForm, gold: frozenset[Entity], found: frozenset[Entity]) -> dict[str, float]:
+    """Counts whose sums give P, R, F1, the same on abnormal entities alone, and contradiction."""
+    ill, called = form.abnormal(gold), form.abnormal(found)
+    truth = {gate: form.polarity(gold, gate) for gate in form.gates}
+    against = [
+        form.polarity(found, gate) == (not value) for gate, value in truth.items() if value is not None
+    ]
+    return {
+        "tp": len(gold & found),
+        "fp": len(found - gold),
+        "fn": len(gold - found),
+        "abnormal_tp": len(ill & called),
+        "abnormal_fp": len(called - ill),
+        "abnormal_fn": len(ill - called),
+        "gates": len(against),
+        "contradicted": sum(against),
+    }
+
+
+def fields_equal(form: ReportForm, gold: frozenset[Entity], found: frozenset[Entity]) -> int:
+    """How many fields hold exactly the gold value or set."""
+    return sum(_of_field(gold, field) == _of_field(found, field) for field in form.fields)
+
+
+_SILENT = frozenset({"", "not assessable", "none", "n/a"})
+
+
+def _of_field(entities: frozenset[Entity], field: str) -> set[str]:
+    return {value for name, value in entities if name == field}
+
+
+def _values(given: object) -> list[str]:
+    entries = given if isinstance(given, list) else [given]
+    return [entry for entry in entries if isinstance(entry, str)]
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split()).casefold().rstrip(".")

@@ -1,0 +1,44 @@
+"""Word overlap of a report with its reference, as the counts that ROUGE-L and BLEU-4 are made of."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+_WORD = re.compile(r"[^\W_]+")
+_ORDERS = (1, 2, 3, 4)
+
+
+def tokens(text: str) -> list[str]:
+    """Lower-case words without punctuation."""
+    return _WORD.findall(text.lower())
+
+
+def common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
+    """Length of the longest common subsequence."""
+    best = [0] * (len(second) + 1)
+    for word in first:
+        diagonal = 0
+        for at, other in enumerate(second, start=1):
+            above = best[at]
+            best[at] = diagonal + 1 if word == other else max(above, best[at - 1])
+            diagonal = above
+    return best[-1]
+
+
+def overlap_counts(reference: str, hypothesis: str) -> dict[str, float]:
+    """`lcs`, both lengths, and for n = 1..4 the clipped `match_n` and all `gram_n` of the hypothesis."""
+    told, said = tokens(reference), tokens(hypothesis)
+    found: dict[str, float] = {
+        "lcs": common_subsequence(told, said),
+        "reference_words": len(told),
+        "words": len(said),
+    }
+    for order in _ORDERS:
+        grams, known = _grams(said, order), _grams(told, order)
+        found[f"match_{order}"] = sum((grams & known).values())
+        found[f"gram_{order}"] = sum(grams.values())
+    return found
+
+
+def _grams(words: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
+    return Counter(zip(*(words[start:] for start in range(order)), strict=False))

@@ -1,0 +1,88 @@
+"""Judgement of a report: its fields and its text, each a channel of its own."""
+
+import functools
+import json
+from collections.abc import Mapping
+
+from cardiolens.judging.case import Case, Judgement, Reply
+from cardiolens.judging.entities import Entity, ReportForm, entity_counts, fields_equal
+from cardiolens.judging.json_reply import objects
+from cardiolens.judging.overlap import overlap_counts
+from cardiolens.judging.reply import refuses, visible
+from cardiolens.tasks.catalogue import load_catalogue
+
+_TEXTS = ("findings", "impression")
+
+
+def judge_fields(case: Case, reply: Reply) -> Judgement:
+    """Judge the fields of a report; without readable JSON they are the empty set."""
+    form = _form(case)
+    gold = form.entities(_fields(_reference(case)))
+    written = _written(form, reply)
+    found = form.entities(_fields(written)) if written else frozenset()
+    counts = entity_counts(form, gold, found)
+    counts["fields"] = len(form.fields)
+    counts["fields_equal"] = fields_equal(form, gold, found) if written else 0
+    return Judgement(
+        parse_status="ok" if written else _failure(reply),
+        rule="json" if written else "none",
+        parsed=_named(found),
+        gold=_named(gold),
+        correct=gold == found,
+        counts=counts,
+    )
+
+
+def judge_text(case: Case, reply: Reply) -> Judgement:
+    """Judge findings and impression, or the whole reply where they are not to be found as JSON."""
+    form, reference = _form(case), _reference(case)
+    written = _written(form, reply)
+    text = _prose(written) if written else visible(reply.text)
+    return Judgement(
+        parse_status="ok" if text and not reply.refused else _failure(reply),
+        rule="json" if written else "whole_reply",
+        parsed=(),
+        gold=(),
+        correct=text == _prose(reference),
+        counts=overlap_counts(_prose(reference), text),
+    )
+
+
+@functools.cache
+def _form_of(protocol: str, subtask: str) -> ReportForm:
+    return ReportForm.of(load_catalogue(protocol), subtask)
+
+
+def _form(case: Case) -> ReportForm:
+    return _form_of(case.protocol, case.subtask)
+
+
+def _reference(case: Case) -> Mapping[str, object]:
+    value: Mapping[str, object] = json.loads(case.reference or "{}")
+    return value
+
+
+def _written(form: ReportForm, reply: Reply) -> Mapping[str, object] | None:
+    """The last JSON object of a reply that has the fields of the form, at its top or under `fields`."""
+    found = [value for value in objects(visible(reply.text)) if set(form.fields) & set(_fields(value))]
+    return found[-1] if found and not reply.refused else None
+
+
+def _fields(report: Mapping[str, object]) -> Mapping[str, object]:
+    fields = report.get("fields")
+    return fields if isinstance(fields, dict) else report
+
+
+def _prose(report: Mapping[str, object]) -> str:
+    return " ".join(text for name in _TEXTS if isinstance(text := report.get(name), str)).strip()
+
+
+def _named(entities: frozenset[Entity]) -> tuple[str, ...]:
+    # a JSON escape can give half a surrogate pair, which no table can hold
+    return tuple(sorted(f"{field}: {value}".encode(errors="replace").decode() for field, value in entities))
+
+
+def _failure(reply: Reply) -> str:
+    if reply.refused or refuses(visible(reply.text)):
+        return "refusal"
+    return "truncated" if reply.cut else "parse_error"

@@ -1,0 +1,147 @@
+"""Reports: entities, text overlap, and the ways a report can be missing (specification 3)."""
+
+import json
+from typing import Any
+
+import pytest
+
+from cardiolens.judging.case import Case, Judgement, Reply
+from cardiolens.judging.entities import ReportForm, entity_counts
+from cardiolens.judging.overlap import common_subsequence, overlap_counts, tokens
+from cardiolens.judging.report import judge_fields, judge_text
+from cardiolens.tasks.catalogue import load_catalogue
+
+GOLD: dict[str, Any] = {
+    "fields": {
+        "enhancement": "Present",
+        "levels": ["Basal segment", "Mid segment"],
+        "regions": ["Lateral wall"],
+        "distribution": [],
+        "layers": ["Subepicardial"],
+    },
+    "findings": "There is subepicardial late enhancement in the basal and mid lateral wall.",
+    "impression": "Inflammatory pattern.",
+}
+FOUND = {
+    "enhancement": "Present",
+    "levels": ["Mid segment"],
+    "regions": ["Septal wall"],
+    "layers": ["Subepicardial"],
+}
+CASE = Case("R-LGE", "report", (), (), (), json.dumps(GOLD), "openprotocol-1")
+FORM = ReportForm.of(load_catalogue("openprotocol-1"), "R-LGE")
+
+
+def fields_of(text: str, **changes: bool) -> Judgement:
+    return judge_fields(CASE, Reply(text, changes.get("refused", False), changes.get("cut", False), ()))
+
+
+def test_the_worked_example_of_entities() -> None:
+    counts = entity_counts(FORM, FORM.entities(GOLD["fields"]), FORM.entities(FOUND))
+    assert (counts["tp"], counts["fp"], counts["fn"]) == (3, 1, 2)
+
+
+def test_the_worked_example_of_rouge() -> None:
+    reference = "there is subepicardial late enhancement in the basal and mid lateral wall"
+    hypothesis = "mid wall late enhancement in the mid lateral wall"
+    counts = overlap_counts(reference, hypothesis)
+    assert (counts["lcs"], counts["reference_words"], counts["words"]) == (7, 12, 9)
+
+
+def test_tokens_are_lower_case_words() -> None:
+    assert tokens("LV wall, 12 mm (mid-wall).") == ["lv", "wall", "12", "mm", "mid", "wall"]
+
+
+def test_a_subsequence_keeps_its_order() -> None:
+    assert common_subsequence(list("abcd"), list("bdac")) == 2
+    assert common_subsequence([], ["a"]) == 0
+
+
+def test_grams_are_clipped_to_the_reference() -> None:
+    counts = overlap_counts("a b c", "a a b")
+    assert [counts[f"match_{n}"] for n in (1, 2, 3, 4)] == [2, 1, 0, 0]
+    assert [counts[f"gram_{n}"] for n in (1, 2, 3, 4)] == [3, 2, 1, 0]
+
+
+def test_half_a_surrogate_pair_in_a_value_does_no_harm() -> None:
+    assert fields_of('{"enhancement": "\\ud800"}').parsed == ("enhancement: ?",)
+
+
+def test_the_reference_itself_is_right_in_both_channels() -> None:
+    reply = Reply(json.dumps(GOLD), refused=False, cut=False, shown=())
+    fields, text = judge_fields(CASE, reply), judge_text(CASE, reply)
+    assert fields.correct
+    assert text.correct
+    assert fields.counts["fields_equal"] == fields.counts["fields"] == 5
+    assert text.counts["lcs"] == text.counts["words"] == text.counts["reference_words"]
+
+
+@pytest.mark.parametrize("wrap", ["{}", "Here it is:\n```json\n{}\n```", "<think>{{}}</think>{}"])
+def test_fields_are_found_wherever_the_json_stands(wrap: str) -> None:
+    judged = fields_of(wrap.format(json.dumps(GOLD)))
+    assert (judged.parse_status, judged.correct) == ("ok", True)
+
+
+def test_fields_may_stand_at_the_top_and_in_any_case() -> None:
+    judged = fields_of(
+        json.dumps(
+            {
+                "enhancement": "present",
+                "levels": ["BASAL  segment", "mid segment."],
+                "regions": "Lateral wall",
+                "layers": ["Subepicardial"],
+            }
+        )
+    )
+    assert judged.correct
+
+
+def test_values_outside_the_options_are_wrong_and_unassessable_ones_silent() -> None:
+    judged = fields_of(json.dumps({"enhancement": "Perhaps", "levels": "not assessable", "layers": []}))
+    assert judged.parsed == ("enhancement: Perhaps",)
+    assert (judged.counts["tp"], judged.counts["fp"], judged.counts["fn"]) == (0, 1, 5)
+
+
+def test_abnormal_counts_leave_normal_values_out() -> None:
+    normal = FORM.entities({"enhancement": "Absent"})
+    counts = entity_counts(FORM, FORM.entities(GOLD["fields"]), normal)
+    assert (counts["abnormal_tp"], counts["abnormal_fp"], counts["abnormal_fn"]) == (0, 0, 5)
+    assert (counts["gates"], counts["contradicted"]) == (1, 1)
+    silent = entity_counts(FORM, FORM.entities(GOLD["fields"]), frozenset())
+    assert (silent["gates"], silent["contradicted"]) == (1, 0)
+
+
+def test_gates_are_the_fields_that_open_others() -> None:
+    cine = ReportForm.of(load_catalogue("openprotocol-1"), "R-CINE")
+    assert cine.gates == ["lv_wall", "lv_motion"]
+    assert FORM.gates == ["enhancement"]
+
+
+def test_two_empty_fields_are_equal_but_an_unread_report_has_none() -> None:
+    assert (
+        fields_of(json.dumps({"enhancement": "Absent"})).counts["fields_equal"] == 1
+    )  # distribution: none in both
+    assert fields_of("no report").counts["fields_equal"] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "changes", "status"),
+    [
+        ("The wall is bright.", {}, "parse_error"),
+        ('{"fields": {"enhancement": ', {"cut": True}, "truncated"),
+        ("I cannot interpret medical images.", {}, "refusal"),
+        ("", {"refused": True}, "refusal"),
+        ('{"other": 1}', {}, "parse_error"),
+    ],
+)
+def test_a_report_without_fields_says_why(text: str, changes: dict[str, bool], status: str) -> None:
+    judged = fields_of(text, **changes)
+    assert (judged.parse_status, judged.parsed, judged.counts["fn"]) == (status, (), 5)
+
+
+def test_text_is_scored_without_json() -> None:
+    judged = judge_text(
+        CASE, Reply("Late enhancement in the lateral wall", refused=False, cut=False, shown=())
+    )
+    assert judged.parse_status == "ok"
+    assert judged.counts["lcs"] == 6
