@@ -33,13 +33,12 @@ def long_axis(volume: VolumeStructure, quota: int, small_k: SmallK = "temporal")
     return chosen + _remaining_layer_dynamics(volume, layers[1:], wanted, extra)
 
 
-def fallback(volume: VolumeStructure, wanted: int, taken: Iterable[Frame] = ()) -> list[Frame]:
-    """Frames of another view: its central layer's cycle first, then outward, none twice."""
-    known = {frame.idx for frame in taken if frame.volume_id == volume.volume_id}
+def fallback(volume: VolumeStructure, wanted: int) -> list[Frame]:
+    """Frames of a view that is not routed: its central layer's cycle first, then outward."""
     chosen: list[Frame] = []
     for layer in center_out(volume.n_slices):
         phases = even(volume.n_phases, wanted - len(chosen))
-        chosen += [pick(volume, layer, p, 4) for p in phases if volume.idx(layer, p) not in known]
+        chosen += [pick(volume, layer, phase, 4) for phase in phases]
     return chosen
 
 

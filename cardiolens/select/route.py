@@ -100,11 +100,7 @@ def _substitutes(route: Route, by_id: Mapping[str, VolumeStructure]) -> list[Sou
 
 def _pool_lge(sources: list[Source]) -> tuple[Source, ...]:
     """Short and long axes of LGE are split by 5.7, not by weight: one source."""
-    lge = [source for source in sources if source.name in ("lge_sax", "lge_lax")]
-    if len(lge) < 2:
+    if {source.name for source in sources} != {"lge_sax", "lge_lax"}:
         return tuple(sources)
-    short, long = sorted(lge, key=lambda source: source.name, reverse=True)
-    pooled = Source("lge", short.weight + long.weight, short.volumes + long.volumes)
-    first = min(map(sources.index, lge))
-    rest = [source for source in sources if source not in lge]
-    return (*rest[:first], pooled, *rest[first:])
+    weight = sum(source.weight for source in sources)
+    return (Source("lge", weight, tuple(volume for source in sources for volume in source.volumes)),)
