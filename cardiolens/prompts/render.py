@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import lru_cache
 
 from cardiolens.prompts.frames import CaptionLevel, frame_block
 from cardiolens.prompts.question import AskedQuestion
-from cardiolens.prompts.template import Style, Template, check_folder, question_template, system_template
+from cardiolens.prompts.template import Template
 from cardiolens.select.selection import Frame
 from cardiolens.study.structure import StudyStructure
 
@@ -21,43 +20,21 @@ class Prompt:
     template: str
 
 
-@dataclass(frozen=True, slots=True)
-class Prompting:
-    """How a sweep asks: captions, and templates of which a user's own are searched first."""
-
-    caption: CaptionLevel = "view"
-    folder: Path | None = None
-    shows_frames: bool = True  # False: the question-only control
-
-    def __post_init__(self) -> None:
-        if self.folder is not None:
-            check_folder(self.folder)
-
-    @property
-    def system(self) -> str:
-        """The system message: one for all questions, so that what follows can be shared."""
-        return _system(self.folder, self.shows_frames)
-
-    def frames(self, frames: Sequence[Frame], structure: StudyStructure) -> str:
-        """The frames with their captions; knows neither their budget nor a question."""
-        return frame_block(frames, structure, self.caption)
-
-    def question(self, asked: AskedQuestion, n_frames: int, style: Style) -> tuple[str, str]:
-        """Everything after the frames, and the name of the template that said it."""
-        template = question_template(asked.kind, style, self.folder, frames=self.shows_frames)
-        return question_block(asked, n_frames, template), template.name
-
-    def prompt(
-        self, asked: AskedQuestion, frames: Sequence[Frame], structure: StudyStructure, style: Style
-    ) -> Prompt:
-        """The whole prompt of one question."""
-        ending, template = self.question(asked, len(frames), style)
-        return Prompt(self.system, self.frames(frames, structure) + ending, template)
+def render(
+    frames: Sequence[Frame],
+    structure: StudyStructure,
+    asked: AskedQuestion,
+    template: Template,
+    level: CaptionLevel,
+) -> Prompt:
+    """Frames and captions first, then everything that depends on their number or on the question."""
+    text = frame_block(frames, structure, level) + question_block(asked, len(frames), template)
+    return Prompt(system_message(template), text, template.name)
 
 
-@cache
-def _system(folder: Path | None, frames: bool) -> str:
-    return system_template(folder, frames=frames).render({})
+def system_message(template: Template) -> str:
+    """The system message: it knows nothing of the question, so that what follows can be shared."""
+    return template.system
 
 
 @lru_cache(maxsize=8192)

@@ -13,7 +13,7 @@ from jinja2 import meta
 
 from cardiolens.errors import InputError
 from cardiolens.prompts.frames import FRAME
-from cardiolens.prompts.question import Kind
+from cardiolens.prompts.question import AskedQuestion, Kind
 
 Style = Literal["standard", "reasoning"]
 
@@ -41,31 +41,38 @@ _JINJA = jinja2.Environment(
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A checked template, known by its id and its content."""
+    """A checked template, known by its id and its content, and the system message that goes with it."""
 
     name: str  # id@first eight hex digits of the file's SHA-256
+    system: str
     compiled: jinja2.Template = field(compare=False, repr=False)
 
     def render(self, variables: Mapping[str, object]) -> str:
+        """What follows the frames."""
         return self.compiled.render(variables).strip()
 
 
-def system_template(folder: Path | None = None, *, frames: bool = True) -> Template:
-    """The system message; the question-only control, which shows no frames, has its own."""
-    return _load(_id(_SYSTEM, frames), _SYSTEM, folder)
-
-
-def question_template(
-    kind: Kind, style: Style, folder: Path | None = None, *, frames: bool = True
+def template_for(
+    question: AskedQuestion, style: Style, folder: Path | None = None, *, frames: bool = True
 ) -> Template:
-    """What follows the frames of a kind of question; the question-only control has its own."""
-    return _load(_id(f"{kind}_{style}", frames), kind, folder)
+    """The template of a question; the question-only control, which shows no frames, has its own.
+
+    `<kind>_<style>.jinja` and `system.jinja`, or `question_only_...`; one in `folder` is taken
+    before the packaged one. InputError if it cannot be used.
+    """
+    return _template(_id(f"{question.kind}_{style}", frames), question.kind, frames, folder)
 
 
 def check_folder(folder: Path) -> None:
     """Load every template of a user's folder; InputError for one that is wrong or would never be found."""
-    legal = {_id(f"{kind}_{style}", shown): kind for kind, style, shown in _combinations()}
-    legal |= {_id(_SYSTEM, shown): _SYSTEM for shown in (True, False)}
+    kinds = [
+        (kind, style, shown)
+        for kind in get_args(Kind)
+        for style in get_args(Style)
+        for shown in (True, False)
+    ]
+    legal = {_id(f"{kind}_{style}", shown): (kind, shown) for kind, style, shown in kinds}
+    legal |= {_id(_SYSTEM, shown): (_SYSTEM, shown) for shown in (True, False)}
     found = sorted(folder.glob("*.jinja"))
     if not found:
         raise InputError(
@@ -74,11 +81,8 @@ def check_folder(folder: Path) -> None:
     for path in found:
         if path.stem not in legal:
             raise InputError(f"{path}: no prompt uses this name; a template is called one of {sorted(legal)}")
-        _load(path.stem, legal[path.stem], folder)
-
-
-def _combinations() -> list[tuple[str, str, bool]]:
-    return [(k, style, shown) for k in get_args(Kind) for style in get_args(Style) for shown in (True, False)]
+        kind, shown = legal[path.stem]
+        _template(path.stem, kind, shown, folder)
 
 
 def _id(name: str, frames: bool) -> str:
@@ -86,13 +90,19 @@ def _id(name: str, frames: bool) -> str:
 
 
 @cache
-def _load(template_id: str, kind: str, folder: Path | None) -> Template:
-    """`<template_id>.jinja` of the folder if it is there, else the packaged one."""
+def _template(template_id: str, kind: str, frames: bool, folder: Path | None) -> Template:
+    _, _, system = _checked(_id(_SYSTEM, frames), _SYSTEM, folder)
+    compiled, digest, _ = _checked(template_id, kind, folder)
+    return Template(f"{template_id}@{digest[:8]}", system, compiled)
+
+
+def _checked(template_id: str, kind: str, folder: Path | None) -> tuple[jinja2.Template, str, str]:
+    """A compiled template, its file's SHA-256, and what it says on trial."""
     own = None if folder is None else folder / f"{template_id}.jinja"
     if own is not None and own.is_file():
-        return _compiled(template_id, _text(own), kind, str(own))
+        return _compiled(_text(own), kind, str(own))
     packaged = files("cardiolens.prompts").joinpath("templates", f"{template_id}.jinja")
-    return _compiled(template_id, packaged.read_text(encoding="utf-8"), kind, str(packaged))
+    return _compiled(packaged.read_text(encoding="utf-8"), kind, str(packaged))
 
 
 def _text(path: Path) -> str:
@@ -102,20 +112,17 @@ def _text(path: Path) -> str:
         raise InputError(f"{path}: cannot be read as UTF-8 text ({error})") from None
 
 
-def _compiled(template_id: str, text: str, kind: str, where: str) -> Template:
+def _compiled(text: str, kind: str, where: str) -> tuple[jinja2.Template, str, str]:
     given = _TRIAL if kind != _SYSTEM else {}
     try:
-        used = meta.find_undeclared_variables(_JINJA.parse(text))
-        _check(used, set(given), _NEEDED[kind], where)
-        template = Template(
-            f"{template_id}@{sha256(text.encode()).hexdigest()[:8]}", _JINJA.from_string(text)
-        )
-        rendered = template.render(given)
+        _check(meta.find_undeclared_variables(_JINJA.parse(text)), set(given), _NEEDED[kind], where)
+        compiled = _JINJA.from_string(text)
+        said = compiled.render(given).strip()
     except jinja2.TemplateError as error:
         raise InputError(f"{where}: cannot be rendered as a Jinja template ({error})") from None
-    if FRAME in rendered:
+    if FRAME in said:
         raise InputError(f"{where}: holds U+FFFC, which is kept for the places of frames; remove it")
-    return template
+    return compiled, sha256(text.encode()).hexdigest(), said
 
 
 def _check(used: set[str], given: set[str], needed: frozenset[str], where: str) -> None:

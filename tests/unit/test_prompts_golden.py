@@ -10,7 +10,8 @@ import pytest
 
 from cardiolens.prompts.frames import captions
 from cardiolens.prompts.question import AskedQuestion, report_fields
-from cardiolens.prompts.render import Prompting
+from cardiolens.prompts.render import render
+from cardiolens.prompts.template import template_for
 from cardiolens.select.choose import choose
 from cardiolens.select.route import Route
 from cardiolens.spec import SelectorSpec
@@ -75,9 +76,9 @@ def golden_texts() -> dict[str, str]:
         question = asked(subtask)
         frames = choose(CLINICAL, None, STUDY, Route.of(CATALOGUE[subtask]), budget).frames
         for level in LEVELS:
-            prompt = Prompting(level).prompt(question, frames, STUDY, style)
+            prompt = render(frames, STUDY, question, template_for(question, style), level)
             texts[f"{case}-{style}-{level}"] = f"{prompt.system}\n-----\n{prompt.text}\n"
-        prompt = Prompting("none", shows_frames=False).prompt(question, (), STUDY, style)
+        prompt = render((), STUDY, question, template_for(question, style, frames=False), "none")
         texts[f"question-only-{case}-{style}"] = f"{prompt.system}\n-----\n{prompt.text}\n"
     for level in LEVELS[1:]:
         lines = [

@@ -2,14 +2,15 @@
 
 import subprocess
 import sys
+from hashlib import sha256
 
 import pytest
 
 from cardiolens.errors import InputError
 from cardiolens.prompts.frames import FRAME, caption, frame_block
 from cardiolens.prompts.question import AskedQuestion
-from cardiolens.prompts.render import Prompting
-from cardiolens.prompts.template import check_folder, question_template
+from cardiolens.prompts.render import question_block, render
+from cardiolens.prompts.template import check_folder, template_for
 from cardiolens.select.selection import pick
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
@@ -50,7 +51,7 @@ def test_frame_block_of_fewer_frames_is_a_prefix():
 
 def test_shuffled_options_are_lettered_by_place_and_the_rule_follows():
     shuffled = AskedQuestion("C02", "cine", "Which?", "multi", tuple(reversed(ASKED.options)), ("A",))
-    text, _ = Prompting().question(shuffled, 2, "standard")
+    text = question_block(shuffled, 2, template_for(shuffled, "standard"))
     assert "A. Thickened\nB. Thinned\nC. Normal\n" in text
     assert "If option C applies, pick only C." in text
     assert shuffled.keys == ("C", "B", "A")
@@ -58,24 +59,26 @@ def test_shuffled_options_are_lettered_by_place_and_the_rule_follows():
 
 def test_question_text_is_not_a_template():
     asked = AskedQuestion("X01", "cine", "{{ rule }} <b> & {% endif %}", "single", ASKED.options)
-    assert "Question: {{ rule }} <b> & {% endif %}\n" in Prompting().question(asked, 2, "standard")[0]
+    assert "Question: {{ rule }} <b> & {% endif %}\n" in question_block(
+        asked, 2, template_for(asked, "standard")
+    )
 
 
 def test_the_question_only_control_mentions_no_frames():
-    prompt = Prompting(shows_frames=False).prompt(ASKED, (), STUDY, "reasoning")
+    prompt = render((), STUDY, ASKED, template_for(ASKED, "reasoning", frames=False), "view")
     assert "frame" not in (prompt.system + prompt.text).lower()
     assert FRAME not in prompt.text
 
 
 def test_own_template_is_found_first_and_named_by_its_content(tmp_path):
     (tmp_path / "question_standard.jinja").write_text(GOOD)
-    prompting = Prompting("view", tmp_path)
-    text, name = prompting.question(ASKED, 2, "standard")
-    assert text == "Own: Which?\nA) Normal\nB) Thinned\nC) Thickened"
-    packaged = question_template("question", "standard").name
-    assert name.startswith("question_standard@")
-    assert name != packaged
-    assert prompting.question(ASKED, 2, "reasoning")[1] == question_template("question", "reasoning").name
+    own = template_for(ASKED, "standard", tmp_path)
+    packaged = template_for(ASKED, "standard")
+    assert question_block(ASKED, 2, own) == "Own: Which?\nA) Normal\nB) Thinned\nC) Thickened"
+    assert own.name == f"question_standard@{sha256(GOOD.encode()).hexdigest()[:8]}"
+    assert own.name != packaged.name
+    assert own.system == packaged.system
+    assert template_for(ASKED, "reasoning", tmp_path) == template_for(ASKED, "reasoning")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +95,7 @@ def test_own_template_is_found_first_and_named_by_its_content(tmp_path):
 def test_a_template_that_cannot_be_used_is_refused_before_anything_runs(tmp_path, text, message):
     (tmp_path / "question_standard.jinja").write_text(text)
     with pytest.raises(InputError, match=message):
-        Prompting("view", tmp_path)
+        check_folder(tmp_path)
 
 
 def test_a_folder_without_a_template_that_is_used_is_refused(tmp_path):
