@@ -35,8 +35,8 @@ class Subtask:
     """One kind of question: what is asked, which views are shown, when it is asked at all.
 
     `route` holds (view code, weight) in priority order; `lge_lax` stands for all long-axis LGE views, `lge`
-    and `t2` for every view of the sequence. A conditional subtask is asked where the true answer of its parent
-    is one of `parent_answers`. `unreadable_without` lists views of which at least one must be present.
+    and `t2` for every view of the sequence. A conditional subtask is asked where the truth of its parent is
+    one of `parent_answers`. `unreadable_without` lists views of which at least one must be present.
     """
 
     id: str

@@ -18,8 +18,8 @@ def answer(subtask: Subtask, findings: Findings) -> tuple[str, ...]:
 def asked(catalogue: Catalogue, findings: Findings, sequences: Collection[str]) -> tuple[Subtask, ...]:
     """The subtasks that are asked of a study with these findings and sequences, in catalogue order.
 
-    A conditional subtask needs the true answer of its parent to be positive and an answer of its own: a change
-    of the apical cap alone opens no question about walls.
+    A conditional subtask needs the true answer of its parent to be positive and an answer of its own: with a
+    change of the apical cap alone no question about walls is asked.
     """
     return tuple(
         subtask

@@ -1,0 +1,163 @@
+"""Above the ventricles: atria, aortic root, valves and jets (specification 10.1)."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardiolens.phantom import codes
+from cardiolens.phantom.geometry import (
+    END_SYSTOLE,
+    Floats,
+    base_plane,
+    cosine,
+    sine,
+    smoothstep,
+    tricuspid_plane,
+)
+from cardiolens.phantom.parameters import Parameters
+from cardiolens.phantom.points import Points
+
+Codes = NDArray[np.uint8]
+Spot = tuple[float, float]  # x, y
+
+_WALL_MM = 2.0  # of atria and aorta
+_ANNULUS_MM = 4.0
+_AORTA_MM, _AORTA_LENGTH_MM = 11.0, 62.0
+_LEAFLET_MM = 1.0  # half the thickness
+_NORMAL_OPENING, _RESTRICTED_OPENING = 70.0, 25.0  # degrees
+_JET_SLOPE = 0.212556562  # tan 12 degrees
+_OUTFLOW_TIME = (0.08, 0.34)
+_SAM_TIME = (0.15, 0.32)
+
+
+def paint(p: Parameters, where: Points, t: float, a: float, painted: Codes, *, valves: bool) -> None:
+    """Paint the base of the heart over what is there, in place; leaflets and jets if `valves`."""
+    z_b, z_r = base_plane(p, a), tricuspid_plane(p, a)
+    near = np.flatnonzero(where.z < max(z_b, z_r) + 0.7 * p.radius + p.jet_length)
+    if not len(near):
+        return
+    at, found = where.take(near), painted[near]
+    _paint_chambers(p, at, a, found)
+    if valves:
+        _paint_leaflets(p, at, t, a, found)
+        _paint_jets(p, at, t, a, found)
+    painted[near] = found
+
+
+def toward(degrees: float, distance: float) -> Spot:
+    """The place at a distance from the long axis in a direction."""
+    return distance * cosine(degrees), distance * sine(degrees)
+
+
+def mitral_centre(p: Parameters) -> Spot:
+    return toward(330, 0.25 * p.radius)
+
+
+def tricuspid_centre(p: Parameters) -> Spot:
+    return toward(210, p.radius + p.wall + 0.4 * p.rv_width)
+
+
+def aortic_centre(p: Parameters) -> Spot:
+    return toward(150, 0.55 * p.radius)
+
+
+def _mitral_radius(p: Parameters) -> float:
+    return 0.6 * p.radius
+
+
+def _tricuspid_radius(p: Parameters) -> float:
+    return 0.4 * p.rv_width
+
+
+def _from_axis(at: Points, spot: Spot) -> Floats:
+    dx, dy = at.x - spot[0], at.y - spot[1]
+    return np.asarray(np.sqrt(dx * dx + dy * dy))
+
+
+def _paint_chambers(p: Parameters, at: Points, a: float, found: Codes) -> None:
+    """Atria as spheres joined to their ventricles by an annulus, in front of them the aortic root."""
+    z_b, z_r = base_plane(p, a), tricuspid_plane(p, a)
+    la = _atrium(at, mitral_centre(p), z_b, p.la_radius, a=a, orifice=_mitral_radius(p))
+    ra = _atrium(at, tricuspid_centre(p), z_r, p.ra_radius, a=a, orifice=_tricuspid_radius(p))
+    root = np.where(
+        (at.z < z_b) & (at.z > z_b - _AORTA_LENGTH_MM), _from_axis(at, aortic_centre(p)) - _AORTA_MM, 99
+    )
+    free = (found == codes.BACKGROUND) | (found == codes.FAT) | (found == codes.FLUID)
+    lv_ring = (at.z < z_b) & (at.z > z_b - _ANNULUS_MM) & (at.rho < p.radius + p.wall)
+    nearest = np.minimum(np.minimum(la, ra), root)
+    found[free & ((nearest < _WALL_MM) | lv_ring)] = codes.BASE_WALL
+    septum = np.abs(la - ra) < _WALL_MM
+    found[free & (la < 0) & (la <= ra) & ~septum] = codes.LA_BLOOD
+    found[free & (ra < 0) & (ra < la) & ~septum] = codes.RA_BLOOD
+    in_root = free & (root < _WALL_MM)
+    found[in_root] = np.where(root[in_root] < 0, codes.AORTA, codes.BASE_WALL)
+
+
+def _atrium(at: Points, spot: Spot, plane: float, radius: float, *, a: float, orifice: float) -> Floats:
+    """Distance outside an atrium, mm, negative inside; 99 on the ventricle's side of its valve."""
+    axial = _from_axis(at, spot)
+    dz = at.z - (plane - 0.95 * radius)
+    sphere = np.sqrt(axial * axial + dz * dz) - radius * (1 + 0.12 * a)
+    vestibule = np.where(dz > 0, axial - orifice, 99.0)
+    return np.where(at.z < plane, np.minimum(sphere, vestibule), 99.0)
+
+
+def opening(t: float) -> float:
+    """How far the atrioventricular valves are open, 0 .. 1: early filling, diastasis, atrial contraction."""
+    early = smoothstep((t - END_SYSTOLE) / 0.06) - 0.5 * smoothstep((t - 0.60) / 0.10)
+    late = 0.5 * smoothstep((t - 0.84) / 0.05)
+    return (early + late) * (1 - smoothstep((t - 0.96) / 0.04))
+
+
+def _paint_leaflets(p: Parameters, at: Points, t: float, a: float, found: Codes) -> None:
+    z_b, z_r = base_plane(p, a), tricuspid_plane(p, a)
+    widest = _RESTRICTED_OPENING if p.restricted_mitral_opening else _NORMAL_OPENING
+    mitral = _leaflet(at, mitral_centre(p), z_b, _mitral_radius(p), widest * opening(t))
+    found[mitral & np.isin(found, (codes.LV_BLOOD, codes.LA_BLOOD))] = codes.LEAFLET
+    tricuspid = _leaflet(at, tricuspid_centre(p), z_r, _tricuspid_radius(p), _NORMAL_OPENING * opening(t))
+    found[tricuspid & np.isin(found, (codes.RV_BLOOD, codes.RA_BLOOD))] = codes.LEAFLET
+    if t > END_SYSTOLE or t < 0.04:
+        closed = np.abs(at.z - (z_b - 3)) < _LEAFLET_MM
+        found[closed & (found == codes.AORTA)] = codes.LEAFLET
+    if p.systolic_anterior_motion and _SAM_TIME[0] <= t <= _SAM_TIME[1]:
+        found[_bent_leaflet(p, at, z_b) & (found == codes.LV_BLOOD)] = codes.LEAFLET
+
+
+def _leaflet(at: Points, spot: Spot, plane: float, radius: float, degrees: float) -> NDArray[np.bool_]:
+    """A funnel hinged on a ring: flat when closed, leaning into the ventricle by the opening angle."""
+    return _near_line(
+        _from_axis(at, spot), at.z - plane, (radius, 0.0), (-cosine(degrees), sine(degrees)), radius
+    )
+
+
+def _near_line(u: Floats, v: Floats, start: Spot, direction: Spot, length: float) -> NDArray[np.bool_]:
+    du, dv = u - start[0], v - start[1]
+    along = np.clip(du * direction[0] + dv * direction[1], 0.0, length)
+    du, dv = du - along * direction[0], dv - along * direction[1]
+    return np.asarray(du * du + dv * dv < _LEAFLET_MM**2)
+
+
+def _bent_leaflet(p: Parameters, at: Points, z_b: float) -> NDArray[np.bool_]:
+    """The anterior mitral leaflet with its tip at the septum."""
+    along = at.x * cosine(150) + at.y * sine(150)
+    aside = at.x * sine(150) - at.y * cosine(150)
+    line = _near_line(along, at.z - z_b, (0.30 * p.radius, 0.0), (cosine(60), sine(60)), 0.9 * p.radius)
+    return line & (np.abs(aside) < 10)
+
+
+def _paint_jets(p: Parameters, at: Points, t: float, a: float, found: Codes) -> None:
+    """Dark cones: half-angle 12 degrees, from the orifice along the long axis."""
+    z_b, z_r = base_plane(p, a), tricuspid_plane(p, a)
+    systole, axis = t <= END_SYSTOLE, (0.0, 0.0)
+    tips = z_b + _mitral_radius(p) * sine(_RESTRICTED_OPENING * opening(t))
+    jets = (
+        (p.mitral_regurgitation and systole, axis, z_b, -1, codes.LA_BLOOD),
+        (p.tricuspid_regurgitation and systole, tricuspid_centre(p), z_r, -1, codes.RA_BLOOD),
+        (p.outflow_jet and _OUTFLOW_TIME[0] <= t <= _OUTFLOW_TIME[1], aortic_centre(p), z_b, -1, codes.AORTA),
+        (p.aortic_regurgitation and not systole, aortic_centre(p), z_b, 1, codes.LV_BLOOD),
+        (p.restricted_mitral_opening and opening(t) > 0.3, axis, tips, 1, codes.LV_BLOOD),
+    )
+    for flows, spot, origin, way, blood in jets:
+        if flows:
+            ahead = (at.z - origin) * way
+            cone = (ahead >= 0) & (ahead <= p.jet_length) & (_from_axis(at, spot) <= 1 + _JET_SLOPE * ahead)
+            found[cone & (found == blood)] = codes.JET

@@ -1,0 +1,53 @@
+"""Tissue codes: the number of every tissue in a rendered plane, and in the masks beside the volumes."""
+
+from collections.abc import Mapping
+
+BACKGROUND = 0
+# 1 .. 17: left ventricular myocardium by AHA segment
+LV_BLOOD = 20
+PAPILLARY = 21
+RV_BLOOD = 22
+RV_WALL = 23
+LA_BLOOD = 24
+RA_BLOOD = 25
+AORTA = 26
+FLUID = 27
+BASE_WALL = 28  # atrial and aortic walls, annuli
+LEAFLET = 29
+JET = 30
+FAT = 31
+SLOW_FLOW = 32
+
+LESION = 100  # added to the code of the tissue it lies in: 101 .. 117, 121, 123
+OBSTRUCTION = 150  # added to the segment
+DARK_RIM = 200  # added to the segment
+
+TISSUES: Mapping[int, str] = {
+    BACKGROUND: "background",
+    LV_BLOOD: "left ventricular blood",
+    PAPILLARY: "papillary muscle",
+    RV_BLOOD: "right ventricular blood",
+    RV_WALL: "right ventricular free wall",
+    LA_BLOOD: "left atrial blood",
+    RA_BLOOD: "right atrial blood",
+    AORTA: "aortic blood",
+    FLUID: "pericardial fluid",
+    BASE_WALL: "atrial or aortic wall, annulus",
+    LEAFLET: "valve leaflet",
+    JET: "jet",
+    FAT: "epicardial fat",
+    SLOW_FLOW: "slow flow",
+}
+
+
+def labels() -> dict[int, str]:
+    """Every code with its name."""
+    found = dict(TISSUES)
+    for segment in range(1, 18):
+        found[segment] = f"myocardium, segment {segment}"
+        found[LESION + segment] = f"lesion, segment {segment}"
+        found[OBSTRUCTION + segment] = f"microvascular obstruction, segment {segment}"
+        found[DARK_RIM + segment] = f"dark rim artefact, segment {segment}"
+    for code in (PAPILLARY, RV_WALL):
+        found[LESION + code] = f"lesion, {TISSUES[code]}"
+    return dict(sorted(found.items()))

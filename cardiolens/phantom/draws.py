@@ -1,0 +1,44 @@
+"""Random numbers of a study: a function of seed and study id alone, the same on every machine and NumPy."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+
+T = TypeVar("T")
+
+_WEYL = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: multiples of it spread evenly over 2^64
+
+
+def study_seed(seed: int, study_id: str) -> str:
+    """The seed of a study: SHA-256 of `global seed|study_id` (specification 10.4)."""
+    return hashlib.sha256(f"{seed}|{study_id}".encode()).hexdigest()
+
+
+def spread(seed: int, number: int) -> float:
+    """The number-th point in [0, 1) of a sequence whose every prefix is spread evenly."""
+    start = int(study_seed(seed, "classes")[:16], 16)
+    return ((start + number * _WEYL) % 2**64) / 2**64
+
+
+class Draws:
+    """A stream of numbers for one study and one try."""
+
+    def __init__(self, seed: str, attempt: int) -> None:
+        digest = hashlib.sha256(f"{seed}|{attempt}".encode()).digest()
+        self._bits = np.random.Philox(key=np.frombuffer(digest[:16], dtype="<u8"))
+
+    def unit(self) -> float:
+        """A number in [0, 1)."""
+        return (int(self._bits.random_raw()) >> 11) / 2**53
+
+    def between(self, low: float, high: float) -> float:
+        """A number in [low, high), rounded to 1e-6 so that it reads the same everywhere."""
+        return round(low + (high - low) * self.unit(), 6)
+
+    def chance(self, share: float) -> bool:
+        return self.unit() < share
+
+    def one_of(self, choices: Sequence[T]) -> T:
+        return choices[int(self.unit() * len(choices))]

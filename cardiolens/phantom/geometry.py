@@ -1,0 +1,182 @@
+"""The equations of the heart (specification 10.1): pure functions of parameters, activation and position.
+
+Millimetres; the origin is the centre of the mitral plane at end-diastole, x is lateral, y anterior,
+z to the apex.
+Only +, -, *, / and square roots touch the points: IEEE 754 rounds these exactly, so that a voxel is the same
+tissue on every machine. Sines, cosines and exponentials enter through small tables rounded to 1e-9, the angle
+around the long axis as a bin half a degree wide.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardiolens.phantom.parameters import Parameters
+from cardiolens.tasks.segments import SEGMENTS
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+ANGLES = 720  # bins of the angle phi, centred on multiples of half a degree
+HEIGHTS = 401  # bins of u, 0 base .. 1 tip of the cavity
+END_SYSTOLE = 0.38  # as a share of the cycle
+RV_LENGTH = 0.85  # of the LV's
+LEVEL_ENDS = (0.35, 0.70, 0.95)  # of basal, mid and apical in u
+
+_SMOOTH_ANGLE = 8 * np.arange(-3, 4)  # bins: 4 degrees apart
+_SMOOTH_HEIGHT = 8 * np.arange(-2, 3)  # bins: 0.02 apart
+
+
+def smoothstep(x: float) -> float:
+    """3x^2 - 2x^3 on [0, 1], clipped outside."""
+    x = min(max(x, 0.0), 1.0)
+    return x * x * (3 - 2 * x)
+
+
+def cosine(degrees: float) -> float:
+    """Cosine, rounded to what every machine agrees on."""
+    return round(math.cos(math.radians(degrees)), 9)
+
+
+def sine(degrees: float) -> float:
+    """Sine, rounded likewise."""
+    return round(math.sin(math.radians(degrees)), 9)
+
+
+def activation(t: float, early_filling: float) -> float:
+    """Contraction a(t) over the cycle t in [0, 1): 0 at end-diastole, 1 at end-systole."""
+    if t <= END_SYSTOLE:
+        return round(0.5 * (1 - math.cos(math.pi * t / END_SYSTOLE)), 9)
+    early = smoothstep((t - END_SYSTOLE) / 0.18)
+    late = smoothstep((t - 0.85) / 0.12)
+    return 1 - (early_filling * early + (1 - early_filling) * late)
+
+
+@lru_cache(maxsize=1)
+def segment_map() -> NDArray[np.uint8]:
+    """AHA segment of every (angle, height) bin; shape (ANGLES, HEIGHTS)."""
+    phi = np.arange(ANGLES) * (360 / ANGLES)
+    u = np.arange(HEIGHTS) / (HEIGHTS - 1)
+    sixth = np.array([6, 1, 2, 3, 4, 5])[(phi // 60).astype(int)]
+    fourth = np.array([16, 13, 14, 15])[((phi + 45) % 360 // 90).astype(int)]
+    level = np.searchsorted(LEVEL_ENDS, u, side="right")
+    rings = np.stack([sixth, sixth + 6, fourth, np.full(ANGLES, 17)], axis=1)
+    return rings[:, level].astype(np.uint8)
+
+
+def segment_middle(segment: int) -> tuple[int, int]:
+    """(angle, height) bin in the middle of a segment; of the apical cap its tip."""
+    if segment <= 12:
+        degrees, u = (90 + 60 * ((segment - 1) % 6)) % 360, (0.175, 0.525)[(segment - 1) // 6]
+    else:
+        degrees, u = 90 * ((segment - 12) % 4), 0.825 if segment < 17 else 1.0
+    return degrees * ANGLES // 360, round(u * (HEIGHTS - 1))
+
+
+def smoothed(value_in: Callable[[int], float]) -> Floats:
+    """A value per segment as a field: its mean over the box +-12 degrees x +-0.04 u, 7 x 5 samples."""
+    values = {value_in(segment) for segment in SEGMENTS}
+    if len(values) == 1:
+        return np.full((ANGLES, HEIGHTS), values.pop())
+    table = np.array([0.0, *(value_in(segment) for segment in SEGMENTS)])
+    sharp = table[segment_map()]
+    around = np.mean([np.roll(sharp, step, axis=0) for step in _SMOOTH_ANGLE], axis=0)
+    heights = np.arange(HEIGHTS)
+    along = [around[:, np.clip(heights + step, 0, HEIGHTS - 1)] for step in _SMOOTH_HEIGHT]
+    return np.asarray(np.mean(along, axis=0))
+
+
+@dataclass(frozen=True)
+class Heart:
+    """The parameters of a heart with their smoothed fields over (angle, height)."""
+
+    parameters: Parameters
+
+    @cached_property
+    def wall(self) -> Floats:
+        """Wall thickness w, mm."""
+        return smoothed(self.parameters.wall_in)
+
+    @cached_property
+    def outer(self) -> Floats:
+        """Cavity radius at the base R + b, mm."""
+        return self.parameters.radius + smoothed(self.parameters.bulge_in)
+
+    @cached_property
+    def shortening(self) -> Floats:
+        """Fractional shortening k c."""
+        return smoothed(self.parameters.shortening_in)
+
+
+@dataclass(frozen=True)
+class Radii:
+    """Radii around the long axis at some points, mm; 0 where there is no cavity or no wall."""
+
+    cavity: Floats
+    epicardium: Floats
+
+
+def base_plane(p: Parameters, a: float) -> float:
+    """z of the mitral plane."""
+    return p.mapse * a
+
+
+def tricuspid_plane(p: Parameters, a: float) -> float:
+    """z of the tricuspid plane."""
+    return p.tapse * a
+
+
+def height_bin(p: Parameters, a: float, z: Floats) -> Ints:
+    """Bin of u = (z - z_b) / (L - z_b), clipped to [0, 1]."""
+    z_b = base_plane(p, a)
+    u = (z - z_b) * ((HEIGHTS - 1) / (p.length - z_b))
+    return np.clip(np.rint(u), 0, HEIGHTS - 1).astype(np.intp)
+
+
+def lv_radii(heart: Heart, a: float, angle: Ints, z: Floats) -> Radii:
+    """Cavity and epicardial radius of the left ventricle along angle bins at heights z.
+
+    r = (R + b) sqrt(1 - u^2) (1 - a k c); r_e = sqrt(r^2 + ((r0 + w)^2 - r0^2) L / (L - z_b)), which
+    conserves the volume of the wall; beyond the cavity a cap of radius w sqrt(1 - ((z - L) / w_a)^2).
+    """
+    p = heart.parameters
+    z_b = base_plane(p, a)
+    at = (angle, height_bin(p, a, z))
+    wall = heart.wall[at]
+    u = np.clip((z - z_b) / (p.length - z_b), 0.0, 1.0)
+    rest = heart.outer[at] * np.sqrt(1 - u * u)
+    cavity = rest * (1 - a * heart.shortening[at])
+    epicardium = np.sqrt(cavity * cavity + wall * (2 * rest + wall) * (p.length / (p.length - z_b)))
+    beyond = (z - p.length) / p.cap
+    cap = wall * np.sqrt(np.clip(1 - beyond * beyond, 0.0, None))
+    epicardium = np.where(z > p.length, cap, epicardium)
+    above = z < z_b
+    return Radii(np.where(above | (z > p.length), 0.0, cavity), np.where(above, 0.0, epicardium))
+
+
+@dataclass(frozen=True)
+class Egg:
+    """Cross-sections of the right ventricle: half ellipses left and right of x = centre, mm."""
+
+    centre: Floats
+    left: Floats
+    right: Floats
+    vertical: Floats
+    height: Floats  # u_r, 0 tricuspid plane .. 1 apex
+
+
+def rv_egg(heart: Heart, a: float, z: Floats) -> Egg:
+    """The right ventricle at heights z: left 0.5 R_e + W - d, right d / 0.6, d = 0.35 W."""
+    p = heart.parameters
+    z_r = tricuspid_plane(p, a)
+    u = np.clip((z - z_r) / (RV_LENGTH * p.length - z_r), 0.0, 1.0)
+    width = p.rv_width * np.sqrt(1 - u * u) * (1 - a * p.rv_contraction)
+    septal = np.full(z.shape, ANGLES // 2, dtype=np.intp)
+    # where the tricuspid plane lies above the mitral one, the septum goes on as it is at the mitral plane
+    r_e = lv_radii(heart, a, septal, np.maximum(z, base_plane(p, a))).epicardium
+    d = 0.35 * width
+    return Egg(-0.5 * r_e - d, 0.5 * r_e + width - d, d / 0.6, 1.0825 * r_e, u)

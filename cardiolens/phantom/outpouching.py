@@ -1,0 +1,18 @@
+"""The outpouching of the right ventricular free wall: a local radial bump that grows in systole (10.1)."""
+
+import numpy as np
+
+from cardiolens.phantom.geometry import Floats, cosine, sine
+from cardiolens.phantom.parameters import Parameters
+
+DIRECTION = (cosine(205), sine(205))  # from the centre of the cross-section: the inferior free wall
+_EDGE = cosine(24)  # the bump ends 24 degrees from its middle
+HEIGHT, _HALF_HEIGHT = 0.40, 0.22  # of u_r
+
+
+def bump_radius(p: Parameters, a: float, cos: Floats, sin: Floats, height: Floats) -> Floats:
+    """Outward displacement of the free wall, mm, along directions from the centre at heights u_r."""
+    size = p.rv_bump + p.rv_bump_growth * a
+    across = np.clip((cos * DIRECTION[0] + sin * DIRECTION[1] - _EDGE) / (1 - _EDGE), 0.0, 1.0)
+    along = (height - HEIGHT) / _HALF_HEIGHT
+    return np.asarray(size * across * np.clip(1 - along * along, 0.0, None))

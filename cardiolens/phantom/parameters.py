@@ -1,0 +1,97 @@
+"""The parameters of one phantom: typed, frozen, read from data (specification 10.1, 10.3)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from cardiolens.errors import InputError
+from cardiolens.spec import describe
+
+Segments = tuple[int, ...]
+_STRICT = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True)
+class LesionShape:
+    """Where signal is changed: in segments between two depths (0 endocardium, 1 epicardium), or elsewhere."""
+
+    segments: Segments = ()
+    depth: tuple[float, float] = (0.0, 1.0)
+    pattern: Literal["continuous", "patchy"] = "continuous"
+    papillary: bool = False
+    rv_free_wall: bool = False
+    obstruction: bool = False  # a dark core of microvascular obstruction
+    island_deg: float = 25.0  # of a patchy lesion: size of one island
+    island_mm: float = 12.0
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True)
+class DefectShape:
+    """Segments with reduced first-pass enhancement, from the endocardium to a depth."""
+
+    segments: Segments
+    depth: float = 1.0
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """One heart; lengths in mm, symbols of the specification in comments."""
+
+    radius: float = 24.0  # R, of the LV cavity at the base
+    length: float = 90.0  # L, of the LV cavity
+    wall: float = 9.0  # w at end-diastole
+    wall_of: Mapping[int, float] = field(default_factory=dict, hash=False)  # w of single segments
+    cap: float = 6.0  # w_a, of the apical cap
+    contraction: float = 0.33  # c
+    motion_of: Mapping[int, float] = field(default_factory=dict, hash=False)  # k of single segments, else 1
+    bulge_of: Mapping[int, float] = field(default_factory=dict, hash=False)  # b of single segments, else 0
+    mapse: float = 12.0
+    early_filling: float = 0.75  # fE
+    rv_width: float = 36.0  # W_rv
+    rv_contraction: float = 0.38  # c_rv
+    tapse: float = 20.0
+    rv_wall: float = 3.0
+    rv_bump: float = 0.0  # outpouching of the free wall at end-diastole
+    rv_bump_growth: float = 0.0  # what systole adds to it
+    la_radius: float = 20.0
+    ra_radius: float = 20.0
+    fluid: float = 1.0  # e, pericardial
+    bsa: float = 1.8  # m2
+    mitral_regurgitation: bool = False
+    tricuspid_regurgitation: bool = False
+    aortic_regurgitation: bool = False
+    restricted_mitral_opening: bool = False
+    outflow_jet: bool = False
+    systolic_anterior_motion: bool = False
+    jet_length: float = 24.0
+    lge: tuple[LesionShape, ...] = ()
+    oedema: tuple[LesionShape, ...] = ()
+    defect: DefectShape | None = None
+
+    __pydantic_config__ = _STRICT
+
+    def wall_in(self, segment: int) -> float:
+        """End-diastolic wall thickness of a segment, mm."""
+        return self.wall_of.get(segment, self.wall)
+
+    def shortening_in(self, segment: int) -> float:
+        """Fractional shortening k c of a segment."""
+        return self.motion_of.get(segment, 1.0) * self.contraction
+
+    def bulge_in(self, segment: int) -> float:
+        """Outward bulge of a segment, mm."""
+        return self.bulge_of.get(segment, 0.0)
+
+
+def parameters(values: Mapping[str, Any], name: str) -> Parameters:
+    """Values as Parameters; InputError names the study and the field that is wrong."""
+    try:
+        return TypeAdapter(Parameters).validate_python(dict(values))
+    except ValidationError as error:
+        raise InputError(f"phantom {name}: {describe(error)}") from None

@@ -1,0 +1,136 @@
+"""The planes that a view shows, as data: where they lie in the heart, and their places in the scanner."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+from pydantic import ConfigDict, TypeAdapter
+
+from cardiolens.phantom.geometry import Floats, cosine, sine
+from cardiolens.phantom.parameters import Parameters
+
+_STRICT = ConfigDict(extra="forbid")
+Vector = tuple[float, float, float]
+
+# direction of the apex in scanner coordinates RAS+: left, forward and down
+_APEX = np.array([-0.66, 0.57, -0.49])
+_FIRST_SLICE_MM, _SLICE_STEP_MM, _LAYER_STEP_MM = 4.0, 10.0, 8.0
+
+
+@dataclass(frozen=True)
+class Size:
+    """How finely studies are rendered."""
+
+    pixels: int
+    spacing_mm: float
+    phases: int
+    beats: int  # of first-pass perfusion
+    layers: int  # of long-axis cine views
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True)
+class View:
+    """One view: its sequence, its planes, and whether it shows time."""
+
+    code: str
+    sequence: Literal["cine", "lge", "perfusion", "t2"]
+    view: str
+    kind: Literal["short_axis", "levels", "long_axis"]
+    every: int = 1  # short axis: each so-manieth of the cine positions
+    levels: tuple[float, ...] = ()  # levels: positions as u
+    angle: float = 0.0  # long axis: degrees of the direction shown on image right
+    centre: float = 0.0  # long axis: in-plane position of the image centre, mm
+    layered: bool = False  # long axis: as many parallel layers as the size says
+
+    __pydantic_config__ = _STRICT
+
+
+@dataclass(frozen=True)
+class Plane:
+    """An image plane in heart coordinates, mm: its centre, and the directions of image right and down."""
+
+    centre: Vector
+    right: Vector
+    down: Vector
+
+
+@lru_cache(maxsize=1)
+def views() -> dict[str, View]:
+    """All views by code in their data file's order."""
+    tree = _data()["views"]
+    return {code: TypeAdapter(View).validate_python({"code": code, **entry}) for code, entry in tree.items()}
+
+
+@lru_cache(maxsize=1)
+def sizes() -> dict[str, Size]:
+    """The sizes by name."""
+    return {name: TypeAdapter(Size).validate_python(entry) for name, entry in _data()["sizes"].items()}
+
+
+def _data() -> dict[str, Any]:
+    tree: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "data" / "views.yaml").read_text())
+    return tree
+
+
+def planes(view: View, p: Parameters, size: Size) -> list[Plane]:
+    """The planes of a view in stored order: short axis from base to apex, long axis across its normal."""
+    if view.kind == "long_axis":
+        return _long_axis(view, p, size.layers if view.layered else 1)
+    if view.kind == "levels":
+        heights = [level * p.length for level in view.levels]
+    else:
+        count = int(np.ceil((p.length + p.cap - _FIRST_SLICE_MM) / _SLICE_STEP_MM))
+        heights = [_FIRST_SLICE_MM + _SLICE_STEP_MM * s for s in range(0, count, view.every)]
+    return [Plane((-12.0, 0.0, z), (1.0, 0.0, 0.0), (0.0, -1.0, 0.0)) for z in heights]
+
+
+def _long_axis(view: View, p: Parameters, layers: int) -> list[Plane]:
+    along, normal = (cosine(view.angle), sine(view.angle)), (-sine(view.angle), cosine(view.angle))
+    z = 0.45 * p.length
+    found = []
+    for layer in range(layers):
+        offset = (layer - layers // 2) * _LAYER_STEP_MM
+        x, y = (view.centre * along[i] + offset * normal[i] for i in (0, 1))
+        found.append(Plane((x, y, z), (*along, 0.0), (0.0, 0.0, -1.0)))
+    return found
+
+
+def grid(plane: Plane, pixels: int, spacing_mm: float) -> tuple[Floats, Floats, Floats]:
+    """Heart coordinates of the pixel centres of a plane, row by row: x, y and z, each flat."""
+    steps = (np.arange(pixels) - (pixels - 1) / 2) * spacing_mm
+    x, y, z = (
+        (plane.centre[i] + steps[:, None] * plane.down[i] + steps[None, :] * plane.right[i]).ravel()
+        for i in range(3)
+    )
+    return x, y, z
+
+
+def affine(stack: Sequence[Plane], pixels: int, spacing_mm: float, step: Vector) -> NDArray[np.float64]:
+    """Affine from stored (column, row counted from the bottom, slice) to scanner RAS+ millimetres.
+
+    `step` leads from one slice to the next, in heart coordinates.
+    """
+    plane = stack[0]
+    right, down = np.array(plane.right), np.array(plane.down)
+    corner = np.array(plane.centre) - (pixels - 1) / 2 * spacing_mm * (right - down)
+    heart = np.eye(4)
+    heart[:3] = np.column_stack([right * spacing_mm, -down * spacing_mm, np.array(step), corner])
+    return scanner() @ heart
+
+
+@lru_cache(maxsize=1)
+def scanner() -> NDArray[np.float64]:
+    """Heart coordinates to scanner RAS+: rotation alone, with the anterior wall facing up and forward."""
+    z = _APEX / np.sqrt(np.sum(_APEX * _APEX))
+    x = np.cross([0.0, 0.0, 1.0], z)
+    x /= np.sqrt(np.sum(x * x))
+    transform = np.eye(4)
+    transform[:3, :3] = np.round(np.column_stack([x, np.cross(z, x), z]), 9)
+    return transform

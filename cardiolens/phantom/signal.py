@@ -1,0 +1,138 @@
+"""From tissue to signal: contrast, first-pass kinetics, bias and noise (specification 10.2)."""
+
+import hashlib
+import math
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from cardiolens.phantom import codes
+from cardiolens.phantom.geometry import Floats
+
+Table = NDArray[np.float64]  # signal by tissue code, shape (256,)
+
+FULL_SCALE = 3000  # stored value of signal 1; 4095 leaves room for bias and noise
+_BLOOD = (codes.LV_BLOOD, codes.RV_BLOOD, codes.LA_BLOOD, codes.RA_BLOOD, codes.AORTA, codes.JET)
+_MUSCLE = (*range(1, 18), codes.PAPILLARY, codes.RV_WALL)
+_BIAS = 0.15
+_RV_ARRIVAL, _LV_ARRIVAL, _MUSCLE_ARRIVAL = 6.0, 11.0, 13.0
+_DEFECT_AMPLITUDE, _DEFECT_DELAY = 0.35, 3.0
+
+
+@lru_cache(maxsize=1)
+def signals() -> dict[str, Any]:
+    """The contrast table."""
+    tree: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "data" / "signals.yaml").read_text())
+    return tree
+
+
+def static_table(sequence: str, *, nulled: bool = True) -> Table:
+    """Signal by tissue code in a sequence without kinetics; `nulled`: LGE myocardium at its null point."""
+    of = signals()[sequence]
+    muscle = of["myocardium"] if nulled else signals()["imperfect_nulling"]
+    table = np.full(256, of["background"])
+    table[list(_BLOOD)] = of["blood"]
+    table[list(_MUSCLE)] = muscle
+    table[codes.BASE_WALL] = of["wall"]
+    table[codes.LEAFLET] = of.get("leaflet", muscle)
+    table[codes.JET] = of.get("jet", of["blood"])
+    table[codes.FLUID], table[codes.FAT], table[codes.SLOW_FLOW] = of["fluid"], of["fat"], of["slow_flow"]
+    for code in _MUSCLE:
+        table[code + codes.LESION] = of.get("lesion", muscle)
+    for segment in range(1, 18):
+        table[segment + codes.OBSTRUCTION] = of.get("obstruction", muscle)
+        table[segment + codes.DARK_RIM] = muscle
+    return table
+
+
+def perfusion_tables(beats: int, *, dark_rim: bool) -> list[Table]:
+    """Signal by tissue code at every beat of the first pass; lesions stand for perfusion defects."""
+    of = signals()["perfusion"]
+    right = [blood_signal(beat, _RV_ARRIVAL, 1.6) for beat in range(beats)]
+    left = [blood_signal(beat, _LV_ARRIVAL, 2.0) for beat in range(beats)]
+    peak = left.index(max(left))
+    tables = []
+    for beat in range(beats):
+        table = np.full(256, of["background"])
+        table[[codes.RV_BLOOD, codes.RA_BLOOD]] = right[beat]
+        table[[codes.LV_BLOOD, codes.LA_BLOOD, codes.AORTA, codes.SLOW_FLOW]] = left[beat]
+        table[[*_MUSCLE, codes.BASE_WALL]] = muscle_signal(beat)
+        table[[code + codes.LESION for code in _MUSCLE]] = defect_signal(beat)
+        darkened = 0.5 if dark_rim and abs(beat - peak) <= 2 else 1.0
+        table[[segment + codes.DARK_RIM for segment in range(1, 18)]] = darkened * muscle_signal(beat)
+        table[codes.FLUID], table[codes.FAT] = of["fluid"], of["fat"]
+        tables.append(table)
+    return tables
+
+
+def gamma_variate(t: float, arrival: float, alpha: float, beta: float) -> float:
+    """First-pass bolus, 1 at its peak at arrival + alpha beta."""
+    if t <= arrival:
+        return 0.0
+    late = t - arrival
+    return round(math.pow(late / (alpha * beta), alpha) * math.exp(alpha - late / beta), 9)
+
+
+def blood_signal(t: float, arrival: float, beta: float) -> float:
+    """Blood over beats: the bolus, then recirculation."""
+    again = 0.25 * (1 - math.exp(-(t - arrival) / 8)) if t > arrival else 0.0
+    return round(0.10 + 0.80 * gamma_variate(t, arrival, 3, beta) + again, 9)
+
+
+def muscle_signal(t: float, amplitude: float = 1.0, delay: float = 0.0) -> float:
+    """Myocardium over beats: uptake and slow wash-out."""
+    late = t - _MUSCLE_ARRIVAL - delay
+    if late <= 0:
+        return 0.12
+    return round(0.12 + amplitude * 0.40 * (1 - math.exp(-late / 4)) * (0.6 + 0.4 * math.exp(-late / 25)), 9)
+
+
+def defect_signal(t: float) -> float:
+    """Myocardium of a perfusion defect: less and later."""
+    return muscle_signal(t, _DEFECT_AMPLITUDE, _DEFECT_DELAY)
+
+
+def first_pass(beats: int) -> tuple[int, int]:
+    """Beats at which contrast reaches the left ventricle and at which it peaks there."""
+    left = [blood_signal(beat, _LV_ARRIVAL, 2.0) for beat in range(beats)]
+    return int(_LV_ARRIVAL) + 1, left.index(max(left))
+
+
+class Scanner:
+    """Bias and noise of one volume: a counter-based stream of its own, whatever else is rendered.
+
+    Only raw bits are drawn: NumPy keeps those the same in every version, distributions it does not (NEP 19).
+    """
+
+    def __init__(self, seed: str, volume_id: str, pixels: int, sigma: float) -> None:
+        digest = hashlib.sha256(f"{seed}|{volume_id}".encode()).digest()
+        self._bits = np.random.Philox(key=np.frombuffer(digest[:16], dtype=np.uint64))
+        self._sigma = sigma
+        self._bias = 1 + _BIAS * self._smooth(pixels)
+
+    def image(self, signal_HW: Floats) -> NDArray[np.int16]:
+        """A signal frame as stored: biased, with Rician noise, 0 .. 4095."""
+        shape = signal_HW.shape
+        real = signal_HW * self._bias + self._sigma * self._normal(shape)
+        imaginary = self._sigma * self._normal(shape)
+        magnitude = np.sqrt(real * real + imaginary * imaginary)
+        return np.asarray(np.clip(np.rint(magnitude * FULL_SCALE), 0, 4095), dtype=np.int16)
+
+    def _normal(self, shape: tuple[int, ...]) -> Floats:
+        """Nearly normal numbers: each the sum of four 16-bit integers, so that no logarithm is needed."""
+        raw = self._bits.random_raw(int(np.prod(shape))).view(np.uint16).reshape(-1, 4)
+        total = raw[:, 0].astype(np.float64) + raw[:, 1] + raw[:, 2] + raw[:, 3]
+        return np.asarray((total - 131070.0) * (1 / 37837.227)).reshape(shape)
+
+    def _smooth(self, pixels: int) -> Floats:
+        """A quadratic surface over the image, scaled to -1 .. 1."""
+        across = (np.arange(pixels) - (pixels - 1) / 2) / (pixels / 2)
+        y, x = across[:, None], across[None, :]
+        c = self._normal((5,))
+        surface = c[0] * x + c[1] * y + c[2] * (x * y) + c[3] * (x * x) + c[4] * (y * y)
+        surface = surface - (surface.max() + surface.min()) / 2
+        return np.asarray(surface / max(float(surface.max()), 1e-9))

@@ -1,0 +1,173 @@
+"""Which tissue lies at a point of the heart at a moment of the cycle."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardiolens.phantom import base, codes
+from cardiolens.phantom.geometry import (
+    ANGLES,
+    HEIGHTS,
+    RV_LENGTH,
+    Floats,
+    Heart,
+    activation,
+    base_plane,
+    cosine,
+    height_bin,
+    lv_radii,
+    rv_egg,
+    segment_map,
+    sine,
+    tricuspid_plane,
+)
+from cardiolens.phantom.lesions import Lesions
+from cardiolens.phantom.outpouching import bump_radius
+from cardiolens.phantom.points import Points
+
+Codes = NDArray[np.uint8]
+
+_PAPILLARY_MM = 4.5
+_PAPILLARY_ANGLES = (45, 250)
+_PAPILLARY_HEIGHTS = (0.35, 0.75)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A point in the cycle: time t in [0, 1) and the activation a(t)."""
+
+    t: float
+    a: float
+
+
+REST = Moment(0.0, 0.0)  # end-diastole, at which static sequences are acquired
+
+
+def moment(heart: Heart, phase: int, phases: int) -> Moment:
+    """The moment of a cine phase."""
+    t = phase / phases
+    return Moment(t, activation(t, heart.parameters.early_filling))
+
+
+@dataclass(frozen=True)
+class Distractors:
+    """Appearances that change no label (10.2); all off by default."""
+
+    fat_mm: float = 0.0  # of epicardial fat
+    slow_flow: bool = False  # along the apical cavity edge
+    rim_mm: float = 0.0  # depth of the subendocardial band that may darken in perfusion
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A heart with the lesions that one sequence shows."""
+
+    heart: Heart
+    lesions: Lesions
+    distractors: Distractors = Distractors()
+    valves: bool = False  # leaflets and jets, which only cine resolves
+
+
+def tissue(scene: Scene, where: Points, at: Moment) -> Codes:
+    """Tissue code of every point; shape (len(where),)."""
+    painted = np.zeros(len(where), dtype=np.uint8)
+    _paint_rv(scene, where, at.a, painted)
+    _paint_lv(scene, where, at.a, painted)
+    base.paint(scene.heart.parameters, where, at.t, at.a, painted, valves=scene.valves)
+    return painted
+
+
+def _paint_lv(scene: Scene, where: Points, a: float, painted: Codes) -> None:
+    heart, p = scene.heart, scene.heart.parameters
+    reach = heart.outer.max() + 1.3 * heart.wall.max() + p.fluid + scene.distractors.fat_mm + 6
+    near = np.flatnonzero((where.rho < reach) & (where.z >= base_plane(p, a)) & (where.z < p.length + p.cap))
+    if not len(near):
+        return
+    at = where.take(near)
+    radii = lv_radii(heart, a, at.angle, at.z)
+    outside = at.rho - radii.epicardium
+    bin_ = height_bin(p, a, at.z)
+    found = np.where(outside < p.fluid, codes.FLUID, codes.FAT).astype(np.uint8)
+    keep = (outside >= 0) & (
+        (outside >= p.fluid + scene.distractors.fat_mm) | _is_muscle_or_blood(painted[near])
+    )
+    wall = (outside < 0) & (at.rho >= radii.cavity)
+    depth = (at.rho - radii.cavity) / np.maximum(radii.epicardium - radii.cavity, 1e-9)
+    beyond = at.z > p.length
+    depth = np.where(beyond, (at.z - p.length) / p.cap, depth)
+    segment = segment_map()[at.angle, bin_]
+    muscle = segment
+    if scene.lesions.shapes:
+        muscle = scene.lesions.paint(segment, at.angle, bin_, depth)
+    if scene.distractors.rim_mm:
+        rim = (at.rho - radii.cavity < scene.distractors.rim_mm) & ~beyond
+        muscle = np.where(rim & (muscle == segment), segment + codes.DARK_RIM, muscle).astype(np.uint8)
+    found[wall] = muscle[wall]
+    inside = at.rho < radii.cavity
+    found[inside] = codes.LV_BLOOD
+    if scene.distractors.slow_flow:
+        found[inside & (radii.cavity - at.rho < 2.5) & (bin_ > 0.6 * HEIGHTS)] = codes.SLOW_FLOW
+    _paint_papillary(scene, at, a, found)
+    painted[near] = np.where(keep, painted[near], found)
+
+
+def _is_muscle_or_blood(painted: Codes) -> NDArray[np.bool_]:
+    return np.asarray((painted != codes.BACKGROUND) & (painted != codes.FAT))
+
+
+def _paint_papillary(scene: Scene, at: Points, a: float, found: Codes) -> None:
+    heart, p = scene.heart, scene.heart.parameters
+    z_b = base_plane(p, a)
+    u = (at.heights - z_b) / (p.length - z_b)
+    within = (u >= _PAPILLARY_HEIGHTS[0]) & (u <= _PAPILLARY_HEIGHTS[1])
+    if not within.any():
+        return
+    code = codes.PAPILLARY + (codes.LESION if scene.lesions.papillary else 0)
+    for degrees in _PAPILLARY_ANGLES:
+        bins = np.full(at.heights.shape, degrees * ANGLES // 360, dtype=np.intp)
+        r = 0.75 * lv_radii(heart, a, bins, at.heights).cavity
+        dx = at.x - (r * cosine(degrees))[at.at_height]
+        dy = at.y - (r * sine(degrees))[at.at_height]
+        column = (dx * dx + dy * dy < _PAPILLARY_MM**2) & within[at.at_height]
+        found[column & (found == codes.LV_BLOOD)] = code
+
+
+def _paint_rv(scene: Scene, where: Points, a: float, painted: Codes) -> None:
+    heart, p = scene.heart, scene.heart.parameters
+    z_r, tip = tricuspid_plane(p, a), RV_LENGTH * p.length
+    margin = p.rv_wall + p.fluid + scene.distractors.fat_mm
+    near = np.flatnonzero(
+        (where.z >= z_r) & (where.z < tip + margin) & (where.x < 0.25 * p.rv_width + margin)
+    )
+    if not len(near):
+        return
+    at = where.take(near)
+    outside, toward = _outside_rv(heart, at, a)
+    past = np.maximum(at.z - tip, 0.0)
+    found = np.zeros(len(at), dtype=np.uint8)
+    shells = ((margin, codes.FAT), (p.rv_wall + p.fluid, codes.FLUID), (p.rv_wall, codes.RV_WALL))
+    for thickness, code in shells:
+        share = past / thickness
+        found[outside < thickness * np.sqrt(np.clip(1 - share * share, 0.0, None))] = code
+    if scene.lesions.rv_free_wall:
+        found[(found == codes.RV_WALL) & toward] += codes.LESION
+    found[(outside < 0) & (past == 0)] = codes.RV_BLOOD
+    painted[near] = found
+
+
+def _outside_rv(heart: Heart, at: Points, a: float) -> tuple[Floats, NDArray[np.bool_]]:
+    """Radial distance outside the right ventricle, mm (negative inside); which points a lesion can take."""
+    p = heart.parameters
+    egg = rv_egg(heart, a, at.heights)
+    row = at.at_height
+    dx = at.x - egg.centre[row]
+    half = np.where(dx < 0, egg.left[row], np.maximum(egg.right[row], 1e-6))
+    across, up = dx / half, at.y / np.maximum(egg.vertical[row], 1e-6)
+    share = np.maximum(np.sqrt(across * across + up * up), 1e-6)
+    distance = np.maximum(np.sqrt(dx * dx + at.y * at.y), 1e-6)
+    outside = distance * (1 - 1 / share)
+    height = egg.height[row]
+    if p.rv_bump or p.rv_bump_growth:
+        outside = outside - bump_radius(p, a, dx / distance, at.y / distance, height)
+    return outside, (dx < 0) & (height > 0.15) & (height < 0.75)

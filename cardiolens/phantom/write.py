@@ -1,0 +1,132 @@
+"""One phantom study on disk: volumes, masks and JSON files (specification 9 stage 0, 10.5)."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cardiolens.phantom import codes, signal
+from cardiolens.phantom.nifti import nifti_bytes, stored
+from cardiolens.phantom.planes import Size, Vector, affine
+from cardiolens.phantom.render import Rendered
+from cardiolens.phantom.sampler import Study
+from cardiolens.tasks.truth import Truth
+
+_DISPLAY = {"transpose": True, "flip_rows": True, "flip_cols": False}
+_LAYER_MM = 8.0
+
+
+def write_volume(folder: Path, rendered: Rendered, size: Size) -> dict[str, Any]:
+    """Write one volume, with its mask if it has one, and return its entry in `study.json`."""
+    code = rendered.view.code
+    step, gap = _step(rendered)
+    matrix = affine(rendered.planes, size.pixels, size.spacing_mm, step)
+    name = f"{code}.nii.gz"
+    entry: dict[str, Any] = {
+        "volume_id": code,
+        "sequence": rendered.view.sequence,
+        "view": rendered.view.view,
+        "path": name,
+        "shape": [size.pixels, size.pixels, len(rendered.frames)],
+        "spacing_mm": [size.spacing_mm, size.spacing_mm, gap],
+        "layout": {
+            "order": "slice_major" if rendered.phases > 1 else "static",
+            "n_slices": len(rendered.planes),
+            "n_phases": rendered.phases,
+        },
+        "spatial_order": "unknown" if rendered.view.kind == "long_axis" else "base_to_apex",
+        "key_layers": None,
+        "ed_phase": 0,
+        "es_phase": rendered.es_phase,
+        "layout_source": "declared",
+        "display_transform": _DISPLAY,
+        "sha256": _write(folder / name, nifti_bytes(stored(rendered.frames), matrix)),
+    }
+    if rendered.view.sequence == "perfusion":
+        entry["t_on"], entry["t_peak"] = signal.first_pass(rendered.phases)
+    if rendered.masks is not None:
+        path = f"masks/{name}"
+        entry["mask"] = {
+            "path": path,
+            "sha256": _write(folder / path, nifti_bytes(stored(rendered.masks), matrix)),
+        }
+    return entry
+
+
+def write_records(
+    folder: Path, study: Study, volumes: list[dict[str, Any]], reports: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Write `study.json`, `truth.json`, `params.json` and `report.json` of a study."""
+    manifest = {
+        "schema": "study-1",
+        "study_id": study.study_id,
+        "patient_id": study.study_id,
+        "cohort": ["full", "public"] if study.public else ["full"],
+        "species": "phantom",
+        "report_id": None,
+        "volumes": volumes,
+    }
+    made_of = {
+        "schema": "params-1",
+        "study_id": study.study_id,
+        "seed": study.seed,
+        "archetype": study.archetype,
+        "variant": study.variant,
+        "parameters": asdict(study.parameters),
+    }
+    _write_json(folder / "study.json", manifest)
+    _write_json(folder / "truth.json", truth_record(study.study_id, study.truth))
+    _write_json(folder / "params.json", made_of)
+    _write_json(
+        folder / "report.json", {"schema": "report-1", "study_id": study.study_id, "reports": reports}
+    )
+
+
+def truth_record(study_id: str, truth: Truth) -> dict[str, Any]:
+    """A truth as a `truth-1` record of the clinical specification, stage 3."""
+    tree = asdict(truth)
+    return {
+        "schema": "truth-1",
+        "study_id": study_id,
+        "segments": {str(number): segment for number, segment in enumerate(tree["segments"], start=1)},
+        "chambers": tree["chambers"],
+        "valves": {"av": tree["av_valves"], "outflow": tree["outflow"]},
+        "pericardium": tree["pericardium"],
+        "lge": tree["lge"],
+        "perfusion": tree["perfusion"],
+        "oedema": tree["oedema"],
+        "diagnosis": {"etiology": truth.etiology, "subtype": truth.subtype, "source": "phantom"},
+        "indeterminate": list(truth.indeterminate),
+        "provenance": {},
+    }
+
+
+def write_labels(folder: Path) -> None:
+    """Write `labels.json`, which names every value of the masks."""
+    _write_json(folder / "masks" / "labels.json", {str(code): name for code, name in codes.labels().items()})
+
+
+def _step(rendered: Rendered) -> tuple[Vector, float]:
+    """From one slice to the next, in heart coordinates, and how far that is in mm."""
+    first = rendered.planes[0]
+    if len(rendered.planes) > 1:
+        between = np.array(rendered.planes[1].centre) - np.array(first.centre)
+    else:
+        between = _LAYER_MM * np.cross(first.down, first.right)
+    x, y, z = (round(float(part), 9) for part in between)
+    return (x, y, z), round(float(np.sqrt(x * x + y * y + z * z)), 6)
+
+
+def _write(path: Path, content: bytes) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return hashlib.sha256(content).hexdigest()
+
+
+def _write_json(path: Path, tree: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(tree, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
