@@ -228,6 +228,14 @@ def write_part(folder: Path, table: pa.Table, schema: pa.Schema, name: str | Non
     return path
 
 
+def replace(folder: Path, table: pa.Table, schema: pa.Schema) -> None:
+    """Make a table the whole content of a folder; until the new part is whole the old ones stay."""
+    old = parts(folder)
+    write_part(folder, table, schema)
+    for path in old:
+        path.unlink(missing_ok=True)
+
+
 def parts(folder: Path) -> list[Path]:
     """The part files of a table in name order; none if the folder does not exist."""
     return sorted(folder.glob("part-*.parquet"))

@@ -47,6 +47,7 @@ COUNTERS = (
     "prompt_tokens",
     "cached_tokens",
     "output_tokens",
+    "load_ms",  # engine starts
 )
 PROGRESS = pa.schema([("study_id", pa.string()), *((name, pa.int64()) for name in COUNTERS)])
 
@@ -84,6 +85,7 @@ class Replica:
         processed = self._engine.frames_processed()
         counters["frames_processed"] = processed - self._frames_reported
         counters["frames_referenced"] = sum(len(ask.frame_keys) for ask in asks)
+        counters["load_ms"] = round(1000 * supervisor.take_load_seconds())
         self._frames_reported = processed
         return pa.Table.from_pylist([{"study_id": study["study_id"], **counters}], schema=PROGRESS)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -36,6 +37,7 @@ class Supervisor:
         self._restarts_left = max_restarts
         self._starting = asyncio.Lock()
         self._started = False
+        self._load_seconds = 0.0
         self._in_flight = 0
         self._idle = asyncio.Event()  # nothing is in flight but suspects
         self._idle.set()
@@ -69,8 +71,18 @@ class Supervisor:
     async def _start(self) -> None:
         async with self._starting:
             if not self._started:
-                await self._engine.start()
+                await self._load()
                 self._started = True
+
+    async def _load(self) -> None:
+        began = time.monotonic()
+        await self._engine.start()
+        self._load_seconds += time.monotonic() - began
+
+    def take_load_seconds(self) -> float:
+        """Seconds of engine starts since the last call."""
+        seconds, self._load_seconds = self._load_seconds, 0.0
+        return seconds
 
     async def _suspect(self, ask: Ask, pictures: Pictures, died: EngineDeadError | None) -> Reply:
         suspect = _Suspect(ask, pictures)
@@ -132,7 +144,7 @@ class Supervisor:
             )
         self._restarts_left -= 1
         log.warning("the engine died (%s); it is rebuilt, %d more allowed", died, self._restarts_left)
-        await self._engine.start()
+        await self._load()
 
     def _give_up(self, error: RunError) -> None:
         self._given_up = error

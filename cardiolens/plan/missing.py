@@ -35,9 +35,9 @@ class Done:
         """As the store says now."""
         rows = tables.read(completions, tables.COMPLETIONS, ("request_key", "status"))
         is_final = pc.is_in(rows["status"], pa.array(FINAL))
-        failed = pc.value_counts(rows.filter(pc.invert(is_final))["request_key"].combine_chunks())
+        failed = pc.value_counts(rows.filter(pc.invert(is_final))["request_key"])
         tries = {entry["values"]: entry["counts"] for entry in failed.to_pylist()}
-        return cls(pc.unique(rows.filter(is_final)["request_key"]).combine_chunks(), tries)
+        return cls(pc.unique(rows.filter(is_final)["request_key"]), tries)
 
     def exhausted(self, max_attempts: int) -> pa.Array:
         """Keys of requests that were tried often enough."""

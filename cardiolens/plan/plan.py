@@ -123,11 +123,8 @@ def _questions(
 def _write_once(questions: pa.Table, folder: Path) -> None:
     """Replace the store's questions if they changed."""
     old = tables.parts(folder)
-    if len(old) == 1 and tables.read_part(old[0], tables.QUESTIONS).equals(questions):
-        return
-    tables.write_part(folder, questions, tables.QUESTIONS)
-    for path in old:
-        path.unlink(missing_ok=True)
+    if len(old) != 1 or not tables.read_part(old[0], tables.QUESTIONS).equals(questions):
+        tables.replace(folder, questions, tables.QUESTIONS)
 
 
 def _question(row: dict[str, object], catalogue: Catalogue) -> Question:

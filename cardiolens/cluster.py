@@ -1,0 +1,62 @@
+"""The Ray cluster of a verb: one of its own on this machine, or an existing one by address."""
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from cardiolens.errors import RunError
+from cardiolens.spec import ClusterSpec
+
+# Nothing about patients' studies leaves by the back door: usage reports of the parts are off.
+QUIET_ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "VLLM_NO_USAGE_STATS": "1",
+    "DO_NOT_TRACK": "1",
+    "VLLM_LOGGING_LEVEL": "WARNING",
+    "TOKENIZERS_PARALLELISM": "false",
+    "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+
+
+@contextmanager
+def ray_cluster(spec: ClusterSpec) -> Iterator[None]:
+    """Connect for the time of a block; only a cluster that was started here is ended here."""
+    os.environ.update({name: value for name, value in QUIET_ENVIRONMENT.items() if name not in os.environ})
+    import ray
+
+    if ray.is_initialized():
+        yield
+        return
+    options: dict[str, object] = {"address": spec.address}
+    if spec.address is None:
+        options |= {
+            "address": "local",
+            "include_dashboard": False,
+            "object_store_memory": int(spec.object_store_gib * 2**30),
+        }
+    try:
+        ray.init(
+            **options,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            runtime_env={"env_vars": QUIET_ENVIRONMENT},
+        )
+    except ConnectionError as error:
+        raise RunError(f"cluster.address={spec.address}: no Ray cluster answers there ({error})") from error
+    _quieten()
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _quieten() -> None:
+    """The stream reports progress itself."""
+    import ray
+
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)

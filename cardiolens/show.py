@@ -1,0 +1,109 @@
+"""What a person sees on the terminal: the plan, the progress, the scores."""
+
+import math
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from cardiolens.plan.arms import Arm
+from cardiolens.plan.missing import Missing
+from cardiolens.plan.plan import Plan
+from cardiolens.plan.totals import Totals
+
+console = Console(highlight=False)
+
+_PLAIN_SECONDS = 30.0  # between lines where no terminal shows a bar
+
+
+def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, Totals]) -> None:
+    """What a sweep will do, a line a model."""
+    table = Table(title=f"plan of {plan.run.root}", title_justify="left")
+    columns = ("model", "arms", "asked", "unique", "done", "to do", "overflow", "skipped")
+    for name in (*columns, "frames referenced", "distinct", "prompt tokens"):
+        table.add_column(name, justify="left" if name == "model" else "right")
+    for model, left in missing.items():
+        total = totals[model]
+        arms = sum(arm.model.name == model for arm in plan.arms)
+        tokens = f"{total.prompt_tokens:,}" if total.prompt_tokens is not None else "-"
+        counts = (total.asked, left.unique, left.done, left.left, total.overflow, total.skipped)
+        frames = (total.frames_referenced, total.frames_distinct)
+        table.add_row(model, str(arms), *(f"{count:,}" for count in (*counts, *frames)), tokens)
+    console.print(table)
+
+
+@contextmanager
+def progress_of(model: str, left: int) -> Iterator[Any]:
+    """A callable to be told counters; a bar on a terminal, else a line every 30 seconds."""
+    if not console.is_terminal:
+        yield _plain_progress(model, left)
+        return
+    columns = (SpinnerColumn(), TextColumn(model), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, TextColumn("{task.fields[note]}"), console=console) as bar:
+        task = bar.add_task(model, total=left, note="starting")
+        done: Counter[str] = Counter()
+
+        def tell(counters: Counter[str]) -> None:
+            done.update(counters)
+            bar.update(task, completed=_requests(done), note=_note(done))
+
+        yield tell
+
+
+def _plain_progress(model: str, left: int) -> Any:
+    done: Counter[str] = Counter()
+    last = [time.monotonic()]
+    print(f"{model}: {left} requests to execute", flush=True)
+
+    def tell(counters: Counter[str]) -> None:
+        done.update(counters)
+        if time.monotonic() - last[0] >= _PLAIN_SECONDS or _requests(done) == left:
+            last[0] = time.monotonic()
+            print(f"{model}: {_requests(done)}/{left} requests, {_note(done)}", flush=True)
+
+    return tell
+
+
+def _requests(done: Counter[str]) -> int:
+    return done["ok"] + done["refused"] + done["error"]
+
+
+def _note(done: Counter[str]) -> str:
+    cached = 100 * done["cached_tokens"] / done["prompt_tokens"] if done["prompt_tokens"] else 0.0
+    return f"{cached:.0f} % of prompt tokens from cache, {done['error']} errors"
+
+
+def show_scores(arms: Iterable[Arm], scores: pa.Table) -> None:
+    """Tier scores an arm, with 95 % intervals; simulated readers are named as such."""
+    rows = scores.filter(pc.and_(pc.starts_with(scores["scope"], "tier:"), pc.is_null(scores["versus_arm_id"])))
+    primary = rows.filter(pc.equal(rows["metric"], "primary"))
+    values = {(row["arm_id"], row["scope"]): row for row in primary.to_pylist()}
+    tiers = sorted({scope for _, scope in values})
+    table = Table(title="scores in percent, with 95 % intervals over patients", title_justify="left")
+    for name in ("model", "selector", "budget", "prompt", *(tier.replace(":", " ") for tier in tiers)):
+        table.add_column(name, justify="right" if name == "budget" or name.startswith("tier") else "left")
+    for arm in arms:
+        name = arm.model.name if arm.model.engine == "vllm" else f"{arm.model.name} (simulated)"
+        cells = [_cell(values.get((arm.arm_id, tier))) for tier in tiers]
+        table.add_row(name, arm.selector_name, str(arm.budget), arm.prompt.name, *cells)
+    console.print(table)
+
+
+def _cell(row: dict[str, Any] | None) -> str:
+    if row is None or row["value"] is None or math.isnan(row["value"]):
+        return "undefined"
+    interval = "" if math.isnan(row["low"]) else f" ({row['low']:.1f} to {row['high']:.1f})"
+    return f"{row['value']:.1f}{interval} n={row['n_items']}"
+
+
+def say(line: str) -> None:
+    """One line of result."""
+    print(line, flush=True, file=sys.stdout)

@@ -1,0 +1,115 @@
+"""`python -m cardiolens.sweep +experiment=...`: prepare what is missing, plan, run, judge, score, record."""
+
+import logging
+import sys
+import time
+from collections import Counter
+
+from cardiolens import record, show
+from cardiolens.cluster import ray_cluster
+from cardiolens.configure import run_verb
+from cardiolens.phantom.cohort import make_cohort
+from cardiolens.plan.missing import Missing, missing
+from cardiolens.plan.plan import Plan, plan
+from cardiolens.plan.totals import totals_of
+from cardiolens.prepare import Prepared, prepare
+from cardiolens.scoring import Judged, judge_and_score
+from cardiolens.spec import DatasetSpec, SweepSpec
+from cardiolens.store import run_of
+from cardiolens.stream import stream
+from cardiolens.track import check_tracker, track
+
+log = logging.getLogger(__name__)
+
+
+def sweep(spec: SweepSpec) -> int:
+    """Run a sweep to its end; 0 only if every study was prepared and every planned request has its verdict."""
+    check_tracker(spec.tracker)
+    record.log_to(run_of(spec))
+    with ray_cluster(spec.cluster):
+        _make_phantom(spec.dataset)
+        prepared = prepare(spec.dataset, spec.store, spec.strict)
+        planned = plan(spec)
+        left = {model.name: _missing(planned, model.name) for model in spec.model}
+        if spec.mode == "plan":
+            show.show_plan(planned, left, {name: totals_of(planned.run.requests(name)) for name in left})
+            return 0
+        record.write_configuration(planned)
+        executed, generating = _execute(planned, left)
+    return _conclude(planned, prepared, left, executed, generating)
+
+
+def _make_phantom(dataset: DatasetSpec) -> None:
+    """A synthetic dataset is made at first use."""
+    if dataset.phantom is not None and not dataset.studies.exists():
+        show.say(f"making the phantom cohort {dataset.name} in {dataset.studies.parent}")
+        make_cohort(dataset.phantom, dataset.studies.parent)
+
+
+def _missing(planned: Plan, model: str) -> Missing:
+    completions = planned.store.completions(planned.identities[model].model_key)
+    return missing(planned.run.requests(model), completions, planned.spec.stream.max_attempts)
+
+
+def _execute(planned: Plan, left: dict[str, Missing]) -> tuple[dict[str, Counter[str]], float]:
+    """Counters of what was executed, by model, and the seconds it took."""
+    started = time.monotonic()
+    executed: dict[str, Counter[str]] = {}
+    for model in planned.spec.model:
+        work = left[model.name]
+        if work.left:
+            with show.progress_of(model.name, work.left) as progress:
+                executed[model.name] = stream(planned, model, work, progress)
+    return executed, time.monotonic() - started
+
+
+def _conclude(
+    planned: Plan,
+    prepared: Prepared,
+    left: dict[str, Missing],
+    executed: dict[str, Counter[str]],
+    generating: float,
+) -> int:
+    """Judge, score, write the record, mirror it, and say how it ended."""
+    started = time.monotonic()
+    keys = {name: identity.model_key for name, identity in planned.identities.items()}
+    judged = judge_and_score(planned.run, planned.store, keys, planned.spec.statistics)
+    loading = sum(counters["load_ms"] for counters in executed.values()) / 1000
+    seconds = {
+        "prepare": prepared.seconds,
+        "plan": planned.seconds,
+        "load": loading,
+        "generate": generating - loading,
+        "judge": time.monotonic() - started,
+    }
+    unique = sum(work.unique for work in left.values())
+    counted = record.counters(planned, unique, executed, judged.ended)
+    record.write_manifest(
+        planned,
+        {**counted, "seconds": {name: round(value, 3) for name, value in seconds.items()}, "duplicates": judged.duplicates},
+    )
+    track(planned, judged.scores, counted)
+    show.show_scores(planned.arms, judged.scores)
+    return _exit_code(planned, prepared, judged, counted["requests"])
+
+
+def _exit_code(planned: Plan, prepared: Prepared, judged: Judged, requests: dict[str, int]) -> int:
+    show.say(
+        f"requests: {requests['asked']} asked, {requests['unique']} unique, {requests['executed']} executed, "
+        f"{requests['reused']} reused, {requests['error']} failed, {requests['overflow']} overflow, "
+        f"{requests['skipped']} skipped"
+    )
+    if judged.unfinished:
+        show.say(f"incomplete: {judged.unfinished} requests have no final completion; run the same command again")
+    for study, error in prepared.failed:
+        show.say(f"not prepared: {study}: {error}")
+    show.say(f"run: {planned.run.root}")
+    return 1 if judged.unfinished or prepared.failed else 0
+
+
+def main() -> int:
+    return run_verb(sweep)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
