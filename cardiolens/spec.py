@@ -95,16 +95,22 @@ class SelectorSpec(Spec):
     """One slice selection protocol."""
 
     name: str
-    kind: Literal["random", "clinical"]
+    kind: Literal["random", "clinical", "uniform", "all", "kcenter", "kmedoids"]
     seeds: tuple[Seed, ...] = ()  # random: one arm a seed
-    pool: Literal["routed", "sequence"] = "routed"
-    lax_small_k: Literal["temporal", "spatial"] = "temporal"
+    pool: Literal["routed", "sequence"] = "routed"  # of every kind but clinical
+    lax_small_k: Literal["temporal", "spatial"] = "temporal"  # clinical
+    order: Literal["presented", "nested"] = "presented"  # nested: smaller budgets first, a shared prefix
 
     @model_validator(mode="after")
     def _seeded(self) -> "SelectorSpec":
         if (self.kind == "random") != bool(self.seeds):
-            raise ValueError("a random selector needs seeds, e.g. [2026]; a clinical one has none")
+            raise ValueError("a random selector needs seeds, e.g. [2026]; every other kind has none")
         return self
+
+    @property
+    def looks_at_pixels(self) -> bool:
+        """Whether it chooses by features of the frames, which must be computed first."""
+        return self.kind in ("kcenter", "kmedoids")
 
 
 class PromptSpec(Spec):
