@@ -3,7 +3,8 @@
 import logging
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,17 @@ from typing import Any
 import pyarrow as pa
 
 from cardiolens import tables
+from cardiolens.cluster import ray_cluster
 from cardiolens.errors import InputError, RunError
-from cardiolens.spec import DatasetSpec
+from cardiolens.spec import ClusterSpec, DatasetSpec, SweepSpec
 from cardiolens.study.cohort import Cohort, StudyRecord, untouched, write_cohort
 from cardiolens.study.group import Outcome, WindowPct, by_pixels, current_cohort, prepare_group
 from cardiolens.study.manifest import Study, read_study
 from cardiolens.study.shards import holds_part
 
 PART_PIXELS = 128 << 20
+OWN_CLUSTER = ClusterSpec()
+STUDIES_EXPECTED = "expected a folder of study folders with a study.json each; correct dataset.studies"
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +58,7 @@ class Prepared:
         )
 
 
-def prepare(dataset: DatasetSpec, store: Path, strict: bool) -> Prepared:
+def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpec = OWN_CLUSTER) -> Prepared:
     """Bring the shards of a store up to date with a folder of studies.
 
     A study that cannot be prepared is reported and left out; the others are prepared. InputError where there
@@ -64,31 +68,36 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool) -> Prepared:
     studies, failed = _read_studies(dataset.studies)
     _stop_if(strict, failed)
     known = current_cohort(store, dataset.window_pct)
-    records = {
-        study.study_id: known.studies[study.study_id] for study in studies if _is_current(study, known, store)
-    }
+    records = {s.study_id: known.studies[s.study_id] for s in studies if _is_current(s, known, store)}
     unchanged, prepared, bytes_read = len(records), 0, 0
-    for outcome in _outcomes(
-        store, [s for s in studies if s.study_id not in records], dataset.window_pct, strict
-    ):
-        for warning in outcome.warnings:
-            log.warning("%s: %s", outcome.name, warning)
-        bytes_read += outcome.n_bytes
-        if outcome.record is None:
-            failed[outcome.name] = outcome.error
-            _stop_if(strict, failed)
-            continue
-        records[outcome.name] = outcome.record
-        prepared += outcome.prepared
-        unchanged += not outcome.prepared
+    touched = [study for study in studies if study.study_id not in records]
+    options = {"store": store.absolute(), "window_pct": dataset.window_pct, "strict": strict}
+    with closing(_outcomes(touched, options, cluster)) as outcomes:
+        for outcome in outcomes:
+            _warn(outcome)
+            bytes_read += outcome.n_bytes
+            if outcome.record is None:
+                failed[outcome.name] = outcome.error
+                _stop_if(strict, failed)
+                continue
+            records[outcome.name] = outcome.record
+            prepared += outcome.prepared
+            unchanged += not outcome.prepared
     _publish(store, Cohort(window_pct=dataset.window_pct, studies=records, failed=failed), known)
-    done = Prepared(
-        prepared, unchanged, tuple(sorted(failed.items())), time.monotonic() - started, bytes_read
-    )
+    done = Prepared(prepared, unchanged, _sorted(failed), time.monotonic() - started, bytes_read)
     for name, error in done.failed:
         log.error("%s: %s", name, error)
     log.info("%s", done)
     return done
+
+
+def _sorted(failed: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(failed.items()))
+
+
+def _warn(outcome: Outcome) -> None:
+    for warning in outcome.warnings:
+        log.warning("%s: %s", outcome.name, warning)
 
 
 def _stop_if(strict: bool, failed: dict[str, str]) -> None:
@@ -98,11 +107,12 @@ def _stop_if(strict: bool, failed: dict[str, str]) -> None:
 
 def _read_studies(root: Path) -> tuple[list[Study], dict[str, str]]:
     """Every study whose manifest holds, in order of folder names, and the errors of the others."""
-    folders = sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+    try:
+        folders = sorted(path for path in root.iterdir() if path.is_dir())
+    except OSError as error:
+        raise InputError(f"{root}: cannot be read ({error.strerror}); {STUDIES_EXPECTED}") from None
     if not folders:
-        raise InputError(
-            f"{root}: holds no studies; expected a folder of study folders with a study.json each"
-        )
+        raise InputError(f"{root}: holds no studies; {STUDIES_EXPECTED}")
     studies: list[Study] = []
     failed: dict[str, str] = {}
     for folder in folders:
@@ -135,33 +145,35 @@ def _is_current(study: Study, known: Cohort, store: Path) -> bool:
 
 def _publish(store: Path, cohort: Cohort, known: Cohort) -> None:
     if cohort != known or not cohort.studies:
-        write_cohort(store, cohort)
+        write_cohort(store, cohort.model_copy(update={"studies": dict(sorted(cohort.studies.items()))}))
 
 
 def _outcomes(
-    store: Path, studies: Sequence[Study], window_pct: WindowPct, strict: bool
-) -> Iterator[Outcome]:
+    studies: Sequence[Study], options: dict[str, object], cluster: ClusterSpec
+) -> Generator[Outcome, None, None]:
     """Prepare studies as tasks of Ray Data, a part a task, and give their outcomes as tasks end."""
     if not studies:
         return
-    import ray
+    with ray_cluster(cluster):
+        import ray
 
-    if not ray.is_initialized():
-        ray.init()
-    cpus = int(ray.cluster_resources().get("CPU", 1))
+        groups = _groups(studies, int(ray.cluster_resources().get("CPU", 1)))
+        dataset = ray.data.from_items(groups, override_num_blocks=len(groups)).map_batches(
+            _prepare_batch, batch_size=1, batch_format="pyarrow", fn_kwargs=options
+        )
+        try:
+            yield from map(_outcome, dataset.iter_rows())
+        except ray.exceptions.RayError as error:
+            raise RunError(f"preparing stopped ({str(error).splitlines()[0]}); run it again") from error
+
+
+def _groups(studies: Sequence[Study], cpus: int) -> list[dict[str, object]]:
+    """Parts of about 128 MiB of pixels, smaller where a cohort would leave processors idle."""
     target = min(PART_PIXELS, -(-sum(study.n_pixels for study in studies) // cpus))
-    groups = [
+    return [
         {"part": tables.part_name(), "folders": [str(study.folder.absolute()) for study in group]}
         for group in by_pixels(studies, target)
     ]
-    options = {"store": store.absolute(), "window_pct": window_pct, "strict": strict}
-    dataset = ray.data.from_items(groups, override_num_blocks=len(groups)).map_batches(
-        _prepare_batch, batch_size=1, batch_format="pyarrow", fn_kwargs=options
-    )
-    try:
-        yield from map(_outcome, dataset.iter_rows())
-    except ray.exceptions.RayError as error:
-        raise RunError(f"preparing stopped ({str(error).splitlines()[0]}); run it again") from error
 
 
 def _prepare_batch(batch: pa.Table, store: Path, window_pct: WindowPct, strict: bool) -> pa.Table:
@@ -171,7 +183,7 @@ def _prepare_batch(batch: pa.Table, store: Path, window_pct: WindowPct, strict: 
             outcomes = prepare_group(
                 store, group["part"], [Path(folder) for folder in group["folders"]], window_pct, strict=strict
             )
-        except RunError as error:
+        except (RunError, OSError) as error:
             rows.append({"name": "", "fatal": str(error)})
         else:
             rows += map(_row, outcomes)
@@ -196,20 +208,17 @@ def _outcome(row: dict[str, Any]) -> Outcome:
     return Outcome(row["name"], record, row["prepared"], row["error"], tuple(row["warnings"]), row["n_bytes"])
 
 
-def main() -> int:
-    """Prepare the dataset that the command line names; 0 only if every study is prepared."""
-    from cardiolens.configure import read_spec
-
+def prepare_verb(spec: SweepSpec) -> int:
+    """Prepare the dataset of a sweep; 0 only if every study is prepared."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    try:
-        spec = read_spec(sys.argv[1:])
-        return 1 if prepare(spec.dataset, spec.store, spec.strict).failed else 0
-    except InputError as error:
-        print(error, file=sys.stderr)
-        return 2
-    except RunError as error:
-        print(error, file=sys.stderr)
-        return 1
+    return 1 if prepare(spec.dataset, spec.store, spec.strict, spec.cluster).failed else 0
+
+
+def main() -> int:
+    """Prepare the dataset that the command line names."""
+    from cardiolens.configure import run_verb
+
+    return run_verb(prepare_verb)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cardiolens import tables
 from cardiolens.errors import InputError
+from cardiolens.spec import describe
 from cardiolens.study.manifest import Study
 
 COHORT_NAME = "cohort.json"
@@ -59,9 +60,13 @@ def read_cohort(store: Path) -> Cohort | None:
         return Cohort.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return None
-    except (OSError, ValidationError) as error:
+    except OSError as error:
         raise InputError(
-            f"{path}: is not a readable cohort-1 file ({error}); delete it and prepare again"
+            f"{path}: cannot be read ({error.strerror}); check the path and permissions"
+        ) from None
+    except ValidationError as error:
+        raise InputError(
+            f"{path}: is not a cohort-1 file ({describe(error)}); delete it and prepare again"
         ) from None
 
 

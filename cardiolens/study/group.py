@@ -55,9 +55,9 @@ def _attempt(store: Path, writer: PartWriter, folder: Path, known: Cohort) -> Ou
         name = study.study_id
         stamps = _stamps(study)  # before reading, so that a change meanwhile shows next time
         record = known.studies.get(name)
-        if record is not None and holds_part(store, record):
+        if record is not None and _may_stand(store, study, record):
             hashes, n_bytes = _hashes(study)
-            if record.manifest_sha256 == study.manifest_sha256 and hashes == _recorded(record):
+            if hashes == {path: file.sha256 for path, file in record.files.items()}:
                 return Outcome(name, _record(study, record.part, stamps, hashes), n_bytes=n_bytes)
         return _ingest(writer, study, stamps, known.window_pct)
     except InputError as error:
@@ -79,6 +79,10 @@ def _ingest(writer: PartWriter, study: Study, stamps: dict[str, Stamp], window_p
     return Outcome(study.study_id, record, prepared=True, warnings=tuple(warnings), n_bytes=n_bytes)
 
 
+def _may_stand(store: Path, study: Study, record: StudyRecord) -> bool:
+    return record.manifest_sha256 == study.manifest_sha256 and holds_part(store, record)
+
+
 def _stamps(study: Study) -> dict[str, Stamp]:
     found = {path: stamp(study.folder / path) for path in study.files()}
     return {path: value for path, value in found.items() if value is not None}
@@ -92,10 +96,6 @@ def _hashes(study: Study) -> tuple[dict[str, str], int]:
             hashes[path] = sha256(stored)
             n_bytes += len(stored)
     return hashes, n_bytes
-
-
-def _recorded(record: StudyRecord) -> dict[str, str]:
-    return {path: file.sha256 for path, file in record.files.items()}
 
 
 def _record(study: Study, part: str, stamps: dict[str, Stamp], hashes: dict[str, str]) -> StudyRecord:

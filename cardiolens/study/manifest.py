@@ -256,7 +256,8 @@ def read_study(folder: Path) -> Study:
             "study; write it or remove the folder"
         ) from None
     except ValidationError as error:
-        raise InputError(f"{MANIFEST_NAME}: {describe(error)}; correct {MANIFEST_NAME}") from None
+        wrong = describe(error).removeprefix(": ")  # of the study as a whole
+        raise InputError(f"{MANIFEST_NAME}: {wrong}; correct {MANIFEST_NAME}") from None
     study = Study(folder, manifest, hashlib.sha256(text).hexdigest())
     for path in study.files():
         _check_inside(folder, path)

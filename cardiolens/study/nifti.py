@@ -71,10 +71,21 @@ def parse_header(stored: bytes) -> Header:
 def _head(stored: bytes) -> bytes:
     if not stored.startswith(GZIP_MAGIC):
         return stored[:HEADER_BYTES]
+    inflater = zlib.decompressobj(wbits=31)
     try:
-        return zlib.decompressobj(wbits=31).decompress(stored, HEADER_BYTES)
+        block = inflater.decompress(stored, HEADER_BYTES)
     except zlib.error as error:
         raise InputError(f"is not readable gzip ({error}); {NOT_NIFTI}") from None
+    if len(block) < HEADER_BYTES and not inflater.eof:
+        raise InputError(_truncated(len(block), HEADER_BYTES))
+    return block
+
+
+def _truncated(found: int, expected: int) -> str:
+    return (
+        f"its gzip stream is truncated after {found} of {expected} bytes; expected a whole file; "
+        "copy or export it again"
+    )
 
 
 def _header(header: Any) -> Header:
@@ -118,10 +129,7 @@ def _inflate(stored: bytes, n_bytes: int) -> bytes:
             missing -= len(parts[-1])
             while not inflater.eof:
                 if not inflater.decompress(inflater.unconsumed_tail, DRAIN_BYTES) and not inflater.eof:
-                    raise InputError(
-                        f"its gzip stream is truncated after {n_bytes - missing} of {n_bytes} bytes; "
-                        "expected a whole file; copy or export it again"
-                    )
+                    raise InputError(_truncated(n_bytes - missing, n_bytes))
             rest = inflater.unused_data
     except zlib.error as error:
         raise InputError(

@@ -1,0 +1,98 @@
+"""Preparing on a local Ray cluster: in parallel, again, with a bad study, with a killed driver."""
+
+import hashlib
+import json
+import os
+
+import nibabel as nib
+import numpy as np
+import pytest
+
+from cardiolens.cluster import ray_cluster
+from cardiolens.errors import InputError, RunError
+from cardiolens.prepare import prepare
+from cardiolens.spec import ClusterSpec, DatasetSpec
+from cardiolens.study.shards import read_volumes
+
+pytestmark = [
+    pytest.mark.ray,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),  # Ray Data reads its own old options
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cluster():
+    with ray_cluster(ClusterSpec(object_store_gib=0.2)):
+        yield
+
+
+def write_study(folder, seed, size=16):
+    """A study of one static LGE stack."""
+    folder.mkdir(parents=True, exist_ok=True)
+    voxels = np.random.default_rng(seed).integers(0, 900, (size, size, 6)).astype(np.int16)
+    nib.save(nib.Nifti1Image(voxels, np.diag([-2.0, -2, 10, 1])), folder / "lge_sax.nii.gz")
+    volume = {
+        "volume_id": "lge_sax",
+        "sequence": "lge",
+        "view": "sax",
+        "path": "lge_sax.nii.gz",
+        "shape": list(voxels.shape),
+        "spacing_mm": [2, 2, 10],
+        "display_transform": {"transpose": True},
+        "sha256": hashlib.sha256((folder / "lge_sax.nii.gz").read_bytes()).hexdigest(),
+    }
+    manifest = {"schema": "study-1", "study_id": folder.name, "patient_id": folder.name, "volumes": [volume]}
+    (folder / "study.json").write_text(json.dumps(manifest))
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    for seed, name in enumerate(("A", "B", "C", "D")):
+        write_study(tmp_path / "in" / name, seed)
+    return DatasetSpec(name="tiny", studies=tmp_path / "in", questions=tmp_path / "questions.jsonl")
+
+
+def counts(done):
+    return done.prepared, done.unchanged, len(done.failed)
+
+
+def test_a_cohort_is_prepared_once_and_again_only_where_it_changed(dataset, tmp_path):
+    store = tmp_path / "store"
+    assert counts(prepare(dataset, store, strict=False)) == (4, 0, 0)
+    first = read_volumes(store)
+    assert first["study_id"].to_pylist() == ["A", "B", "C", "D"]
+    assert len(set(first["part"].to_pylist())) > 1  # no part for all while processors idle
+
+    write_study(dataset.studies / "B", seed=99)
+    os.utime(dataset.studies / "C" / "lge_sax.nii.gz")
+    again = prepare(dataset, store, strict=False)
+    assert counts(again) == (1, 3, 0)
+    read = [dataset.studies / name / "lge_sax.nii.gz" for name in ("B", "C")]
+    assert again.bytes_read == sum(path.stat().st_size for path in read)
+    second = read_volumes(store)
+    changed = [old != new for old, new in zip(first.to_pylist(), second.to_pylist(), strict=True)]
+    assert changed == [False, True, False, False]
+    assert counts(prepare(dataset, store, strict=False)) == (0, 4, 0)
+
+    narrower = dataset.model_copy(update={"window_pct": (2.0, 98.0)})
+    assert counts(prepare(narrower, store, strict=False)) == (4, 0, 0)
+
+
+def test_a_bad_study_is_listed_or_stops_the_preparation(dataset, tmp_path, caplog):
+    (dataset.studies / "C" / "lge_sax.nii.gz").write_bytes(b"no image")
+    with pytest.raises(InputError, match=r"^C: lge_sax\.nii\.gz: is not NIfTI"):
+        prepare(dataset, tmp_path / "store", strict=True)
+    assert not (tmp_path / "store" / "cohort.json").exists()
+
+    done = prepare(dataset, tmp_path / "store", strict=False)
+    assert counts(done) == (3, 0, 1)
+    assert done.failed[0][0] == "C"
+    assert any(line.startswith("C: lge_sax.nii.gz: is not NIfTI: it starts with") for line in caplog.messages)
+    assert read_volumes(tmp_path / "store")["study_id"].to_pylist() == ["A", "B", "D"]
+
+
+def test_a_store_in_the_way_is_one_error(dataset, tmp_path):
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "volumes").write_text("a file where a folder belongs")
+    with pytest.raises(RunError, match="volumes"):
+        prepare(dataset, tmp_path / "store", strict=False)

@@ -1,0 +1,65 @@
+"""Tiny study folders for tests: NIfTI files and manifests that hold until a test breaks them."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import nibabel as nib
+import numpy as np
+
+# Displayed without a transform: i runs down (posterior), j runs to the patient's left.
+SHORT_AXIS_AFFINE = np.array([[0.0, -2, 0, 10], [-2, 0, 0, 20], [0, 0, 10, 0], [0, 0, 0, 1]])
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def write_nifti(path: Path, voxels: np.ndarray, affine: np.ndarray | None = None) -> str:
+    """Write voxels of any axes and return the file's hash."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    image = nib.Nifti1Image(voxels, SHORT_AXIS_AFFINE if affine is None else affine)
+    nib.save(image, path)
+    return sha256(path)
+
+
+def voxels(n_slices: int = 3, n_phases: int = 4, size: tuple[int, int] = (6, 5), seed: int = 7) -> np.ndarray:
+    """A flattened slice-major volume (i, j, Z) of noise."""
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, 1000, (*size, n_slices * n_phases)).astype(np.int16)
+
+
+def volume(
+    folder: Path, array: np.ndarray | None = None, volume_id: str = "cine_sax", **changes: Any
+) -> dict[str, Any]:
+    """Write a volume and return its manifest entry, 3 slices x 4 phases unless changed."""
+    prefix, view = volume_id.split("_")
+    path = changes.pop("path", f"{volume_id}.nii.gz")
+    array = voxels() if array is None else array
+    entry = {
+        "volume_id": volume_id,
+        "sequence": {"perf": "perfusion"}.get(prefix, prefix),
+        "view": view,
+        "path": path,
+        "shape": list(array.shape),
+        "spacing_mm": [2.0, 2.0, 10.0],
+        "layout": {"order": "slice_major", "n_slices": 3, "n_phases": 4},
+        "spatial_order": "base_to_apex",
+        "sha256": write_nifti(folder / path, array),
+    }
+    return entry | changes
+
+
+def study(folder: Path, *volumes: dict[str, Any], **changes: Any) -> Path:
+    """Write the manifest of a study folder; without volumes it has one of `volume`."""
+    manifest = {
+        "schema": "study-1",
+        "study_id": folder.name,
+        "patient_id": f"patient-{folder.name}",
+        "cohort": ["full"],
+        "volumes": list(volumes) or [volume(folder)],
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "study.json").write_text(json.dumps(manifest | changes))
+    return folder

@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cardiolens.errors import InputError
+from cardiolens.study.layout import Layout, even, infer_n_phases, resolve, small
+
+GRIDS = st.tuples(st.integers(1, 14), st.integers(1, 30))
+
+
+@st.composite
+def layouts(draw):
+    n_slices, n_phases = draw(GRIDS)
+    order = draw(st.sampled_from(["slice_major", "phase_major", "static", "explicit"]))
+    if order == "static":
+        return Layout(order, n_slices, 1)
+    cells = [(s, p) for s in range(n_slices) for p in range(n_phases)]
+    return Layout(
+        order, n_slices, n_phases, tuple(draw(st.permutations(cells))) if order == "explicit" else ()
+    )
+
+
+@given(layouts(), st.booleans())
+def test_each_canonical_index_names_the_frame_of_its_slice_and_phase(layout, apex_first):
+    order = layout.canonical_order(apex_first=apex_first)
+    assert sorted(order) == list(range(layout.n_frames))
+    for idx, stored in enumerate(order):
+        rank, phase = divmod(idx, layout.n_phases)
+        assert layout.position(stored) == (layout.n_slices - 1 - rank if apex_first else rank, phase)
+
+
+@given(layouts())
+def test_a_declaration_of_a_layout_resolves_to_it(layout):
+    shape = (8, 8, layout.n_frames)
+    assert resolve(shape, layout.order, layout.n_slices, layout.n_phases, layout.frames) == layout
+
+
+def test_the_formulae_of_the_specification():
+    assert Layout("slice_major", 10, 25).position(60) == (2, 10)
+    assert Layout("phase_major", 10, 25).position(60) == (0, 6)
+    assert Layout("static", 10, 1).position(7) == (7, 0)
+    assert Layout("slice_major", 3, 2).canonical_order(apex_first=True) == (4, 5, 2, 3, 0, 1)
+
+
+@pytest.mark.parametrize("order", ["slice_major", "phase_major", "static"])
+def test_a_true_fourth_axis_is_the_phase_whatever_the_order_says(order):
+    assert resolve((8, 8, 3, 5), order, 3, 5, ()) == Layout("slice_major", 3, 5)
+
+
+def test_counts_follow_from_the_shape_where_one_is_declared():
+    assert resolve((8, 8, 240), "slice_major", 12, None, ()) == Layout("slice_major", 12, 20)
+    assert resolve((8, 8, 240), "slice_major", None, 20, ()) == Layout("slice_major", 12, 20)
+    assert resolve((8, 8, 240), "slice_major", None, None, ()) is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "order", "n_slices", "n_phases", "expected"),
+    [
+        ((8, 8, 239), "slice_major", 12, 20, "holds 239 frames; expected n_slices x n_phases = 12 x 20"),
+        ((8, 8, 241), "slice_major", 12, None, "holds 241 frames; expected n_slices x n_phases = 12 x 20"),
+        ((8, 8, 3, 5), "slice_major", 5, 3, "holds 15 frames; expected n_slices x n_phases = 5 x 3"),
+        ((8, 8, 12), "static", 12, 2, "holds 12 frames; expected n_slices x n_phases = 12 x 2"),
+        ((8, 8, 4), "slice_major", None, 8, "holds 4 frames; expected n_slices x n_phases = 0 x 8"),
+    ],
+)
+def test_a_mismatch_is_never_truncated(shape, order, n_slices, n_phases, expected):
+    with pytest.raises(InputError, match=f"^layout_mismatch: the volume {expected} "):
+        resolve(shape, order, n_slices, n_phases, ())
+
+
+@pytest.mark.parametrize("frames", [((0, 0), (0, 1), (1, 0)), ((0, 0), (0, 1), (1, 0), (1, 0)), ()])
+def test_explicit_frames_fill_their_grid_once(frames):
+    with pytest.raises(InputError, match=r"^layout_mismatch: layout\.frames holds"):
+        resolve((8, 8, 4), "explicit", None, None, frames)
+
+
+def test_even_gives_the_key_layers_of_the_specification():
+    assert {n: even(n, 3) for n in (10, 9, 12, 8, 2, 1)} == {
+        10: (1, 5, 8),
+        9: (1, 4, 7),
+        12: (2, 6, 10),
+        8: (1, 4, 6),
+        2: (0, 1),
+        1: (0,),
+    }
+
+
+def beating(n_slices, n_phases, noise=0.02):
+    """Slices of random anatomy whose frames change smoothly over a cycle."""
+    rng = np.random.default_rng(n_slices * 100 + n_phases)
+    frames = []
+    for _ in range(n_slices):
+        rest, motion = rng.random((2, 16, 16))
+        for phase in range(n_phases):
+            beat = 0.5 - 0.5 * np.cos(2 * np.pi * phase / n_phases)
+            frames.append(rest + 0.3 * beat * motion + noise * rng.random((16, 16)))
+    return frames
+
+
+@pytest.mark.parametrize("n_phases", [12, 20, 25, 30])
+def test_the_number_of_phases_is_inferred(n_phases):
+    assert infer_n_phases(beating(10, n_phases)) == n_phases
+
+
+def test_inference_ignores_the_scale_of_intensities():
+    assert infer_n_phases([1000 * frame - 5 for frame in beating(4, 20)]) == 20
+
+
+@pytest.mark.parametrize("frames", [beating(1, 20), list(np.random.default_rng(1).random((60, 8, 8))), []])
+def test_what_no_period_explains_is_unresolved(frames):
+    with pytest.raises(
+        InputError, match=r"^layout_unresolved: .* expected layout.n_slices and layout.n_phases"
+    ):
+        infer_n_phases(frames)
+
+
+def test_frames_are_compared_at_64_pixels_or_less():
+    frame = np.arange(130 * 70).reshape(130, 70)
+    assert small(frame).shape == (43, 23)
+    assert small(frame)[0, 0] == frame[:3, :3].mean()
+    assert np.array_equal(small(frame[:64, :10]), frame[:64, :10])
+    assert small(np.ones((400, 2))).shape == (57, 1)

@@ -1,0 +1,192 @@
+import os
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from study_folders import study, volume, voxels
+
+from cardiolens import tables
+from cardiolens.errors import InputError, RunError
+from cardiolens.study.cohort import Cohort, write_cohort
+from cardiolens.study.group import prepare_group
+from cardiolens.study.shards import pixel_digest, read_digests, read_frames, read_volumes
+from cardiolens.study.structure import structures
+
+PCT = (1.0, 99.0)
+
+
+def prepared(store, part, *folders):
+    """Prepare folders into one part and publish exactly them."""
+    outcomes = prepare_group(store, part, folders, PCT, strict=False)
+    studies = {outcome.name: outcome.record for outcome in outcomes}
+    write_cohort(store, Cohort(window_pct=PCT, studies=studies, failed={}))
+    return store
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Two studies: S1 with a cine stack and a 4CH view, S2 with a cine stack."""
+    one = tmp_path / "in" / "S1"
+    study(
+        one,
+        volume(one),
+        volume(one, voxels(1, 12, seed=3), "cine_4ch", layout={"n_slices": 1, "n_phases": 12}),
+    )
+    two = study(tmp_path / "in" / "S2")
+    return prepared(tmp_path / "store", "part-1.parquet", two, one)
+
+
+def of_study(store, study_id):
+    volumes = read_volumes(store)
+    return volumes.filter(pa.compute.equal(volumes["study_id"], study_id))
+
+
+def test_the_digest_of_a_frame_is_over_its_shape_and_pixels():
+    # Computed with: printf '2,3,1:\x00\x01\x02\x03\x04\x05' | b2sum -l 128
+    assert pixel_digest(bytes(range(6)), 2, 3, 1) == "cb34b8f8945f268ae5eeff65b81813fc"
+    assert pixel_digest(bytes(range(6)), 3, 2, 1) != pixel_digest(bytes(range(6)), 2, 3, 1)
+
+
+def test_volumes_are_read_in_order_with_their_structure(store):
+    volumes = read_volumes(store)
+    assert volumes.schema.equals(tables.VOLUMES)
+    assert volumes["study_id"].to_pylist() == ["S1", "S1", "S2"]
+    assert volumes["volume_id"].to_pylist() == ["cine_4ch", "cine_sax", "cine_sax"]
+    assert volumes["patient_id"].to_pylist() == ["patient-S1", "patient-S1", "patient-S2"]
+    assert volumes["row_group"].to_pylist() == [2, 1, 0]
+    sax = structures(volumes)["S1"].volumes["cine_sax"]
+    assert (sax.n_slices, sax.n_phases, sax.es_phase, sax.key_layers) == (3, 4, 1, (0, 1, 2))
+
+
+def test_digests_are_those_of_the_pixels(store):
+    volumes = of_study(store, "S1")
+    digests = read_digests(store, volumes)
+    assert len(digests) == 24
+    frames = read_frames(store, volumes, {"cine_sax": range(12), "cine_4ch": range(12)})
+    assert frames.schema.equals(tables.FRAMES)
+    for row in frames.to_pylist():
+        assert digests[row["volume_id"], row["idx"]] == (row["digest"], 6, 5)
+        assert pixel_digest(row["pixels"], row["height"], row["width"], row["channels"]) == row["digest"]
+
+
+def test_only_the_wanted_frames_are_read_in_order(store):
+    frames = read_frames(store, of_study(store, "S1"), {"cine_sax": [7, 2, 7], "cine_4ch": []})
+    assert frames.select(["volume_id", "idx", "slice", "phase"]).to_pylist() == [
+        {"volume_id": "cine_sax", "idx": 2, "slice": 0, "phase": 2},
+        {"volume_id": "cine_sax", "idx": 7, "slice": 1, "phase": 3},
+    ]
+    assert read_frames(store, of_study(store, "S1"), {}).num_rows == 0
+
+
+def test_pixels_are_the_windowed_frames(store, tmp_path):
+    row = read_frames(store, of_study(store, "S2"), {"cine_sax": [5]}).to_pylist()[0]
+    about = of_study(store, "S2").to_pylist()[0]
+    stored = voxels()[:, :, 5]
+    grey = np.floor(
+        (stored - about["window_low"]) * (255 / (about["window_high"] - about["window_low"])) + 0.5
+    )
+    assert np.array_equal(np.frombuffer(row["pixels"], np.uint8).reshape(6, 5), np.clip(grey, 0, 255))
+
+
+def test_a_frame_or_volume_that_is_not_there_is_an_error(store):
+    with pytest.raises(InputError, match=r"^cine_sax: no frame 12; expected idx in 0\.\.11"):
+        read_frames(store, of_study(store, "S1"), {"cine_sax": [12]})
+    with pytest.raises(InputError, match=r"no volume \['lge_sax'\] in the prepared study"):
+        read_frames(store, of_study(store, "S1"), {"lge_sax": [0]})
+
+
+def test_a_store_without_a_cohort_is_an_error(tmp_path):
+    with pytest.raises(InputError, match=r"holds no prepared studies; run python -m cardiolens.prepare"):
+        read_volumes(tmp_path)
+
+
+def test_a_cohort_of_another_kind_is_an_error(store):
+    (store / "cohort.json").write_text('{"schema": "cohort-0"}')
+    with pytest.raises(InputError, match=r"is not a cohort-1 file .* delete it and prepare again"):
+        read_volumes(store)
+
+
+@pytest.mark.parametrize("damage", ["truncate", "remove"])
+@pytest.mark.parametrize("table", ["frames", "volumes"])
+def test_a_part_that_is_not_whole_is_an_error(store, table, damage):
+    volumes = of_study(store, "S1")
+    path = store / table / "part-1.parquet"
+    stored = path.read_bytes()
+    path.unlink()
+    if damage == "truncate":
+        path.write_bytes(stored[:-20])
+    with pytest.raises(InputError, match=r"part-1.parquet: .*not .*whole.* again$"):
+        read_frames(store, volumes, {"cine_sax": [0]}) if table == "frames" else read_volumes(store)
+
+
+def test_rows_of_replaced_studies_are_ignored(store, tmp_path):
+    changed = study(tmp_path / "in" / "S2", volume(tmp_path / "in" / "S2", voxels(seed=9)))
+    outcomes = prepare_group(store, "part-2.parquet", [changed], PCT, strict=False)
+    old = read_volumes(store)
+    records = {"S1": None, "S2": outcomes[0].record}
+    kept = Cohort.model_validate_json((store / "cohort.json").read_bytes()).studies["S1"]
+    write_cohort(store, Cohort(window_pct=PCT, studies=records | {"S1": kept}, failed={}))
+    new = read_volumes(store)
+    assert new["study_id"].to_pylist() == old["study_id"].to_pylist()
+    assert new["part"].to_pylist() == ["part-1.parquet", "part-1.parquet", "part-2.parquet"]
+    assert new["source_sha256"][2] != old["source_sha256"][2]
+
+
+def test_one_row_group_a_volume_compressed_with_zstd(store):
+    part = pq.ParquetFile(store / "frames" / "part-1.parquet").metadata
+    assert [part.row_group(k).num_rows for k in range(part.num_row_groups)] == [12, 12, 12]
+    assert {part.row_group(0).column(k).compression for k in range(part.num_columns)} == {"ZSTD"}
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from cardiolens.study import group
+from cardiolens.study.shards import PartWriter
+
+store, folders, row_groups = Path(sys.argv[1]), [Path(arg) for arg in sys.argv[3:]], int(sys.argv[2])
+add = PartWriter.add
+
+def add_until(self, row, frames):
+    add(self, row, frames)
+    if row_groups == self._row_groups:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+PartWriter.add = add_until
+group.prepare_group(store, "part-2.parquet", folders, (1.0, 99.0), strict=False)
+"""
+
+
+def test_a_killed_writer_leaves_the_store_as_it_was(store, tmp_path):
+    before = read_volumes(store)
+    more = [study(tmp_path / "more" / name) for name in ("S3", "S4")]
+    command = [sys.executable, "-c", textwrap.dedent(KILLED), store, "2", *more]
+    killed = subprocess.run(
+        list(map(str, command)), check=False, env=os.environ | {"PYTHONPATH": os.getcwd()}
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert read_volumes(store).equals(before)
+    assert [path.name for path in tables.parts(store / "frames")] == ["part-1.parquet"]
+
+
+@pytest.fixture
+def full_disk():
+    """Files cannot grow beyond 1000 bytes, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_is_one_error_and_leaves_nothing(store, tmp_path, request):
+    more = study(tmp_path / "S3")
+    request.getfixturevalue("full_disk")
+    with pytest.raises(RunError, match=r"frames/part-2.parquet: cannot be written .* free space"):
+        prepare_group(store, "part-2.parquet", [more], PCT, strict=False)
+    assert [path.name for path in (store / "frames").iterdir()] == ["part-1.parquet"]

@@ -1,0 +1,253 @@
+import gzip
+import json
+import struct
+
+import nibabel as nib
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from study_folders import SHORT_AXIS_AFFINE, sha256, volume, voxels, write_nifti
+
+from cardiolens.errors import InputError
+from cardiolens.study.manifest import VolumeManifest
+from cardiolens.study.volume import read_volume
+
+DRAWN = ("grid", "order", "apex_first", "transform", "data")
+TRANSFORMS = st.fixed_dictionaries({name: st.booleans() for name in ("transpose", "flip_rows", "flip_cols")})
+
+
+def opened(folder, entry):
+    return read_volume(folder, VolumeManifest.model_validate_json(json.dumps(entry)))
+
+
+def shown(volume):
+    """Stored values as displayed, in canonical order."""
+    return np.stack([volume.displayed(volume.stored(idx)) for idx in range(volume.layout.n_frames)])
+
+
+def refused(folder, entry):
+    with pytest.raises(InputError) as caught:
+        opened(folder, entry)
+    return str(caught.value)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
+@given(
+    grid=st.tuples(st.integers(1, 4), st.integers(1, 5)),
+    order=st.sampled_from(["slice_major", "phase_major", "explicit", "4d"]),
+    apex_first=st.booleans(),
+    transform=TRANSFORMS,
+    data=st.data(),
+)
+def test_every_layout_of_a_study_is_read_to_the_same_frames(tmp_path, **drawn):
+    grid, order, apex_first, transform, data = (drawn[name] for name in DRAWN)
+    n_slices, n_phases = grid
+    frames = voxels(n_slices, n_phases).reshape(6, 5, n_slices, n_phases)  # by canonical rank and phase
+    stored_frames = frames[:, :, ::-1] if apex_first else frames
+    cells = [(s, p) for s in range(n_slices) for p in range(n_phases)]
+    places = {
+        "slice_major": cells,
+        "phase_major": sorted(cells, key=lambda cell: cell[::-1]),
+        "explicit": data.draw(st.permutations(cells)),
+        "4d": cells,
+    }[order]
+    stored = (
+        stored_frames if order == "4d" else np.stack([stored_frames[:, :, s, p] for s, p in places], axis=2)
+    )
+    layout = {"order": order if order != "4d" else "phase_major", "n_slices": n_slices, "n_phases": n_phases}
+    entry = volume(
+        tmp_path,
+        stored,
+        layout=layout | ({"frames": places} if order == "explicit" else {}),
+        spatial_order="apex_to_base" if apex_first else "base_to_apex",
+        display_transform=transform,
+    )
+    found = opened(tmp_path, entry)
+    expected = frames.reshape(6, 5, -1).transpose(2, 0, 1)
+    expected = expected.transpose(0, 2, 1) if transform["transpose"] else expected
+    expected = expected[:, ::-1] if transform["flip_rows"] else expected
+    expected = expected[:, :, ::-1] if transform["flip_cols"] else expected
+    assert np.array_equal(shown(found), expected)
+    assert found.displayed_shape == expected.shape[1:]
+
+
+def test_long_axes_keep_their_stored_order(tmp_path):
+    found = opened(tmp_path, volume(tmp_path, volume_id="cine_4ch", spatial_order="apex_to_base"))
+    assert found.file_frames == tuple(range(12))
+
+
+def test_a_singleton_fourth_axis_is_dropped(tmp_path):
+    stored = voxels()
+    found = opened(tmp_path, volume(tmp_path, stored[..., None]))
+    assert np.array_equal(shown(found), stored.transpose(2, 0, 1))
+
+
+def test_undeclared_phases_are_inferred(tmp_path):
+    rng = np.random.default_rng(1)
+    slices = rng.integers(0, 1000, (6, 5, 4, 1)) + rng.integers(0, 30, (6, 5, 4, 12))
+    entry = volume(tmp_path, slices.reshape(6, 5, 48).astype(np.int16), layout={"order": "slice_major"})
+    found = opened(tmp_path, entry)
+    assert (found.layout.n_slices, found.layout.n_phases, found.layout_source) == (4, 12, "inferred")
+    assert "ed_phase is 12; expected 0..11" in refused(tmp_path, entry | {"ed_phase": 12})
+
+
+def test_the_slope_and_byte_order_of_the_header_are_kept(tmp_path):
+    stored = voxels().astype(">i2")
+    header = nib.Nifti1Header(endianness=">")
+    header.set_data_dtype(stored.dtype)
+    image = nib.Nifti1Image(stored, SHORT_AXIS_AFFINE, header)
+    image.to_filename(tmp_path / "a.nii")
+    raw = bytearray((tmp_path / "a.nii").read_bytes())
+    raw[112:120] = struct.pack(">ff", 2.5, -4)  # nibabel writes its own scaling
+    raw[-stored.nbytes :] = stored.tobytes(order="F")
+    (tmp_path / "a.nii").write_bytes(raw)
+    found = opened(tmp_path, volume(tmp_path) | {"path": "a.nii", "sha256": sha256(tmp_path / "a.nii")})
+    assert (found.slope, found.inter) == (2.5, -4)
+    assert np.array_equal(shown(found), stored.transpose(2, 0, 1))
+
+
+def test_nifti_2_and_gzip_of_several_members_are_read(tmp_path):
+    stored = voxels()
+    nib.Nifti2Image(stored, SHORT_AXIS_AFFINE).to_filename(tmp_path / "b.nii")
+    raw = (tmp_path / "b.nii").read_bytes()
+    (tmp_path / "b.nii.gz").write_bytes(gzip.compress(raw[:600]) + gzip.compress(raw[600:]))
+    found = opened(tmp_path, volume(tmp_path) | {"path": "b.nii.gz", "sha256": sha256(tmp_path / "b.nii.gz")})
+    assert np.array_equal(shown(found), stored.transpose(2, 0, 1))
+
+
+def test_a_display_that_disagrees_with_the_affine_is_reported(tmp_path):
+    entry = volume(tmp_path)
+    assert opened(tmp_path, entry).warnings == ()
+    turned = opened(tmp_path, entry | {"display_transform": {"flip_rows": True, "flip_cols": True}})
+    assert turned.warnings == (
+        "cine_sax.nii.gz: by its affine image right points to the patient's right; expected the patient's "
+        "left; look at it and check display_transform",
+        "cine_sax.nii.gz: by its affine image up points down or back; expected superior or anterior; "
+        "look at it and check display_transform",
+    )
+
+
+@pytest.mark.parametrize("view", ["4ch", "sax"])
+def test_long_axes_and_files_without_an_affine_are_not_judged(tmp_path, view):
+    entry = volume(
+        tmp_path, volume_id=f"cine_{view}", display_transform={"flip_rows": True, "flip_cols": True}
+    )
+    if view == "sax":
+        image = nib.Nifti1Image(voxels(), None)
+        nib.save(image, tmp_path / entry["path"])
+        entry["sha256"] = sha256(tmp_path / entry["path"])
+    assert opened(tmp_path, entry).warnings == ()
+
+
+def test_a_missing_file(tmp_path):
+    entry = volume(tmp_path)
+    (tmp_path / entry["path"]).unlink()
+    assert refused(tmp_path, entry) == (
+        "cine_sax.nii.gz: cannot be read (No such file or directory); expected the file that study.json "
+        "names; add it or correct path"
+    )
+
+
+@pytest.mark.parametrize("stored", [b"", b"not an image" * 100, gzip.compress(b"not an image" * 100)])
+def test_a_file_that_is_not_nifti(tmp_path, stored):
+    entry = volume(tmp_path)
+    (tmp_path / entry["path"]).write_bytes(stored)
+    message = refused(tmp_path, entry)
+    assert message.startswith("cine_sax.nii.gz: is not NIfTI: it starts with b'")
+    assert message.endswith("; expected a single-file NIfTI (.nii or .nii.gz); convert the file")
+
+
+def test_a_header_of_an_unknown_type(tmp_path):
+    entry = volume(tmp_path, path="a.nii")
+    raw = bytearray((tmp_path / "a.nii").read_bytes())
+    raw[70:72] = struct.pack("<h", 77)
+    (tmp_path / "a.nii").write_bytes(raw)
+    assert refused(tmp_path, entry).startswith("a.nii: its NIfTI header is damaged (")
+
+
+@pytest.mark.parametrize("kept", [5, 200, -1])
+def test_a_truncated_gzip(tmp_path, kept):
+    entry = volume(tmp_path, voxels(size=(20, 20)))
+    stored = (tmp_path / entry["path"]).read_bytes()
+    (tmp_path / entry["path"]).write_bytes(stored[:kept])
+    message = refused(tmp_path, entry)
+    assert message.startswith("cine_sax.nii.gz: its gzip stream is truncated after ")
+    assert message.endswith("; expected a whole file; copy or export it again")
+
+
+def test_a_damaged_gzip(tmp_path):
+    entry = volume(tmp_path)
+    stored = bytearray((tmp_path / entry["path"]).read_bytes())
+    stored[-6] ^= 1  # in the checksum
+    (tmp_path / entry["path"]).write_bytes(stored)
+    assert refused(tmp_path, entry).startswith("cine_sax.nii.gz: its gzip stream is damaged (Error -3 ")
+
+
+def test_a_truncated_nii(tmp_path):
+    entry = volume(tmp_path, path="a.nii")
+    stored = (tmp_path / "a.nii").read_bytes()
+    (tmp_path / "a.nii").write_bytes(stored[:-100])
+    assert refused(tmp_path, entry) == (
+        "a.nii: holds 972 bytes; expected 1072 for shape (6, 5, 12) of int16; copy or export it again"
+    )
+
+
+def test_five_axes(tmp_path):
+    entry = volume(tmp_path)
+    entry["sha256"] = write_nifti(tmp_path / entry["path"], np.zeros((6, 5, 3, 4, 2), np.int16))
+    assert refused(tmp_path, entry) == (
+        "cine_sax.nii.gz: has 5 axes (6, 5, 3, 4, 2); expected (i, j, Z) or (i, j, slice, phase); "
+        "re-export it as such"
+    )
+
+
+@pytest.mark.parametrize(
+    "dtype", [[("R", "u1"), ("G", "u1"), ("B", "u1")], np.complex64], ids=["RGB", "complex64"]
+)
+def test_voxels_that_are_not_one_real_number(tmp_path, dtype):
+    entry = volume(tmp_path)
+    entry["sha256"] = write_nifti(tmp_path / entry["path"], np.zeros((6, 5, 12), dtype))
+    name = "complex64" if dtype is np.complex64 else "RGB"
+    assert refused(tmp_path, entry).startswith(
+        f"cine_sax.nii.gz: its voxels are of type {name}; expected one real number a voxel"
+    )
+
+
+def test_an_axis_of_size_zero(tmp_path):
+    entry = volume(tmp_path)
+    entry["sha256"] = write_nifti(tmp_path / entry["path"], np.zeros((6, 0, 12), np.int16))
+    assert refused(tmp_path, entry) == (
+        "cine_sax.nii.gz: has an axis of size zero (6, 0, 12); expected at least one voxel an axis; "
+        "re-export it"
+    )
+
+
+def test_another_shape_than_declared(tmp_path):
+    entry = volume(tmp_path)
+    entry["sha256"] = write_nifti(tmp_path / entry["path"], voxels(4, 4))
+    assert refused(tmp_path, entry) == (
+        "cine_sax.nii.gz: its shape is (6, 5, 16); expected (6, 5, 12) as declared; correct shape or file"
+    )
+
+
+def test_another_hash_than_declared(tmp_path):
+    entry = volume(tmp_path) | {"sha256": "0" * 64}
+    found = sha256(tmp_path / entry["path"])
+    assert refused(tmp_path, entry) == (
+        f"cine_sax.nii.gz: its sha256 is {found}; expected {'0' * 64} as declared; "
+        "restore the file or correct sha256"
+    )
+
+
+def test_a_mask_is_hashed_and_must_have_the_shape_of_its_image(tmp_path):
+    entry = volume(tmp_path)
+    entry["mask"] = {"path": "mask.nii.gz", "sha256": write_nifti(tmp_path / "mask.nii.gz", voxels())}
+    assert set(opened(tmp_path, entry).hashes) == {"cine_sax.nii.gz", "mask.nii.gz"}
+    entry["mask"]["sha256"] = write_nifti(tmp_path / "mask.nii.gz", voxels(5, 4))
+    assert refused(tmp_path, entry) == (
+        "mask.nii.gz: is a mask of shape (6, 5, 20); expected (6, 5, 12), the shape of cine_sax.nii.gz; "
+        "correct the mask or leave it out"
+    )
+    entry["mask"]["sha256"] = "0" * 64
+    assert refused(tmp_path, entry).startswith("mask.nii.gz: its sha256 is ")

@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from cardiolens.errors import InputError
+from cardiolens.study.windowing import grey_scale
+
+PCT = (1.0, 99.0)
+STORED = npst.arrays(np.int16, (3, 4, 5)).filter(lambda a: np.ptp(a.astype(int)) > 0)
+
+
+@given(STORED, st.sampled_from([(1.0, 0.0), (2.5, -7.0), (-0.5, 3.0)]))
+def test_the_window_lies_at_the_percentiles_of_the_intensities(stored, scaling):
+    slope, inter = scaling
+    scale = grey_scale(stored, PCT, slope, inter)
+    intensities = stored.astype(float) * slope + inter
+    low, high = np.percentile(intensities, PCT)
+    if low == high:
+        low, high = intensities.min(), intensities.max()
+    assert (scale.low, scale.high) == pytest.approx((low, high), abs=1e-6)
+
+
+@given(STORED)
+def test_integers_and_the_same_values_as_floats_give_the_same_bytes(stored):
+    counted, ranked = grey_scale(stored, PCT, 1, 0), grey_scale(stored.astype(np.float64), PCT, 1, 0)
+    assert counted.table is not None
+    assert ranked.table is None
+    assert np.array_equal(counted.show(stored[1]), ranked.show(stored[1].astype(np.float64)))
+
+
+@pytest.mark.parametrize("dtype", [">i2", "u1", "i4", "u8", "f4", ">f8"])
+def test_every_dtype_is_shown_alike(dtype):
+    stored = np.arange(101).reshape(1, 1, 101)
+    expected = grey_scale(stored.astype(np.int16), PCT, 1, 0).show(stored[0])
+    scale = grey_scale(stored.astype(dtype), PCT, 1, 0)
+    assert (scale.low, scale.high) == (1, 99)
+    assert np.array_equal(scale.show(stored.astype(dtype)[0]), expected)
+
+
+def test_values_are_clipped_and_halves_round_up():
+    stored = np.arange(0, 511).reshape(1, 1, 511)
+    shown = grey_scale(stored, (0, 100), 1, 0).show(stored[0])[0]
+    assert shown.dtype == np.uint8
+    assert shown[[0, 1, 2, 3, 510]].tolist() == [0, 1, 1, 2, 255]  # 0.5 -> 1, 1.5 -> 2
+    narrow = grey_scale(stored, (20, 80), 1, 0)
+    assert (narrow.low, narrow.high) == (102, 408)
+    assert narrow.show(stored[0])[0][[50, 102, 408, 500]].tolist() == [0, 0, 255, 255]
+
+
+def test_a_negative_slope_inverts_the_picture():
+    stored = np.arange(101, dtype=np.int16).reshape(1, 1, 101)
+    scale = grey_scale(stored, PCT, -1, 0)
+    assert (scale.low, scale.high) == (-99, -1)
+    assert scale.show(stored[0])[0][[0, 50, 100]].tolist() == [255, 128, 0]
+
+
+def test_wide_integers_are_sorted_instead_of_counted():
+    stored = np.array([[[-(2**31), 0, 2**31 - 1]]], np.int32)
+    scale = grey_scale(stored, (0, 100), 1, 0)
+    assert scale.table is None
+    assert scale.show(stored[0]).tolist() == [[0, 128, 255]]
+
+
+def test_where_both_percentiles_coincide_the_window_spans_all_values():
+    stored = np.zeros((1, 20, 20), np.int16)
+    stored[0, 3, 4] = 9
+    scale = grey_scale(stored, PCT, 2, 1)
+    assert (scale.low, scale.high) == (1, 19)
+    assert scale.show(stored[0])[3, 4] == 255
+
+
+def test_a_constant_volume_is_refused():
+    with pytest.raises(InputError, match=r"^is constant \(8\); expected an image with contrast"):
+        grey_scale(np.full((2, 3, 4), 3, np.int16), PCT, 2, 2)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_values_that_are_not_finite_are_refused(bad):
+    stored = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    stored[1, 0, 0] = bad
+    with pytest.raises(InputError, match=r"^1 of 24 voxels are NaN or infinite; expected finite"):
+        grey_scale(stored, PCT, 1, 0)
