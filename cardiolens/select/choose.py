@@ -3,72 +3,75 @@
 No selector can see a label, a mask, a report or a patient: what they are given does not hold any.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Literal
 
 from cardiolens.errors import InputError
-from cardiolens.select import clinical, hashed
+from cardiolens.select import clinical
 from cardiolens.select.cine import SmallK
-from cardiolens.select.order import presented
-from cardiolens.select.route import Route, Source, Volumes, resolve
+from cardiolens.select.feature_store import StudyFeatures
+from cardiolens.select.order import nested, presented
+from cardiolens.select.pooled import CHOICES, Given
+from cardiolens.select.route import Route, Routed, Source, Volumes, resolve
 from cardiolens.select.rules import rules
 from cardiolens.select.selection import Frame, Selection
 from cardiolens.spec import SelectorSpec
 from cardiolens.study.structure import StudyStructure
 
-Pool = Literal["routed", "sequence"]
-
 
 def choose(
-    selector: SelectorSpec, seed: int | None, structure: StudyStructure, route: Route, budget: int
+    selector: SelectorSpec,
+    seed: int | None,
+    structure: StudyStructure,
+    route: Route,
+    budget: int,
+    *,
+    features: StudyFeatures | None = None,
 ) -> Selection:
-    """The frames that a selector shows for a subtask, at most `budget`; `seed` is a random selector's.
+    """The frames that a selector shows for a subtask, at most `budget` (kind `all`: every frame).
 
+    `seed` is a random selector's; `features`, the study's, are needed where `selector.looks_at_pixels`.
     Subtasks with the same sources share one tuple of frames.
     """
     if budget < 1:
         raise InputError(f"budget {budget} is not a number of frames; give 1 or more, e.g. 16")
     volumes = tuple(structure.volumes.values())
     if selector.kind == "clinical":
-        return _clinical(volumes, route, budget, selector.lax_small_k)
-    if seed is None:
-        raise InputError(f"selector {selector.name!r} is random and needs a seed, e.g. seeds: [2026]")
-    return _random(volumes, route, budget, selector.pool, (seed, structure.study_id))
+        return _clinical(volumes, route, budget, selector.lax_small_k, selector.order == "nested")
+    given = Given(selector.name, selector.kind, selector.pool, structure.study_id, seed, features)
+    return _pooled(volumes, route, budget, selector.order == "nested", given)
 
 
 @lru_cache(maxsize=1024)
-def _clinical(volumes: Volumes, route: Route, budget: int, small_k: SmallK) -> Selection:
+def _clinical(volumes: Volumes, route: Route, budget: int, small_k: SmallK, nest: bool) -> Selection:
     routed = resolve(volumes, route)
-    if routed.skipped is not None:
-        return Selection((), skipped=routed.skipped)
-    if clinical.unknown_levels(routed):
+    if routed.skipped is None and clinical.unknown_levels(routed):
         return Selection((), skipped="slice_order_unknown")
     shown = routed.volumes + clinical.fallbacks(routed.sources, volumes)
-    frames = _extracted(routed.sources, shown, budget, small_k)
-    return Selection(frames, routed.flags + _flags(frames, shown, route, budget))
+    return _selection(routed, shown, route, budget, _extracted(routed.sources, shown, budget, small_k, nest))
 
 
-@lru_cache(maxsize=1024)
-def _random(volumes: Volumes, route: Route, budget: int, pool: Pool, draw: tuple[int, str]) -> Selection:
+@lru_cache(maxsize=256)
+def _pooled(volumes: Volumes, route: Route, budget: int, nest: bool, given: Given) -> Selection:
     routed = resolve(volumes, route)
-    if routed.skipped is not None:
-        return Selection((), skipped=routed.skipped)
-    shown = routed.volumes if pool == "routed" else _whole_sequences(routed.volumes, volumes)
-    frames = _drawn(shown, budget, *draw)
-    return Selection(frames, routed.flags + _flags(frames, shown, route, budget))
+    pool = routed.volumes if given.pool == "routed" else _whole_sequences(routed.volumes, volumes)
+    return _selection(routed, pool, route, budget, _drawn(pool, budget, nest, given))
 
 
 @lru_cache(maxsize=1024)
 def _extracted(
-    sources: tuple[Source, ...], shown: Volumes, budget: int, small_k: SmallK
+    sources: tuple[Source, ...], shown: Volumes, budget: int, small_k: SmallK, nest: bool
 ) -> tuple[Frame, ...]:
-    return presented(clinical.extract(sources, shown, budget, small_k), shown)
+    frames = presented(clinical.extract(sources, shown, budget, small_k), shown)
+    if not nest:
+        return frames
+    return nested(frames, budget, lambda smaller: _extracted(sources, shown, smaller, small_k, nest))
 
 
-@lru_cache(maxsize=1024)
-def _drawn(shown: Volumes, budget: int, seed: int, study_id: str) -> tuple[Frame, ...]:
-    return presented(hashed.drawn(seed, study_id, shown, budget), shown)
+@lru_cache(maxsize=256)
+def _drawn(pool: Volumes, budget: int, nest: bool, given: Given) -> tuple[Frame, ...]:
+    frames = presented(CHOICES[given.kind](pool, budget, given), pool)
+    return nested(frames, budget, lambda smaller: _drawn(pool, smaller, nest, given)) if nest else frames
 
 
 def _whole_sequences(pool: Volumes, volumes: Volumes) -> Volumes:
@@ -79,17 +82,19 @@ def _whole_sequences(pool: Volumes, volumes: Volumes) -> Volumes:
     return pool + tuple(by_id[view] for view in listed if view in by_id)
 
 
-def _flags(frames: Sequence[Frame], shown: Volumes, route: Route, budget: int) -> tuple[str, ...]:
-    """What must be known of the frames chosen."""
+def _selection(
+    routed: Routed, shown: Volumes, route: Route, budget: int, frames: tuple[Frame, ...]
+) -> Selection:
+    if routed.skipped is not None:
+        return Selection((), skipped=routed.skipped)
     noted = {
         "short": len(frames) < budget,
         "no_temporal_evidence": route.temporal and not _shows_motion(frames),
-        "levels_unknown": any(not v.levels_known and v.view == "sax" for v in shown),
+        "levels_unknown": any(not volume.levels_known and volume.view == "sax" for volume in shown),
     }
-    return tuple(flag for flag, holds in noted.items() if holds)
+    return Selection(frames, (*routed.flags, *(flag for flag, holds in noted.items() if holds)))
 
 
-def _shows_motion(frames: Iterable[Frame]) -> bool:
+def _shows_motion(frames: Sequence[Frame]) -> bool:
     """Whether some layer of some view is shown at two phases or more."""
-    layers = [(frame.volume_id, frame.slice) for frame in frames]
-    return len(set(layers)) < len(layers)
+    return len({(frame.volume_id, frame.slice) for frame in frames}) < len(frames)

@@ -1,9 +1,11 @@
 """The order in which chosen frames are shown (specification 5.11)."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from cardiolens.select.route import Volumes
 from cardiolens.select.selection import Frame
+
+LADDER = (8, 16, 32, 64)  # the budgets of 5.1, which a nested order is built on
 
 
 def presented(frames: Iterable[Frame], volumes: Volumes) -> tuple[Frame, ...]:
@@ -18,3 +20,21 @@ def presented(frames: Iterable[Frame], volumes: Volumes) -> tuple[Frame, ...]:
         return place, frame.slice, (frame.phase - first) % n_phases
 
     return tuple(sorted(frames, key=key))
+
+
+def nested(
+    frames: Sequence[Frame], budget: int, smaller: Callable[[int], Sequence[Frame]]
+) -> tuple[Frame, ...]:
+    """The same frames, in front those of the largest smaller budget of the ladder that are all among them.
+
+    `smaller` gives the nested frames of a smaller budget. As the ladder is fixed, the order does not change with
+    the budgets that a sweep compares.
+    """
+    here = {(frame.volume_id, frame.idx): frame for frame in frames}
+    for step in reversed([step for step in LADDER if step < budget]):
+        first = [(frame.volume_id, frame.idx) for frame in smaller(step)]
+        if all(place in here for place in first):
+            front = set(first)
+            rest = (frame for place, frame in here.items() if place not in front)
+            return (*(here[place] for place in first), *rest)
+    return tuple(frames)

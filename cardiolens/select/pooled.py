@@ -1,0 +1,57 @@
+"""Selectors that choose from one pool of frames: random, uniform, all, and those that look at the frames."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from cardiolens.errors import InputError
+from cardiolens.select import hashed
+from cardiolens.select.feature_store import StudyFeatures
+from cardiolens.select.route import Volumes
+from cardiolens.select.selection import Frame, pick_idx
+from cardiolens.select.spread import even
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a choice from a pool may depend on besides the pool and the budget."""
+
+    selector: str  # its name, for messages
+    kind: str
+    pool: Literal["routed", "sequence"]
+    study_id: str
+    seed: int | None = None
+    features: StudyFeatures | None = None
+
+
+def _random(pool: Volumes, budget: int, given: Given) -> list[Frame]:
+    if given.seed is None:
+        raise InputError(f"selector {given.selector!r} is random and needs a seed, e.g. seeds: [2026]")
+    return hashed.drawn(given.seed, given.study_id, pool, budget)
+
+
+def _uniform(pool: Volumes, budget: int, given: Given) -> list[Frame]:
+    frames = _all(pool, budget, given)
+    return [frames[place] for place in even(len(frames), budget)]
+
+
+def _all(pool: Volumes, budget: int, given: Given) -> list[Frame]:
+    return [frame for volume in pool for frame in pick_idx(volume, range(volume.n_frames))]
+
+
+def _diverse(pool: Volumes, budget: int, given: Given) -> list[Frame]:
+    if given.features is None:
+        raise InputError(
+            f"selector {given.selector!r} ({given.kind}) looks at frames and needs their features; "
+            "prepare the dataset with this selector named"
+        )
+    return list(given.features.picked(given.kind, pool, budget))
+
+
+CHOICES: Mapping[str, Callable[[Volumes, int, Given], list[Frame]]] = {
+    "random": _random,
+    "uniform": _uniform,
+    "all": _all,
+    "kcenter": _diverse,
+    "kmedoids": _diverse,
+}
