@@ -1,6 +1,6 @@
 """Canonical studies, and the classes that the sampler draws from, as data (specification 10.4)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -38,6 +38,21 @@ class Archetype:
     __pydantic_config__ = _STRICT
 
 
+@dataclass(frozen=True)
+class Modifier:
+    """A change drawn independently of the variant, in some classes (none named: in all)."""
+
+    share: float
+    classes: tuple[str, ...] = ()
+    set: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    add: Mapping[str, list[Any]] = field(default_factory=dict, hash=False)
+
+    __pydantic_config__ = _STRICT
+
+    def belongs_to(self, archetype: str) -> bool:
+        return not self.classes or archetype in self.classes
+
+
 @lru_cache(maxsize=1)
 def canonical_values() -> dict[str, dict[str, Any]]:
     """What every canonical study sets, by name."""
@@ -52,6 +67,13 @@ def archetypes() -> dict[str, Archetype]:
     return {name: TypeAdapter(Archetype).validate_python(entry) for name, entry in tree.items()}
 
 
+@lru_cache(maxsize=1)
+def modifiers() -> dict[str, Modifier]:
+    """The modifiers by name."""
+    tree = yaml.safe_load((DATA / "modifiers.yaml").read_text())
+    return {name: TypeAdapter(Modifier).validate_python(entry) for name, entry in tree.items()}
+
+
 def canonical(name: str) -> Parameters:
     """The parameters of a canonical study; InputError lists the legal names."""
     known = canonical_values()
@@ -60,9 +82,13 @@ def canonical(name: str) -> Parameters:
     return parameters(known[name], name)
 
 
-def variant_parameters(variant: Variant) -> Parameters:
-    """The parameters of a variant."""
-    return parameters(canonical_values()[variant.study] | dict(variant.change), variant.study)
+def variant_parameters(variant: Variant, changes: Iterable[Modifier] = ()) -> Parameters:
+    """The parameters of a variant with modifiers applied in order."""
+    values: dict[str, Any] = canonical_values()[variant.study] | dict(variant.change)
+    for modifier in changes:
+        values |= modifier.set
+        values |= {name: [*values.get(name, []), *more] for name, more in modifier.add.items()}
+    return parameters(values, variant.study)
 
 
 def archetype_of(study: str) -> str:
@@ -72,13 +98,3 @@ def archetype_of(study: str) -> str:
         for name, archetype in archetypes().items()
         if any(variant.study == study for variant in archetype.variants.values())
     )
-
-
-def pick(point: float, weights: Sequence[float]) -> tuple[int, float]:
-    """Where a point of [0, 1) falls among weights, and where in that interval it lies, again in [0, 1)."""
-    place = point * sum(weights)
-    for index, weight in enumerate(weights):
-        if place < weight:
-            return index, place / weight
-        place -= weight
-    return len(weights) - 1, 0.0

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
@@ -18,8 +19,22 @@ def study_seed(seed: int, study_id: str) -> str:
 
 def spread(seed: int, number: int) -> float:
     """The number-th point in [0, 1) of a sequence whose every prefix is spread evenly."""
-    start = int(study_seed(seed, "classes")[:16], 16)
-    return ((start + number * _WEYL) % 2**64) / 2**64
+    return ((_start(seed) + number * _WEYL) % 2**64) / 2**64
+
+
+@lru_cache(maxsize=8)
+def _start(seed: int) -> int:
+    return int(study_seed(seed, "classes")[:16], 16)
+
+
+def pick(point: float, weights: Sequence[float]) -> tuple[int, float]:
+    """Where a point of [0, 1) falls among weights, and where in that interval it lies, again in [0, 1)."""
+    place = point * sum(weights)
+    for index, weight in enumerate(weights):
+        if place < weight:
+            return index, place / weight
+        place -= weight
+    return len(weights) - 1, 0.0
 
 
 class Draws:

@@ -59,13 +59,20 @@ def activation(t: float, early_filling: float) -> float:
 @lru_cache(maxsize=1)
 def segment_map() -> NDArray[np.uint8]:
     """AHA segment of every (angle, height) bin; shape (ANGLES, HEIGHTS)."""
+    return _rings()[:, _level_of(np.arange(HEIGHTS) / (HEIGHTS - 1))]
+
+
+@lru_cache(maxsize=1)
+def _rings() -> NDArray[np.uint8]:
+    """AHA segment of every angle at each level; shape (ANGLES, levels)."""
     phi = np.arange(ANGLES) * (360 / ANGLES)
-    u = np.arange(HEIGHTS) / (HEIGHTS - 1)
     sixth = np.array([6, 1, 2, 3, 4, 5])[(phi // 60).astype(int)]
     fourth = np.array([16, 13, 14, 15])[((phi + 45) % 360 // 90).astype(int)]
-    level = np.searchsorted(LEVEL_ENDS, u, side="right")
-    rings = np.stack([sixth, sixth + 6, fourth, np.full(ANGLES, 17)], axis=1)
-    return rings[:, level].astype(np.uint8)
+    return np.stack([sixth, sixth + 6, fourth, np.full(ANGLES, 17)], axis=1).astype(np.uint8)
+
+
+def _level_of(u: Floats) -> Ints:
+    return np.searchsorted(LEVEL_ENDS, u, side="right")
 
 
 def segment_middle(segment: int) -> tuple[int, int]:
@@ -79,15 +86,24 @@ def segment_middle(segment: int) -> tuple[int, int]:
 
 def smoothed(value_in: Callable[[int], float]) -> Floats:
     """A value per segment as a field: its mean over the box +-12 degrees x +-0.04 u, 7 x 5 samples."""
-    values = {value_in(segment) for segment in SEGMENTS}
-    if len(values) == 1:
-        return np.full((ANGLES, HEIGHTS), values.pop())
-    table = np.array([0.0, *(value_in(segment) for segment in SEGMENTS)])
-    sharp = table[segment_map()]
-    around = np.mean([np.roll(sharp, step, axis=0) for step in _SMOOTH_ANGLE], axis=0)
-    heights = np.arange(HEIGHTS)
-    along = [around[:, np.clip(heights + step, 0, HEIGHTS - 1)] for step in _SMOOTH_HEIGHT]
-    return np.asarray(np.mean(along, axis=0))
+    values = np.array([0.0, *(value_in(segment) for segment in SEGMENTS)])
+    if np.all(values[1:] == values[1]):
+        return np.broadcast_to(values[1], (ANGLES, HEIGHTS))
+    rings = values[_rings()]  # (angle, level)
+    around = sum(np.roll(rings, step, axis=0) for step in _SMOOTH_ANGLE) / len(_SMOOTH_ANGLE)
+    field = np.zeros((ANGLES, HEIGHTS))
+    for level, share in enumerate(_level_shares()):
+        # products and sums one by one: a matrix product may round differently on another machine
+        field += np.asarray(around)[:, level, None] * share
+    return field
+
+
+@lru_cache(maxsize=1)
+def _level_shares() -> Floats:
+    """Share of each level in the box around every height; shape (levels, HEIGHTS)."""
+    level = _level_of(np.arange(HEIGHTS) / (HEIGHTS - 1))
+    samples = np.clip(np.arange(HEIGHTS)[:, None] + _SMOOTH_HEIGHT, 0, HEIGHTS - 1)
+    return np.stack([np.mean(level[samples] == wanted, axis=1) for wanted in range(4)])
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from cardiolens.phantom.geometry import Floats, cosine, sine
 from cardiolens.phantom.parameters import Parameters
 
 DIRECTION = (cosine(205), sine(205))  # from the centre of the cross-section: the inferior free wall
-_EDGE = cosine(24)  # the bump ends 24 degrees from its middle
-HEIGHT, _HALF_HEIGHT = 0.40, 0.22  # of u_r
+_EDGE = cosine(22)  # the bump ends 22 degrees from its middle
+HEIGHT, _HALF_HEIGHT = 0.40, 0.20  # of u_r
 
 
 def bump_radius(p: Parameters, a: float, cos: Floats, sin: Floats, height: Floats) -> Floats:

@@ -1,13 +1,14 @@
 """The sampler: parameters around a variant, rejected while any measured value is ambiguous (10.3, 10.4)."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from cardiolens.errors import InputError
-from cardiolens.phantom import archetypes, draws
+from cardiolens.phantom.archetypes import archetype_of, archetypes, canonical, modifiers, variant_parameters
 from cardiolens.phantom.bands import GuardBandError
+from cardiolens.phantom.draws import Draws, study_seed
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.labels import truth
 from cardiolens.phantom.parameters import Parameters
@@ -15,27 +16,10 @@ from cardiolens.tasks.truth import Truth
 
 MAX_TRIES = 400
 _SPREAD = 0.06
-# one factor a name: a map of segments is scaled as a whole
-_SCALED = [
-    "radius",
-    "length",
-    "wall",
-    "cap",
-    "contraction",
-    "mapse",
-    "early_filling",
-    "rv_width",
-    "rv_contraction",
-    "tapse",
-    "rv_wall",
-    "rv_bump",
-    "la_radius",
-    "ra_radius",
-    "fluid",
-    "bsa",
-    "wall_of",
-    "bulge_of",
-]
+_SCALED = (  # one factor a name: a map of segments is scaled as a whole
+    *("radius", "length", "wall", "wall_of", "bulge_of", "cap", "contraction", "mapse", "early_filling"),
+    *("rv_width", "rv_contraction", "tapse", "rv_wall", "rv_bump", "la_radius", "ra_radius", "fluid", "bsa"),
+)
 
 
 @dataclass(frozen=True)
@@ -48,69 +32,71 @@ class Study:
     variant: str
     parameters: Parameters
     truth: Truth
-    public: bool = True
+    public: bool = False
 
 
 def canonical_study(seed: int, name: str) -> Study:
     """A canonical study, exactly as the specification lists it."""
-    p = archetypes.canonical(name)
-    kind = archetypes.archetype_of(name)
-    return Study(name, draws.study_seed(seed, name), kind, name, p, _truth_or_refuse(name, kind, p))
-
-
-def _truth_or_refuse(name: str, kind: str, p: Parameters) -> Truth:
+    p = canonical(name)
+    kind = archetype_of(name)
     try:
-        return _truth(kind, p)
+        known = _truth(kind, p)
     except GuardBandError as error:
         raise InputError(f"phantom {name}: {error}; change its parameters") from None
+    return Study(name, study_seed(seed, name), kind, name, p, known, public=True)
 
 
-def _truth(kind: str, p: Parameters) -> Truth:
-    archetype = archetypes.archetypes()[kind]
-    return truth(Heart(p), archetype.etiology, archetype.subtype)
+def drawn(
+    study_id: str,
+    seed: str,
+    choose: Callable[[Draws], tuple[str, str]],
+    *,
+    wanted: Callable[[Truth], bool] = lambda _: True,
+    tries: int = MAX_TRIES,
+) -> Study:
+    """Draw a study until no measured value is ambiguous and its truth is wanted.
 
-
-def sampled_study(seed: int, number: int) -> Study:
-    """Study `PH-<number>`: a function of seed and number alone, whatever else is in its cohort."""
-    study_id = f"PH-{number:04d}"
-    names = list(archetypes.archetypes())
-    kinds = [archetypes.archetypes()[name] for name in names]
-    which, rest = archetypes.pick(draws.spread(seed, number), [kind.share for kind in kinds])
-    variants = list(kinds[which].variants)
-    variant = variants[min(int(rest * len(variants)), len(variants) - 1)]
-    return drawn(study_id, draws.study_seed(seed, study_id), names[which], variant)
-
-
-def drawn(study_id: str, seed: str, kind: str, variant: str, max_tries: int = MAX_TRIES) -> Study:
-    """Draw a study around a variant until no value is ambiguous; InputError names the bands that refuse."""
-    around = archetypes.variant_parameters(archetypes.archetypes()[kind].variants[variant])
+    `choose` draws the class and the variant. InputError after so many tries names the bands that refused.
+    """
     refused: Counter[str] = Counter()
-    for attempt in range(max_tries):
-        p = jittered(around, draws.Draws(seed, attempt))
+    for attempt in range(tries):
+        draw = Draws(seed, attempt)
+        kind, variant = choose(draw)
+        p = _parameters(kind, variant, draw)
         try:
-            return Study(study_id, seed, kind, variant, p, _truth(kind, p))
+            known = _truth(kind, p)
         except GuardBandError as error:
             refused[error.name] += 1
-    worst = ", ".join(f"{name} ({count} times)" for name, count in refused.most_common(3))
+            continue
+        if wanted(known):
+            return Study(study_id, seed, kind, variant, p, known)
+    worst = ", ".join(f"{name} ({count} times)" for name, count in refused.most_common(3)) or "none"
     raise InputError(
-        f"phantom {study_id}: no parameters around variant {variant!r} passed in {max_tries} tries; "
-        f"refused by the guard bands of {worst}: change the variant or the bands"
+        f"phantom {study_id}: no parameters passed in {tries} tries; guard bands that refused them: {worst}; "
+        f"change the variants, the modifiers or the bands"
     )
 
 
-def jittered(p: Parameters, draw: draws.Draws) -> Parameters:
-    """Parameters drawn uniformly within 6 % of the given ones."""
-    changed: dict[str, Any] = {}
-    for name in _SCALED:
-        factor = draw.between(1 - _SPREAD, 1 + _SPREAD)
-        changed[name] = _scaled(getattr(p, name), factor)
-    return replace(p, **changed)
+def _truth(kind: str, p: Parameters) -> Truth:
+    archetype = archetypes()[kind]
+    return truth(Heart(p), archetype.etiology, archetype.subtype)
 
 
-def _scaled(value: float | Mapping[int, float], factor: float) -> float | dict[int, float]:
+def _parameters(kind: str, variant: str, draw: Draws) -> Parameters:
+    """A variant with the modifiers that chance brings, drawn uniformly within 6 %."""
+    changes = [one for one in modifiers().values() if draw.chance(one.share) and one.belongs_to(kind)]
+    around = variant_parameters(archetypes()[kind].variants[variant], changes)
+    factors = {name: draw.between(1 - _SPREAD, 1 + _SPREAD) for name in _SCALED}
+    changed: dict[str, Any] = {
+        name: _scaled(getattr(around, name), factor) for name, factor in factors.items()
+    }
+    return replace(around, **changed)
+
+
+def _scaled(value: Any, factor: float) -> float | dict[int, float]:
     if isinstance(value, Mapping):
         return {segment: round(part * factor, 6) for segment, part in value.items()}
-    return round(value * factor, 6)
+    return round(float(value) * factor, 6)
 
 
-assert set(_SCALED) <= {field.name for field in fields(Parameters)}
+assert set(_SCALED) <= {known.name for known in fields(Parameters)}

@@ -1,0 +1,126 @@
+"""Which studies make up a cohort; a study is a function of seed and id alone."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import lru_cache
+
+from cardiolens.errors import InputError
+from cardiolens.phantom import draws
+from cardiolens.phantom.archetypes import archetypes, canonical_values
+from cardiolens.phantom.sampler import Study, canonical_study, drawn
+from cardiolens.phantom.sub_cohort import class_of, is_public
+from cardiolens.spec import PhantomSpec
+from cardiolens.tasks.catalogue import Catalogue, load_catalogue
+from cardiolens.tasks.instantiate import answer, asked
+from cardiolens.tasks.truth import Truth, findings
+
+PROTOCOL = "openprotocol-1"
+SEQUENCES = ("cine", "lge", "perfusion", "t2")
+COVERED_FROM = 200  # studies: so large a cohort shows every option ...
+COVERAGE = 3  # ... at least so often
+NOT_GENERATED = frozenset({("C13", "B")})  # a thinned RV wall is below resolution
+
+_NUMBERED = re.compile(r"PH-(\d{4,})")
+_WANTED = re.compile(r"PH-(\w\d\d)([A-Z])-(\d+)")
+Choice = tuple[str, str]  # subtask, option key
+
+
+@lru_cache(maxsize=1)
+def catalogue() -> Catalogue:
+    """The catalogue whose questions phantoms answer."""
+    return load_catalogue(PROTOCOL)
+
+
+def study(seed: int, study_id: str) -> Study:
+    """The study of an id: canonical by name, `PH-0042` drawn, `PH-C17D-1` drawn until C17 has answer D."""
+    if match := _NUMBERED.fullmatch(study_id):
+        return _numbered(seed, study_id, int(match[1]))
+    if match := _WANTED.fullmatch(study_id):
+        return _wanted(seed, study_id, (match[1], match[2]))
+    return canonical_study(seed, study_id)
+
+
+def roster(spec: PhantomSpec) -> list[str]:
+    """The ids of a cohort: canonical studies as named, then sampled ones; a large one covers every option."""
+    if not spec.canonical and not spec.n_sampled:
+        raise InputError("a phantom cohort of 0 studies: set n_sampled above 0 or name canonical studies")
+    unknown = [name for name in spec.canonical if name not in canonical_values()]
+    if unknown or len(set(spec.canonical)) != len(spec.canonical):
+        legal = ", ".join(canonical_values())
+        raise InputError(f"canonical studies {list(spec.canonical)}: name each once, of {legal}")
+    ids = [*spec.canonical, *(f"PH-{number:04d}" for number in range(1, spec.n_sampled + 1))]
+    return covered(spec.seed, ids) if len(ids) >= COVERED_FROM else ids
+
+
+def covered(seed: int, ids: list[str]) -> list[str]:
+    """The ids with as few replaced as it takes for every option to be the answer of COVERAGE studies."""
+    choices = {study_id: frozenset(answers(study(seed, study_id).truth)) for study_id in ids}
+    counts = Counter(choice for found in choices.values() for choice in found)
+    kept = list(ids)
+    for choice in _all_choices():
+        for number in range(1, COVERAGE + 1):
+            if counts[choice] >= COVERAGE:
+                break
+            new_id = f"PH-{choice[0]}{choice[1]}-{number}"
+            new = frozenset(answers(study(seed, new_id).truth))
+            old_id = _spare(seed, kept, choices, counts, new)
+            kept[kept.index(old_id)] = new_id
+            choices[new_id] = new
+            counts.update(new)
+            counts.subtract(choices[old_id])
+    return kept
+
+
+def answers(truth: Truth) -> Iterator[Choice]:
+    """Every tier-1 option that is an answer of a study."""
+    found = findings(truth)
+    for subtask in asked(catalogue(), found, SEQUENCES):
+        if subtask.tier == 1:
+            yield from ((subtask.id, key) for key in answer(subtask, found))
+
+
+def _all_choices() -> Iterable[Choice]:
+    tier_1 = [subtask for subtask in catalogue().subtasks.values() if subtask.tier == 1]
+    every = ((subtask.id, key) for subtask in tier_1 for key in subtask.keys)
+    return [choice for choice in every if choice not in NOT_GENERATED]
+
+
+def _spare(
+    seed: int,
+    ids: list[str],
+    choices: dict[str, frozenset[Choice]],
+    counts: Counter[Choice],
+    new: frozenset[Choice],
+) -> str:
+    """The last numbered study without which no option falls short, outside the public sub-cohort."""
+    for study_id in reversed(ids):
+        lost = choices[study_id] - new
+        numbered = _NUMBERED.fullmatch(study_id)
+        if not numbered or is_public(seed, int(numbered[1])):
+            continue
+        if all(counts[choice] > COVERAGE for choice in lost):
+            return study_id
+    raise InputError(f"a phantom cohort of {len(ids)} studies has none to spare for coverage; make it larger")
+
+
+def _numbered(seed: int, study_id: str, number: int) -> Study:
+    kind, variant = class_of(seed, number)
+    found = drawn(study_id, draws.study_seed(seed, study_id), lambda _: (kind, variant))
+    return replace(found, public=is_public(seed, number))
+
+
+def _wanted(seed: int, study_id: str, choice: Choice) -> Study:
+    if choice not in set(_all_choices()):
+        raise InputError(
+            f"phantom {study_id}: option {choice[1]} of {choice[0]} is not an option that is made"
+        )
+    every = [(kind, variant) for kind, archetype in archetypes().items() for variant in archetype.variants]
+    return drawn(
+        study_id,
+        draws.study_seed(seed, study_id),
+        lambda draw: draw.one_of(every),
+        wanted=lambda truth: choice in set(answers(truth)),
+        tries=4000,
+    )
