@@ -27,8 +27,8 @@ def nested(
 ) -> tuple[Frame, ...]:
     """The same frames, in front those of the largest smaller budget of the ladder that are all among them.
 
-    `smaller` gives the nested frames of a smaller budget. As the ladder is fixed, the order does not change with
-    the budgets that a sweep compares.
+    `smaller` gives the nested frames of a smaller budget. The ladder is fixed, so that the order does not
+    change with the budgets that a sweep compares.
     """
     here = {(frame.volume_id, frame.idx): frame for frame in frames}
     for step in reversed([step for step in LADDER if step < budget]):

@@ -1,0 +1,89 @@
+"""What selectors choose from one study, for people to look at: records or pictures."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+from cardiolens.errors import InputError
+from cardiolens.select.choose import choose
+from cardiolens.select.feature_store import StudyFeatures
+from cardiolens.select.picture import Panel, picture
+from cardiolens.select.route import Route
+from cardiolens.select.selection import Selection, record
+from cardiolens.select.study_folder import declared_structure, look_at
+from cardiolens.spec import SelectorSpec, SweepSpec
+from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
+from cardiolens.study.structure import StudyStructure
+from cardiolens.tasks.catalogue import load_catalogue
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One selection with what it was made for."""
+
+    study_id: str
+    subtask: str
+    selector: SelectorSpec
+    seed: int | None
+    budget: int
+    selection: Selection
+
+    @property
+    def title(self) -> str:
+        seed = "" if self.seed is None else f"@{self.seed}"
+        return f"{self.selector.name}{seed}, {self.budget}"
+
+    def record(self) -> dict[str, object]:
+        """The `selection-1` record."""
+        return record(
+            self.selection,
+            study_id=self.study_id,
+            subtask=self.subtask,
+            selector=self.selector.name,
+            budget=self.budget,
+            seed=self.seed,
+        )
+
+
+def find_study(name: str, spec: SweepSpec) -> Study:
+    """A study by its folder, or by its folder's name in the dataset's `studies`."""
+    folders = [Path(name), spec.dataset.studies / name]
+    for folder in folders:
+        if name and (folder / MANIFEST_NAME).is_file():
+            return read_study(folder)
+    tried = " nor in ".join(str(folder) for folder in folders)
+    raise InputError(f"study {name!r}: no {MANIFEST_NAME} in {tried}; give the path of a study folder")
+
+
+def records(study: Study, spec: SweepSpec) -> Iterator[dict[str, object]]:
+    """A record for each subtask, selector and budget; pixels are read only if a selector looks at them."""
+    if any(selector.looks_at_pixels for selector in spec.selector):
+        seen = look_at(study, spec.dataset.window_pct)
+        return (shown.record() for shown in _shown(seen.structure, spec, seen.features()))
+    structure = declared_structure(study, spec.dataset.window_pct)
+    return (shown.record() for shown in _shown(structure, spec, None))
+
+
+def draw(study: Study, spec: SweepSpec, folder: Path) -> list[Path]:
+    """One picture a subtask, `<study>-<subtask>.png`."""
+    seen = look_at(study, spec.dataset.window_pct)
+    features = seen.features() if any(selector.looks_at_pixels for selector in spec.selector) else None
+    panels: dict[str, list[Panel]] = {}
+    for shown in _shown(seen.structure, spec, features):
+        panels.setdefault(shown.subtask, []).append(Panel(shown.title, shown.selection))
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{study.study_id}-{subtask}.png" for subtask in panels]
+    for path, drawn in zip(paths, panels.values(), strict=True):
+        picture(seen.structure, drawn, seen.pixels).save(path, optimize=True)
+    return paths
+
+
+def _shown(structure: StudyStructure, spec: SweepSpec, features: StudyFeatures | None) -> Iterator[Shown]:
+    catalogue = load_catalogue(spec.dataset.protocol)
+    subtasks: Sequence[str] = spec.subtask or tuple(catalogue.subtasks)
+    seeded = [(selector, seed) for selector in spec.selector for seed in selector.seeds or (None,)]
+    for subtask, (selector, seed), budget in product(subtasks, seeded, spec.budget):
+        route = Route.of(catalogue[subtask])
+        selection = choose(selector, seed, structure, route, budget, features=features)
+        yield Shown(structure.study_id, subtask, selector, seed, budget, selection)

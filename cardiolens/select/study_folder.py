@@ -1,0 +1,93 @@
+"""A study folder as selectors see it, with as few pixels read as possible."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cardiolens.errors import InputError
+from cardiolens.select.feature_store import StudyFeatures
+from cardiolens.select.features import volume_features
+from cardiolens.study.ingest import IngestedVolume, ingest
+from cardiolens.study.layout import Layout
+from cardiolens.study.manifest import Study, VolumeManifest
+from cardiolens.study.structure import StudyStructure, VolumeStructure, structures
+
+WindowPct = tuple[float, float]
+Pixels = Mapping[str, NDArray[np.uint8]]  # frames, rows, columns by volume_id
+
+
+@dataclass(frozen=True, slots=True)
+class LookedAt:
+    """A study with the pixels of its frames as displayed."""
+
+    structure: StudyStructure
+    pixels: Pixels
+
+    def features(self) -> StudyFeatures:
+        """What data-driven selectors know of it."""
+        volumes = self.structure.volumes
+        return StudyFeatures(
+            {
+                name: volume_features(frames, volumes[name].n_phases, cyclic=volumes[name].sequence == "cine")
+                for name, frames in self.pixels.items()
+            }
+        )
+
+
+def look_at(study: Study, window_pct: WindowPct) -> LookedAt:
+    """Read a whole study."""
+    rows, pixels = [], {}
+    for volume in ingest(study, window_pct):
+        rows.append(volume.row)
+        pixels[str(volume.row["volume_id"])] = _frames(volume)
+    return LookedAt(structures(pa.Table.from_pylist(rows))[study.study_id], pixels)
+
+
+def declared_structure(study: Study, window_pct: WindowPct) -> StudyStructure:
+    """The structure that a manifest declares; a volume's file is read only for what it leaves open.
+
+    Without the file, a perfusion series of undeclared times counts as one without a bolus (5.8).
+    """
+    return StudyStructure(study.study_id, dict(_volumes(study, window_pct)))
+
+
+def _volumes(study: Study, window_pct: WindowPct) -> Iterator[tuple[str, VolumeStructure]]:
+    for volume in study.manifest.volumes:
+        layout = volume.declared_layout()
+        timed = volume.over_time != "first_pass" or volume.t_on is not None
+        if layout is not None and (timed or not (study.folder / volume.path).exists()):
+            yield volume.volume_id, _declared(volume, layout)
+        elif (study.folder / volume.path).exists():
+            alone = replace(study, manifest=study.manifest.model_copy(update={"volumes": (volume,)}))
+            yield volume.volume_id, look_at(alone, window_pct).structure.volumes[volume.volume_id]
+        else:
+            raise InputError(
+                f"{study.study_id}: {volume.volume_id}: no layout, and no {volume.path} to infer it from; "
+                "declare layout n_slices and n_phases"
+            )
+
+
+def _declared(volume: VolumeManifest, layout: Layout) -> VolumeStructure:
+    timing = volume.timing(layout)
+    return VolumeStructure(
+        volume_id=volume.volume_id,
+        sequence=volume.sequence,
+        view=volume.view,
+        n_slices=layout.n_slices,
+        n_phases=layout.n_phases,
+        ed_phase=timing.ed_phase,
+        es_phase=timing.es_phase,
+        key_layers=timing.key_layers,
+        levels_known=volume.spatial_order != "unknown",
+        t_on=volume.t_on,
+        t_peak=volume.t_peak,
+    )
+
+
+def _frames(volume: IngestedVolume) -> NDArray[np.uint8]:
+    height, width = (int(str(volume.row[side])) for side in ("height", "width"))
+    joined = b"".join(volume.frames.sort_by("idx")["pixels"].to_pylist())
+    return np.frombuffer(joined, np.uint8).reshape(-1, height, width)

@@ -1,0 +1,40 @@
+"""Which frames selectors choose from one study: a picture a subtask, or with format=json a record a line.
+
+    python jobs/show_selection.py study=path/to/folder subtask=[C06,L02] selector=[clinical] budget=[8,16]
+
+`study` is a study folder or the name of one in the dataset's `studies`. A picture needs the volumes; a record
+only study.json, except for selectors that look at frames. Pictures go to the folder `out`.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from cardiolens.configure import read_spec
+from cardiolens.errors import InputError
+from cardiolens.select.show import draw, find_study, records
+
+OWN = {"study": "", "format": "picture", "out": "outputs/selection"}
+
+
+def main(words: list[str]) -> int:
+    """0, or 2 where something that was given cannot be used."""
+    given = dict(word.split("=", 1) for word in words if word.partition("=")[0] in OWN and "=" in word)
+    own = OWN | given
+    try:
+        spec = read_spec([word for word in words if word.partition("=")[0] not in OWN])
+        if own["format"] not in ("picture", "json"):
+            raise InputError(f"format {own['format']!r} is neither 'picture' nor 'json'")
+        study = find_study(own["study"], spec)
+        if own["format"] == "json":
+            print("\n".join(map(json.dumps, records(study, spec))))
+        else:
+            print("\n".join(map(str, draw(study, spec, Path(own["out"])))))
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,111 @@
+"""jobs/show_selection.py: records from a manifest, pictures from pixels, errors that say what is legal."""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+import nibabel as nib
+import numpy as np
+import pytest
+from PIL import Image
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "jobs"))
+from show_selection import main
+
+
+def study_folder(folder: Path, *, pixels: bool, **perfusion: int) -> Path:
+    folder.mkdir()
+    volumes = []
+    shapes = {"cine_sax": (4, 10), "perf_sax": (3, 50)}
+    for volume_id, (n_slices, n_phases) in shapes.items():
+        code, _, view = volume_id.partition("_")
+        values = np.random.default_rng(0).integers(0, 200, (16, 16, n_slices * n_phases)).astype(np.int16)
+        path = folder / f"{volume_id}.nii.gz"
+        nib.save(nib.Nifti1Image(values, np.diag([-1, -1, 8, 1])), path)
+        volumes.append(
+            {
+                "volume_id": volume_id,
+                "sequence": {"perf": "perfusion"}.get(code, code),
+                "view": view,
+                "path": path.name,
+                "shape": list(values.shape),
+                "spacing_mm": [1.0, 1.0, 8.0],
+                "layout": {"order": "slice_major", "n_slices": n_slices, "n_phases": n_phases},
+                "spatial_order": "base_to_apex",
+                "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+                **(perfusion if code == "perf" else {}),
+            }
+        )
+        if not pixels:
+            path.unlink()
+    manifest = {"schema": "study-1", "study_id": "S-1", "patient_id": "P-1", "volumes": volumes}
+    (folder / "study.json").write_text(json.dumps(manifest))
+    return folder
+
+
+def test_records_need_no_more_than_a_manifest(tmp_path, capsys):
+    folder = study_folder(tmp_path / "S-1", pixels=False, t_on=8, t_peak=15)
+    words = [
+        f"study={folder}",
+        "subtask=[P01,L02]",
+        "selector=[clinical,random]",
+        "budget=[2,8]",
+        "format=json",
+    ]
+    assert main(words) == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(r["subtask"], r["selector"], r["seed"], r["K"]) for r in records] == [
+        (subtask, selector, seed, budget)
+        for subtask in ("P01", "L02")
+        for selector, seed in (("clinical", None), ("random", 2026))
+        for budget in (2, 8)
+    ]
+    assert [(f["slice"], f["phase"]) for f in records[0]["frames"]] == [(0, 21), (2, 21)]
+    lines = "\n".join(f"{f['volume']}|{f['idx']}" for f in records[1]["frames"])
+    assert records[1]["sha256"] == hashlib.sha256(lines.encode()).hexdigest()
+    assert {r["skipped"] for r in records[4:]} == {"sequence_missing"}
+
+
+def test_a_selector_that_looks_at_frames_reads_them(tmp_path, capsys):
+    conf = ["selector=[clinical]", "subtask=[C04]", "budget=[3]", "format=json"]
+    folder = study_folder(tmp_path / "S-1", pixels=True, t_on=8, t_peak=15)
+    words = [f"study={folder}", *conf, "selector.clinical.kind=kcenter"]
+    assert main(words) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert len(record["frames"]) == 3
+    (folder / "cine_sax.nii.gz").unlink()
+    assert main(words) == 2
+    assert "cine_sax.nii.gz" in capsys.readouterr().err
+
+
+def test_a_picture_a_subtask(tmp_path, capsys):
+    folder = study_folder(tmp_path / "S-1", pixels=True)
+    words = [
+        f"study={folder}",
+        "subtask=[C04,L01]",
+        "selector=[clinical]",
+        "budget=[4,9]",
+        f"out={tmp_path}/out",
+    ]
+    assert main(words) == 0
+    paths = capsys.readouterr().out.split()
+    assert [Path(path).name for path in paths] == ["S-1-C04.png", "S-1-L01.png"]
+    with Image.open(paths[0]) as picture:
+        colours = {colour for _, colour in picture.convert("RGB").getcolors(1 << 24)}
+    assert (0x1B, 0x6C, 0xA8) in colours
+    assert (0xD1, 0x49, 0x5B) in colours
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["study=nowhere"], "study 'nowhere': no study.json in nowhere nor in"),
+        (["study=nowhere", "format=xml"], "format 'xml' is neither 'picture' nor 'json'"),
+        (["study=nowhere", "selector=[best]"], "clinical"),
+        (["study=nowhere", "budget=[0]"], "budget"),
+    ],
+)
+def test_what_cannot_be_shown_is_said(words, message, capsys):
+    assert main([*words, "subtask=[C04]"]) == 2
+    assert message in capsys.readouterr().err
