@@ -1,7 +1,7 @@
 """How fast preparing is against a plain script: `python bench/prepare.py <studies> [gigabytes] [rounds]`.
 
 Copies a folder of studies until it holds so many GB of NIfTI, then prepares the copies in turn with
-CardioLens and with a plain script: one process a core that reads, windows, hashes and writes Parquet with zstd,
+CardioLens and with a plain script: one process a core that reads, windows, hashes and writes zstd Parquet,
 and checks next to nothing. Both are warm (cluster started, modules imported) before the first clock starts.
 """
 
