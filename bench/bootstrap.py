@@ -21,11 +21,15 @@ def verdicts(patients: int, arms: int, items: int) -> pa.Table:
     """Random verdicts on 32 subtasks of tier 1, spread over patients."""
     dice = np.random.default_rng(2026)
     asked = dice.permutation(patients * len(TYPES))[:items]
-    blocks = [_arm(f"arm{arm:02d}", asked % patients, asked // patients, dice) for arm in range(arms)]
+    several = np.array(TYPES)[asked // patients] == "multi"
+    gold = _letters(several, dice)
+    blocks = [_arm(f"arm{arm:02d}", asked % patients, asked // patients, gold, dice) for arm in range(arms)]
     return pa.concat_tables(blocks)
 
 
-def _arm(arm: str, patient: np.ndarray, subtask: np.ndarray, dice: np.random.Generator) -> pa.Table:
+def _arm(
+    arm: str, patient: np.ndarray, subtask: np.ndarray, gold: pa.Array, dice: np.random.Generator
+) -> pa.Table:
     rows = len(patient)
     types = np.array(TYPES)[subtask]
     multi = types == "multi"
@@ -45,7 +49,7 @@ def _arm(arm: str, patient: np.ndarray, subtask: np.ndarray, dice: np.random.Gen
         "parse_status": pa.repeat("ok", rows),
         "rule": pa.repeat("letters", rows),
         "parsed": _letters(multi, dice),
-        "gold": _letters(multi, dice),
+        "gold": gold,
         "correct": pa.array(dice.random(rows) < 0.5),
         "counts": pa.array([[("options", 5.0)]] * rows, VERDICTS.field("counts").type),
     }

@@ -39,6 +39,12 @@ class Items:
         """Some of the items."""
         return Items(**{field.name: getattr(self, field.name)[chosen] for field in fields(self)})
 
+    @property
+    def size(self) -> int:
+        """Options of the subtask that has most; letters may leave gaps."""
+        letters = int(np.bitwise_or.reduce(self.gold | self.parsed, initial=1)).bit_length()
+        return max(letters, int(self.options.max(initial=1)))
+
     def __len__(self) -> int:
         return len(self.gold)
 
@@ -54,13 +60,13 @@ def items(verdicts: pa.Table, patients: list[str]) -> Items:
     order = [(name, "ascending") for name in ("arm_id", "subtask", "patient_id", "qa_id")]
     rows = verdicts.filter(judged).sort_by(order).combine_chunks()
     return Items(
-        arm=_strings(rows["arm_id"]),
-        qa_id=_strings(rows["qa_id"]),
-        subtask=_strings(rows["subtask"]),
-        sequence=_strings(rows["sequence"]),
-        answer_type=_strings(rows["answer_type"]),
-        request_key=_strings(rows["request_key"]),
-        parse_status=_strings(rows["parse_status"]),
+        arm=strings(rows["arm_id"]),
+        qa_id=strings(rows["qa_id"]),
+        subtask=strings(rows["subtask"]),
+        sequence=strings(rows["sequence"]),
+        answer_type=strings(rows["answer_type"]),
+        request_key=strings(rows["request_key"]),
+        parse_status=strings(rows["parse_status"]),
         patient=np.asarray(
             pc.index_in(rows["patient_id"], value_set=pa.array(patients, pa.string())), np.int64
         ),
@@ -84,7 +90,13 @@ def count(rows: pa.Table, name: str) -> Floats:
     return np.bincount(parent[wanted], weights=values, minlength=len(rows)).astype(np.float64)
 
 
-def _strings(column: pa.ChunkedArray) -> NDArray[np.str_]:
+def patient_rows(column: pa.ChunkedArray, patients: list[str]) -> Ints:
+    """Positions of patients in a cohort."""
+    return np.asarray(pc.index_in(column, value_set=pa.array(patients, pa.string())), np.int64)
+
+
+def strings(column: pa.ChunkedArray) -> NDArray[np.str_]:
+    """A column as NumPy strings, null as the empty one."""
     return np.asarray(pc.fill_null(column, "").combine_chunks().to_numpy(zero_copy_only=False), dtype=np.str_)
 
 

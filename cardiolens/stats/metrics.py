@@ -78,11 +78,10 @@ def weighted_kappa(confusion: Floats) -> Floats:
 
 def weighted_agreement(table: Floats, disagreement: Floats) -> Floats:
     """1 - observed / expected disagreement of square tables (..., C, C); NaN where none is expected."""
-    expected = table.sum(axis=-1)[..., :, None] * table.sum(axis=-2)[..., None, :]
-    observed = table * table.sum(axis=(-2, -1))[..., None, None]
-    return 1 - ratio(
-        (observed * disagreement).sum(axis=(-2, -1)), (expected * disagreement).sum(axis=(-2, -1))
-    )
+    gold, called = table.sum(axis=-1), table.sum(axis=-2)
+    observed = np.einsum("...ij,ij->...", table, disagreement) * gold.sum(axis=-1)
+    expected = np.einsum("...i,...i->...", gold, called @ disagreement.T)
+    return 1 - ratio(observed, expected)
 
 
 def precision(options: Floats) -> Floats:

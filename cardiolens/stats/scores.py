@@ -1,11 +1,12 @@
 """Verdicts as the table of scores."""
 
-import numpy as np
 import pyarrow as pa
 
+from cardiolens.stats.answers import Answers
 from cardiolens.stats.bootstrap import percentile, resampling_weights
-from cardiolens.stats.items import Floats, cohort, items
-from cardiolens.stats.statistics import Key, Statistic, arm_statistics
+from cardiolens.stats.items import Floats, cohort
+from cardiolens.stats.statistic import Key, Statistic
+from cardiolens.stats.tiers import arm_statistics
 from cardiolens.tables import SCORES, from_rows
 
 # metrics with a unit of their own; all others are percent
@@ -20,13 +21,13 @@ def score(verdicts: pa.Table, min_n: int, resamples: int, seed: int) -> pa.Table
     """
     patients = cohort(verdicts)
     weights = resampling_weights(len(patients), resamples, seed)
-    answers = items(verdicts, patients)
+    answers = Answers.of(verdicts, patients)
     method = f"percentile cluster bootstrap, B={resamples}, seed {seed}"
     rows: list[dict[str, object]] = []
-    for arm in np.unique(answers.arm):
-        found = arm_statistics(answers.where(answers.arm == arm), weights, min_n)
+    for arm in answers.arms:
+        found = arm_statistics(answers.of_arm(arm), weights, min_n, seed)
         rows += [
-            {"arm_id": str(arm)} | as_row(key, statistic, method)
+            {"arm_id": arm} | as_row(key, statistic, method)
             for key, statistic in sorted(found.items(), key=lambda entry: entry[0][::-1])
         ]
     return from_rows(rows, SCORES)
@@ -37,7 +38,8 @@ def as_row(key: Key, statistic: Statistic, method: str, level: float = 0.95) -> 
     metric, scope = key
     basis = statistic.basis
     interval = percentile(_bounded(statistic) * (1 if metric in OWN_UNIT else 100), level)
-    how = method if basis.n_patients > 1 else "no interval: fewer than 2 patients"
+    how = method if len(statistic.values) > 1 else "mean of 200 simulations, no interval"
+    how = how if basis.n_patients > 1 else "no interval: fewer than 2 patients"
     return {
         "metric": metric,
         "scope": scope,

@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from cardiolens.stats.items import Floats, Ints, Items
+from cardiolens.stats.items import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +29,26 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
+class Answered:
+    """Answers beside the truth, as bit masks of options, of questions with `size` options."""
+
+    gold: Ints
+    parsed: Ints
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Choices(State):
     """Answers to single and ordinal questions."""
 
     confusion: Floats  # (unit, gold, predicted), the last predicted column unparsed
 
     @classmethod
-    def of(cls, items: Items, units: int) -> Self:
-        """Matrices of the items of one subtask by patient."""
-        size = int(items.options.max(initial=1))
-        predicted = np.where(items.parsed == 0, size, _first_bit(items.parsed))
-        return cls(_cells((items.patient, _first_bit(items.gold), predicted), (units, size, size + 1)))
+    def of(cls, answers: Answered, unit: Ints, units: int) -> Self:
+        """Matrices by unit."""
+        size = answers.size
+        predicted = np.where(answers.parsed == 0, size, _first_bit(answers.parsed))
+        return cls(_cells((unit, _first_bit(answers.gold), predicted), (units, size, size + 1)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +59,30 @@ class Sets(State):
     options: Floats  # (unit, option, [tp, fp, fn]); fixes every pooled ratio
 
     @classmethod
-    def of(cls, items: Items, units: int) -> Self:
-        """Counts of the items of one subtask by patient."""
-        size = int(items.options.max(initial=1))
-        bits = 1 << np.arange(size)
-        gold, found = (items.gold[:, None] & bits) > 0, (items.parsed[:, None] & bits) > 0
+    def of(cls, answers: Answered, unit: Ints, units: int) -> Self:
+        """Counts by unit."""
+        size = answers.size
+        gold, found = _flags(answers.gold, size), _flags(answers.parsed, size)
         right, wrong = (gold & found).sum(axis=1), (gold ^ found).sum(axis=1)
         options = np.zeros((units, size, 3))
         for cell, flags in enumerate((gold & found, found & ~gold, gold & ~found)):
-            np.add.at(options[:, :, cell], items.patient, flags)
-        return cls(_cells((items.patient, right, wrong), (units, size + 1, size + 1)), options)
+            item, option = np.nonzero(flags)
+            options[:, :, cell] = _cells((unit[item], option), (units, size))
+        return cls(_cells((unit, right, wrong), (units, size + 1, size + 1)), options)
+
+
+def state_of(answer_type: str, answers: Answered, unit: Ints, units: int) -> Choices | Sets:
+    """The state of answers to one subtask by unit."""
+    return (Sets if answer_type == "multi" else Choices).of(answers, unit, units)
 
 
 def _weighted(array: Floats, weights: Floats) -> Floats:
     sums = weights @ array.reshape(len(array), -1)
     return np.asarray(sums).reshape(len(weights), *array.shape[1:])
+
+
+def _flags(masks: Ints, size: int) -> Bools:
+    return (masks[:, None] & (1 << np.arange(size))) > 0
 
 
 def _first_bit(masks: Ints) -> Ints:

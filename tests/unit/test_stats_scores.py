@@ -62,6 +62,11 @@ def cohort(patients: int, arms: str = "a", seed: int = 3) -> list[dict[str, Any]
     return rows
 
 
+def same(first: pa.Table, second: pa.Table) -> bool:
+    """Equal to the last digit, NaN included."""
+    return repr(first.to_pylist()) == repr(second.to_pylist())
+
+
 def test_primary_values_means_and_tiers() -> None:
     rows = [
         verdict("p1", "C10", "A", "A"),
@@ -134,13 +139,13 @@ def test_order_and_parts_change_no_digit() -> None:
     once = score(table(rows), 5, 200, seed=2026)
     random.Random(0).shuffle(rows)
     parts = [table(rows[start : start + 37]) for start in range(0, len(rows), 37)]
-    assert score(pa.concat_tables(parts), 5, 200, seed=2026).equals(once)
+    assert same(score(pa.concat_tables(parts), 5, 200, seed=2026), once)
 
 
 def test_same_seed_same_interval_and_other_seed_another() -> None:
     rows = table(cohort(20))
-    assert score(rows, 5, 100, seed=7).equals(score(rows, 5, 100, seed=7))
-    assert not score(rows, 5, 100, seed=7).equals(score(rows, 5, 100, seed=8))
+    assert same(score(rows, 5, 100, seed=7), score(rows, 5, 100, seed=7))
+    assert not same(score(rows, 5, 100, seed=7), score(rows, 5, 100, seed=8))
 
 
 def test_the_bootstrap_keeps_patients_whole() -> None:

@@ -1,0 +1,53 @@
+"""Every statistic of one subtask that is answered by picking options."""
+
+import numpy as np
+
+from cardiolens.stats import collapse, metrics, references
+from cardiolens.stats.items import Floats, Items
+from cardiolens.stats.states import Answered, Choices, Sets, state_of
+from cardiolens.stats.statistic import Basis, Statistic
+
+# metrics that enter tier scores, each with its references
+_REFERRED = {"single": ("accuracy", "macro_f1"), "ordinal": ("accuracy",), "multi": ("micro_f1",)}
+
+
+def subtask_statistics(items: Items, weights: Floats, seed: int) -> dict[str, Statistic]:
+    """Metrics, references and skill, and collapse indices by name, of the items of one subtask and arm.
+
+    `primary` repeats the primary metric; `primary.constant`, `.uniform`, `.prevalence` are its references and
+    `primary.skill` is what it holds beyond the best constant answer.
+    """
+    answer_type = str(items.answer_type[0])
+    answers = Answered(items.gold, items.parsed, items.size)
+    state = state_of(answer_type, answers, items.patient, weights.shape[1]).resampled(weights)
+    # classes of macro averages are those of the full sample, in every resample
+    classes = references.gold_classes(items.gold, items.size)
+    values = metrics.of_state(answer_type, state, classes)
+    constant = references.best_constant(answer_type, state, classes)
+    guessed = references.guesses(items, seed)
+    for metric in _REFERRED[answer_type]:
+        values[f"{metric}.constant"] = constant[metric]
+        values[f"{metric}.skill"] = references.skill(values[metric], constant[metric])
+        values |= {f"{metric}.{name}": np.array([means[metric]]) for name, means in guessed.items()}
+    values |= _collapse(items, state, weights)
+    primary = metrics.PRIMARY[answer_type]
+    values |= {
+        name.replace(primary, "primary"): value for name, value in values.items() if _is(primary, name)
+    }
+    basis = Basis.of(items)
+    return {name: Statistic(value, basis) for name, value in values.items()}
+
+
+def _is(metric: str, name: str) -> bool:
+    return name == metric or name.startswith(f"{metric}.")
+
+
+def _collapse(items: Items, state: Choices | Sets, weights: Floats) -> dict[str, Floats]:
+    if isinstance(state, Choices):
+        return collapse.of_confusion(state.confusion)
+    masks, call = np.unique(items.parsed, return_inverse=True)
+    calls = np.zeros((weights.shape[1], len(masks)))
+    np.add.at(calls, (items.patient, call), 1)
+    gold = (state.options[..., 0] + state.options[..., 2]).sum(axis=-1)
+    indices = collapse.of_calls(masks, weights @ calls, items.size)
+    return indices | {"gold_cardinality": metrics.ratio(gold, state.overlaps.sum(axis=(-2, -1)))}

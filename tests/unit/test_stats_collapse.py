@@ -1,0 +1,94 @@
+"""The collapse vectors of specification 8.4."""
+
+import numpy as np
+import pytest
+
+from cardiolens.stats import collapse
+from cardiolens.stats.items import Floats
+
+
+def square(rows: list[list[int]]) -> Floats:
+    return np.pad(np.array(rows, dtype=float), ((0, 0), (0, 1)))
+
+
+def values(table: Floats) -> dict[str, float]:
+    return {name: float(value) for name, value in collapse.of_confusion(table).items()}
+
+
+def test_a_constant_reader_has_collapsed() -> None:
+    found = values(square([[0, 0, 10], [0, 0, 20], [0, 0, 70]]))
+    expected = {
+        "entropy": 0,
+        "gold_entropy": 0.7298,
+        "modal_share": 1,
+        "absorption": 1,
+        "collapse_index": 1,
+        "shift": 0.3,
+    }
+    assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-4)
+    assert found["collapse_index"] == 1
+
+
+def test_a_reader_that_leans_to_one_class() -> None:
+    found = values(square([[2, 1, 7], [1, 6, 13], [2, 4, 64]]))
+    expected = {
+        "entropy": 0.4907,
+        "entropy_deficit": 0.2392,
+        "modal_share": 0.84,
+        "modal_excess": 0.14,
+        "absorption": 0.6667,
+        "collapse_index": 0.3396,
+        "effective_classes": 1.714,
+        "shift": 0.14,
+    }
+    assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-3)
+    assert found["collapse_index"] == pytest.approx(0.3396, abs=1e-4)
+
+
+def test_a_perfect_reader_has_not() -> None:
+    found = values(square([[10, 0, 0], [0, 20, 0], [0, 0, 70]]))
+    assert (found["collapse_index"], found["entropy_deficit"], found["shift"]) == (0, 0, 0)
+
+
+def test_unparsed_answers_stay_out_and_are_shared_beside() -> None:
+    table = square([[1, 0], [0, 1]])
+    table[0, 2] = 2
+    found = values(table)
+    assert found["unparsed"] == 0.5
+    assert found["modal_share"] == 0.5
+    assert found["gold_entropy"] == pytest.approx(1)
+
+
+def test_without_another_gold_class_absorption_is_undefined() -> None:
+    found = values(square([[5, 0], [0, 0]]))
+    assert np.isnan([found["absorption"], found["collapse_index"]]).all()
+
+
+def test_ties_go_to_the_earlier_option() -> None:
+    found = values(square([[0, 1, 0], [0, 0, 1], [1, 0, 0]]))
+    assert found["absorption"] == pytest.approx(1 / 2)  # A called once, for C; two items are not A
+
+
+@pytest.mark.parametrize(
+    ("index", "share", "excess", "flag"),
+    [(0.3, 0.1, 0, True), (0.1, 0.8, 0.1, True), (0.1, 0.9, 0.05, False)],
+)
+def test_the_flag(index: float, share: float, excess: float, flag: bool) -> None:
+    indices = {
+        "collapse_index": np.array(index),
+        "modal_share": np.array(share),
+        "modal_excess": np.array(excess),
+    }
+    assert collapse.collapsed(indices).item() is flag
+
+
+def test_multi_select_indices() -> None:
+    masks = np.array([0b000, 0b001, 0b011, 0b111])
+    found = collapse.of_calls(masks, np.array([1.0, 2.0, 1.0, 1.0]), size=3)
+    assert found["mean_cardinality"] == pytest.approx((2 * 1 + 2 + 3) / 4)
+    assert found["select_all"] == pytest.approx(1 / 4)
+    assert found["select_first_only"] == pytest.approx(2 / 4)
+    assert found["modal_set_share"] == pytest.approx(2 / 4)
+    assert found["unparsed"] == pytest.approx(1 / 5)
+    shares = np.array([4, 2, 1]) / 7
+    assert found["call_entropy"] == pytest.approx(-(shares * np.log(shares)).sum() / np.log(3))

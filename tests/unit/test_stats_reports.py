@@ -1,0 +1,87 @@
+"""Report scores of specification 3.3."""
+
+import numpy as np
+import pytest
+
+from cardiolens.judging.overlap import overlap_counts
+from cardiolens.stats.report_metrics import bleu_4, of_entities, rouge_l
+from cardiolens.stats.scores import score
+from cardiolens.tables import VERDICTS, from_rows
+
+
+def sums(**counts: float) -> dict[str, np.ndarray]:
+    names = ("tp", "fp", "fn", "abnormal_tp", "abnormal_fp", "abnormal_fn", "gates", "contradicted")
+    return {name: np.array([counts.get(name, 0.0)]) for name in names}
+
+
+def test_the_worked_example_of_entities() -> None:
+    found = of_entities(sums(tp=3, fp=1, fn=2, abnormal_tp=3, abnormal_fp=1, abnormal_fn=2, gates=1))
+    assert found["entity_precision"] == pytest.approx(0.75)
+    assert found["entity_recall"] == pytest.approx(0.6)
+    assert found["entity_f1"] == pytest.approx(0.6667, abs=1e-4)
+    assert found["hallucination"] == pytest.approx(0.25)
+    assert found["omission"] == pytest.approx(0.4)
+    assert found["contradiction"] == 0
+
+
+def test_no_entities_at_all_is_undefined_and_one_empty_side_is_zero() -> None:
+    assert all(np.isnan(value).all() for value in of_entities(sums()).values())
+    silent = of_entities(sums(fn=2))
+    assert not any(silent[f"entity_{metric}"] for metric in ("precision", "recall", "f1"))
+
+
+def overlap(reference: str, hypothesis: str) -> dict[str, np.ndarray]:
+    return {name: np.array([value]) for name, value in overlap_counts(reference, hypothesis).items()}
+
+
+def test_the_worked_example_of_rouge() -> None:
+    reference = "there is subepicardial late enhancement in the basal and mid lateral wall"
+    counts = overlap(reference, "mid wall late enhancement in the mid lateral wall")
+    assert rouge_l(counts["lcs"], counts["words"], counts["reference_words"]) == pytest.approx(
+        0.6667, abs=1e-4
+    )
+
+
+def test_bleu() -> None:
+    assert bleu_4(overlap("a b c d e", "a b c d e")) == pytest.approx(1)
+    assert bleu_4(overlap("a b", "c d")) == 0
+    assert bleu_4(overlap("a b", "")) == 0
+    assert np.isnan(bleu_4(overlap("", "a")))
+    # 1-grams 3/4; with one added 2-grams 2/4, 3-grams 1/3, 4-grams 1/2; as long as the reference
+    assert bleu_4(overlap("a b c x", "a b y c")) == pytest.approx((3 / 4 * 2 / 4 * 1 / 3 * 1 / 2) ** 0.25)
+    # two words for four: brevity exp(1 - 4/2); the smoothed ratios are 1
+    assert bleu_4(overlap("a b c d", "a b")) == pytest.approx(np.exp(-1))
+
+
+def verdict(patient: str, subtask: str, channel: str, counts: dict[str, float]) -> dict[str, object]:
+    return {
+        "arm_id": "arm",
+        "qa_id": f"{patient}:{subtask}",
+        "channel": channel,
+        "patient_id": patient,
+        "tier": 2,
+        "subtask": subtask,
+        "answer_type": "report",
+        "status": "judged",
+        "parse_status": "ok",
+        "parsed": [],
+        "gold": [],
+        "counts": list(counts.items()),
+    }
+
+
+def test_tier_two_is_the_macro_over_sequences_of_micro_f1() -> None:
+    rows = [
+        verdict("p1", "R-LGE", "fields", {"tp": 3, "fp": 1, "fn": 2, "fields": 5, "fields_equal": 2}),
+        verdict("p2", "R-LGE", "fields", {"tp": 1, "fp": 0, "fn": 0, "fields": 5, "fields_equal": 5}),
+        verdict("p1", "R-T2", "fields", {"tp": 0, "fp": 1, "fn": 1, "fields": 4, "fields_equal": 3}),
+        verdict("p1", "R-LGE", "text", overlap_counts("a b c d", "a b")),
+    ]
+    scores = score(from_rows(rows, VERDICTS), 5, 20, 1).to_pylist()
+    found = {(row["metric"], row["scope"]): row for row in scores}
+    assert found["entity_f1", "subtask:R-LGE"]["value"] == pytest.approx(100 * 8 / 11)
+    assert found["primary", "tier:2"]["value"] == pytest.approx(50 * 8 / 11)
+    assert found["field_match", "subtask:R-LGE"]["value"] == 70
+    assert found["rouge_l", "tier:2"]["value"] == pytest.approx(100 * 2 / 3)
+    assert (found["primary", "tier:2"]["n_items"], found["primary", "tier:2"]["n_patients"]) == (3, 2)
+    assert found["primary", "tier:2"]["method"].startswith("mean over R-LGE R-T2; percentile")
