@@ -58,9 +58,11 @@ def extract(sources: tuple[Source, ...], volumes: Volumes, budget: int, small_k:
 
 def fallbacks(sources: tuple[Source, ...], volumes: Volumes) -> Volumes:
     """Volumes that the sources fall back to, in order; sources themselves are used up by then."""
-    routed = {volume for source in sources for volume in source.volumes}
-    by_id = {volume.volume_id: volume for volume in volumes if volume not in routed}
-    names = (view for source in sources for view in rules().fallback.get(source.name, ()))
+    names = [view for source in sources for view in rules().fallback.get(source.name, ())]
+    if not names:
+        return ()
+    routed = {volume.volume_id for source in sources for volume in source.volumes}
+    by_id = {volume.volume_id: volume for volume in volumes if volume.volume_id not in routed}
     return tuple(by_id.pop(view) for view in names if view in by_id)
 
 

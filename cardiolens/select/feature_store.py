@@ -18,7 +18,7 @@ from cardiolens.select.diversity import ALGORITHMS, Floats, distances
 from cardiolens.select.features import N_FEATURES, VERSION, volume_features
 from cardiolens.select.route import Volumes
 from cardiolens.select.rules import rules
-from cardiolens.select.selection import Frame, pick_idx
+from cardiolens.select.selection import Frame, pick_all, pick_idx
 from cardiolens.study.shards import FRAMES_FOLDER, VOLUMES_FOLDER
 
 FEATURES = pa.schema(
@@ -46,12 +46,12 @@ class StudyFeatures:
 
     def _pick(self, algorithm: str, pool: Volumes, budget: int) -> tuple[Frame, ...]:
         if budget >= sum(volume.n_frames for volume in pool):
-            return tuple(frame for volume in pool for frame in pick_idx(volume, range(volume.n_frames)))
+            return tuple(frame for volume in pool for frame in pick_all(volume, range(volume.n_frames)))
         owners = [(volume, idx) for volume in pool for idx in range(volume.n_frames)]
         rows = np.array([self._starts[volume.volume_id] + idx for volume, idx in owners], np.int64)
         among: Floats = self._distances[np.ix_(rows, rows)]
         chosen = (owners[place] for place in ALGORITHMS[algorithm](among, budget))
-        return tuple(frame for volume, idx in chosen for frame in pick_idx(volume, [idx]))
+        return tuple(pick_idx(volume, idx) for volume, idx in chosen)
 
 
 def _canonical(volume_id: str) -> int:

@@ -11,7 +11,7 @@ _Digests = tuple[tuple[bytes, int], ...]
 
 def drawn(seed: int, study_id: str, pool: Volumes, budget: int) -> list[Frame]:
     """The `budget` first frames of a pool in hash order, so that draws are nested in the budget."""
-    return [pick_idx(pool[place], [idx])[0] for place, idx in _ranked(seed, study_id, pool)[:budget]]
+    return [pick_idx(pool[place], idx) for place, idx in _ranked(seed, study_id, pool)[:budget]]
 
 
 @lru_cache(maxsize=64)

@@ -2,7 +2,7 @@
 
 from itertools import chain, zip_longest
 
-from cardiolens.select.selection import Frame, pick_idx
+from cardiolens.select.selection import Frame, pick_all
 from cardiolens.select.spread import center_out, even
 from cardiolens.study.structure import VolumeStructure
 
@@ -21,12 +21,12 @@ def short_and_long(volumes: Volumes, quota: int) -> list[Frame]:
 
 def short_axis(volumes: Volumes, quota: int) -> list[Frame]:
     """Evenly spread slices."""
-    return [frame for volume in volumes for frame in pick_idx(volume, even(volume.n_frames, quota))]
+    return [frame for volume in volumes for frame in pick_all(volume, even(volume.n_frames, quota))]
 
 
 def long_axes(volumes: Volumes, quota: int) -> list[Frame]:
     """Round-robin over the views, each from its central layer outward."""
-    hands = [pick_idx(volume, center_out(volume.n_frames)) for volume in volumes]
+    hands = [pick_all(volume, center_out(volume.n_frames)) for volume in volumes]
     dealt = chain.from_iterable(zip_longest(*hands))
     return [frame for frame in dealt if frame is not None][:quota]
 

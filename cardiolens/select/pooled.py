@@ -8,7 +8,7 @@ from cardiolens.errors import InputError
 from cardiolens.select import hashed
 from cardiolens.select.feature_store import StudyFeatures
 from cardiolens.select.route import Volumes
-from cardiolens.select.selection import Frame, pick_idx
+from cardiolens.select.selection import Frame, pick_all
 from cardiolens.select.spread import even
 
 
@@ -36,7 +36,7 @@ def _uniform(pool: Volumes, budget: int, given: Given) -> list[Frame]:
 
 
 def _all(pool: Volumes, budget: int, given: Given) -> list[Frame]:
-    return [frame for volume in pool for frame in pick_idx(volume, range(volume.n_frames))]
+    return [frame for volume in pool for frame in pick_all(volume, range(volume.n_frames))]
 
 
 def _diverse(pool: Volumes, budget: int, given: Given) -> list[Frame]:

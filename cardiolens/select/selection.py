@@ -43,9 +43,14 @@ def pick(volume: VolumeStructure, slice_rank: int, phase: int, step: int = 1) ->
     return Frame(volume.volume_id, slice_rank * volume.n_phases + phase, slice_rank, phase, step)
 
 
-def pick_idx(volume: VolumeStructure, indices: Iterable[int], step: int = 1) -> list[Frame]:
+def pick_idx(volume: VolumeStructure, idx: int) -> Frame:
+    """The frame of a volume at a canonical index."""
+    return Frame(volume.volume_id, idx, *divmod(idx, volume.n_phases))
+
+
+def pick_all(volume: VolumeStructure, indices: Iterable[int]) -> list[Frame]:
     """Frames of a volume by canonical index."""
-    return [Frame(volume.volume_id, idx, *divmod(idx, volume.n_phases), step) for idx in indices]
+    return [pick_idx(volume, idx) for idx in indices]
 
 
 def record(

@@ -2,14 +2,14 @@
 
 from cardiolens.select.quota import settle, split
 from cardiolens.select.rules import rules
-from cardiolens.select.selection import Frame, pick_idx
+from cardiolens.select.selection import Frame, pick_all
 from cardiolens.select.spread import even
 from cardiolens.study.structure import VolumeStructure
 
 
 def slices(volume: VolumeStructure, quota: int) -> list[Frame]:
     """Evenly spread slices."""
-    return pick_idx(volume, even(volume.n_frames, quota))
+    return pick_all(volume, even(volume.n_frames, quota))
 
 
 def pooled(volumes: tuple[VolumeStructure, ...], quota: int) -> list[Frame]:
