@@ -1,0 +1,98 @@
+"""Contact sheets: the frames of a study as they are displayed, with a selection marked."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+
+from cardiolens.study.ingest import ingest
+from cardiolens.study.layout import even
+from cardiolens.study.manifest import read_study
+
+WINDOW_PCT = (1.0, 99.0)
+STATIC_COLUMNS = 6  # of a volume without phases
+GAP = 2  # pixels
+LABEL_HEIGHT = 12
+MARK = (255, 190, 0)
+INK = (230, 230, 230)
+
+Place = tuple[str, int, int]  # volume_id, slice rank, phase
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFrame:
+    """One displayed frame, its place, and the words that end-diastole and end-systole add."""
+
+    place: Place
+    pixels_HW: NDArray[np.uint8]
+    remark: str = ""
+
+    @property
+    def label(self) -> str:
+        volume_id, rank, phase = self.place
+        return f"{volume_id} s{rank} p{phase} {self.remark}"
+
+
+def contact_sheet(
+    frames: Sequence[ShownFrame], marked: Collection[Place] = (), columns: int = 8, tile: int = 120
+) -> Image.Image:
+    """Frames in the order given, `columns` a row, in labelled square tiles; marked places are boxed."""
+    step_x, step_y = tile + GAP, tile + LABEL_HEIGHT + GAP
+    rows = -(-len(frames) // columns)
+    sheet = Image.new("RGB", (min(columns, len(frames)) * step_x + GAP, rows * step_y + GAP))
+    pen = ImageDraw.Draw(sheet)
+    for number, frame in enumerate(frames):
+        left, top = number % columns * step_x + GAP, number // columns * step_y + GAP
+        chosen = frame.place in marked
+        pen.text((left, top), frame.label, fill=MARK if chosen else INK)
+        picture = _fitted(frame.pixels_HW, tile)
+        sheet.paste(picture, (left, top + LABEL_HEIGHT))
+        if chosen:
+            corner = (left + picture.width - 1, top + LABEL_HEIGHT + picture.height - 1)
+            pen.rectangle(((left, top + LABEL_HEIGHT), corner), outline=MARK, width=2)
+    return sheet
+
+
+def study_sheet(folder: Path, phases: int, tile: int = 120) -> Image.Image:
+    """Every volume of a study folder: a row a slice from the base, a column a phase, about so many phases."""
+    sheets = []
+    for volume in ingest(read_study(folder), WINDOW_PCT):
+        frames = list(shown_frames(volume.row, volume.frames, phases))
+        n_phases = len({phase for (_, _, phase) in (frame.place for frame in frames)})
+        sheets.append(contact_sheet(frames, columns=n_phases if n_phases > 1 else STATIC_COLUMNS, tile=tile))
+    return _stacked(sheets)
+
+
+def shown_frames(volume: Mapping[str, Any], frames: pa.Table, phases: int) -> Iterator[ShownFrame]:
+    """Frames of one volume at evenly spread phases, for a cine with end-diastole and end-systole among them.
+
+    `volume` is its row of the table `volumes`, `frames` are its rows of the table `frames`.
+    """
+    remarks = {volume["es_phase"]: "ES", volume["ed_phase"]: "ED"} if volume["sequence"] == "cine" else {}
+    wanted = {*even(volume["n_phases"], phases), *remarks}
+    for row in frames.to_pylist():
+        if row["phase"] in wanted:
+            pixels_HW = np.frombuffer(row["pixels"], np.uint8).reshape(row["height"], row["width"])
+            place = (row["volume_id"], row["slice"], row["phase"])
+            yield ShownFrame(place, pixels_HW, remarks.get(row["phase"], ""))
+
+
+def _fitted(pixels_HW: NDArray[np.uint8], tile: int) -> Image.Image:
+    height, width = pixels_HW.shape
+    scale = tile / max(height, width)
+    size = (max(round(width * scale), 1), max(round(height * scale), 1))
+    return Image.fromarray(pixels_HW).resize(size, Image.Resampling.BICUBIC)
+
+
+def _stacked(sheets: Sequence[Image.Image]) -> Image.Image:
+    whole = Image.new("RGB", (max(sheet.width for sheet in sheets), sum(sheet.height for sheet in sheets)))
+    top = 0
+    for sheet in sheets:
+        whole.paste(sheet, (0, top))
+        top += sheet.height
+    return whole

@@ -1,0 +1,93 @@
+"""The real studies that stand beside the repository, where they do."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from study_folders import volume
+
+from cardiolens.errors import InputError
+from cardiolens.study.ingest import ingest
+from cardiolens.study.manifest import VolumeManifest, read_study
+from cardiolens.study.volume import read_volume
+
+CMR = Path(__file__).parents[2].parent / "shared" / "cmr"
+PCT = (1.0, 99.0)
+HEARTS = {  # rows and columns around the left ventricle, as displayed
+    "scd-0000101": (slice(70, 170), slice(70, 170)),
+    "scd-0000301": (slice(70, 170), slice(80, 180)),
+}
+
+pytestmark = pytest.mark.skipif(
+    not CMR.is_dir(), reason=f"no real studies beside the repository ({CMR.name})"
+)
+
+
+def ingested(study_id):
+    (found,) = ingest(read_study(CMR / "studies" / study_id), PCT)
+    return found
+
+
+def blood(found, heart):
+    """Pixels of blood around the left ventricle, by slice rank and phase.
+
+    Blood is what is brighter than half-way from dark to bright in its slice: coils light up the apex.
+    """
+    row = found.row
+    pixels = np.stack([np.frombuffer(p, np.uint8) for p in found.frames["pixels"].to_pylist()])
+    frames = pixels.reshape(row["n_slices"], row["n_phases"], row["height"], row["width"])[:, :, *heart]
+    threshold = np.percentile(frames, (10, 99), axis=(1, 2, 3)).mean(axis=0)
+    return (frames > threshold[:, None, None, None]).sum(axis=(2, 3))
+
+
+@pytest.mark.parametrize(
+    ("study_id", "structure"),
+    [
+        ("scd-0000101", ("cine_sax", 12, 20, 256, 256, 0, 7)),
+        ("scd-0000301", ("cine_sax", 10, 20, 256, 256, 19, 6)),
+        ("swine-e774", ("cine_4ch", 14, 20, 256, 256, 0, 7)),
+        ("swine-lge", ("lge_sax", 20, 1, 448, 336, 0, 0)),
+    ],
+)
+def test_every_study_is_prepared_without_a_warning(study_id, structure):
+    found = ingested(study_id)
+    names = ("volume_id", "n_slices", "n_phases", "height", "width", "ed_phase", "es_phase")
+    assert tuple(found.row[name] for name in names) == structure
+    assert found.frames.num_rows == structure[1] * structure[2]
+    assert found.warnings == ()
+
+
+@pytest.mark.parametrize("study_id", HEARTS)
+def test_the_cavity_is_large_at_end_diastole_small_at_end_systole_and_tapers_to_the_apex(study_id):
+    found = ingested(study_id)
+    counts = blood(found, HEARTS[study_id])
+    middle = counts[2:7].sum(axis=0)
+    ed, es = found.row["ed_phase"], found.row["es_phase"]
+    assert middle[ed] > 0.97 * middle.max()
+    assert min((ed - middle.argmax()) % 20, (middle.argmax() - ed) % 20) <= 2
+    assert middle[es] < 0.85 * middle[ed]
+    assert counts[:3, ed].sum() > 1.5 * counts[-3:, ed].sum()  # stored from the apex, ranked from the base
+
+
+@pytest.mark.parametrize("case", ["A", "C", "G"])
+def test_a_singleton_fourth_axis_is_read_and_a_mask_of_other_slices_refused(tmp_path, case):
+    folder = CMR / "edge" / f"autofd-{case}"
+    hashes = {
+        name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        for name in ("sa_ED.nii.gz", "seg_sa_ED.nii.gz")
+    }
+    size = {"A": [123, 123], "C": [123, 116], "G": [121, 112]}[case]
+    entry = volume(tmp_path) | {
+        "path": "sa_ED.nii.gz",
+        "shape": [*size, 12, 1],
+        "layout": {"order": "slice_major", "n_slices": 12, "n_phases": 1},
+        "spatial_order": "apex_to_base",
+        "sha256": hashes["sa_ED.nii.gz"],
+    }
+    assert read_volume(folder, VolumeManifest.model_validate(entry)).layout.n_slices == 12
+    entry["mask"] = {"path": "seg_sa_ED.nii.gz", "sha256": hashes["seg_sa_ED.nii.gz"]}
+    with pytest.raises(
+        InputError, match=r"^seg_sa_ED\.nii\.gz: is a mask of shape .*, 18\); expected .*, 12\)"
+    ):
+        read_volume(folder, VolumeManifest.model_validate(entry))
