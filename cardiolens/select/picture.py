@@ -12,8 +12,9 @@ from cardiolens.study.structure import StudyStructure, VolumeStructure
 _WIDTH = 1200
 _MARGIN = 12
 _CELL = 8
-_THUMB = 92
-_LINE = 18
+_THUMB = 69
+_LINE = 16
+_COLOURS = 128  # a palette, for small files
 _PAPER, _INK, _GRID, _ED = "#ffffff", "#202020", "#d8d8d8", "#9a9a9a"
 _STEPS = ("#1b6ca8", "#d1495b", "#edae49", "#66a182")  # by the step of the rule that chose the frame
 
@@ -39,7 +40,7 @@ def picture(structure: StudyStructure, panels: Sequence[Panel], pixels: Pixels) 
         below = _draw_grids(draw, top + _LINE + 6, volumes, panel.selection.frames)
         _draw_frames(image, draw, below, panel.selection.frames, pixels)
         top += height
-    return image
+    return image.quantize(_COLOURS)
 
 
 def _summary(selection: Selection) -> str:
