@@ -11,6 +11,7 @@ from cardiolens.errors import InputError, RunError
 from cardiolens.phantom.appearance import appearance
 from cardiolens.phantom.planes import sizes, views
 from cardiolens.phantom.render import render
+from cardiolens.phantom.reports import reports
 from cardiolens.phantom.roster import SEQUENCES, catalogue, roster, study
 from cardiolens.phantom.write import write_labels, write_records, write_volume
 from cardiolens.spec import PhantomSpec
@@ -54,10 +55,12 @@ def write_study(study_id: str, spec: PhantomSpec, studies: Path) -> list[dict[st
         write_volume(folder, render(made.parameters, view, size, look, made.seed, masks=spec.masks), size)
         for view in views().values()
     ]
-    write_records(folder, made, volumes, {})
+    found = findings(made.truth)
+    written = reports(found, made.seed, catalogue(), SEQUENCES)
+    write_records(folder, made, volumes, written)
     if spec.masks:
         write_labels(folder)
-    return records(study_id, catalogue(), findings(made.truth), sequences=SEQUENCES, reports={})
+    return records(study_id, catalogue(), found, sequences=SEQUENCES, reports=written)
 
 
 def _written(ids: list[str], spec: PhantomSpec, studies: Path) -> Iterable[list[dict[str, Any]]]:

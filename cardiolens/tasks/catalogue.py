@@ -13,6 +13,7 @@ from cardiolens.errors import InputError
 from cardiolens.spec import describe
 
 DATA = Path(__file__).parent / "data"
+_NO_SUBTASKS = ("protocol.yaml", "lexicon.yaml")
 
 AnswerType = Literal["single", "ordinal", "multi", "report"]
 _STRICT = ConfigDict(extra="forbid")
@@ -107,7 +108,7 @@ def load_catalogue(protocol: str, folder: Path | None = None) -> Catalogue:
             f"{folder / 'protocol.yaml'}: protocol is {head.get('protocol')!r}, {protocol!r} was asked for"
         )
     option_sets = head.get("option_sets") or {}
-    files = sorted(path for path in folder.glob("*.yaml") if path.name != "protocol.yaml")
+    files = sorted(path for path in folder.glob("*.yaml") if path.name not in _NO_SUBTASKS)
     entries = [(path, entry) for path in files for entry in _entries(path)]
     subtasks = [_subtask(path, entry, option_sets) for path, entry in entries]
     check(subtasks)

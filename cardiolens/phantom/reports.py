@@ -1,0 +1,84 @@
+"""Reference reports: exact fields, and text in one of four wordings a group (specification 3.1, 10.5)."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jinja2 import Environment, StrictUndefined
+
+from cardiolens.tasks.catalogue import Catalogue, Subtask
+from cardiolens.tasks.instantiate import Findings, answer
+
+WORDINGS = 4
+
+
+def reports(findings: Findings, seed: str, catalogue: Catalogue, sequences: Sequence[str]) -> dict[str, Any]:
+    """One reference report a sequence: {fields, findings, impression}."""
+    forms = {one.sequence: one for one in catalogue.subtasks.values() if one.answer_type == "report"}
+    return {
+        sequence: {
+            "fields": report_fields(forms[sequence], findings, catalogue),
+            "findings": " ".join(
+                sentence(group, sequence, findings, _wording(seed, f"{sequence}.{number}"))
+                for number, group in enumerate(_data()[sequence])
+            ),
+            "impression": sentence(
+                _data()["impressions"][sequence], sequence, findings, _wording(seed, f"{sequence}.impression")
+            ),
+        }
+        for sequence in sequences
+        if sequence in forms
+    }
+
+
+def report_fields(form: Subtask, findings: Findings, catalogue: Catalogue) -> dict[str, str | list[str]]:
+    """The fields of a report: option texts, a list where several may hold, empty where none applies."""
+    fields: dict[str, str | list[str]] = {}
+    for subtask in (catalogue[name] for name in form.report_fields):
+        texts = [subtask.text(key) for key in answer(subtask, findings)]
+        fields[subtask.field] = texts if subtask.answer_type == "multi" or not texts else texts[0]
+    return fields
+
+
+def sentence(group: Sequence[str], sequence: str, findings: Findings, wording: int) -> str:
+    """One group of findings in one wording."""
+
+    def words(field: str) -> str:
+        return _joined(
+            [_phrase(f"{sequence}.{field}", value, wording) for value in findings[f"{sequence}.{field}"]]
+        )
+
+    def has(field: str, value: str) -> bool:
+        return value in findings[f"{sequence}.{field}"]
+
+    text = str(_template(group[wording]).render(words=words, has=has))
+    return text[0].upper() + text[1:]
+
+
+def _phrase(name: str, value: str, wording: int) -> str:
+    phrases: Sequence[str] = _data()["phrases"][name].get(value, [value])
+    return phrases[wording % len(phrases)]
+
+
+def _joined(phrases: Sequence[str]) -> str:
+    if len(phrases) < 2:
+        return "".join(phrases)
+    return f"{', '.join(phrases[:-1])} and {phrases[-1]}"
+
+
+def _wording(seed: str, group: str) -> int:
+    return hashlib.sha256(f"{seed}|{group}".encode()).digest()[0] % WORDINGS
+
+
+@lru_cache(maxsize=1)
+def _data() -> Mapping[str, Any]:
+    tree: Mapping[str, Any] = yaml.safe_load((Path(__file__).parent / "data" / "wordings.yaml").read_text())
+    return tree
+
+
+@lru_cache(maxsize=256)
+def _template(text: str) -> Any:
+    return Environment(undefined=StrictUndefined, autoescape=False).from_string(text)
