@@ -1,4 +1,4 @@
-"""From the command line to a SweepSpec: Hydra composes, names are checked before, errors name the legal set."""
+"""From the command line to a SweepSpec: names are checked, Hydra composes, errors name the legal set."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -38,7 +38,7 @@ def conf_folders() -> list[Path]:
     return [packaged] if not own.is_dir() or own.samefile(packaged) else [own, packaged]
 
 
-class UserConfFirst(SearchPathPlugin):  # type: ignore[misc]
+class UserConfFirst(SearchPathPlugin):
     """Makes Hydra find a user's `conf/` before the packaged one."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:

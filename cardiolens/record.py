@@ -65,14 +65,18 @@ def read_manifest(run: Run) -> dict[str, Any]:
     try:
         manifest: dict[str, Any] = json.loads(run.manifest.read_text())
     except (OSError, ValueError) as error:
-        raise InputError(f"{run.root}: is not the folder of a run ({error}); give run=outputs/<name>") from None
+        raise InputError(
+            f"{run.root}: is not the folder of a run ({error}); give run=outputs/<name>"
+        ) from None
     return manifest
 
 
-def counters(plan: Plan, unique: int, executed: Mapping[str, Counter[str]], final: Mapping[str, int]) -> dict[str, Any]:
+def counters(
+    plan: Plan, unique: int, executed: Mapping[str, Counter[str]], final: Mapping[str, int]
+) -> dict[str, Any]:
     """What was asked and what it took, over all models.
 
-    `executed`: the counters of this invocation by model; `final`: status of each distinct planned request now.
+    `executed`: counters of this invocation by model; `final`: how each distinct planned request stands now.
     """
     total = sum(executed.values(), Counter())
     n_executed = total["ok"] + total["refused"] + total["error"]

@@ -32,7 +32,9 @@ class Judged:
         return self.ended["engine_error"] + self.ended["missing"]
 
 
-def judge_and_score(run: Run, store: Store, model_keys: Mapping[str, str], statistics: StatisticsSpec) -> Judged:
+def judge_and_score(
+    run: Run, store: Store, model_keys: Mapping[str, str], statistics: StatisticsSpec
+) -> Judged:
     """Write the verdicts and scores of a run anew from what its models said; no engine is touched."""
     questions = tables.read(store.questions, tables.QUESTIONS)
     judged = []

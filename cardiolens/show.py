@@ -11,7 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from cardiolens.plan.arms import Arm
@@ -83,7 +90,9 @@ def _note(done: Counter[str]) -> str:
 
 def show_scores(arms: Iterable[Arm], scores: pa.Table) -> None:
     """Tier scores an arm, with 95 % intervals; simulated readers are named as such."""
-    rows = scores.filter(pc.and_(pc.starts_with(scores["scope"], "tier:"), pc.is_null(scores["versus_arm_id"])))
+    rows = scores.filter(
+        pc.and_(pc.starts_with(scores["scope"], "tier:"), pc.is_null(scores["versus_arm_id"]))
+    )
     primary = rows.filter(pc.equal(rows["metric"], "primary"))
     values = {(row["arm_id"], row["scope"]): row for row in primary.to_pylist()}
     tiers = sorted({scope for _, scope in values})

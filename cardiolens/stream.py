@@ -1,4 +1,4 @@
-"""The Ray Data pipeline of one model: missing work, study by study → read and render → replicas → completions."""
+"""The Ray Data pipeline of one model: missing work → read and render → replicas → completions."""
 
 import logging
 import queue
@@ -38,7 +38,9 @@ def stream(plan: Plan, model: ModelSpec, missing: Missing, progress: Progress) -
     completions = plan.store.completions(plan.identities[model.name].model_key)
     completions.mkdir(parents=True, exist_ok=True)
     total: Counter[str] = Counter()
-    rows = pipeline(plan, model, missing.work, completions).iter_batches(batch_size=None, batch_format="pyarrow")
+    rows = pipeline(plan, model, missing.work, completions).iter_batches(
+        batch_size=None, batch_format="pyarrow"
+    )
     for batch in _watched(rows, completions, plan.spec.stream.stall_seconds):
         counters = Counter({name: sum(batch[name].to_pylist()) for name in COUNTERS})
         total += counters
@@ -69,19 +71,22 @@ def pipeline(plan: Plan, model: ModelSpec, work: pa.Table, completions: Path) ->
 
 
 def _placement(model: ModelSpec, stream: StreamSpec) -> dict[str, Any]:
-    """One actor a replica with its GPUs reserved; restarts bounded, so that a failing actor ends the run."""
+    """One actor a replica with its GPUs reserved; restarts bounded, so that a failing actor ends the run.
+
+    Ray's own default restarts a dying actor for ever, silently.
+    """
     import ray
 
-    gpus = model.tensor_parallel if model.engine == "vllm" and _on_gpu() else 0
+    restarts = {"max_restarts": stream.engine_restarts, "max_task_retries": stream.engine_restarts}
     return {
         "compute": ray.data.ActorPoolStrategy(
-            size=model.replicas, max_tasks_in_flight_per_actor=stream.studies_in_flight
+            size=model.replicas,
+            max_tasks_in_flight_per_actor=stream.studies_in_flight,
+            max_concurrent_calls_per_actor=stream.studies_in_flight,
         ),
         "num_cpus": 0,
-        "num_gpus": gpus,
-        "max_concurrency": stream.studies_in_flight,
-        "max_restarts": stream.engine_restarts,
-        "max_task_retries": stream.engine_restarts,
+        "num_gpus": model.tensor_parallel if model.engine == "vllm" and _on_gpu() else 0,
+        "ray_remote_args_fn": lambda: restarts,
     }
 
 
@@ -140,8 +145,8 @@ def _watched(rows: Any, completions: Path, stall_seconds: float) -> Iterator[pa.
                 parts, since = now, time.monotonic()
             if time.monotonic() - since > stall_seconds:
                 raise RunError(
-                    f"no request was completed for {stall_seconds:g} s; the engine hangs or is too slow: see its "
-                    "log, or raise stream.stall_seconds. What was completed is kept: run the same command again"
+                    f"no request was completed for {stall_seconds:g} s; the engine hangs or is too slow: "
+                    "see its logs, or raise stream.stall_seconds; what was completed is kept, run again to go on"
                 ) from None
             continue
         if item is None:

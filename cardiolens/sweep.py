@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 def sweep(spec: SweepSpec) -> int:
-    """Run a sweep to its end; 0 only if every study was prepared and every planned request has its verdict."""
+    """Run a sweep to its end; 0 only if every study was prepared and every planned request has a verdict."""
     check_tracker(spec.tracker)
     record.log_to(run_of(spec))
     with ray_cluster(spec.cluster):
@@ -86,7 +86,11 @@ def _conclude(
     counted = record.counters(planned, unique, executed, judged.ended)
     record.write_manifest(
         planned,
-        {**counted, "seconds": {name: round(value, 3) for name, value in seconds.items()}, "duplicates": judged.duplicates},
+        {
+            **counted,
+            "seconds": {name: round(value, 3) for name, value in seconds.items()},
+            "duplicates": judged.duplicates,
+        },
     )
     track(planned, judged.scores, counted)
     show.show_scores(planned.arms, judged.scores)
@@ -100,7 +104,9 @@ def _exit_code(planned: Plan, prepared: Prepared, judged: Judged, requests: dict
         f"{requests['skipped']} skipped"
     )
     if judged.unfinished:
-        show.say(f"incomplete: {judged.unfinished} requests have no final completion; run the same command again")
+        show.say(
+            f"incomplete: {judged.unfinished} requests have no final completion; run the same command again"
+        )
     for study, error in prepared.failed:
         show.say(f"not prepared: {study}: {error}")
     show.say(f"run: {planned.run.root}")

@@ -44,14 +44,12 @@ def check_tracker(tracker: TrackerSpec) -> None:
         known = {}
     if not any("wandb" in host for host in known):
         raise InputError(
-            f"tracker.mode=online for project {tracker.project!r}, but there is no login; run `wandb login`, set "
-            "WANDB_API_KEY, or use tracker.mode=offline"
+            f"tracker.mode=online for project {tracker.project!r}, but there is no login; run `wandb login`, "
+            "set WANDB_API_KEY, or use tracker.mode=offline"
         )
 
 
-def _track_arm(
-    plan: Plan, arm: Arm, scores: pa.Table, counters: Mapping[str, Mapping[str, int]]
-) -> None:
+def _track_arm(plan: Plan, arm: Arm, scores: pa.Table, counters: Mapping[str, Mapping[str, int]]) -> None:
     import wandb
 
     tracker = plan.spec.tracker
@@ -72,7 +70,9 @@ def _track_arm(
         settings=_settings(),
     )
     summary = {name: value for row in scores.to_pylist() for name, value in _values(row).items()}
-    sweep_counters = {f"sweep/{table}/{name}": n for table, part in counters.items() for name, n in part.items()}
+    sweep_counters = {
+        f"sweep/{table}/{name}": n for table, part in counters.items() for name, n in part.items()
+    }
     run.summary.update({**summary, **sweep_counters})
     run.finish()
 

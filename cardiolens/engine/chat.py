@@ -1,4 +1,4 @@
-"""A model's own chat format: the prompt string it is given, and how many tokens that is, without running it."""
+"""A model's own chat format: the prompt string it is given, and its tokens counted without running it."""
 
 from functools import lru_cache
 from pathlib import Path

@@ -54,8 +54,8 @@ def installed_engine() -> tuple[str, str]:
         except PackageNotFoundError:
             continue
     raise InputError(
-        "vLLM is not installed, and a model with engine: vllm is asked for; run `make setup` on a CPU machine, see "
-        "docs/operations.md for a GPU machine, or choose a simulated reader (model=oracle)"
+        "vLLM is not installed, and a model with engine: vllm is asked for; run `make setup` on a CPU "
+        "machine, see docs/operations.md for a GPU machine, or choose a simulated reader (model=oracle)"
     )
 
 
@@ -84,7 +84,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _embedded(cache: Path) -> Path:
-    """The embedded model's folder, built at first use: beside, then renamed, so that it is whole or absent."""
+    """The embedded model's folder, built beside and renamed at first use: whole or absent."""
     from cardiolens.engine import tiny
 
     folder = cache / f"tiny-{version('transformers')}"

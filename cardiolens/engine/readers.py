@@ -1,4 +1,4 @@
-"""Simulated readers: engines with a known result, so that the whole pipeline can be checked. They see no frame."""
+"""Simulated readers: engines with a known result, to check the whole pipeline with. They see no frame."""
 
 import hashlib
 from pathlib import Path
@@ -84,5 +84,6 @@ def open_reader(model: ModelSpec, questions: Path) -> Reader:
     except TypeError:
         legal = {"oracle": "no options", "uniform": "seed", "constant": "answer"}[model.engine]
         raise InputError(
-            f"model {model.name}: options {sorted(options)} do not fit engine {model.engine!r}; it takes {legal}"
+            f"model {model.name}: options {sorted(options)} do not fit engine {model.engine!r}; "
+            f"it takes {legal}"
         ) from None

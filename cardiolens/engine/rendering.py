@@ -22,8 +22,9 @@ class Rendering:
         return max(1, round(height * scale)), max(1, round(width * scale))
 
     def apply(self, pixels_HW: np.ndarray) -> np.ndarray:
-        """The frame resized, uint8, one channel; RGB is the engine's last step, since three equal channels carry
-        nothing through the object store.
+        """The frame resized, uint8, one channel.
+
+        RGB is the engine's last step: three equal channels would only fill the object store.
         """
         height, width = self.size(*pixels_HW.shape)
         if (height, width) == pixels_HW.shape:
@@ -37,5 +38,5 @@ class Rendering:
 
 
 def frame_key(pixel_digest: str, rendering_digest: str) -> str:
-    """Identity of a picture shown: native pixels and how they are rendered; also the image id for the engine."""
+    """Identity of a picture shown: native pixels and their rendering; also the image id for the engine."""
     return digest_of([pixel_digest, rendering_digest])

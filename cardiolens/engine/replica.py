@@ -1,4 +1,4 @@
-"""One replica of a model in the stream: answers the requests of whole studies and writes their completions."""
+"""One replica of a model in the stream: answers the requests of studies and writes their completions."""
 
 import asyncio
 import os
@@ -34,9 +34,7 @@ ASK = pa.struct(
         ("qa_id", pa.string()),
     ]
 )
-STUDY_ASKS = pa.schema(
-    [("study_id", pa.string()), ("asks", pa.list_(ASK)), ("pictures", pa.list_(PICTURE))]
-)
+STUDY_ASKS = pa.schema([("study_id", pa.string()), ("asks", pa.list_(ASK)), ("pictures", pa.list_(PICTURE))])
 
 COUNTERS = (
     "ok",
@@ -55,11 +53,13 @@ PROGRESS = pa.schema([("study_id", pa.string()), *((name, pa.int64()) for name i
 class Replica:
     """A callable for Ray Data: a batch of one study's requests in, a row of counters out.
 
-    Several calls are in flight at once, so the engine goes from one study to the next without draining. A call
-    returns when all its completions are on disk.
+    Several calls are in flight at once, so the engine goes from one study to the next without draining. A
+    call returns when all its completions are on disk.
     """
 
-    def __init__(self, make_engine: Callable[[], Engine], completions: Path, width: int, stream: StreamSpec) -> None:
+    def __init__(
+        self, make_engine: Callable[[], Engine], completions: Path, width: int, stream: StreamSpec
+    ) -> None:
         self._engine = make_engine()
         self._width = width
         self._stream = stream
@@ -132,8 +132,8 @@ async def _complete(ask: Ask, pictures: Pictures, supervisor: Supervisor) -> Row
 
 
 def _ask(row: dict[str, Any]) -> Ask:
-    lists = ("frame_keys", "option_keys", "legal")
-    return Ask(**{name: tuple(value) if name in lists else value for name, value in row.items()})
+    lists = {name: tuple(row[name]) for name in ("frame_keys", "option_keys", "legal")}
+    return Ask(**{**row, **lists})
 
 
 def _pictures(rows: list[dict[str, Any]]) -> Pictures:

@@ -26,9 +26,9 @@ class _Suspect:
 class Supervisor:
     """One engine, shared by many requests at once, at most `width` of them in flight.
 
-    When the engine dies, everything in flight is suspect. New requests wait; the engine is rebuilt; suspects are
-    asked again in small groups, those of a group that kills it once more one by one. A request that kills it
-    alone is answered with RequestError, everybody else with a reply.
+    When the engine dies, everything in flight is suspect. New requests wait; the engine is rebuilt; suspects
+    are asked again in small groups, those of a group that kills it once more one by one. A request that
+    kills it alone is answered with RequestError, everybody else with a reply.
     """
 
     def __init__(self, engine: Engine, width: int, max_restarts: int) -> None:
@@ -45,17 +45,18 @@ class Supervisor:
         self._calm.set()
         self._suspects: list[_Suspect] = []
         self._inquest: asyncio.Task[None] | None = None
-        self._given_up: RunError | None = None
+        self._given_up: Exception | None = None
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
-        """The engine's reply; RequestError for a request it cannot answer, RunError when it died too often."""
+        """The engine's reply; RequestError where it cannot answer, RunError when it died too often."""
         async with self._slots:
             await self._start()
-            if ask.attempt > 1:
-                return await self._suspect(ask, pictures, died=None)
-            await self._calm.wait()
+            if ask.attempt == 1:
+                await self._calm.wait()
             if self._given_up is not None:
                 raise self._given_up
+            if ask.attempt > 1:
+                return await self._suspect(ask, pictures, died=None)
             self._in_flight += 1
             self._idle.clear()
             try:
@@ -76,7 +77,10 @@ class Supervisor:
 
     async def _load(self) -> None:
         began = time.monotonic()
-        await self._engine.start()
+        try:
+            await self._engine.start()
+        except Exception as error:
+            raise RunError(f"the engine could not be started: {_first_line(error)}") from error
         self._load_seconds += time.monotonic() - began
 
     def take_load_seconds(self) -> float:
@@ -97,17 +101,20 @@ class Supervisor:
         try:
             if died is not None:
                 await self._rebuild(died)
-            while self._suspects:
-                group, self._suspects = self._suspects[:_GROUP], self._suspects[_GROUP:]
-                known = [suspect for suspect in group if suspect.ask.attempt > 1]
-                await self._try([suspect for suspect in group if suspect not in known])
-                for suspect in known:
-                    await self._try([suspect])
-        except RunError as error:
-            self._give_up(error)
+            while pending := self._pending():
+                known = [suspect for suspect in pending if suspect.ask.attempt > 1]
+                await self._try(known[:1] or pending[:_GROUP])
+        except Exception as error:  # noqa: BLE001 - whatever it is, those who wait for a reply must hear it
+            self._given_up = error
+            for suspect in self._pending():
+                suspect.reply.set_exception(error)
         finally:
+            self._suspects = []
             self._inquest = None
             self._calm.set()
+
+    def _pending(self) -> list[_Suspect]:
+        return [suspect for suspect in self._suspects if not suspect.reply.done()]
 
     async def _try(self, group: Sequence[_Suspect]) -> None:
         deaths = await asyncio.gather(*(self._attempt(suspect) for suspect in group))
@@ -118,11 +125,7 @@ class Supervisor:
             message = f"killed the engine when asked alone ({died})"
             log.error("request %s %s", group[0].ask.request_key, message)
             group[0].reply.set_exception(RequestError(message))
-        try:
-            await self._rebuild(died)
-        except RunError:
-            self._suspects += [suspect for suspect in group if not suspect.reply.done()]
-            raise
+        await self._rebuild(died)
         for suspect in group:
             if not suspect.reply.done():
                 await self._try([suspect])
@@ -139,15 +142,13 @@ class Supervisor:
     async def _rebuild(self, died: EngineDeadError) -> None:
         if not self._restarts_left:
             raise RunError(
-                f"the engine died again and may not be rebuilt once more ({died}); see its log above, or raise "
-                "stream.engine_restarts"
+                f"the engine died again and may not be rebuilt once more ({died}); see the logs of "
+                "the engine, or raise stream.engine_restarts"
             )
         self._restarts_left -= 1
         log.warning("the engine died (%s); it is rebuilt, %d more allowed", died, self._restarts_left)
         await self._load()
 
-    def _give_up(self, error: RunError) -> None:
-        self._given_up = error
-        for suspect in self._suspects:
-            suspect.reply.set_exception(error)
-        self._suspects = []
+
+def _first_line(error: Exception) -> str:
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,4 +1,4 @@
-"""The embedded model: a real vision-language architecture with random weights, small enough for two CPU cores.
+"""The embedded model: a real vision-language architecture with random weights, for two CPU cores.
 
 Idefics3 with 0.8 million parameters, a byte-level tokenizer of its own and a chat template of a few lines. It
 reads nothing; it makes every part of the pipeline run for real.
@@ -21,7 +21,8 @@ _SPECIAL = (
     "<end_of_utterance>",
 )
 _CORPUS = (
-    "You are taking part in a research test of cardiac MRI reading. You will see frames from one patient's study. "
+    "You are taking part in a research test of cardiac MRI reading. "
+    "You will see frames from one patient's study. "
     "Answer from the frames only. This is not for patient care.",
     "Frame 12: cine, short axis, slice 2 of 10 (base to apex), phase 1 of 25",
     "Frame 3: late gadolinium enhancement, four-chamber view, layer 1 of 3, phase 14 of 25",

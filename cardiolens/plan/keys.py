@@ -27,8 +27,8 @@ def shown(asked: "Hash", system: str, frames_text: str, frame_keys: tuple[str, .
 def request_key(shown_state: "Hash", question_text: str, *decoding: str) -> str:
     """The key of one request: 32 hex digits.
 
-    `decoding` is what else decides the answer: answer format, legal replies, token limit, replicate; and for a
-    reader that looks at the truth, or draws without a seed, the arm and the question.
+    `decoding` is what else decides the answer: legal replies, token limit, replicate; and for a reader that
+    looks at the truth, or draws without a seed, the arm and the question.
     """
     state = shown_state.copy()
     _add(state, question_text, *decoding)

@@ -109,9 +109,7 @@ def _among(keys: pa.ChunkedArray, known: pa.Array) -> np.ndarray:
 def _by_study(
     part: Path, table: pa.Table, rows: np.ndarray, failed: dict[str, int]
 ) -> Iterator[dict[str, object]]:
-    """One row of work a study. Requests that show the same frames follow each other, so that the engine computes
-    their common beginning once.
-    """
+    """One row of work a study."""
     studies = table["frames_study_id"].take(rows).to_pylist()
     keys = table["request_key"].take(rows).to_pylist()
     grouped: dict[str, list[int]] = {}

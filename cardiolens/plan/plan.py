@@ -20,7 +20,7 @@ from cardiolens.plan.columns import RequestColumns
 from cardiolens.plan.requests import OVERFLOW, PLANNED, ModelPlanner, Question
 from cardiolens.prompts.question import AskedQuestion, report_fields
 from cardiolens.select.route import Route
-from cardiolens.spec import ModelSpec, SweepSpec
+from cardiolens.spec import SweepSpec
 from cardiolens.store import Run, Store, run_of
 from cardiolens.study.shards import read_digests, read_volumes
 from cardiolens.study.structure import StudyStructure, structures

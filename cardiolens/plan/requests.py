@@ -41,6 +41,7 @@ class Question:
 class _Shown:
     """What a list of frames contributes to every request that shows it."""
 
+    system: str
     text: str
     state: "blake2b"
     sizes: tuple[tuple[int, int], ...]  # as rendered
@@ -79,7 +80,7 @@ class ModelPlanner:
                     block = self._show(system, selection.frames, structure, digests)
                     seen[system, selection.frames] = block
                 ending = question_block(question.asked, len(selection.frames), template)
-                row = self._row(question.asked, arm.prompt, system, ending, selection, block)
+                row = self._row(question.asked, arm.prompt, ending, selection, block)
                 owner = (arm_id, question.qa_id)
                 row |= {
                     "arm_id": arm_id,
@@ -102,23 +103,22 @@ class ModelPlanner:
         found = [digests[frame.volume_id, frame.idx] for frame in frames]
         keys = tuple(frame_key(digest, self._rendering.digest) for digest, _, _ in found)
         sizes = tuple(self._rendering.size(height, width) for _, height, width in found)
-        return _Shown(text, shown(self._asked, system, text, keys), sizes)
+        return _Shown(system, text, shown(self._asked, system, text, keys), sizes)
 
     def _row(
         self,
         asked: AskedQuestion,
         prompt: PromptSpec,
-        system: str,
         ending: str,
         selection: Selection,
         block: _Shown,
     ) -> dict[str, Any]:
         text = f"{block.text}{ending}"
         max_tokens = self._max_tokens(asked, prompt)
-        status, tokens = self._status(selection, system, text, block.sizes, max_tokens)
+        status, tokens = self._status(selection, block, text, max_tokens)
         return {
             "subtask": asked.subtask,
-            "system": system,
+            "system": block.system,
             "prompt": text,
             "answer_format": self._format_of(asked, prompt),
             "answer_type": asked.answer_type,
@@ -133,8 +133,10 @@ class ModelPlanner:
         }
 
     def _key(self, row: dict[str, Any], ending: str, block: _Shown, owner: tuple[str, str]) -> str:
-        """What else decides the answer: the legal replies, the token limit, the replicate; for a reader of the
-        truth, or one that draws without a seed, also the arm and the question.
+        """The request key.
+
+        Legal replies, token limit and replicate decide the answer too; for a reader of the truth, or one that
+        draws without a seed, so do arm and question.
         """
         legal: tuple[str, ...] = ()
         if row["answer_format"] == "choice":
@@ -155,9 +157,8 @@ class ModelPlanner:
     def _status(
         self,
         selection: Selection,
-        system: str,
+        block: _Shown,
         text: str,
-        sizes: tuple[tuple[int, int], ...],
         max_tokens: int,
     ) -> tuple[str, int | None]:
         """Planned, or why the request will not be sent; and its prompt tokens where the model counts any."""
@@ -165,5 +166,5 @@ class ModelPlanner:
             return f"skipped: {selection.skipped}", None
         if self._chat is None:
             return PLANNED, None
-        tokens = self._chat.count(system, text, sizes)
+        tokens = self._chat.count(block.system, text, block.sizes)
         return (OVERFLOW if tokens + max_tokens > self._model.max_model_len else PLANNED), tokens

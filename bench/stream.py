@@ -1,0 +1,149 @@
+"""The stream against bare vLLM: the same unique requests, requests a second in steady state, alternating.
+
+    .venv/bin/python bench/stream.py [pairs] [override ...]
+
+Bare is one process that reads the same shards, renders with the same function and gives vLLM's offline API
+the same requests in the same order with the same image ids, all at once. Both rates leave out the engine's
+start: they count from the 256th completion to the last.
+"""
+
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import ClassVar
+
+WARM = 256
+SWEEP = ["+experiment=slice_ablation", "model=[tiny]", "tracker=none", "stream.flush_rows=64"]
+
+
+def main() -> None:
+    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    overrides = [*SWEEP, *sys.argv[2:]]
+    ratios = []
+    for number in range(pairs):
+        with tempfile.TemporaryDirectory() as folder:
+            places = [f"store={folder}/store", f"outputs={folder}/outputs"]
+            streamed = _rate(_streamed([*overrides, *places], Path(folder)))
+            shutil.rmtree(Path(folder) / "store" / "completions")
+            bare = _rate(_child([*overrides, *places]))
+        ratios.append(streamed / bare)
+        print(
+            f"pair {number + 1}: stream {streamed:.0f}/s, bare {bare:.0f}/s, ratio {ratios[-1]:.2f}",
+            flush=True,
+        )
+    print(f"median ratio {statistics.median(ratios):.2f} of {pairs} pairs")
+
+
+def _rate(finished_s: list[float]) -> float:
+    """Completions a second after the first WARM ones."""
+    ordered = sorted(finished_s)
+    assert len(ordered) > 2 * WARM, f"{len(ordered)} requests are too few to see a steady state"
+    return (len(ordered) - WARM) / (ordered[-1] - ordered[WARM - 1])
+
+
+def _streamed(overrides: list[str], folder: Path) -> list[float]:
+    from cardiolens import tables
+
+    command = [sys.executable, "-m", "cardiolens.sweep", *overrides]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    (completions,) = (folder / "store" / "completions").iterdir()
+    written = tables.read(completions, tables.COMPLETIONS, ("written_at",))["written_at"]
+    return [moment.timestamp() for moment in written.to_pylist()]
+
+
+def _child(overrides: list[str]) -> list[float]:
+    command = [sys.executable, __file__, "--bare", *overrides]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    finished: list[float] = json.loads(done.stdout.splitlines()[-1])
+    return finished
+
+
+class _Clock:
+    """Stands where vLLM expects a progress bar: notes when requests finish."""
+
+    finished: ClassVar[list[float]] = []
+
+    def __init__(self, wrapped: Iterable[object] = (), **_: object) -> None:
+        self._wrapped = wrapped
+        self.n = 0
+        self.postfix = ""
+        self.format_dict = {"elapsed": 1.0}
+
+    def __iter__(self) -> Iterator[object]:
+        return iter(self._wrapped)
+
+    def update(self, n: int = 1) -> None:
+        _Clock.finished += [time.time()] * n
+        self.n += n
+
+    def refresh(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def bare(overrides: list[str]) -> None:
+    """All missing requests of the sweep through vLLM's offline API."""
+    from PIL import Image
+    from vllm import LLM, SamplingParams
+    from vllm.sampling_params import StructuredOutputsParams
+
+    from cardiolens.configure import read_spec
+    from cardiolens.engine.chat import Chat
+    from cardiolens.engine.rendering import Rendering
+    from cardiolens.engine.replica import _ask, _pictures
+    from cardiolens.plan.missing import missing
+    from cardiolens.plan.plan import plan
+    from cardiolens.reading import StudyReader
+
+    planned = plan(read_spec(overrides))
+    (model,) = planned.spec.model
+    identity = planned.identities[model.name]
+    left = missing(planned.run.requests(model.name), planned.store.completions(identity.model_key), 1)
+    llm = LLM(
+        str(identity.folder),
+        dtype=model.dtype,
+        max_model_len=model.max_model_len,
+        max_num_seqs=model.max_num_seqs,
+        limit_mm_per_prompt={"image": max(planned.spec.budget)},
+        kv_cache_memory_bytes=int((model.kv_cache_gib or 4) * 2**30),
+        enforce_eager=True,
+        seed=0,
+    )
+    assert identity.folder is not None
+    chat = Chat(identity.folder)
+    reader = StudyReader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
+    prompts, sampling = [], []
+    for study in reader(left.work).to_pylist():
+        pictures = _pictures(study["pictures"])
+        images = {
+            row["key"]: Image.fromarray(pictures(row["key"])).convert("RGB") for row in study["pictures"]
+        }
+        for ask in map(_ask, study["asks"]):
+            prompts.append(
+                {
+                    "prompt": chat.prompt(ask.system, ask.text),
+                    "multi_modal_data": {"image": [images[key] for key in ask.frame_keys]},
+                    "multi_modal_uuids": {"image": list(ask.frame_keys)},
+                }
+            )
+            legal = StructuredOutputsParams(choice=list(ask.legal)) if ask.legal else None
+            sampling.append(
+                SamplingParams(temperature=0, max_tokens=ask.max_tokens, structured_outputs=legal)
+            )
+    llm.generate(prompts, sampling, use_tqdm=_Clock)
+    print(json.dumps(_Clock.finished))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--bare"]:
+        bare(sys.argv[2:])
+    else:
+        main()

@@ -1,0 +1,139 @@
+"""The supervisor with engines that die by rule."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from cardiolens.engine.ask import Ask, EngineDeadError, Pictures, Reply, RequestError
+from cardiolens.engine.supervisor import Supervisor
+from cardiolens.errors import RunError
+
+
+def ask(name: str, attempt: int = 1) -> Ask:
+    return Ask(name, "", "", (), "single", ("A", "B"), (), 8, attempt=attempt)
+
+
+class Mortal:
+    """Dies, with everything in flight, when a deadly request is asked, or once after so many replies."""
+
+    def __init__(
+        self, deadly: tuple[str, ...] = (), dies_after: int | None = None, refused: str = ""
+    ) -> None:
+        self.deadly, self.dies_after, self.refused = deadly, dies_after, refused
+        self.starts = 0
+        self.asked: Counter[str] = Counter()
+        self.most_at_once = 0
+        self._alive = asyncio.Event()
+        self._open = 0
+        self._replies = 0
+
+    async def start(self) -> None:
+        self.starts += 1
+        self._dead = asyncio.Event()
+
+    async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
+        self.asked[ask.request_key] += 1
+        self._open += 1
+        self.most_at_once = max(self.most_at_once, self._open)
+        dead = self._dead
+        try:
+            await asyncio.sleep(0)
+            if ask.request_key in self.deadly or (self.dies_after or 1000) <= self._replies:
+                self.dies_after = None
+                dead.set()
+            await asyncio.sleep(0)
+            if dead.is_set():
+                raise EngineDeadError("killed")
+            if ask.request_key == self.refused:
+                raise RequestError("too long")
+            self._replies += 1
+            return Reply(ask.request_key, "stop")
+        finally:
+            self._open -= 1
+
+    def frames_processed(self) -> int:
+        return 0
+
+    def close(self) -> None:
+        pass
+
+
+async def _ask_all(engine: Mortal, asks: list[Ask], width: int = 40, restarts: int = 6) -> list[object]:
+    supervisor = Supervisor(engine, width, restarts)
+    return await asyncio.gather(
+        *(supervisor.answer(one, lambda key: None) for one in asks),  # type: ignore[arg-type, return-value]
+        return_exceptions=True,
+    )
+
+
+def replies(found: list[object]) -> list[str]:
+    return [one.text if isinstance(one, Reply) else type(one).__name__ for one in found]
+
+
+def names(n: int) -> list[str]:
+    return [f"r{number}" for number in range(n)]
+
+
+def test_everything_is_answered_once_by_a_healthy_engine() -> None:
+    engine = Mortal()
+    found = asyncio.run(_ask_all(engine, [ask(name) for name in names(100)]))
+    assert replies(found) == names(100)
+    assert engine.starts == 1
+    assert engine.most_at_once == 40
+    assert set(engine.asked.values()) == {1}
+
+
+@pytest.mark.parametrize("position", [0, 17, 39, 40, 99])
+def test_the_request_that_kills_the_engine_is_isolated(position: int) -> None:
+    deadly = f"r{position}"
+    engine = Mortal(deadly=(deadly,))
+    found = asyncio.run(_ask_all(engine, [ask(name) for name in names(100)]))
+    assert replies(found) == [name if name != deadly else "RequestError" for name in names(100)]
+    assert engine.starts == 4, "killed in the crowd, in a small group, and alone"
+    assert "alone" in str(found[position])
+
+
+def test_a_death_without_a_guilty_request_costs_one_rebuild() -> None:
+    engine = Mortal(dies_after=30)
+    found = asyncio.run(_ask_all(engine, [ask(name) for name in names(100)]))
+    assert replies(found) == names(100)
+    assert engine.starts == 2
+
+
+def test_a_request_that_failed_before_is_asked_alone_at_once() -> None:
+    engine = Mortal(deadly=("r5",))
+    asks = [ask(name, attempt=2 if name == "r5" else 1) for name in names(60)]
+    found = asyncio.run(_ask_all(engine, asks))
+    assert replies(found) == [name if name != "r5" else "RequestError" for name in names(60)]
+    assert engine.starts == 2
+
+
+def test_a_refused_request_does_not_disturb_the_others() -> None:
+    engine = Mortal(refused="r3")
+    found = asyncio.run(_ask_all(engine, [ask(name) for name in names(20)]))
+    assert replies(found) == [name if name != "r3" else "RequestError" for name in names(20)]
+    assert engine.starts == 1
+
+
+class Unstartable(Mortal):
+    async def start(self) -> None:
+        await super().start()
+        if self.starts > 1:
+            raise OSError("no memory left")
+
+
+def test_an_engine_that_cannot_be_rebuilt_is_an_error_for_everybody() -> None:
+    engine = Unstartable(dies_after=10)
+    found = asyncio.run(asyncio.wait_for(_ask_all(engine, [ask(name) for name in names(90)]), 10))
+    failed = [str(one) for one in found if isinstance(one, RunError)]
+    assert len(failed) == 50, "40 were answered before"
+    assert all("no memory left" in message for message in failed)
+
+
+def test_rebuilding_is_bounded_and_nobody_waits_for_ever() -> None:
+    engine = Mortal(deadly=tuple(names(50)))
+    found = asyncio.run(asyncio.wait_for(_ask_all(engine, [ask(name) for name in names(50)], restarts=3), 10))
+    assert engine.starts == 4
+    assert all(isinstance(one, RunError | RequestError) for one in found)
+    assert any("engine_restarts" in str(one) for one in found)
