@@ -39,7 +39,9 @@ def small_pictures(frames_FHW: NDArray[np.uint8]) -> Floats:
     height, width = frames_FHW.shape[1:]
     side = _CENTRE * min(height, width)
     down, across = _area_weights(height, side), _area_weights(width, side)
-    means: Floats = down @ frames_FHW.astype(np.float64) @ np.ascontiguousarray(across.T)
+    means = np.empty((len(frames_FHW), SIDE, SIDE))
+    for idx, frame in enumerate(frames_FHW):  # one by one: a volume as float64 would be eight times its size
+        means[idx] = down @ frame.astype(np.float64) @ across.T
     return np.rint(means * _STEPS) / _STEPS
 
 
