@@ -29,3 +29,25 @@ class Answers:
     def of_arm(self, arm: str) -> "Answers":
         """The rows of one arm."""
         return Answers(self.items.where(self.items.arm == arm), self.reports.where(self.reports.arm == arm))
+
+    def common_with(self, other: "Answers") -> "Answers":
+        """The rows whose question the other arm was judged on as well."""
+        return Answers(
+            self.items.where(np.isin(self.items.qa_id, other.items.qa_id)),
+            self.reports.where(np.isin(self.reports.qa_id, other.reports.qa_id)),
+        )
+
+    def in_scope(self, scope: str) -> Items | Reports:
+        """The rows that a statistic of this scope rests on: `tier:1`, `sequence:cine`, `subtask:C10`."""
+        kind, _, name = scope.partition(":")
+        if scope == "tier:2":
+            return self.reports
+        if kind == "tier":
+            return self.items.where(self.items.tier == int(name))
+        if kind == "sequence":
+            return self.items.where((self.items.tier == 1) & (self.items.sequence == name))
+        chosen = self.items.where(self.items.subtask == name)
+        return chosen if len(chosen) else self.reports.where(self.reports.subtask == name)
+
+    def __len__(self) -> int:
+        return len(self.items) + len(self.reports.qa_id)

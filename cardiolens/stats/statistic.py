@@ -52,6 +52,11 @@ class Statistic:
     values: Floats
     basis: Basis
 
+    @property
+    def defined(self) -> Floats:
+        """The values, without resamples where these would all be the one patient there is."""
+        return self.values if self.basis.n_patients > 1 else self.values[:1]
+
 
 def mean_of(parts: Mapping[str, Statistic], basis: Basis) -> Statistic:
     """The unweighted mean of some statistics, where defined; NaN of none."""

@@ -7,6 +7,10 @@ from cardiolens.stats.items import Floats, Items
 from cardiolens.stats.states import Answered, Choices, Sets, state_of
 from cardiolens.stats.statistic import Basis, Statistic
 
+# subtasks that ask whether anything is abnormal; their first option says no (8.4, conservatism)
+GATES = frozenset({"C02", "C06", "L01", "P01", "T01"})
+_NORMAL = 1
+
 # metrics that enter tier scores, each with its references
 _REFERRED = {"single": ("accuracy", "macro_f1"), "ordinal": ("accuracy",), "multi": ("micro_f1",)}
 
@@ -30,12 +34,22 @@ def subtask_statistics(items: Items, weights: Floats, seed: int) -> dict[str, St
         values[f"{metric}.skill"] = references.skill(values[metric], constant[metric])
         values |= {f"{metric}.{name}": np.array([means[metric]]) for name, means in guessed.items()}
     values |= _collapse(items, state, weights)
+    if str(items.subtask[0]) in GATES:
+        values["abnormal_call"] = _abnormal_calls(items, weights)
     primary = metrics.PRIMARY[answer_type]
     values |= {
         name.replace(primary, "primary"): value for name, value in values.items() if _is(primary, name)
     }
     basis = Basis.of(items)
     return {name: Statistic(value, basis) for name, value in values.items()}
+
+
+def _abnormal_calls(items: Items, weights: Floats) -> Floats:
+    """Share of parsed answers that name anything but the normal option."""
+    units = weights.shape[1]
+    answered = np.bincount(items.patient[items.parsed > 0], minlength=units)
+    abnormal = np.bincount(items.patient[items.parsed > _NORMAL], minlength=units)
+    return metrics.ratio(weights @ abnormal, weights @ answered)
 
 
 def _is(metric: str, name: str) -> bool:

@@ -11,6 +11,8 @@ from cardiolens.stats.subtasks import subtask_statistics
 
 Subtasks = dict[str, dict[str, Statistic]]  # by subtask, by metric
 
+# beside the primary value, the means over the subtasks that have them
+_BESIDE = ("collapse_index", "mean_cardinality", "precision", "recall", "abnormal_call")
 _REFERENCES = ("uniform", "prevalence", "constant")
 
 
@@ -39,6 +41,15 @@ def _understanding(by_subtask: Subtasks, items: Items, min_n: int) -> dict[Key, 
     for scope, chosen in scopes.items():
         kept, basis = _enough(items.where(chosen), min_n)
         found |= _with_references(by_subtask, kept, "primary", basis, scope)
+    return found | (_beside(by_subtask, items, min_n) if len(items) else {})
+
+
+def _beside(by_subtask: Subtasks, items: Items, min_n: int) -> dict[Key, Statistic]:
+    found: dict[Key, Statistic] = {}
+    for metric in _BESIDE:
+        having = [subtask for subtask, statistics in by_subtask.items() if metric in statistics]
+        kept, basis = _enough(items.where(np.isin(items.subtask, having)), min_n)
+        found[metric, "tier:1"] = mean_of({subtask: by_subtask[subtask][metric] for subtask in kept}, basis)
     return found
 
 

@@ -1,0 +1,181 @@
+"""Paired differences between arms: the same items, the same resamples (specification 8.5)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cardiolens.errors import InputError
+from cardiolens.stats.answers import Answers
+from cardiolens.stats.bootstrap import percentile
+from cardiolens.stats.inference import MARGIN, equivalent, holm
+from cardiolens.stats.items import Bools, Floats, Items
+from cardiolens.stats.paired import FLIPS, mcnemar_of, sign_flip
+from cardiolens.stats.rows import as_row
+from cardiolens.stats.statistic import Basis, Key, Statistic
+from cardiolens.stats.tiers import arm_statistics
+
+ArmPair = tuple[str, str]  # arm, versus arm: the difference is the first minus the second
+Families = Mapping[str, Sequence[ArmPair]]  # by what they compare, e.g. selectors; Holm adjusts within one
+
+# what is compared between arms, at every scope that has it
+METRICS = frozenset(
+    {"primary", "primary.skill", "accuracy", "collapse_index", "mean_cardinality", "precision", "recall"}
+    | {"abnormal_call", "abnormal_f1", "hallucination", "omission", "rouge_l"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Resampling:
+    """What is the same for every statistic of a table of scores."""
+
+    weights: Floats
+    min_n: int
+    seed: int
+
+    @property
+    def method(self) -> str:
+        """In words, for the table."""
+        return f"percentile cluster bootstrap, B={len(self.weights) - 1}, seed {self.seed}"
+
+    def statistics(self, answers: Answers) -> dict[Key, Statistic]:
+        """Every statistic of the answers of one arm."""
+        return arm_statistics(answers, self.weights, self.min_n, self.seed)
+
+
+def compared(statistics: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
+    """The statistics that are compared between arms."""
+    return {key: statistic for key, statistic in statistics.items() if key[0] in METRICS}
+
+
+def difference_rows(
+    answers: Answers,
+    statistics: Mapping[str, Mapping[Key, Statistic]],
+    families: Families,
+    sampling: Resampling,
+) -> list[dict[str, object]]:
+    """Rows of scores for every pair of every family: differences, equivalence, p-values, and Holm's of these.
+
+    `statistics` are the compared ones of each arm. Pairs that were not judged on the same items are compared
+    on those that both have.
+    """
+    rows: list[dict[str, object]] = []
+    for name, pairs in families.items():
+        family = []
+        for arm, versus in pairs:
+            pair = Pair.of(answers, arm, versus)
+            ours, theirs = (
+                statistics[one] if pair.complete else compared(sampling.statistics(common))
+                for one, common in ((arm, pair.arm), (versus, pair.versus))
+            )
+            arms = {"arm_id": arm, "versus_arm_id": versus}
+            family.append([arms | row for row in _pair_rows(pair, ours, theirs, sampling)])
+        rows += [row for pair_rows in family for row in pair_rows]
+        rows += _holm_rows(name, family)
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two arms on the items that both were judged on, in the same order."""
+
+    arm: Answers
+    versus: Answers
+    complete: bool  # neither had other items
+
+    @staticmethod
+    def of(answers: Answers, arm: str, versus: str) -> "Pair":
+        """The common items of two arms; an arm without any judged item is an InputError."""
+        for name in (arm, versus):
+            if name not in answers.arms:
+                raise InputError(f"arm {name!r} has no judged item; compare two of {', '.join(answers.arms)}")
+        first, second = answers.of_arm(arm), answers.of_arm(versus)
+        ours, theirs = first.common_with(second), second.common_with(first)
+        return Pair(ours, theirs, len(ours) == len(first) and len(theirs) == len(second))
+
+    def same_requests(self, scope: str) -> int:
+        """Judged rows of a scope in which both arms asked the same, and so differ by exactly zero."""
+        ours, theirs = self.arm.in_scope(scope), self.versus.in_scope(scope)
+        return int((ours.request_key == theirs.request_key).sum())
+
+
+def _pair_rows(
+    pair: Pair, ours: Mapping[Key, Statistic], theirs: Mapping[Key, Statistic], sampling: Resampling
+) -> list[dict[str, object]]:
+    rows = []
+    for key in sorted(set(ours) & set(theirs), key=lambda key: key[::-1]):
+        difference = Statistic(ours[key].values - theirs[key].values, ours[key].basis)
+        rows.append(as_row(key, difference, sampling.method))
+        if key[0] == "primary":
+            rows.append(_equivalence_row(key[1], difference, sampling))
+    scopes = sorted({scope for metric, scope in ours if metric == "primary" and (metric, scope) in theirs})
+    rows += _test_rows(pair, scopes, sampling)
+    same = {scope: pair.same_requests(scope) for scope in {str(row["scope"]) for row in rows}}
+    return [row | {"n_same_request": same[str(row["scope"])]} for row in rows]
+
+
+def _equivalence_row(scope: str, difference: Statistic, sampling: Resampling) -> dict[str, object]:
+    row = as_row(("primary.equivalence", scope), difference, sampling.method, level=0.9)
+    verdict = equivalent(percentile(difference.defined * 100, level=0.9))
+    return row | {"method": f"{verdict}: within {MARGIN:g} points, 90 % interval; {row['method']}"}
+
+
+def _test_rows(pair: Pair, scopes: Sequence[str], sampling: Resampling) -> list[dict[str, object]]:
+    """Sign flips of patients for every scope of picked answers, McNemar beside it for one right option."""
+    chosen = {scope: (pair.arm.in_scope(scope), pair.versus.in_scope(scope)) for scope in scopes}
+    picked = {
+        scope: (ours, theirs)
+        for scope, (ours, theirs) in chosen.items()
+        if isinstance(ours, Items) and isinstance(theirs, Items)
+    }
+    if not picked:
+        return []
+    patients = sampling.weights.shape[1]
+    changes = np.stack([patient_differences(*items, patients) for items in picked.values()], axis=-1)
+    p_values = sign_flip(changes, sampling.seed)
+    method = f"patient-level sign flips, {FLIPS}, seed {sampling.seed}"
+    rows = []
+    for (scope, (ours, theirs)), p in zip(picked.items(), p_values, strict=True):
+        basis = Basis.of(ours)
+        rows.append(as_row(("primary.sign_flip_p", scope), Statistic(np.array([p]), basis), method))
+        if scope.startswith("subtask:") and ours.answer_type[0] != "multi":
+            test = mcnemar_of(_right(ours), _right(theirs))
+            rows.append(
+                as_row(("accuracy.mcnemar_p", scope), Statistic(np.array([test.p]), basis), test.method)
+            )
+    return rows
+
+
+def _holm_rows(name: str, family: Sequence[Sequence[dict[str, object]]]) -> list[dict[str, object]]:
+    """Adjusted copies of the sign-flip p-values of a family of pairs, scope by scope."""
+    tests = [row for rows in family for row in rows if row["metric"] == "primary.sign_flip_p"]
+    adjusted: list[dict[str, object]] = []
+    for scope in sorted({str(row["scope"]) for row in tests}):
+        of_scope = [row for row in tests if row["scope"] == scope]
+        values = holm([float(str(row["value"])) for row in of_scope])
+        note = f"Holm over {len(of_scope)} pairs of {name}"
+        adjusted += [
+            row | {"metric": "primary.holm_p", "value": value, "method": f"{note}; {row['method']}"}
+            for row, value in zip(of_scope, values, strict=True)
+        ]
+    return adjusted
+
+
+def patient_differences(arm: Items, versus: Items, patients: int) -> Floats:
+    """What each patient adds to the difference of the mean over subtasks of mean item scores."""
+    _, subtask, sizes = np.unique(arm.subtask, return_inverse=True, return_counts=True)
+    shares = (item_scores(arm) - item_scores(versus)) / sizes[subtask] / max(len(sizes), 1)
+    return np.bincount(arm.patient, weights=shares, minlength=patients).astype(np.float64)
+
+
+def item_scores(items: Items) -> Floats:
+    """F1 of each item's set with its gold set: 1 or 0 for one option, between for several."""
+    right, gold, found = (
+        np.bitwise_count(masks).astype(np.float64)
+        for masks in (items.gold & items.parsed, items.gold, items.parsed)
+    )
+    return np.asarray(2 * right / (gold + found), np.float64)
+
+
+def _right(items: Items) -> Bools:
+    return np.asarray(items.gold == items.parsed)

@@ -1,0 +1,39 @@
+"""Statistics as rows of the table of scores."""
+
+from cardiolens.stats.bootstrap import percentile
+from cardiolens.stats.statistic import Key, Statistic
+
+# metrics with a unit of their own; all others are percent
+OWN_UNIT = frozenset({"mean_rank_error", "effective_classes", "mean_cardinality", "gold_cardinality"})
+
+
+def as_row(key: Key, statistic: Statistic, method: str, level: float = 0.95) -> dict[str, object]:
+    """A statistic with its interval as a row of scores, less its arms."""
+    metric, scope = key
+    basis = statistic.basis
+    interval = percentile(statistic.defined * scale(metric), level)
+    return {
+        "metric": metric,
+        "scope": scope,
+        "value": interval.value,
+        "low": interval.low,
+        "high": interval.high,
+        "n_items": basis.n_items,
+        "n_patients": basis.n_patients,
+        "n_parse_error": basis.n_parse_error,
+        "n_refusal": basis.n_refusal,
+        "method": "; ".join(filter(None, (basis.note, _how(metric, statistic, method)))),
+    }
+
+
+def scale(metric: str) -> float:
+    """What turns a fraction into the metric's unit."""
+    return 1.0 if metric in OWN_UNIT or metric.endswith("_p") else 100.0
+
+
+def _how(metric: str, statistic: Statistic, method: str) -> str:
+    if metric.endswith("_p"):
+        return method
+    if metric.endswith((".uniform", ".prevalence")):
+        return "mean of 200 simulations, no interval"
+    return method if statistic.basis.n_patients > 1 else "no interval: fewer than 2 patients"
