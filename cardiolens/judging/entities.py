@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cardiolens.tasks.catalogue import Catalogue, Subtask
-
-Entity = tuple[str, str]  # report field, value as its option text; the sequence is the report's
+from cardiolens.tasks.entities import Entity
 
 
 @dataclass(frozen=True, slots=True)

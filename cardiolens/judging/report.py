@@ -5,11 +5,12 @@ import json
 from collections.abc import Mapping
 
 from cardiolens.judging.case import Case, Judgement, Reply
-from cardiolens.judging.entities import Entity, ReportForm, entity_counts, fields_equal
+from cardiolens.judging.entities import ReportForm, entity_counts, fields_equal
 from cardiolens.judging.json_reply import objects
 from cardiolens.judging.overlap import overlap_counts
 from cardiolens.judging.reply import refuses, visible
-from cardiolens.tasks.catalogue import load_catalogue
+from cardiolens.tasks.catalogue import Catalogue, load_catalogue
+from cardiolens.tasks.entities import Entity, extract
 
 _TEXTS = ("findings", "impression")
 
@@ -37,24 +38,28 @@ def judge_text(case: Case, reply: Reply) -> Judgement:
     """Judge findings and impression, or the whole reply where they are not to be found as JSON."""
     form, reference = _form(case), _reference(case)
     written = _written(form, reply)
-    text = _prose(written) if written else visible(reply.text)
+    text = _prose(written) if written else "" if reply.refused else visible(reply.text)
+    gold = form.entities(_fields(reference))
+    found = extract(text, _catalogue(case)[case.subtask].sequence, _catalogue(case))
     return Judgement(
-        parse_status="ok" if text and not reply.refused else _failure(reply),
+        parse_status="ok" if text else _failure(reply),
         rule="json" if written else "whole_reply",
-        parsed=(),
-        gold=(),
-        correct=text == _prose(reference),
-        counts=overlap_counts(_prose(reference), text),
+        parsed=_named(found),
+        gold=_named(gold),
+        correct=gold == found,
+        counts=entity_counts(form, gold, found) | overlap_counts(_prose(reference), text),
     )
 
 
-@functools.cache
-def _form_of(protocol: str, subtask: str) -> ReportForm:
-    return ReportForm.of(load_catalogue(protocol), subtask)
+_load = functools.cache(load_catalogue)
+
+
+def _catalogue(case: Case) -> Catalogue:
+    return _load(case.protocol)
 
 
 def _form(case: Case) -> ReportForm:
-    return _form_of(case.protocol, case.subtask)
+    return ReportForm.of(_catalogue(case), case.subtask)
 
 
 def _reference(case: Case) -> Mapping[str, object]:

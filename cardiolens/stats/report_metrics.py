@@ -38,8 +38,9 @@ def of_entities(sums: Sums) -> dict[str, Floats]:
 
 
 def of_text(sums: Sums) -> dict[str, Floats]:
-    """Text overlap: mean ROUGE-L F1 over reports, BLEU-4 of the corpus."""
-    return {"rouge_l": ratio(sums["rouge_l"], sums["reports"]), "bleu_4": bleu_4(sums)}
+    """Scores of the text: entities found in it, mean ROUGE-L F1 over reports, BLEU-4 of the corpus."""
+    entities = {f"text_{name}": value for name, value in of_entities(sums).items()}
+    return entities | {"rouge_l": ratio(sums["rouge_l"], sums["reports"]), "bleu_4": bleu_4(sums)}
 
 
 def rouge_l(lcs: Floats, words: Floats, reference_words: Floats) -> Floats:

@@ -143,5 +143,21 @@ def test_text_is_scored_without_json() -> None:
     judged = judge_text(
         CASE, Reply("Late enhancement in the lateral wall", refused=False, cut=False, shown=())
     )
-    assert judged.parse_status == "ok"
+    assert (judged.parse_status, judged.rule) == ("ok", "whole_reply")
     assert judged.counts["lcs"] == 6
+    assert judged.parsed == ("enhancement: Present", "regions: Lateral wall")
+    assert (judged.counts["tp"], judged.counts["fp"], judged.counts["fn"]) == (2, 0, 3)
+
+
+def test_text_entities_do_not_depend_on_the_fields() -> None:
+    """Empty fields, right text: the two channels are scored separately."""
+    reply = Reply(
+        json.dumps(GOLD | {"fields": {"enhancement": "Absent"}}), refused=False, cut=False, shown=()
+    )
+    assert judge_fields(CASE, reply).counts["tp"] == 0
+    assert judge_text(CASE, reply).counts["tp"] == 5
+
+
+def test_a_refused_report_has_no_text() -> None:
+    judged = judge_text(CASE, Reply("", refused=True, cut=False, shown=()))
+    assert (judged.parse_status, judged.parsed, judged.counts["fn"]) == ("refusal", (), 5)

@@ -1,0 +1,225 @@
+"""Do 95 % intervals cover, do tests keep their level: simulated cohorts with correlated items of a patient.
+
+    python -m bench.coverage                    # the table of docs/statistics.md
+    python -m bench.coverage --cohorts 100 --patients 50
+
+A patient's items share an effect, so do the answers of two arms to one patient. Truth is the same statistic
+of 200,000 simulated patients. Product code makes every statistic, interval, test and verdict.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardiolens.stats import metrics
+from cardiolens.stats.bootstrap import percentile, resampling_weights
+from cardiolens.stats.inference import equivalent
+from cardiolens.stats.paired import mcnemar_of, sign_flip, wilcoxon
+from cardiolens.stats.references import gold_classes
+from cardiolens.stats.report_metrics import of_entities
+from cardiolens.stats.states import Answered, state_of
+
+Floats = NDArray[np.float64]
+
+TRUTH_PATIENTS = 200_000
+PATIENT_SD = 0.7  # of the effect that both arms share; items have SD 1
+ARM_SD = 0.3  # of a patient's effect on one arm
+SHIFTS = (0.0, -0.12)  # of the two arms
+SHARES = {3: (0.2, 0.3, 0.5), 5: (0.4, 0.25, 0.15, 0.12, 0.08)}  # of diagnoses
+ENTITY_COUNTS = ("tp", "fp", "fn", "abnormal_tp", "abnormal_fp", "abnormal_fn", "gates", "contradicted")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One simulated subtask."""
+
+    answer_type: str
+    size: int
+    difficulty: float
+    asked: float  # share of patients
+    shares: tuple[float, ...] | None = None  # of its classes
+
+
+UNDERSTANDING = tuple(
+    Kind("multi" if at < 17 else "single", 4, 0.9 - 0.05 * (at % 17), 1.0 if at % 2 else 0.4)
+    for at in range(32)
+)
+DIAGNOSIS = (Kind("single", 3, 0.4, 1.0, SHARES[3]), Kind("single", 5, 0.2, 0.5, SHARES[5]))
+REPORTS = 4
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Latent effects of the patients of one cohort, by arm."""
+
+    dice: np.random.Generator
+    effects: Floats  # (arm, patient)
+
+    @staticmethod
+    def draw(dice: np.random.Generator, patients: int) -> "Cohort":
+        shared = dice.normal(0, PATIENT_SD, patients)
+        own = dice.normal(0, ARM_SD, (2, patients))
+        return Cohort(dice, np.array(SHIFTS)[:, None] + shared + own)
+
+    @property
+    def patients(self) -> int:
+        return self.effects.shape[1]
+
+    def answers(self, kind: Kind) -> tuple[NDArray[np.int64], list[Answered]]:
+        """Patients that a subtask is asked of, and each arm's answers."""
+        asked = np.flatnonzero(self.dice.random(self.patients) < kind.asked)
+        answer = self._sets if kind.answer_type == "multi" else self._classes
+        return asked, answer(kind, self.effects[:, asked] + kind.difficulty)
+
+    def _sets(self, kind: Kind, latent: Floats) -> list[Answered]:
+        bits = 1 << np.arange(kind.size)
+        true = self.dice.random((latent.shape[1], kind.size)) < 0.35
+        true[~true.any(axis=1), 0] = True
+        right = latent[..., None] + self.dice.normal(size=(*latent.shape, kind.size)) > 0
+        return [Answered(true @ bits, (true == found) @ bits, kind.size) for found in right]
+
+    def _classes(self, kind: Kind, latent: Floats) -> list[Answered]:
+        shares = kind.shares or (1 / kind.size,) * kind.size
+        true = self.dice.choice(kind.size, latent.shape[1], p=shares)
+        right = latent + self.dice.normal(size=latent.shape) > 0
+        wrong = (true + self.dice.integers(1, kind.size, latent.shape)) % kind.size
+        return [
+            Answered(1 << true, 1 << np.where(r, true, w), kind.size)
+            for r, w in zip(right, wrong, strict=True)
+        ]
+
+    def entities(self) -> Floats:
+        """Counts of ENTITY_COUNTS of one report a patient: (arm, patient, name)."""
+        number = self.dice.poisson(4, self.patients) + 1
+        found = self.dice.binomial(number, 1 / (1 + np.exp(-self.effects - 0.5)))
+        counts = np.zeros((2, self.patients, len(ENTITY_COUNTS)))
+        counts[..., 0], counts[..., 2] = found, number - found
+        counts[..., 1] = self.dice.poisson(np.exp(-0.5 * self.effects))
+        return counts
+
+
+def statistics(cohort: Cohort, weights: Floats) -> dict[str, Floats]:
+    """Tier scores and their differences: (1 + resamples), percent."""
+    tiers = {
+        1: _mean(cohort, weights, UNDERSTANDING, "primary"),
+        2: _report_scores(cohort, weights),
+        3: _mean(cohort, weights, DIAGNOSIS, "macro_f1"),
+    }
+    found = {f"tier {tier}": 100 * arms[0] for tier, arms in tiers.items()}
+    return found | {f"tier {tier} difference": 100 * (arms[0] - arms[1]) for tier, arms in tiers.items()}
+
+
+def _mean(cohort: Cohort, weights: Floats, kinds: tuple[Kind, ...], metric: str) -> Floats:
+    """(arm, 1 + resamples) means of a metric over subtasks."""
+    values = [_values(cohort, weights, kind, metric) for kind in kinds]
+    return np.asarray(metrics.mean_defined(np.stack(values, axis=-1)))
+
+
+def _values(cohort: Cohort, weights: Floats, kind: Kind, metric: str) -> Floats:
+    asked, arms = cohort.answers(kind)
+    name = metrics.PRIMARY[kind.answer_type] if metric == "primary" else metric
+    rows = []
+    for answered in arms:
+        classes = gold_classes(answered.gold, kind.size)
+        state = state_of(kind.answer_type, answered, asked, cohort.patients).resampled(weights)
+        rows.append(metrics.of_state(kind.answer_type, state, classes)[name])
+    return np.stack(rows)
+
+
+def _report_scores(cohort: Cohort, weights: Floats) -> Floats:
+    values = []
+    for _ in range(REPORTS):
+        sums = np.moveaxis(weights @ cohort.entities(), -1, 0)
+        values.append(of_entities(dict(zip(ENTITY_COUNTS, sums, strict=True)))["entity_f1"])
+    return np.stack(values).mean(axis=0)
+
+
+def truths() -> dict[str, float]:
+    """The statistics of a cohort too large for chance."""
+    cohort = Cohort.draw(np.random.default_rng(1), TRUTH_PATIENTS)
+    return {
+        name: float(values[0]) for name, values in statistics(cohort, np.ones((1, TRUTH_PATIENTS))).items()
+    }
+
+
+def coverage(patients: int, cohorts: int, resamples: int, truth: dict[str, float]) -> Iterator[str]:
+    """Rows of the coverage table for one size of cohort."""
+    weights = resampling_weights(patients, resamples, 2026)
+    covered = dict.fromkeys(truth, 0)
+    within = dict.fromkeys(truth, 0)
+    width = dict.fromkeys(truth, 0.0)
+    for seed in range(cohorts):
+        for name, values in statistics(
+            Cohort.draw(np.random.default_rng([7, seed]), patients), weights
+        ).items():
+            interval = percentile(values)
+            covered[name] += interval.low <= truth[name] <= interval.high
+            width[name] += (interval.high - interval.low) / cohorts
+            # at the margin: how often is a difference of exactly the margin called equivalent
+            within[name] += equivalent(percentile(values, level=0.9), margin=abs(truth[name])) == "supported"
+    for name, value in truth.items():
+        erred = f"{100 * within[name] / cohorts:.1f}" if "difference" in name else ""
+        share = 100 * covered[name] / cohorts
+        yield f"| {patients} | {name} | {value:.2f} | {width[name]:.1f} | {share:.1f} | {erred} |"
+
+
+def false_positives(cohorts: int) -> Iterator[str]:
+    """Rows of the table of tests at 5 % without any true difference."""
+    tests: dict[str, Callable[[np.random.Generator], float]] = {
+        "McNemar, 200 independent items": lambda dice: _mcnemar(dice, 200, 1),
+        "McNemar, 30 independent items (exact)": lambda dice: _mcnemar(dice, 30, 1),
+        "McNemar, 40 patients of 10 correlated items": lambda dice: _mcnemar(dice, 40, 10),
+        "sign flips, 40 patients of 10 correlated items": lambda dice: _sign_flip(dice, 40, 10),
+        "sign flips, 12 patients of 10 correlated items": lambda dice: _sign_flip(dice, 12, 10),
+        "Wilcoxon, 32 subtasks": lambda dice: wilcoxon(dice.normal(size=32)).p,
+        "Wilcoxon, 8 models (exact)": lambda dice: wilcoxon(dice.normal(size=8)).p,
+    }
+    for name, test in tests.items():
+        rejected = sum(test(np.random.default_rng([11, seed])) <= 0.05 for seed in range(cohorts))
+        yield f"| {name} | {100 * rejected / cohorts:.1f} |"
+
+
+def _pair(
+    dice: np.random.Generator, patients: int, items: int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Correctness (patient, item) of two equally good arms, each with an effect of its own on a patient."""
+    shared = dice.normal(0, PATIENT_SD, (patients, 1))
+    own = dice.normal(0, PATIENT_SD if items > 1 else 0, (2, patients, 1))
+    right = 0.4 + shared + own + dice.normal(size=(2, patients, items)) > 0
+    return right[0], right[1]
+
+
+def _mcnemar(dice: np.random.Generator, patients: int, items: int) -> float:
+    first, second = _pair(dice, patients, items)
+    return mcnemar_of(first.ravel(), second.ravel()).p
+
+
+def _sign_flip(dice: np.random.Generator, patients: int, items: int) -> float:
+    first, second = _pair(dice, patients, items)
+    changes = (first.astype(np.float64) - second).sum(axis=1)
+    return float(sign_flip(changes[:, None], seed=2026, flips=2000)[0])
+
+
+def main() -> None:
+    """Print both tables in Markdown."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--cohorts", type=int, default=1000)
+    arguments.add_argument("--resamples", type=int, default=1000)
+    arguments.add_argument("--patients", type=int, nargs="+", default=[20, 50, 200, 670])
+    given = arguments.parse_args()
+    truth = truths()
+    print("| patients | statistic | truth | mean width | coverage % | called equivalent at the margin % |")
+    print("|---|---|---|---|---|---|")
+    for patients in given.patients:
+        for row in coverage(patients, given.cohorts, given.resamples, truth):
+            print(row, flush=True)
+    print("\n| test without a difference | rejected at 5 % |\n|---|---|")
+    for row in false_positives(5 * given.cohorts):
+        print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()
