@@ -32,11 +32,17 @@ _SAM_TIME = (0.15, 0.32)
 def paint(p: Parameters, where: Points, t: float, a: float, painted: Codes, *, valves: bool) -> None:
     """Paint the base of the heart over what is there, in place; leaflets and jets if `valves`."""
     z_b, z_r = base_plane(p, a), tricuspid_plane(p, a)
-    near = np.flatnonzero(where.z < max(z_b, z_r) + 0.7 * p.radius + p.jet_length)
+    near = np.flatnonzero(
+        (where.z < max(z_b, z_r) + (0.7 * p.radius + p.jet_length if valves else 0.0))
+        & (where.x > tricuspid_centre(p)[0] - 1.2 * p.ra_radius)
+        & (where.x < p.radius + p.wall + p.la_radius)
+        & (np.abs(where.y) < p.radius + p.wall + 1.2 * max(p.ra_radius, p.la_radius))
+    )
     if not len(near):
         return
     at, found = where.take(near), painted[near]
-    _paint_chambers(p, at, a, found)
+    if at.z.min() < max(z_b, z_r):
+        _paint_chambers(p, at, a, found)
     if valves:
         _paint_leaflets(p, at, t, a, found)
         _paint_jets(p, at, t, a, found)
@@ -81,7 +87,7 @@ def _paint_chambers(p: Parameters, at: Points, a: float, found: Codes) -> None:
     root = np.where(
         (at.z < z_b) & (at.z > z_b - _AORTA_LENGTH_MM), _from_axis(at, aortic_centre(p)) - _AORTA_MM, 99
     )
-    free = (found == codes.BACKGROUND) | (found == codes.FAT) | (found == codes.FLUID)
+    free = codes.SURROUNDINGS[found] | (found == codes.FLUID)
     lv_ring = (at.z < z_b) & (at.z > z_b - _ANNULUS_MM) & (at.rho < p.radius + p.wall)
     nearest = np.minimum(np.minimum(la, ra), root)
     found[free & ((nearest < _WALL_MM) | lv_ring)] = codes.BASE_WALL
@@ -112,9 +118,9 @@ def _paint_leaflets(p: Parameters, at: Points, t: float, a: float, found: Codes)
     z_b, z_r = base_plane(p, a), tricuspid_plane(p, a)
     widest = _RESTRICTED_OPENING if p.restricted_mitral_opening else _NORMAL_OPENING
     mitral = _leaflet(at, mitral_centre(p), z_b, _mitral_radius(p), widest * opening(t))
-    found[mitral & np.isin(found, (codes.LV_BLOOD, codes.LA_BLOOD))] = codes.LEAFLET
+    found[mitral & ((found == codes.LV_BLOOD) | (found == codes.LA_BLOOD))] = codes.LEAFLET
     tricuspid = _leaflet(at, tricuspid_centre(p), z_r, _tricuspid_radius(p), _NORMAL_OPENING * opening(t))
-    found[tricuspid & np.isin(found, (codes.RV_BLOOD, codes.RA_BLOOD))] = codes.LEAFLET
+    found[tricuspid & ((found == codes.RV_BLOOD) | (found == codes.RA_BLOOD))] = codes.LEAFLET
     if t > END_SYSTOLE or t < 0.04:
         closed = np.abs(at.z - (z_b - 3)) < _LEAFLET_MM
         found[closed & (found == codes.AORTA)] = codes.LEAFLET

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+import numpy as np
+
 BACKGROUND = 0
 # 1 .. 17: left ventricular myocardium by AHA segment
 LV_BLOOD = 20
@@ -17,6 +19,11 @@ LEAFLET = 29
 JET = 30
 FAT = 31
 SLOW_FLOW = 32
+LUNG, LIVER, CHEST_MUSCLE, CHEST_FAT, AIR, DESCENDING_AORTA = 33, 34, 35, 36, 37, 38
+
+# what the heart and its fluid are painted over
+SURROUNDINGS = np.zeros(256, dtype=bool)
+SURROUNDINGS[[BACKGROUND, FAT, LUNG, LIVER, CHEST_MUSCLE, CHEST_FAT, AIR, DESCENDING_AORTA]] = True
 
 LESION = 100  # added to the code of the tissue it lies in: 101 .. 117, 121, 123
 OBSTRUCTION = 150  # added to the segment
@@ -37,6 +44,12 @@ TISSUES: Mapping[int, str] = {
     JET: "jet",
     FAT: "epicardial fat",
     SLOW_FLOW: "slow flow",
+    LUNG: "lung",
+    LIVER: "liver",
+    CHEST_MUSCLE: "chest wall muscle",
+    CHEST_FAT: "chest wall fat",
+    AIR: "air",
+    DESCENDING_AORTA: "descending aorta",
 }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from cardiolens.errors import InputError, RunError
 from cardiolens.phantom.appearance import appearance
+from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.planes import sizes, views
 from cardiolens.phantom.render import render
 from cardiolens.phantom.reports import reports
@@ -50,9 +51,9 @@ def write_study(study_id: str, spec: PhantomSpec, studies: Path) -> list[dict[st
     made, size = study(spec.seed, study_id), sizes()[spec.size]
     folder = studies / study_id
     folder.mkdir()
-    look = appearance(spec.difficulty, made.seed, size.spacing_mm)
+    heart, look = Heart(made.parameters), appearance(spec.difficulty, made.seed, size.spacing_mm)
     volumes = [
-        write_volume(folder, render(made.parameters, view, size, look, made.seed, masks=spec.masks), size)
+        write_volume(folder, render(heart, view, size, look=look, seed=made.seed, masks=spec.masks), size)
         for view in views().values()
     ]
     found = findings(made.truth)

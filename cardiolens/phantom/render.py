@@ -1,19 +1,21 @@
 """Rendering a study: every view as a stack of frames, and its tissue masks."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.phantom import signal
 from cardiolens.phantom.appearance import Appearance
+from cardiolens.phantom.draws import Draws
 from cardiolens.phantom.geometry import Floats, Heart
 from cardiolens.phantom.lesions import Lesions
-from cardiolens.phantom.parameters import LesionShape, Parameters
+from cardiolens.phantom.parameters import LesionShape
 from cardiolens.phantom.planes import Plane, Size, View, grid, planes
 from cardiolens.phantom.points import Points, points
-from cardiolens.phantom.tissue import REST, Distractors, Moment, Scene, moment, tissue
+from cardiolens.phantom.surroundings import surroundings
+from cardiolens.phantom.tissue import REST, Distractors, Moment, Scene, heart_region, moment, tissue
 
 Frames = NDArray[np.int16]  # (frame, row, column), slice by slice, phases running fastest
 Masks = NDArray[np.uint8]
@@ -33,17 +35,26 @@ class Rendered:
     masks: Masks | None
 
 
-def render(p: Parameters, view: View, size: Size, look: Appearance, seed: str, *, masks: bool) -> Rendered:
-    """Render one view of a heart; `seed` decides bias and noise alone."""
-    scene = _scene(p, view, look)
-    stack = planes(view, p, size)
+@dataclass(frozen=True)
+class Shot:
+    """All that a view is rendered from."""
+
+    scene: Scene
+    view: View
+    size: Size
+    look: Appearance
+
+
+def render(heart: Heart, view: View, size: Size, *, look: Appearance, seed: str, masks: bool) -> Rendered:
+    """Render one view of a heart; `seed` decides noise, bias and shifts alone."""
+    shot = Shot(_scene(heart, view, look), view, size, look)
+    stack = planes(view, heart.parameters, size)
+    shifted = [_shifted(shot, plane, seed) for plane in stack]
     scanner = signal.Scanner(seed, view.code, size.pixels, look.sigma)
-    frames = np.concatenate(
-        [_frames(scene, view, plane, size=size, look=look, scanner=scanner) for plane in stack]
-    )
-    marked = np.concatenate(list(_masks(scene, view, stack, size))) if masks else None
+    frames = np.concatenate([_frames(shot, plane, scanner, basal=plane is shifted[0]) for plane in shifted])
+    marked = np.concatenate([_masks(shot, plane) for plane in shifted]) if masks else None
     count = phases(view, size)
-    systole = end_systole(scene.heart, count) if view.sequence == "cine" else 0
+    systole = end_systole(shot.scene.heart, count) if view.sequence == "cine" else 0
     return Rendered(view, tuple(stack), count, systole, frames, marked)
 
 
@@ -57,7 +68,8 @@ def end_systole(heart: Heart, count: int) -> int:
     return max(range(count), key=lambda phase: moment(heart, phase, count).a)
 
 
-def _scene(p: Parameters, view: View, look: Appearance) -> Scene:
+def _scene(heart: Heart, view: View, look: Appearance) -> Scene:
+    p = heart.parameters
     defect = (LesionShape(p.defect.segments, (0.0, p.defect.depth)),) if p.defect else ()
     shown = {"cine": (), "lge": p.lge, "t2": p.oedema, "perfusion": defect}[view.sequence]
     distractors = Distractors(
@@ -65,33 +77,47 @@ def _scene(p: Parameters, view: View, look: Appearance) -> Scene:
         slow_flow=look.slow_flow and view.sequence == "t2",
         rim_mm=look.rim_mm if view.sequence == "perfusion" else 0.0,
     )
-    return Scene(Heart(p), Lesions(shown, p.length), distractors, valves=view.sequence == "cine")
+    return Scene(heart, Lesions(shown, p.length), distractors, valves=view.sequence == "cine")
 
 
-def _frames(
-    scene: Scene, view: View, plane: Plane, *, size: Size, look: Appearance, scanner: signal.Scanner
-) -> Frames:
+def _shifted(shot: Shot, plane: Plane, seed: str) -> Plane:
+    """A short-axis plane as another breath-hold shows it, up to so many mm away in the plane."""
+    if not shot.look.slice_shift_mm or shot.view.kind == "long_axis":
+        return plane
+    x, y, z = plane.centre
+    draw = Draws(f"{seed}|{shot.view.code}|{z:.6f}", 0)
+    reach = shot.look.slice_shift_mm / 2**0.5
+    return replace(plane, centre=(x + draw.between(-reach, reach), y + draw.between(-reach, reach), z))
+
+
+def _frames(shot: Shot, plane: Plane, scanner: signal.Scanner, *, basal: bool) -> Frames:
     """The frames of one plane over time; planes must be taken in stored order, as the noise is one stream."""
-    where = _pixels(plane, size, _SUPERSAMPLING)
-    return np.stack([scanner.image(image) for image in _signals(scene, view, where, size, look)])
+    thick = basal and shot.look.basal_partial_volume and shot.view.kind == "short_axis"
+    through = [plane, replace(plane, centre=(*plane.centre[:2], plane.centre[2] - 5.0))] if thick else [plane]
+    parts = [_signals(shot, _pixels(part, shot.size, _SUPERSAMPLING)) for part in through]
+    return np.stack([scanner.image(sum(images) / len(through)) for images in zip(*parts, strict=True)])
 
 
-def _signals(scene: Scene, view: View, where: Points, size: Size, look: Appearance) -> Iterator[Floats]:
+def _signals(shot: Shot, where: Points) -> Iterator[Floats]:
     """Noiseless frames of one plane over time."""
-    if view.sequence == "perfusion":
-        still = tissue(scene, where, REST)
-        for table in signal.perfusion_tables(size.beats, dark_rim=look.rim_mm > 0):
-            yield _pooled(table[still], size.pixels)
+    scene, size, ground = shot.scene, shot.size, surroundings(where)
+    near = heart_region(scene.heart, where)
+    heart, under = where.take(near), ground[near]
+    if shot.view.sequence == "perfusion":
+        ground[near] = tissue(scene, heart, REST, under)
+        for table in signal.perfusion_tables(size.beats, dark_rim=shot.look.rim_mm > 0):
+            yield _pooled(table[ground], size.pixels)
     else:
-        table = signal.static_table(view.sequence, nulled=look.nulled)
-        for at in _moments(scene.heart, view, size):
-            yield _pooled(table[tissue(scene, where, at)], size.pixels)
+        table = signal.static_table(shot.view.sequence, nulled=shot.look.nulled)
+        for at in _moments(shot):
+            ground[near] = tissue(scene, heart, at, under)
+            yield _pooled(table[ground], size.pixels)
 
 
-def _moments(heart: Heart, view: View, size: Size) -> list[Moment]:
-    if view.sequence != "cine":
+def _moments(shot: Shot) -> list[Moment]:
+    if shot.view.sequence != "cine":
         return [REST]
-    return [moment(heart, phase, size.phases) for phase in range(size.phases)]
+    return [moment(shot.scene.heart, phase, shot.size.phases) for phase in range(shot.size.phases)]
 
 
 def _pixels(plane: Plane, size: Size, parts: int) -> Points:
@@ -104,11 +130,10 @@ def _pooled(signal_: Floats, pixels: int) -> Floats:
     return np.asarray(sum(parts[:, i, :, j] for i in range(2) for j in range(2)) / 4)
 
 
-def _masks(scene: Scene, view: View, stack: list[Plane], size: Size) -> Iterator[Masks]:
-    """Tissue codes at pixel centres; distractors are no tissue and are left out."""
-    clean = Scene(scene.heart, scene.lesions, valves=scene.valves)
-    for plane in stack:
-        where = _pixels(plane, size, 1)
-        painted = [tissue(clean, where, at) for at in _moments(scene.heart, view, size)]
-        repeat = size.beats if view.sequence == "perfusion" else 1
-        yield np.stack(painted).reshape(-1, size.pixels, size.pixels).repeat(repeat, axis=0)
+def _masks(shot: Shot, plane: Plane) -> Masks:
+    """Tissue codes at pixel centres over time; distractors are no tissue and are left out."""
+    clean = replace(shot.scene, distractors=Distractors())
+    where = _pixels(plane, shot.size, 1)
+    painted = np.stack([tissue(clean, where, at) for at in _moments(shot)])
+    repeat = shot.size.beats if shot.view.sequence == "perfusion" else 1
+    return painted.reshape(-1, shot.size.pixels, shot.size.pixels).repeat(repeat, axis=0)

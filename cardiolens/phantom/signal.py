@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,12 @@ from cardiolens.phantom.geometry import Floats
 Table = NDArray[np.float64]  # signal by tissue code, shape (256,)
 
 FULL_SCALE = 3000  # stored value of signal 1; 4095 leaves room for bias and noise
-_BLOOD = (codes.LV_BLOOD, codes.RV_BLOOD, codes.LA_BLOOD, codes.RA_BLOOD, codes.AORTA, codes.JET)
+_BLOOD = (
+    *(codes.LV_BLOOD, codes.RV_BLOOD, codes.LA_BLOOD, codes.RA_BLOOD),
+    *(codes.AORTA, codes.DESCENDING_AORTA, codes.JET),
+)
 _MUSCLE = (*range(1, 18), codes.PAPILLARY, codes.RV_WALL)
+_AORTA = (codes.AORTA, codes.DESCENDING_AORTA)
 _BIAS = 0.15
 _RV_ARRIVAL, _LV_ARRIVAL, _MUSCLE_ARRIVAL = 6.0, 11.0, 13.0
 _DEFECT_AMPLITUDE, _DEFECT_DELAY = 0.35, 3.0
@@ -41,12 +46,18 @@ def static_table(sequence: str, *, nulled: bool = True) -> Table:
     table[codes.LEAFLET] = of.get("leaflet", muscle)
     table[codes.JET] = of.get("jet", of["blood"])
     table[codes.FLUID], table[codes.FAT], table[codes.SLOW_FLOW] = of["fluid"], of["fat"], of["slow_flow"]
+    _fill_surroundings(table, of)
     for code in _MUSCLE:
         table[code + codes.LESION] = of.get("lesion", muscle)
     for segment in range(1, 18):
         table[segment + codes.OBSTRUCTION] = of.get("obstruction", muscle)
         table[segment + codes.DARK_RIM] = muscle
     return table
+
+
+def _fill_surroundings(table: Table, of: Mapping[str, float]) -> None:
+    table[codes.LUNG], table[codes.LIVER], table[codes.AIR] = of["lung"], of["liver"], of["air"]
+    table[codes.CHEST_MUSCLE], table[codes.CHEST_FAT] = of["chest_muscle"], of["chest_fat"]
 
 
 def perfusion_tables(beats: int, *, dark_rim: bool) -> list[Table]:
@@ -59,12 +70,13 @@ def perfusion_tables(beats: int, *, dark_rim: bool) -> list[Table]:
     for beat in range(beats):
         table = np.full(256, of["background"])
         table[[codes.RV_BLOOD, codes.RA_BLOOD]] = right[beat]
-        table[[codes.LV_BLOOD, codes.LA_BLOOD, codes.AORTA, codes.SLOW_FLOW]] = left[beat]
+        table[[codes.LV_BLOOD, codes.LA_BLOOD, *_AORTA, codes.SLOW_FLOW]] = left[beat]
         table[[*_MUSCLE, codes.BASE_WALL]] = muscle_signal(beat)
         table[[code + codes.LESION for code in _MUSCLE]] = defect_signal(beat)
         darkened = 0.5 if dark_rim and abs(beat - peak) <= 2 else 1.0
         table[[segment + codes.DARK_RIM for segment in range(1, 18)]] = darkened * muscle_signal(beat)
         table[codes.FLUID], table[codes.FAT] = of["fluid"], of["fat"]
+        _fill_surroundings(table, of)
         tables.append(table)
     return tables
 

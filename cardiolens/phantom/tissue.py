@@ -12,6 +12,7 @@ from cardiolens.phantom.geometry import (
     RV_LENGTH,
     Floats,
     Heart,
+    Ints,
     activation,
     base_plane,
     cosine,
@@ -25,6 +26,7 @@ from cardiolens.phantom.geometry import (
 from cardiolens.phantom.lesions import Lesions
 from cardiolens.phantom.outpouching import bump_radius
 from cardiolens.phantom.points import Points
+from cardiolens.phantom.surroundings import surroundings
 
 Codes = NDArray[np.uint8]
 
@@ -69,18 +71,29 @@ class Scene:
     valves: bool = False  # leaflets and jets, which only cine resolves
 
 
-def tissue(scene: Scene, where: Points, at: Moment) -> Codes:
-    """Tissue code of every point; shape (len(where),)."""
-    painted = np.zeros(len(where), dtype=np.uint8)
+def tissue(scene: Scene, where: Points, at: Moment, ground: Codes | None = None) -> Codes:
+    """Tissue code of every point, the heart painted over the `ground`; shape (len(where),)."""
+    painted = surroundings(where) if ground is None else ground.copy()
     _paint_rv(scene, where, at.a, painted)
     _paint_lv(scene, where, at.a, painted)
     base.paint(scene.heart.parameters, where, at.t, at.a, painted, valves=scene.valves)
     return painted
 
 
+def heart_region(heart: Heart, where: Points) -> Ints:
+    """Indices of the points that some phase may show as heart, fluid or epicardial fat."""
+    p = heart.parameters
+    lv = 1.1 * (heart.outer.max() + heart.wall.max()) + p.fluid + 6
+    rv = lv + p.rv_width + p.rv_bump + p.rv_bump_growth + p.rv_wall
+    atria = 1.2 * max(p.la_radius, p.ra_radius)
+    left, right = max(rv, p.radius + p.wall + p.rv_width + atria), max(lv, p.radius + atria)
+    up = max(1.1 * lv + p.rv_bump + p.rv_bump_growth, p.radius + p.wall + p.rv_width / 2 + atria)
+    return np.flatnonzero((where.x > -left) & (where.x < right) & (np.abs(where.y) < up))
+
+
 def _paint_lv(scene: Scene, where: Points, a: float, painted: Codes) -> None:
     heart, p = scene.heart, scene.heart.parameters
-    reach = heart.outer.max() + 1.3 * heart.wall.max() + p.fluid + scene.distractors.fat_mm + 6
+    reach = 1.1 * (heart.outer.max() + heart.wall.max()) + p.fluid + scene.distractors.fat_mm
     near = np.flatnonzero((where.rho < reach) & (where.z >= base_plane(p, a)) & (where.z < p.length + p.cap))
     if not len(near):
         return
@@ -89,9 +102,8 @@ def _paint_lv(scene: Scene, where: Points, a: float, painted: Codes) -> None:
     outside = at.rho - radii.epicardium
     bin_ = height_bin(p, a, at.z)
     found = np.where(outside < p.fluid, codes.FLUID, codes.FAT).astype(np.uint8)
-    keep = (outside >= 0) & (
-        (outside >= p.fluid + scene.distractors.fat_mm) | _is_muscle_or_blood(painted[near])
-    )
+    taken = ~codes.SURROUNDINGS[painted[near]]
+    keep = (outside >= 0) & ((outside >= p.fluid + scene.distractors.fat_mm) | taken)
     wall = (outside < 0) & (at.rho >= radii.cavity)
     depth = (at.rho - radii.cavity) / np.maximum(radii.epicardium - radii.cavity, 1e-9)
     beyond = at.z > p.length
@@ -110,10 +122,6 @@ def _paint_lv(scene: Scene, where: Points, a: float, painted: Codes) -> None:
         found[inside & (radii.cavity - at.rho < 2.5) & (bin_ > 0.6 * HEIGHTS)] = codes.SLOW_FLOW
     _paint_papillary(scene, at, a, found)
     painted[near] = np.where(keep, painted[near], found)
-
-
-def _is_muscle_or_blood(painted: Codes) -> NDArray[np.bool_]:
-    return np.asarray((painted != codes.BACKGROUND) & (painted != codes.FAT))
 
 
 def _paint_papillary(scene: Scene, at: Points, a: float, found: Codes) -> None:
@@ -137,8 +145,12 @@ def _paint_rv(scene: Scene, where: Points, a: float, painted: Codes) -> None:
     heart, p = scene.heart, scene.heart.parameters
     z_r, tip = tricuspid_plane(p, a), RV_LENGTH * p.length
     margin = p.rv_wall + p.fluid + scene.distractors.fat_mm
+    lv = 1.1 * (heart.outer.max() + heart.wall.max())
+    reach = lv + p.rv_width + p.rv_bump + p.rv_bump_growth + margin
     near = np.flatnonzero(
-        (where.z >= z_r) & (where.z < tip + margin) & (where.x < 0.25 * p.rv_width + margin)
+        ((where.z >= z_r) & (where.z < tip + margin))
+        & ((where.x < 0.25 * p.rv_width + margin) & (where.x > -reach))
+        & (np.abs(where.y) < 1.1 * lv + p.rv_bump + p.rv_bump_growth + margin)
     )
     if not len(near):
         return
@@ -153,7 +165,7 @@ def _paint_rv(scene: Scene, where: Points, a: float, painted: Codes) -> None:
     if scene.lesions.rv_free_wall:
         found[(found == codes.RV_WALL) & toward] += codes.LESION
     found[(outside < 0) & (past == 0)] = codes.RV_BLOOD
-    painted[near] = found
+    painted[near] = np.where(found == codes.BACKGROUND, painted[near], found)
 
 
 def _outside_rv(heart: Heart, at: Points, a: float) -> tuple[Floats, NDArray[np.bool_]]:

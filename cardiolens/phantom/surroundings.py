@@ -1,0 +1,30 @@
+"""What lies around the heart: lung, liver, chest wall and descending aorta, so that a picture has a place."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardiolens.phantom import codes
+from cardiolens.phantom.geometry import cosine, sine
+from cardiolens.phantom.points import Points
+
+_HALF_SPACES = (  # code, direction from the long axis (degrees), distance (mm); later ones lie over
+    (codes.LUNG, 20, 52.0),
+    (codes.LUNG, 75, 66.0),
+    (codes.LIVER, 262, 52.0),
+    (codes.CHEST_MUSCLE, 148, 82.0),
+    (codes.CHEST_FAT, 148, 92.0),
+    (codes.AIR, 148, 106.0),
+)
+_AORTA_PLACE, _AORTA_MM, _AORTA_WALL_MM = (46.0, -46.0), 10.0, 2.0
+
+
+def surroundings(where: Points) -> NDArray[np.uint8]:
+    """Code of every point outside the heart; shape (len(where),)."""
+    ground = np.full(len(where), codes.BACKGROUND, dtype=np.uint8)
+    for code, degrees, distance in _HALF_SPACES:
+        ground[where.x * cosine(degrees) + where.y * sine(degrees) > distance] = code
+    dx, dy = where.x - _AORTA_PLACE[0], where.y - _AORTA_PLACE[1]
+    off_axis = dx * dx + dy * dy
+    ground[off_axis < (_AORTA_MM + _AORTA_WALL_MM) ** 2] = codes.CHEST_MUSCLE
+    ground[off_axis < _AORTA_MM**2] = codes.DESCENDING_AORTA
+    return ground
