@@ -1,0 +1,53 @@
+"""How requests ended, counted beside every score: what was judged, what was not, and why."""
+
+from collections import Counter
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+COMPLETE = 0.99  # a cell with a smaller share of its items judged is marked incomplete
+
+STATUSES = pa.schema(
+    [
+        ("arm_id", pa.string()),
+        ("subtask", pa.string()),
+        ("channel", pa.string()),
+        ("status", pa.string()),  # of verdicts
+        ("parse_status", pa.string()),
+        ("n", pa.int64()),
+    ]
+)
+
+
+def status_counts(verdicts: pa.Table) -> pa.Table:
+    """How many verdicts of each arm, subtask and channel ended in each way, sorted."""
+    names = STATUSES.names[:-1]
+    counted = verdicts.group_by(names).aggregate([([], "count_all")]).rename_columns(STATUSES.names)
+    return counted.sort_by([(name, "ascending") for name in names]).cast(STATUSES)
+
+
+def judged_shares(verdicts: pa.Table) -> dict[tuple[str, str], float]:
+    """The share of its items that was judged, by (arm, scope); the text of a report is no item of its own."""
+    items = verdicts.filter(pc.not_equal(verdicts["channel"], "text"))
+    keys = ["arm_id", "tier", "sequence", "subtask", "status"]
+    asked: Counter[tuple[str, str]] = Counter()
+    judged: Counter[tuple[str, str]] = Counter()
+    for row in items.group_by(keys).aggregate([([], "count_all")]).to_pylist():
+        for scope in _scopes(row["tier"], row["sequence"], row["subtask"]):
+            asked[row["arm_id"], scope] += row["count_all"]
+            judged[row["arm_id"], scope] += row["count_all"] * (row["status"] == "judged")
+    return {key: judged[key] / number for key, number in asked.items()}
+
+
+def _scopes(tier: int, sequence: str, subtask: str) -> list[str]:
+    of_sequence = [f"sequence:{sequence}"] if tier == 1 else []
+    return [f"tier:{tier}", f"subtask:{subtask}", *of_sequence]
+
+
+def marked(row: dict[str, object], shares: dict[tuple[str, str], float]) -> dict[str, object]:
+    """A row of scores that says so in its method where the cell is incomplete."""
+    share = shares[str(row["arm_id"]), str(row["scope"])]
+    if share >= COMPLETE:
+        return row
+    # floored, so that 98.96 % is not printed as complete
+    return row | {"method": f"incomplete, {int(share * 1000) / 10} % of items judged; {row['method']}"}
