@@ -1,0 +1,38 @@
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-dev demo test test-long check fmt bench clean
+
+python := .venv/bin/python
+
+help:  ## list the verbs
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+setup:  ## make .venv with everything that a sweep on CPU needs
+	@requirements/setup.sh
+
+setup-dev:
+	@requirements/setup.sh dev
+
+demo: setup  ## set up, make a phantom cohort, sweep it with the embedded model on CPU, show the scores
+	$(python) -m cardiolens.sweep +experiment=demo
+
+test: setup-dev  ## run the tests
+	$(python) -m pytest -m 'not slow and not gpu'
+
+test-long: setup-dev  ## run the slow tests
+	$(python) -m pytest -m 'slow and not gpu'
+
+check: setup-dev  ## lint, formatting, types
+	$(python) -m ruff check .
+	$(python) -m ruff format --check .
+	$(python) -m mypy
+
+fmt: setup-dev  ## format, and repair what the linter can
+	$(python) -m ruff check --fix .
+	$(python) -m ruff format .
+
+bench: setup-dev  ## run every measurement in bench/
+	@for script in bench/*.py; do echo "== $$script"; $(python) $$script || exit 1; done
+
+clean:  ## remove the environment and what tools left; data, stores and outputs stay
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +
