@@ -18,20 +18,23 @@ WORDINGS = 4
 def reports(findings: Findings, seed: str, catalogue: Catalogue, sequences: Sequence[str]) -> dict[str, Any]:
     """One reference report a sequence: {fields, findings, impression}."""
     forms = {one.sequence: one for one in catalogue.subtasks.values() if one.answer_type == "report"}
-    return {
-        sequence: {
+    written: dict[str, Any] = {}
+    for sequence in (one for one in sequences if one in forms):
+        said = [
+            sentence(group, sequence, findings, _wording(seed, f"{sequence}.{number}"))
+            for number, group in enumerate(groups(sequence))
+        ]
+        written[sequence] = {
             "fields": report_fields(forms[sequence], findings, catalogue),
-            "findings": " ".join(
-                sentence(group, sequence, findings, _wording(seed, f"{sequence}.{number}"))
-                for number, group in enumerate(_data()[sequence])
-            ),
-            "impression": sentence(
-                _data()["impressions"][sequence], sequence, findings, _wording(seed, f"{sequence}.impression")
-            ),
+            "findings": " ".join(said[:-1]),
+            "impression": said[-1],
         }
-        for sequence in sequences
-        if sequence in forms
-    }
+    return written
+
+
+def groups(sequence: str) -> list[Sequence[str]]:
+    """The groups of a report in order, each in its four wordings; the last one is the impression."""
+    return [*_data()[sequence], _data()["impressions"][sequence]]
 
 
 def report_fields(form: Subtask, findings: Findings, catalogue: Catalogue) -> dict[str, str | list[str]]:

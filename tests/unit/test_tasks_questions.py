@@ -1,0 +1,166 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from cardiolens import tables
+from cardiolens.errors import InputError
+from cardiolens.tasks.catalogue import load_catalogue
+from cardiolens.tasks.questions import read_questions, write_questions
+
+REAL = Path(__file__).parents[3] / "shared" / "cmr" / "questions.jsonl"
+QUESTION = {
+    "schema": "qa-1",
+    "qa_id": "S1:C02",
+    "study_id": "S1",
+    "patient_id": "S1",
+    "tier": 1,
+    "subtask": "C02",
+    "sequence": "cine",
+    "question": "Which descriptions apply?",
+    "answer_type": "multi",
+    "options": [
+        {"key": "A", "text": "Normal"},
+        {"key": "B", "text": "Thinned"},
+        {"key": "C", "text": "Thick"},
+    ],
+    "exclusive": [],
+    "answer": ["B", "C"],
+    "parent": None,
+    "origin": "report",
+    "evidence": [],
+    "verification": {"status": "verified", "stage": 7, "kappa_batch": None},
+    "protocol": "openprotocol-1",
+}
+REPORT = {
+    **{key: QUESTION[key] for key in ("schema", "study_id", "patient_id", "origin", "protocol")},
+    "qa_id": "S1:R-T2",
+    "tier": 2,
+    "subtask": "R-T2",
+    "sequence": "t2",
+    "question": "Write it.",
+    "answer_type": "report",
+    "reference": {
+        "fields": {"signal": "Normal", "levels": []},
+        "findings": "No oedema.",
+        "impression": "Normal.",
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def catalogue():
+    return load_catalogue("openprotocol-1")
+
+
+@pytest.fixture
+def read(tmp_path, catalogue):
+    def _read(*records):
+        path = tmp_path / "questions.jsonl"
+        write_questions(path, records)
+        return read_questions(path, catalogue)
+
+    return _read
+
+
+def test_records_become_rows_of_the_questions_table(read):
+    table = read(QUESTION, REPORT)
+    assert table.schema.equals(tables.QUESTIONS)
+    first, second = table.to_pylist()
+    assert first["answer"] == ["B", "C"]
+    assert first["options"][1] == {"key": "B", "text": "Thinned"}
+    assert first["exclusive"] == ["A"]  # the catalogue's, whatever the record says
+    assert first["reference"] is None
+    assert json.loads(second["reference"]) == REPORT["reference"]
+    assert second["answer"] == []
+
+
+def test_the_parent_is_the_catalogues(read):
+    child = QUESTION | {"subtask": "C03", "qa_id": "S1:C03", "question": "Levels?"}
+    assert read(child).to_pylist()[0]["parent"] == "C02"
+
+
+def test_line_separators_inside_text_are_text(read):
+    assert read(QUESTION | {"question": "one\u2028two"}).to_pylist()[0]["question"] == "one\u2028two"
+
+
+def test_a_file_without_questions_is_an_empty_table(read):
+    assert read().num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"subtask": "C99"}, "subtask 'C99' is not in protocol 'openprotocol-1'; it has C01"),
+        ({"answer": ["E"]}, r"answer \['E'\] is outside its options \['A', 'B', 'C'\]"),
+        ({"answer": ["A", "B"]}, r"combines \['A'\], which stands alone, with others"),
+        ({"answer": []}, "answer is empty; pick from"),
+        ({"answer": ["B", "B"]}, "names an option twice"),
+        ({"tier": 3}, "tier is 3, but C02 has 1"),
+        ({"sequence": "lge"}, "sequence is 'lge', but C02 has 'cine'"),
+        ({"answer_type": "single"}, "answer_type is 'single', but C02 has 'multi'"),
+        ({"schema": "qa-2"}, "schema: Input should be 'qa-1', got 'qa-2'"),
+        ({"protocol": "other-1"}, "protocol is 'other-1', but 'openprotocol-1' is configured"),
+        ({"origin": "guess"}, "origin: Input should be 'report' or 'phantom', got 'guess'"),
+        ({"colour": "red"}, "colour: Extra inputs are not permitted"),
+        ({"question": "a\ufffcb"}, r"question: holds U\+FFFC"),
+        (
+            {"options": [{"key": "A", "text": "x\ufffc"}, {"key": "B", "text": "y"}]},
+            r"options.0.text: holds U\+FFFC",
+        ),
+        ({"options": [{"key": "B", "text": "x"}, {"key": "B", "text": "y"}]}, "are not unique"),
+        ({"options": [{"key": "BC", "text": "x"}]}, "options.0.key"),
+        ({"options": [{"key": "B", "text": "x"}], "answer": ["B"]}, "at least two"),
+        ({"reference": REPORT["reference"]}, "reference belongs to report questions only"),
+        ({"study_id": 7}, "study_id: Input should be a valid string"),
+    ],
+)
+def test_what_is_wrong_is_named(read, change, message):
+    with pytest.raises(InputError, match=message) as error:
+        read(REPORT, QUESTION | change)
+    assert "questions.jsonl:2: " in str(error.value)
+
+
+def test_single_choice_takes_one_answer(read):
+    question = QUESTION | {"subtask": "C01", "answer_type": "ordinal", "answer": ["A", "B"]}
+    with pytest.raises(InputError, match="must be exactly one of"):
+        read(question)
+
+
+def test_reports_need_a_reference_and_no_options(read):
+    with pytest.raises(InputError, match="reference is missing"):
+        read({key: value for key, value in REPORT.items() if key != "reference"})
+    with pytest.raises(InputError, match="do not belong to a report question"):
+        read(REPORT | {"answer": ["A"]})
+
+
+def test_missing_keys_and_duplicates(read):
+    with pytest.raises(InputError, match="patient_id: Field required"):
+        read({key: value for key, value in QUESTION.items() if key != "patient_id"})
+    with pytest.raises(InputError, match="qa_id 'S1:C02' stands on line 1 already"):
+        read(QUESTION, QUESTION)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{nope", "not JSON"),
+        (b"[1]", "is a JSON object, found list"),
+        (b"\xff\xfe", "cannot be read as UTF-8"),
+    ],
+)
+def test_files_that_are_no_questions(tmp_path, catalogue, content, message):
+    path = tmp_path / "q.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read_questions(path, catalogue)
+
+
+def test_a_missing_file(tmp_path, catalogue):
+    with pytest.raises(InputError, match="no such file; give the path"):
+        read_questions(tmp_path / "none.jsonl", catalogue)
+
+
+@pytest.mark.skipif(not REAL.exists(), reason="the real studies are not beside the repository")
+def test_the_real_questions_load(catalogue):
+    assert read_questions(REAL, catalogue).num_rows == 4

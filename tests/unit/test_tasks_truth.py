@@ -1,0 +1,155 @@
+from dataclasses import replace
+
+import pytest
+
+from cardiolens.tasks.catalogue import load_catalogue
+from cardiolens.tasks.instantiate import answer, asked, records
+from cardiolens.tasks.segments import LEVELS, SEGMENTS, TERRITORIES, WALLS
+from cardiolens.tasks.truth import (
+    Chambers,
+    Lesion,
+    PerfusionDefect,
+    Segment,
+    Truth,
+    defect_distribution,
+    findings,
+    motion_distribution,
+    oedema_distribution,
+    wall_distribution,
+)
+
+SEQUENCES = ("cine", "lge", "perfusion", "t2")
+
+
+@pytest.fixture(scope="module")
+def catalogue():
+    return load_catalogue("openprotocol-1")
+
+
+def with_segments(**changes):
+    """A truth with some segments changed: s7={'motion': 'akinesia'}."""
+    segments = [replace(Segment(), **changes.get(f"s{number}", {})) for number in SEGMENTS]
+    return Truth(segments=tuple(segments))
+
+
+def test_segments_are_divided_without_rest():
+    assert sorted(number for members in LEVELS.values() for number in members) == list(SEGMENTS)
+    assert sorted(number for members in TERRITORIES.values() for number in members) == list(SEGMENTS)
+    assert sorted(number for members in WALLS.values() for number in members) == list(range(1, 17))
+
+
+@pytest.mark.parametrize(
+    ("segments", "expected"),
+    [
+        (range(1, 13), "diffuse"),
+        (range(1, 12), "regional"),
+        ({13, 14, 17}, "apical"),
+        ({13, 17}, "focal"),
+        ({17}, "focal"),
+        ({2, 8}, "focal"),
+        ({2, 8, 14}, "regional"),
+        ({12, 13, 14, 15}, "regional"),
+    ],
+)
+def test_wall_distribution(segments, expected):
+    assert wall_distribution(set(segments)) == expected
+
+
+@pytest.mark.parametrize(
+    ("segments", "expected"),
+    [(range(1, 13), "global"), ({7, 8, 17}, "one_territory"), ({4, 5}, "several_territories")],
+)
+def test_motion_distribution(segments, expected):
+    assert motion_distribution(set(segments)) == expected
+
+
+@pytest.mark.parametrize(
+    ("segments", "depth", "expected"),
+    [
+        (range(1, 11), 0.5, "circumferential"),
+        (range(1, 11), 0.9, "non_territorial"),
+        ({4, 10, 15}, 0.6, "subendocardial_territory"),
+        ({4, 10, 15}, 0.8, "transmural_territory"),
+        ({4, 10, 15}, 0.7, "non_territorial"),
+        ({4, 5}, 0.5, "non_territorial"),
+    ],
+)
+def test_defect_distribution(segments, depth, expected):
+    assert defect_distribution(PerfusionDefect(tuple(segments), depth)) == expected
+
+
+@pytest.mark.parametrize(
+    ("lesions", "expected"),
+    [
+        ([Lesion(tuple(range(1, 13)))], "diffuse"),
+        ([Lesion((5, 11), pattern="patchy")], "patchy"),
+        ([Lesion((5,)), Lesion((6,))], "patchy"),
+        ([Lesion((7, 8, 13))], "segmental"),
+        ([Lesion((7, 8))], "focal"),
+        ([Lesion((2, 3, 4))], "patchy"),
+    ],
+)
+def test_oedema_distribution(lesions, expected):
+    assert oedema_distribution(lesions) == expected
+
+
+def test_the_worst_grade_and_all_thickness_classes_count(catalogue):
+    truth = with_segments(
+        s1={"motion": "hypokinesia", "thickness": "thinned"},
+        s17={"motion": "dyskinesia", "bulging": True},
+    )
+    found = findings(truth)
+    assert answer(catalogue["C06"], found) == ("D",)
+    assert answer(catalogue["C07"], found) == ("A", "D")
+    assert answer(catalogue["C08"], found) == ("A",)
+    assert answer(catalogue["C02"], found) == ("B", "D")
+    assert answer(catalogue["C03"], found) == ("A", "D")
+
+
+def test_a_normal_study_has_sixteen_questions_and_all_first_answers(catalogue):
+    found = findings(Truth())
+    tier_1 = [subtask for subtask in asked(catalogue, found, SEQUENCES) if subtask.tier == 1]
+    assert len(tier_1) == 16
+    assert {answer(subtask, found) for subtask in tier_1} == {("A",)}
+    assert "D02" not in {subtask.id for subtask in asked(catalogue, found, SEQUENCES)}
+
+
+def test_an_apical_cap_alone_opens_no_question_about_walls(catalogue):
+    ids = {one.id for one in asked(catalogue, findings(with_segments(s17={"motion": "akinesia"})), SEQUENCES)}
+    assert {"C06", "C07", "C09"} <= ids
+    assert "C08" not in ids
+
+
+def test_right_ventricular_enhancement_alone_has_no_level_and_no_layer(catalogue):
+    found = findings(Truth(lge=(Lesion(rv_free_wall=True),)))
+    ids = {subtask.id for subtask in asked(catalogue, found, SEQUENCES)}
+    assert {"L01", "L03", "L04"} <= ids
+    assert not {"L02", "L05"} & ids
+    assert answer(catalogue["L03"], found) == ("E",)
+
+
+def test_papillary_enhancement_is_a_level(catalogue):
+    found = findings(Truth(lge=(Lesion((4,), "transmural"), Lesion(papillary=True))))
+    assert answer(catalogue["L02"], found) == ("A", "E")
+
+
+def test_merged_options_take_either_value(catalogue):
+    found = findings(Truth(chambers=Chambers(rv_motion="dyskinesia", rv_systolic="severely_reduced")))
+    assert answer(catalogue["C14"], found) == ("C",)
+    assert answer(catalogue["C15"], found) == ("C",)
+
+
+def test_the_subtype_is_asked_of_non_ischaemic_studies_only(catalogue):
+    ids = [one.id for one in asked(catalogue, findings(Truth(etiology="nicm", subtype="acm")), SEQUENCES)]
+    assert ids[-2:] == ["D01", "D02"] or {"D01", "D02"} <= set(ids)
+    assert "D02" not in [one.id for one in asked(catalogue, findings(Truth(etiology="icm")), SEQUENCES)]
+
+
+def test_records_leave_out_what_is_indeterminate_or_absent(catalogue):
+    found = findings(Truth())
+    made = records("S", catalogue, found, sequences=("cine",), reports={}, indeterminate=("C05", "C10"))
+    ids = [record["subtask"] for record in made]
+    assert "C10" not in ids
+    assert "L01" not in ids
+    assert "R-CINE" not in ids
+    assert made[0]["qa_id"] == f"S:{made[0]['subtask']}"
