@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageColor, ImageDraw, ImageFont
 
+from cardiolens.select.rules import rules
 from cardiolens.select.selection import Frame, Selection
 from cardiolens.select.study_folder import Pixels
 from cardiolens.study.structure import StudyStructure, VolumeStructure
@@ -12,9 +13,9 @@ from cardiolens.study.structure import StudyStructure, VolumeStructure
 _WIDTH = 1200
 _MARGIN = 12
 _CELL = 8
-_THUMB = 69
+_THUMB = 60
 _LINE = 16
-_COLOURS = 128  # a palette, for small files
+_GREYS = 24  # of a palette, for small files
 _PAPER, _INK, _GRID, _ED = "#ffffff", "#202020", "#d8d8d8", "#9a9a9a"
 _STEPS = ("#1b6ca8", "#d1495b", "#edae49", "#66a182")  # by the step of the rule that chose the frame
 
@@ -30,7 +31,8 @@ class Panel:
 def picture(structure: StudyStructure, panels: Sequence[Panel], pixels: Pixels) -> Image.Image:
     """All panels below each other: the volumes that any of them shows as grids, then the frames chosen."""
     shown = {frame.volume_id for panel in panels for frame in panel.selection.frames}
-    volumes = [volume for name, volume in structure.volumes.items() if name in shown]
+    listed = (view for views in rules().views.values() for view in views)
+    volumes = [structure.volumes[view] for view in listed if view in shown]
     heights = [_panel_height(panel, volumes) for panel in panels]
     image = Image.new("RGB", (_WIDTH, sum(heights) + _MARGIN), _PAPER)
     draw = ImageDraw.Draw(image)
@@ -40,7 +42,15 @@ def picture(structure: StudyStructure, panels: Sequence[Panel], pixels: Pixels) 
         below = _draw_grids(draw, top + _LINE + 6, volumes, panel.selection.frames)
         _draw_frames(image, draw, below, panel.selection.frames, pixels)
         top += height
-    return image.quantize(_COLOURS)
+    return image.quantize(palette=_palette(), dither=Image.Dither.NONE)
+
+
+def _palette() -> Image.Image:
+    greys = [round(255 * grey / (_GREYS - 1)) for grey in range(_GREYS) for _ in "rgb"]
+    colours = [part for colour in (*_STEPS, _GRID, _ED, _INK) for part in ImageColor.getrgb(colour)]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette(greys + colours)
+    return palette
 
 
 def _summary(selection: Selection) -> str:
