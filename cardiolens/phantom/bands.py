@@ -11,9 +11,8 @@ Band = tuple[float, float]
 class GuardBandError(ValueError):
     """A measured value lies between two classes."""
 
-    def __init__(self, name: str, value: float) -> None:
-        limits = ", ".join(f"{label} {low:g}..{high:g}" for label, (low, high) in bands()[name].items())
-        super().__init__(f"{name} {value:.4g} is in a guard band of {limits}")
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"{name} {problem}")
         self.name = name
 
 
@@ -31,7 +30,8 @@ def classify(name: str, value: float) -> str:
     for label, (low, high) in bands()[name].items():
         if low <= value <= high:
             return label
-    raise GuardBandError(name, value)
+    limits = ", ".join(f"{label} {low:g}..{high:g}" for label, (low, high) in bands()[name].items())
+    raise GuardBandError(name, f"{value:.4g} is in a guard band of {limits}")
 
 
 def _band(low: float | None, high: float | None) -> Band:

@@ -102,7 +102,7 @@ def _lesions(shapes: tuple[LesionShape, ...], heart: Heart) -> tuple[Lesion, ...
     for index, one in enumerate(lesions):
         for other in lesions[index + 1 :]:
             if one.layer != other.layer and set(one.segments) & set(other.segments):
-                raise GuardBandError("visible_lesion", 0.0)
+                raise GuardBandError("lesion_layer", "differs between two lesions of one segment")
     return lesions
 
 
@@ -112,7 +112,7 @@ def _lesion(shape: LesionShape, heart: Heart) -> Lesion:
     thinnest = min(heart.parameters.wall_in(number) for number in shape.segments)
     layer = _layer(shape.depth)
     if thinnest < _THIN_WALL_MM and layer != "transmural":
-        raise GuardBandError("thickness", thinnest)
+        raise GuardBandError("lesion_layer", f"{layer} cannot be shown in a wall of {thinnest:g} mm")
     classify("visible_lesion", round((shape.depth[1] - shape.depth[0]) * thinnest, 9))
     return Lesion(
         tuple(sorted(shape.segments)),
@@ -127,7 +127,7 @@ def _layer(depth: tuple[float, float]) -> Layer:
     for layer, inner, outer in _LAYERS:
         if inner[0] <= depth[0] <= inner[1] and outer[0] <= depth[1] <= outer[1]:
             return layer
-    raise GuardBandError("visible_lesion", depth[1] - depth[0])
+    raise GuardBandError("lesion_layer", f"of depth {depth[0]:g} to {depth[1]:g} is none of the four")
 
 
 def _pattern(shape: LesionShape, layer: Layer, length: float) -> Pattern:

@@ -165,6 +165,10 @@ def _paint_rv(scene: Scene, where: Points, a: float, painted: Codes) -> None:
     if scene.lesions.rv_free_wall:
         found[(found == codes.RV_WALL) & toward] += codes.LESION
     found[(outside < 0) & (past == 0)] = codes.RV_BLOOD
+    z_b = base_plane(p, a)
+    if z_r < z_b:  # between the two planes nothing is painted over the part inside the left ventricle
+        lv_side = lv_radii(heart, a, at.angle, np.maximum(at.z, z_b)).epicardium
+        found[(at.z < z_b) & (at.rho < lv_side)] = codes.BACKGROUND
     painted[near] = np.where(found == codes.BACKGROUND, painted[near], found)
 
 

@@ -1,0 +1,121 @@
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from cardiolens.errors import InputError
+from cardiolens.phantom.archetypes import archetypes, canonical, canonical_values
+from cardiolens.phantom.bands import GuardBandError, bands, classify
+from cardiolens.phantom.geometry import Heart
+from cardiolens.phantom.labels import truth
+from cardiolens.phantom.parameters import DefectShape, LesionShape, Parameters, parameters
+from cardiolens.phantom.roster import SEQUENCES, catalogue, study
+from cardiolens.phantom.sampler import drawn
+from cardiolens.tasks.instantiate import answer, asked
+from cardiolens.tasks.truth import findings
+
+# the labels that specification 10.4 finds worth asserting
+ASSERTED = {
+    "PH-HCM-ASH": "C02 C; C03 ABC; C04 AB; C05 B; C10 A; C16 B; C17 B; C18 BC; "
+    "L02 AB; L03 B; L04 B; L05 B; D01 C; D02 A",
+    "PH-HCM-APICAL": "C03 CD; C04 ABCD; C05 C; D02 A",
+    "PH-DCM": "C01 C; C02 A; C06 B; C07 ABCD; C09 A; C10 D; C12 B; C14 B; C15 B; "
+    "L02 AB; L03 B; L04 C; L05 B; D02 B",
+    "PH-ICM-LAD": "C01 B; C02 BD; C06 D; C07 ABCD; C08 AB; C09 B; C10 C; "
+    "L02 BCD; L03 AB; L04 A; L05 D; P02 BC; P04 B; T04 B; D01 B",
+    "PH-ICM-RCA": "C02 A; C06 C; C08 BC; C09 B; C10 B; L02 ABC; L03 C; L04 A; L05 A; P04 A; D01 B",
+    "PH-INFLAM": "C19 B; L03 D; L04 B; L05 C; T01 B; T03 D; D02 C",
+    "PH-RCM": "C02 C; C03 ABCD; C05 D; C11 B; C16 BC; C19 B; L04 D; L05 A; D02 D",
+    "PH-ACM": "C12 B; C13 D; C14 C; C15 C; C16 C; C17 C; L03 CDE; L04 AC; L05 C; D02 E",
+}
+
+
+def answers(name):
+    found = findings(study(2026, name).truth)
+    return {
+        subtask.id: "".join(answer(subtask, found))
+        for subtask in asked(catalogue(), found, SEQUENCES)
+        if subtask.options
+    }
+
+
+@pytest.mark.parametrize("name", ASSERTED)
+def test_labels_of_the_canonical_table(name):
+    expected = dict(pair.split() for pair in ASSERTED[name].split("; "))
+    found = answers(name)
+    assert {subtask: found.get(subtask) for subtask in expected} == expected
+
+
+def test_the_normal_study_has_sixteen_tier_1_questions_all_answered_a():
+    found = answers("PH-NORMAL")
+    assert set(found.values()) == {"A"}
+    assert len(found) == 17  # and D01
+
+
+def test_a_value_between_two_classes_is_refused():
+    assert classify("lv_size", 95.0) == "normal"
+    assert classify("lv_size", 105.0) == "enlarged"
+    with pytest.raises(
+        GuardBandError, match=r"lv_size 100 is in a guard band of normal -inf..95, enlarged 105..130"
+    ):
+        classify("lv_size", 100.0)
+
+
+def test_classes_do_not_overlap():
+    for name, classes in bands().items():
+        edges = sorted(classes.values())
+        assert all(low[1] < high[0] for low, high in pairwise(edges)), name
+
+
+@pytest.mark.parametrize(
+    ("changes", "band"),
+    [
+        ({"wall": 5.5}, "thickness"),
+        ({"wall_of": {3: 12}}, "thickness"),
+        ({"bulge_of": {13: 1.5}}, "bulging"),
+        ({"motion_of": {4: 0.7}}, "motion"),
+        ({"fluid": 4}, "pericardium"),
+        ({"la_radius": 25}, "atrium"),
+        ({"early_filling": 0.5}, "lv_diastolic"),
+        ({"rv_wall": 5}, "rv_thickness"),
+        ({"rv_contraction": 0.27}, "rv_motion"),
+        ({"contraction": 0.27}, "lv_systolic"),
+        ({"defect": DefectShape((4, 10), 0.7)}, "perfusion_depth"),
+        ({"lge": (LesionShape((4,), (0.1, 0.5)),)}, "lesion_layer"),
+        ({"lge": (LesionShape((4,), (0.4, 0.6)),)}, "visible_lesion"),
+        ({"wall": 5, "lge": (LesionShape((4,), (0.0, 0.55)),)}, "lesion_layer"),
+        ({"lge": (LesionShape((4,), (0.0, 0.5)), LesionShape((4, 10), (0.6, 1.0)))}, "lesion_layer"),
+    ],
+)
+def test_every_guard_band_refuses(changes, band):
+    with pytest.raises(GuardBandError) as error:
+        truth(Heart(replace(Parameters(), **changes)), "normal", None)
+    assert error.value.name == band
+
+
+def test_impossible_parameters_end_with_the_bands_that_refuse_them():
+    """The variant of another class cannot answer: tries are bounded and the error counts them."""
+    with pytest.raises(InputError, match=r"no parameters passed in 5 tries; guard bands that refused them: "):
+        drawn("X", "seed", lambda _: ("icm", "lad"), wanted=lambda _: False, tries=5)
+
+
+def test_unknown_names_and_values():
+    with pytest.raises(InputError, match=r"'PH-NOPE' does not exist; choose from PH-NORMAL, PH-HCM-ASH"):
+        canonical("PH-NOPE")
+    with pytest.raises(InputError, match=r"phantom X: radius: Input should be a valid number.*'wide'"):
+        parameters({"radius": "wide"}, "X")
+    with pytest.raises(InputError, match="phantom X: colour"):
+        parameters({"colour": 1}, "X")
+
+
+def test_every_variant_is_free_of_guard_bands_and_belongs_to_its_class():
+    assert sum(archetype.share for archetype in archetypes().values()) == pytest.approx(1)
+    for kind, archetype in archetypes().items():
+        for variant in archetype.variants:
+            made = drawn("X", "seed", lambda _, kind=kind, variant=variant: (kind, variant))
+            assert (made.truth.etiology, made.truth.subtype) == (archetype.etiology, archetype.subtype)
+
+
+def test_every_canonical_study_is_in_a_class():
+    shown = {variant.study for archetype in archetypes().values() for variant in archetype.variants.values()}
+    assert shown == set(canonical_values())
