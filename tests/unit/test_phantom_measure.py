@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 
 from cardiolens.phantom import codes
 from cardiolens.phantom.archetypes import archetypes, canonical, variant_parameters
-from cardiolens.phantom.geometry import ANGLES, Heart, activation, base_plane, lv_radii, segment_map
+from cardiolens.phantom.geometry import (
+    ANGLES,
+    Heart,
+    activation,
+    base_plane,
+    lv_radii,
+    segment_map,
+    tricuspid_plane,
+)
 from cardiolens.phantom.lesions import Lesions
 from cardiolens.phantom.measure import measure
 from cardiolens.phantom.parameters import Parameters
@@ -93,16 +101,21 @@ def test_volumes_sampled_from_the_tissue_on_planes_two_mm_apart(name):
 
 
 def sampled_volumes(heart, a, step=2.0):
-    """Volumes of left and right ventricular cavity in mL, from points 2 mm apart in every direction."""
-    scene = Scene(heart, Lesions((), heart.parameters.length))
-    across, up = np.arange(-120, 60, step) + step / 2, np.arange(-60, 60, step) + step / 2
+    """Volumes of left and right ventricular cavity in mL, on planes and points 2 mm apart below each valve."""
+    p = heart.parameters
+    scene = Scene(heart, Lesions((), p.length))
+    across, up = np.arange(-130, 60, step) + step / 2, np.arange(-60, 60, step) + step / 2
     x, y = (grid.ravel() for grid in np.meshgrid(across, up))
-    lv = rv = 0
-    for z in np.arange(0, heart.parameters.length, step) + step / 2:
-        painted = tissue(scene, points(x, y, np.full(len(x), z)), Moment(0.0, a))
-        lv += np.count_nonzero((painted == codes.LV_BLOOD) | (painted == codes.PAPILLARY))
-        rv += np.count_nonzero(painted == codes.RV_BLOOD)
-    return lv * step**3 / 1000, rv * step**3 / 1000
+    chambers = (
+        (base_plane(p, a), (codes.LV_BLOOD, codes.PAPILLARY)),
+        (tricuspid_plane(p, a), (codes.RV_BLOOD,)),
+    )
+    volumes = []
+    for first, blood in chambers:
+        planes = np.arange(first + step / 2, p.length, step)
+        painted = (tissue(scene, points(x, y, np.full(len(x), z)), Moment(0.0, a)) for z in planes)
+        volumes.append(sum(np.count_nonzero(np.isin(plane, blood)) for plane in painted) * step**3 / 1000)
+    return volumes
 
 
 def test_end_systole_is_phase_nine_of_twenty_five():
