@@ -1,0 +1,71 @@
+"""How well probabilities separate and how well they are calibrated, for a cohort and its resamples at once.
+
+Scores are one a item, `times[resample, item]` is how often a resample holds the item. Ties share a threshold.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cardiolens.stats.items import Bools, Floats
+from cardiolens.stats.metrics import ratio
+
+BINS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Weights of positive and negative items at each distinct score, highest first: (resample, threshold)."""
+
+    positive: Floats
+    negative: Floats
+
+    @staticmethod
+    def of(scores: Floats, positive: Bools, times: Floats) -> "Curve":
+        """Group items by score."""
+        distinct, threshold = np.unique(-scores, return_inverse=True)
+        groups = np.zeros((len(scores), len(distinct)))
+        groups[np.arange(len(scores)), threshold] = 1
+        return Curve((times * positive) @ groups, (times * ~positive) @ groups)
+
+
+def auroc(curve: Curve) -> Floats:
+    """Probability that a positive item scores above a negative one, ties half; NaN with one class only."""
+    below = curve.negative.sum(axis=-1, keepdims=True) - np.cumsum(curve.negative, axis=-1)
+    wins = (curve.positive * (below + 0.5 * curve.negative)).sum(axis=-1)
+    return ratio(wins, curve.positive.sum(axis=-1) * curve.negative.sum(axis=-1))
+
+
+def average_precision(curve: Curve) -> Floats:
+    """Mean over positive items of the precision at their score; NaN without positive items."""
+    found = np.cumsum(curve.positive, axis=-1)
+    precision = ratio(found, found + np.cumsum(curve.negative, axis=-1))
+    return ratio(np.where(curve.positive > 0, curve.positive * precision, 0).sum(axis=-1), found[..., -1])
+
+
+def calibration_error(confidence: Floats, right: Bools, times: Floats) -> Floats:
+    """Expected calibration error: mean |accuracy - confidence| over BINS equal bins, weighted by items."""
+    count, told, hit = calibration(confidence, right, times)
+    return ratio(np.abs(hit - told).sum(axis=-1), count.sum(axis=-1))
+
+
+def calibration(confidence: Floats, right: Bools, times: Floats) -> tuple[Floats, Floats, Floats]:
+    """Of each bin: items, summed confidence, right items; (resample, bin)."""
+    bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
+    groups = np.zeros((len(confidence), BINS))
+    groups[np.arange(len(confidence)), bins] = 1
+    return times @ groups, (times * confidence) @ groups, (times * right) @ groups
+
+
+def risk_coverage(confidence: Floats, right: Bools, times: Floats) -> tuple[Floats, Floats]:
+    """Share of items kept, and of these wrong, from most to least confident: (resample, threshold)."""
+    curve = Curve.of(confidence, right, times)
+    kept = np.cumsum(curve.positive + curve.negative, axis=-1)
+    return ratio(kept, kept[..., -1:]), ratio(np.cumsum(curve.negative, axis=-1), kept)
+
+
+def risk_area(confidence: Floats, right: Bools, times: Floats) -> Floats:
+    """Area under risk against coverage: 0 is best, the error rate is what uninformative confidence gives."""
+    coverage, risk = risk_coverage(confidence, right, times)
+    step = np.diff(coverage, axis=-1, prepend=0)
+    return np.asarray(np.where(step > 0, step * risk, 0).sum(axis=-1))

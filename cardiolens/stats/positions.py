@@ -1,0 +1,72 @@
+"""Whether a reader prefers places in the list of options, whatever stands there (specification 8.6)."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens.stats.bootstrap import resampling_weights
+from cardiolens.stats.items import Floats, cohort
+from cardiolens.stats.metrics import ratio
+from cardiolens.stats.rows import as_row
+from cardiolens.stats.statistic import Basis, Statistic
+from cardiolens.tables import SCORES, from_rows
+
+_PLACES = 26
+
+
+def position_scores(verdicts: pa.Table, requests: pa.Table, resamples: int, seed: int) -> pa.Table:
+    """By arm and displayed place: how often it is chosen less how often it is right, of parsed answers.
+
+    Rows as those of `scores`, metrics `position.1`, `position.2`, ..., scope `tier:1`. Ordinal questions, whose
+    options are never shuffled, stay out. Without shuffling the places stand for the options themselves.
+    """
+    patients = cohort(verdicts)
+    weights = resampling_weights(len(patients), resamples, seed)
+    method = f"percentile cluster bootstrap, B={resamples}, seed {seed}"
+    places = _places(verdicts, requests)
+    number = {patient: at for at, patient in enumerate(patients)}
+    rows: list[dict[str, object]] = []
+    for arm in sorted({str(row["arm_id"]) for row in places}):
+        of_arm = [row for row in places if row["arm_id"] == arm]
+        patient = np.array([number[str(row["patient_id"])] for row in of_arm])
+        chosen, right = (np.array([row[name] for row in of_arm]) for name in ("chosen", "right"))
+        basis = Basis(len(of_arm), len(np.unique(patient)), 0, 0)
+        for place in range(int((chosen + right).any(axis=0).nonzero()[0].max()) + 1):
+            excess = _excess(chosen[:, place] - right[:, place], patient, weights)
+            key = (f"position.{place + 1}", "tier:1")
+            rows.append({"arm_id": arm} | as_row(key, Statistic(excess, basis), method))
+    return from_rows(rows, SCORES)
+
+
+def _excess(difference: Floats, patient: np.ndarray, weights: Floats) -> Floats:
+    units = weights.shape[1]
+    total = weights @ np.bincount(patient, weights=difference, minlength=units)
+    return ratio(total, weights @ np.bincount(patient, minlength=units).astype(np.float64))
+
+
+def _places(verdicts: pa.Table, requests: pa.Table) -> list[dict[str, object]]:
+    """Parsed answers of tier 1 with flags of the displayed places chosen and right."""
+    shown = {
+        (row["arm_id"], row["qa_id"]): row["option_keys"]
+        for row in requests.select(["arm_id", "qa_id", "option_keys"]).to_pylist()
+    }
+    wanted = pc.and_(
+        pc.equal(verdicts["tier"], 1), pc.is_in(verdicts["parse_status"], pa.array(["ok", "inconsistent"]))
+    )
+    wanted = pc.and_(wanted, pc.not_equal(verdicts["answer_type"], "ordinal"))
+    columns = ["arm_id", "qa_id", "patient_id", "parsed", "gold"]
+    rows = verdicts.filter(pc.fill_null(wanted, False)).select(columns).to_pylist()
+    return [
+        {
+            "arm_id": row["arm_id"],
+            "patient_id": row["patient_id"],
+            "chosen": _flags(row["parsed"], shown[row["arm_id"], row["qa_id"]]),
+            "right": _flags(row["gold"], shown[row["arm_id"], row["qa_id"]]),
+        }
+        for row in rows
+        if shown.get((row["arm_id"], row["qa_id"]))
+    ]
+
+
+def _flags(keys: list[str], shown: list[str]) -> list[int]:
+    return [int(place < len(shown) and shown[place] in keys) for place in range(_PLACES)]

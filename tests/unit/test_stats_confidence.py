@@ -1,0 +1,134 @@
+"""Discrimination, calibration, and preference for places in the list."""
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from cardiolens.stats import discrimination as measure
+from cardiolens.stats.confidence import confidence_scores, marginals
+from cardiolens.stats.positions import position_scores
+from cardiolens.tables import COMPLETIONS, REQUESTS, VERDICTS, from_rows
+
+ONCE = np.ones((1, 8))
+
+
+def test_auroc_is_the_rank_sum_with_ties_half() -> None:
+    dice = np.random.default_rng(3)
+    scores, positive = dice.integers(0, 6, 40) / 6, dice.random(40) < 0.4
+    found = measure.auroc(measure.Curve.of(scores, positive, np.ones((1, 40)))).item()
+    u = stats.mannwhitneyu(scores[positive], scores[~positive]).statistic
+    assert found == pytest.approx(u / (positive.sum() * (~positive).sum()))
+
+
+def test_average_precision_by_hand() -> None:
+    """Ranks of the positive items: 1, 3, 4 of 5."""
+    scores = np.array([0.9, 0.8, 0.7, 0.6, 0.5])
+    positive = np.array([True, False, True, True, False])
+    found = measure.average_precision(measure.Curve.of(scores, positive, np.ones((1, 5)))).item()
+    assert found == pytest.approx((1 + 2 / 3 + 3 / 4) / 3)
+
+
+def test_one_class_alone_separates_nothing() -> None:
+    curve = measure.Curve.of(np.linspace(0, 1, 8), np.ones(8, dtype=bool), ONCE)
+    assert np.isnan(measure.auroc(curve)).all()
+
+
+def test_an_item_drawn_twice_counts_twice() -> None:
+    scores, positive = np.array([0.2, 0.6, 0.4]), np.array([False, True, True])
+    twice = measure.Curve.of(scores, positive, np.array([[2.0, 1.0, 0.0]]))
+    listed = measure.Curve.of(np.array([0.2, 0.2, 0.6]), np.array([False, False, True]), np.ones((1, 3)))
+    assert measure.auroc(twice) == measure.auroc(listed)
+    assert measure.average_precision(twice) == measure.average_precision(listed)
+
+
+def test_calibration_error_by_hand() -> None:
+    confidence = np.array([0.95, 0.95, 0.55, 0.55])
+    right = np.array([True, True, True, False])
+    # bins .9-1: accuracy 1 against .95; .5-.6: .5 against .55
+    assert measure.calibration_error(confidence, right, np.ones((1, 4))).item() == pytest.approx(0.05)
+
+
+def test_risk_falls_where_confidence_knows() -> None:
+    confidence = np.array([0.9, 0.8, 0.7, 0.6])
+    right = np.array([True, True, False, False])
+    coverage, risk = measure.risk_coverage(confidence, right, np.ones((1, 4)))
+    assert coverage[0] == pytest.approx([0.25, 0.5, 0.75, 1])
+    assert risk[0] == pytest.approx([0, 0, 1 / 3, 1 / 2])
+    assert measure.risk_area(confidence, right, np.ones((1, 4))).item() == pytest.approx((1 / 3 + 1 / 2) / 4)
+    flat = measure.risk_area(np.full(4, 0.5), right, np.ones((1, 4)))
+    assert flat.item() == pytest.approx(0.5)
+
+
+def test_replies_of_several_letters_add_to_each_of_their_options() -> None:
+    logs = {"A": np.log(0.2), "B": np.log(0.1), "A, B": np.log(0.1)}
+    assert marginals(logs, ["X", "Y"]) == pytest.approx({"X": 0.75, "Y": 0.5})
+
+
+def row(patient: int, gold: str, parsed: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "arm_id": "arm",
+        "qa_id": f"p{patient}:L01",
+        "channel": "answer",
+        "patient_id": f"p{patient}",
+        "tier": 1,
+        "sequence": "lge",
+        "subtask": "L01",
+        "answer_type": "single",
+        "request_key": f"k{patient}",
+        "status": "judged",
+        "parse_status": "ok",
+        "parsed": list(parsed),
+        "gold": list(gold),
+    } | changes
+
+
+def asked(patient: int, shown: str) -> dict[str, Any]:
+    return {"arm_id": "arm", "qa_id": f"p{patient}:L01", "option_keys": list(shown)}
+
+
+def test_confidence_scores_read_letters_as_displayed() -> None:
+    """Half of the requests show B first; the engine's letters are those displayed."""
+    verdicts, requests = [], []
+    completions: list[dict[str, Any]] = []
+    for patient in range(20):
+        gold, shown = "AB"[patient % 2], "AB" if patient % 4 < 2 else "BA"
+        letter = "AB"[shown.index(gold)]
+        other = "AB"[1 - shown.index(gold)]
+        verdicts.append(row(patient, gold, gold))
+        requests.append(asked(patient, shown))
+        logs = {letter: np.log(0.9), other: np.log(0.1)}
+        completions.append({"request_key": f"k{patient}", "option_logprobs": list(logs.items())})
+    tables = (
+        from_rows(verdicts, VERDICTS),
+        from_rows(requests, REQUESTS),
+        from_rows(completions, COMPLETIONS),
+    )
+    found = {entry["metric"]: entry for entry in confidence_scores(*tables, 50, 1).to_pylist()}
+    assert found["auroc"]["value"] == found["auroc"]["low"] == 100
+    assert found["average_precision"]["value"] == 100
+    assert found["calibration_error"]["value"] == pytest.approx(10)
+    assert (found["auroc"]["n_items"], found["auroc"]["n_patients"]) == (20, 20)
+
+
+def test_items_without_probabilities_stay_out() -> None:
+    tables = (from_rows([row(1, "A", "A")], VERDICTS), from_rows([asked(1, "AB")], REQUESTS))
+    assert confidence_scores(*tables, COMPLETIONS.empty_table(), 10, 1).num_rows == 0
+
+
+@pytest.mark.parametrize("bias", [0.0, 0.5])
+def test_a_planted_preference_for_the_first_place_is_found(bias: float) -> None:
+    dice = random.Random(8)
+    verdicts, requests = [], []
+    for patient in range(400):
+        gold, shown = dice.choice("AB"), dice.choice(["AB", "BA"])
+        parsed = shown[0] if dice.random() < bias else dice.choice("AB")
+        verdicts.append(row(patient, gold, parsed))
+        requests.append(asked(patient, shown))
+    tables = (from_rows(verdicts, VERDICTS), from_rows(requests, REQUESTS))
+    found = {entry["metric"]: entry for entry in position_scores(*tables, 200, 1).to_pylist()}
+    assert found["position.1"]["low"] <= 100 * bias / 2 <= found["position.1"]["high"]
+    assert found["position.1"]["value"] == pytest.approx(-found["position.2"]["value"])
+    assert (found["position.1"]["low"] > 0) == (bias > 0)
