@@ -35,16 +35,13 @@ def kcenter(distance: Floats, k: int) -> list[int]:
 
 def kmedoids(distance: Floats, k: int) -> list[int]:
     """From the k-centre frames by best single swaps, until none gains or 20 rounds are done; ascending."""
-    chosen = np.array(sorted(kcenter(distance, k)), np.int64)
+    swaps = _Swaps(distance, kcenter(distance, k))
     for _ in range(_ROUNDS):
-        gains = _swap_gains(distance, chosen)
-        swap = _first(gains.ravel())
-        frame, place = divmod(swap, len(chosen))
-        if gains[frame, place] <= TIE:
+        frame, place, gain = swaps.best()
+        if gain <= TIE:
             break
-        chosen[place] = frame
-        chosen.sort()
-    return [int(frame) for frame in chosen]
+        swaps.swap(frame, place)
+    return sorted(swaps.medoids.tolist())
 
 
 ALGORITHMS: Mapping[str, Callable[[Floats, int], list[int]]] = {"kcenter": kcenter, "kmedoids": kmedoids}
@@ -55,25 +52,52 @@ def _first(values: Floats) -> int:
     return int(np.argmax(values >= values.max() - TIE))
 
 
-def _swap_gains(distance: Floats, chosen: NDArray[np.int64]) -> Floats:
-    """By how much the summed distance to the nearest medoid falls if a frame replaces a medoid.
+class _Swaps:
+    """How much the summed distance to the nearest medoid falls by each swap of a medoid for a frame.
 
-    (frames, medoids); all swaps at once, after Schubert and Rousseeuw 2021 (FastPAM1).
+    The sums of Schubert and Rousseeuw 2021 (FastPAM1), kept up to date: after a swap, only frames whose two
+    nearest medoids changed are counted anew.
     """
-    to_medoids = distance[:, chosen]
-    own = to_medoids.argmin(axis=1)
-    nearest = to_medoids.min(axis=1)
-    second = _second_smallest(to_medoids)
-    closer = np.maximum(nearest - distance, 0)  # row: frame as new medoid, column: whom it serves
-    left_over = np.minimum(distance, second) - nearest + closer
-    served_by = (own[:, None] == np.arange(len(chosen))).astype(np.float64)
-    gains: Floats = closer.sum(axis=1)[:, None] - left_over @ served_by
-    gains[chosen] = -np.inf
-    return gains
 
+    def __init__(self, distance: Floats, medoids: list[int]) -> None:
+        self.medoids = np.array(medoids, np.int64)
+        self._distance = distance
+        self._gain = np.zeros(len(distance))  # by a new medoid: frames that come closer to it
+        self._loss = np.zeros((len(medoids), len(distance)))  # by losing a medoid for it: frames left over
+        self._nearest = self._two_nearest()
+        self._count(np.arange(len(distance)), 1)
 
-def _second_smallest(values: Floats) -> Floats:
-    if values.shape[1] == 1:
-        return np.full(len(values), np.inf)
-    smallest: Floats = np.partition(values, 1, axis=1)[:, 1]
-    return smallest
+    def best(self) -> tuple[int, int, float]:
+        """The frame to take, the place of the medoid to leave, and the gain; ties to the first of both."""
+        places = np.argsort(self.medoids)
+        gains = (self._gain - self._loss[places]).T
+        gains[self.medoids] = -np.inf
+        frame, place = divmod(_first(gains.ravel()), len(places))
+        return frame, int(places[place]), float(gains[frame, place])
+
+    def swap(self, frame: int, place: int) -> None:
+        """Replace the medoid at a place."""
+        self.medoids[place] = frame
+        after = self._two_nearest()
+        changed = np.flatnonzero((after != self._nearest).any(axis=0))
+        self._count(changed, -1)
+        self._nearest = after
+        self._count(changed, 1)
+
+    def _two_nearest(self) -> Floats:
+        """Place of the nearest medoid, distance to it and to the second nearest, (3, frames)."""
+        to_medoids = self._distance[self.medoids]
+        own = to_medoids.argmin(axis=0)
+        if len(to_medoids) == 1:
+            return np.stack([own, to_medoids[0], np.full(len(own), np.inf)])
+        nearest, second = np.partition(to_medoids, 1, axis=0)[:2]
+        return np.stack([own, nearest, second])
+
+    def _count(self, frames: NDArray[np.int64], sign: int) -> None:
+        own, nearest, second = self._nearest[:, frames, None]
+        distance = self._distance[frames]
+        closer = np.maximum(nearest - distance, 0)
+        left_over = np.minimum(distance, second) - nearest + closer
+        served_by = (own[:, 0] == np.arange(len(self.medoids))[:, None]).astype(np.float64)
+        self._gain += sign * closer.sum(axis=0)
+        self._loss += sign * (served_by @ left_over)

@@ -31,8 +31,14 @@ def _random(pool: Volumes, budget: int, given: Given) -> list[Frame]:
 
 
 def _uniform(pool: Volumes, budget: int, given: Given) -> list[Frame]:
-    frames = _all(pool, budget, given)
-    return [frames[place] for place in even(len(frames), budget)]
+    places = even(sum(volume.n_frames for volume in pool), budget)
+    frames: list[Frame] = []
+    start = 0
+    for volume in pool:
+        end = start + volume.n_frames
+        frames += pick_all(volume, [place - start for place in places if start <= place < end])
+        start = end
+    return frames
 
 
 def _all(pool: Volumes, budget: int, given: Given) -> list[Frame]:
