@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "jobs"))
 from show_selection import main
 
 
-def study_folder(folder: Path, *, pixels: bool, **perfusion: int) -> Path:
+def study_folder(folder: Path, *, pixels: bool, order: str = "base_to_apex", **perfusion: int) -> Path:
     folder.mkdir()
     volumes = []
     shapes = {"cine_sax": (4, 10), "perf_sax": (3, 50)}
@@ -32,7 +32,7 @@ def study_folder(folder: Path, *, pixels: bool, **perfusion: int) -> Path:
                 "shape": list(values.shape),
                 "spacing_mm": [1.0, 1.0, 8.0],
                 "layout": {"order": "slice_major", "n_slices": n_slices, "n_phases": n_phases},
-                "spatial_order": "base_to_apex",
+                "spatial_order": order,
                 "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
                 **(perfusion if code == "perf" else {}),
             }
@@ -65,6 +65,18 @@ def test_records_need_no_more_than_a_manifest(tmp_path, capsys):
     lines = "\n".join(f"{f['volume']}|{f['idx']}" for f in records[1]["frames"])
     assert records[1]["sha256"] == hashlib.sha256(lines.encode()).hexdigest()
     assert {r["skipped"] for r in records[4:]} == {"sequence_missing"}
+
+
+def test_a_stack_stored_from_apex_to_base_gives_the_same_canonical_ranks(tmp_path, capsys):
+    words = ["subtask=[C04,P01]", "selector=[clinical,random]", "budget=[3,8,32]", "format=json"]
+    told = {}
+    for order in ("base_to_apex", "apex_to_base", "unknown"):
+        folder = study_folder(tmp_path / order, pixels=False, order=order, t_on=8, t_peak=15)
+        assert main([f"study={folder}", *words]) == 0
+        told[order] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert told["apex_to_base"] == told["base_to_apex"]
+    clinical = [record for record in told["unknown"] if record["selector"] == "clinical"]
+    assert {record.get("skipped") for record in clinical} == {"slice_order_unknown"}
 
 
 def test_a_selector_that_looks_at_frames_reads_them(tmp_path, capsys):
