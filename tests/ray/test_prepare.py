@@ -74,6 +74,9 @@ def test_a_cohort_is_prepared_once_and_again_only_where_it_changed(dataset, tmp_
     assert changed == [False, True, False, False]
     assert counts(prepare(dataset, store, strict=False)) == (0, 4, 0)
 
+    (store / "frames" / second["part"][1].as_py()).unlink()
+    assert counts(prepare(dataset, store, strict=False)) == (1, 3, 0)
+
     narrower = dataset.model_copy(update={"window_pct": (2.0, 98.0)})
     assert counts(prepare(narrower, store, strict=False)) == (4, 0, 0)
 

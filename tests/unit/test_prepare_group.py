@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from study_folders import sha256, study, volume, voxels, write_nifti
 
+from cardiolens import tables
 from cardiolens.errors import InputError
 from cardiolens.prepare import Prepared, prepare
 from cardiolens.spec import DatasetSpec
-from cardiolens.study.cohort import Cohort, read_cohort, write_cohort
+from cardiolens.study.cohort import Cohort, read_cohort, untouched, write_cohort
 from cardiolens.study.group import by_pixels, prepare_group
 from cardiolens.study.manifest import read_study
 from cardiolens.study.shards import read_volumes
@@ -156,11 +157,10 @@ def test_a_study_whose_second_volume_is_bad_leaves_no_rows(tmp_path):
     folder = tmp_path / "in" / "B"
     study(folder, volume(folder), volume(folder, np.full((6, 5, 12), 1, np.int16), "cine_4ch"))
     outcomes = prepare_group(
-        tmp_path / "store", "p-1.parquet", [study(tmp_path / "in" / "A"), folder], PCT, strict=False
+        tmp_path / "store", "part-1.parquet", [study(tmp_path / "in" / "A"), folder], PCT, strict=False
     )
     assert outcomes[1].error.startswith("cine_4ch.nii.gz: is constant (1)")
-    publish(tmp_path / "store", outcomes)
-    assert read_volumes(tmp_path / "store")["volume_id"].to_pylist() == ["cine_sax"]
+    assert tables.read(tmp_path / "store" / "volumes", tables.VOLUMES)["study_id"].to_pylist() == ["A"]
 
 
 def test_strict_ends_a_group_at_the_first_bad_study(tmp_path):
@@ -190,9 +190,12 @@ def test_what_is_unchanged_is_not_read(known, caplog):
     assert (known / "store" / "cohort.json").stat() == before
 
 
-def test_a_touched_file_is_only_hashed(known):
+def test_a_touched_file_is_noticed_and_only_hashed(known):
+    read = read_study(known / "in" / "A")
+    assert untouched(read, read_cohort(known / "store").studies["A"])
     path = known / "in" / "A" / "cine_sax.nii.gz"
     os.utime(path)
+    assert not untouched(read, read_cohort(known / "store").studies["A"])
     outcomes = prepare_group(known / "store", "part-2.parquet", [known / "in" / "A"], PCT, strict=False)
     assert [(o.prepared, o.record.part, o.n_bytes) for o in outcomes] == [
         (False, "part-1.parquet", path.stat().st_size)

@@ -107,6 +107,11 @@ def test_inference_ignores_the_scale_of_intensities():
     assert infer_n_phases([1000 * frame - 5 for frame in beating(4, 20)]) == 20
 
 
+def test_of_equal_periods_the_smaller_counts():
+    """Slices at rest change at their ends only: half of the period explains that as well."""
+    assert infer_n_phases([np.full((8, 8), s, float) for s in (0, 3, 1, 7) for _ in range(12)]) == 6
+
+
 @pytest.mark.parametrize("frames", [beating(1, 20), list(np.random.default_rng(1).random((60, 8, 8))), []])
 def test_what_no_period_explains_is_unresolved(frames):
     with pytest.raises(
