@@ -293,7 +293,7 @@ def compare(seed, n_pairs):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_selection_is_the_reference_s(seed):
-    compare(seed, 1200)
+    compare(seed, 1000)
 
 
 @pytest.mark.slow
