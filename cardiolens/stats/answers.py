@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from cardiolens.stats.items import Items, items
+from cardiolens.stats.items import Bools, Items, items
 from cardiolens.stats.reports import Reports
 
 
@@ -29,6 +29,11 @@ class Answers:
     def of_arm(self, arm: str) -> "Answers":
         """The rows of one arm."""
         return Answers(self.items.where(self.items.arm == arm), self.reports.where(self.reports.arm == arm))
+
+    def of_patients(self, chosen: Bools) -> "Answers":
+        """The rows of some patients of the cohort."""
+        items, reports = self.items, self.reports
+        return Answers(items.where(chosen[items.patient]), reports.where(chosen[reports.patient]))
 
     def common_with(self, other: "Answers") -> "Answers":
         """The rows whose question the other arm was judged on as well."""

@@ -43,13 +43,6 @@ def wilson(successes: int, trials: int, level: float = 0.95) -> Interval:
     return Interval(successes / trials, float(found.low), float(found.high))
 
 
-def kendall_tau(first: Floats, second: Floats) -> float:
-    """Rank correlation tau-b (Kendall 1945); NaN for fewer than two pairs or where one side does not vary."""
-    if len(first) < 2 or len(np.unique(first)) < 2 or len(np.unique(second)) < 2:
-        return float("nan")
-    return float(stats.kendalltau(first, second).statistic)
-
-
 def gwet_ac1(table: Floats) -> Floats:
     """Agreement beyond chance that stays stable where one category prevails (Gwet 2008), of (..., C, C)."""
     total = table.sum(axis=(-2, -1))

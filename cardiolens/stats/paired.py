@@ -77,3 +77,11 @@ def wilcoxon(differences: Floats) -> Test:
     found = stats.wilcoxon(rest, method=method)
     named = "exact" if method == "exact" else "normal with tie correction"
     return Test(float(found.statistic), float(found.pvalue), named)
+
+
+def kendall(first: Floats, second: Floats) -> Test:
+    """Rank correlation tau-b of paired values (Kendall 1945); NaN where a side does not vary."""
+    if len(first) < 2 or len(np.unique(first)) < 2 or len(np.unique(second)) < 2:
+        return Test(np.nan, np.nan, "too few distinct values")
+    found = stats.kendalltau(first, second)
+    return Test(float(found.statistic), float(found.pvalue), "Kendall's tau-b")

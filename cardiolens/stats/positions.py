@@ -17,8 +17,8 @@ _PLACES = 26
 def position_scores(verdicts: pa.Table, requests: pa.Table, resamples: int, seed: int) -> pa.Table:
     """By arm and displayed place: how often it is chosen less how often it is right, of parsed answers.
 
-    Rows as those of `scores`, metrics `position.1`, `position.2`, ..., scope `tier:1`. Ordinal questions, whose
-    options are never shuffled, stay out. Without shuffling the places stand for the options themselves.
+    Rows as those of `scores`, metrics `position.1`, `position.2`, ..., scope `tier:1`. Ordinal questions,
+    whose options are never shuffled, stay out. Without shuffling the places stand for the options themselves.
     """
     patients = cohort(verdicts)
     weights = resampling_weights(len(patients), resamples, seed)

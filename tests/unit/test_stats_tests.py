@@ -118,9 +118,11 @@ def test_wilson_published_values() -> None:
 
 
 def test_kendall_tau_of_ranks() -> None:
-    assert inference.kendall_tau(np.array([1.0, 2, 3, 4]), np.array([1.0, 3, 2, 4])) == pytest.approx(4 / 6)
-    assert np.isnan(inference.kendall_tau(np.array([1.0, 1.0]), np.array([1.0, 2.0])))
-    assert np.isnan(inference.kendall_tau(np.array([1.0]), np.array([1.0])))
+    found = paired.kendall(np.array([1.0, 2, 3, 4]), np.array([1.0, 3, 2, 4]))
+    assert found.statistic == pytest.approx(4 / 6)
+    assert found.p == pytest.approx(8 / 24)  # permutations of 4 with |tau| of at least 4/6
+    assert np.isnan(paired.kendall(np.array([1.0, 1.0]), np.array([1.0, 2.0])).statistic)
+    assert np.isnan(paired.kendall(np.array([1.0]), np.array([1.0])).p)
 
 
 def test_gwet_ac1_where_kappa_collapses() -> None:

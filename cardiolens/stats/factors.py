@@ -1,0 +1,60 @@
+"""What arms differ in, and the pairs of arms that differ in one thing."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+
+from cardiolens.stats.differences import ArmPair
+
+FACTORS = ("model", "selector", "budget", "prompt", "control")
+
+
+@dataclass(frozen=True, slots=True)
+class ArmFactors:
+    """One arm by what was varied."""
+
+    arm_id: str
+    model: str
+    selector: str  # with its seed, e.g. random@2026
+    budget: str
+    prompt: str
+    control: str = "none"
+
+    @property
+    def protocol(self) -> str:
+        """The selection protocol without its seed."""
+        return self.selector.partition("@")[0]
+
+
+def families(arms: Iterable[ArmFactors]) -> dict[str, list[ArmPair]]:
+    """Pairs of arms that differ in exactly one factor, one family for each factor and setting of the others.
+
+    A family is named `factor | the others`, e.g. `selector | tiny, 16, standard, none`. A difference reads
+    other prompt minus standard, no control minus control, larger minus smaller budget, else by name.
+    """
+    found: dict[str, list[ArmPair]] = {}
+    ordered = sorted(arms, key=lambda arm: arm.arm_id)
+    for first, second in combinations(ordered, 2):
+        mine, theirs = asdict(first), asdict(second)
+        apart = [factor for factor in FACTORS if mine[factor] != theirs[factor]]
+        if len(apart) == 1:
+            (factor,) = apart
+            rest = ", ".join(mine[other] for other in FACTORS if other != factor)
+            found.setdefault(f"{factor} | {rest}", []).append(_directed(first, second, factor))
+    return found
+
+
+def _directed(first: ArmFactors, second: ArmFactors, factor: str) -> ArmPair:
+    pair = sorted((first, second), key=lambda arm: _rank(arm, factor))
+    return pair[1].arm_id, pair[0].arm_id
+
+
+def _rank(arm: ArmFactors, factor: str) -> tuple[bool, float, str]:
+    value = str(getattr(arm, factor))
+    baseline = (factor == "prompt" and value == "standard") or (factor == "control" and value != "none")
+    return not baseline, float(value) if value.isdecimal() else 0.0, value
+
+
+def factors_of(arms: Sequence[ArmFactors]) -> dict[str, ArmFactors]:
+    """Arms by id."""
+    return {arm.arm_id: arm for arm in arms}

@@ -1,0 +1,97 @@
+"""Sentences that a paper could print, each no stronger than its interval."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cardiolens.stats.bootstrap import Interval
+from cardiolens.stats.inference import MARGIN, Verdict, equivalent, minimum_detectable
+
+Row = Mapping[str, object]
+
+_NORMAL_95 = 1.959963984540054
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A claim, whether the data carry it, and the sentence that says so."""
+
+    verdict: Verdict
+    sentence: str
+
+
+def equivalence(ours: str, theirs: str, where: str, row: Row) -> Finding:
+    """Of two protocols within the margin, from a row `primary.equivalence` (90 % interval)."""
+    interval = _interval(row)
+    verdict = equivalent(interval)
+    said = {
+        "supported": f"{ours} and {theirs} are equivalent within {MARGIN:g} points on {where}",
+        "not supported": f"{ours} and {theirs} differ by more than {MARGIN:g} points on {where}",
+        "cannot tell": f"Whether {ours} and {theirs} are equivalent within {MARGIN:g} points on {where} "
+        "cannot be told",
+    }[verdict]
+    return Finding(verdict, f"{said}: difference {_numbers(interval, 90)}, {_patients(row)}.")
+
+
+def change(cause: str, subject: str, row: Row) -> Finding:
+    """Whether a cause raises a subject, from the row of their difference with its 95 % interval.
+
+    Supported above zero, not supported below; where the interval holds zero, the sentence says what this
+    cohort could have shown.
+    """
+    interval = _interval(row)
+    numbers = f"difference {_numbers(interval, 95)}, {_patients(row)}."
+    if interval.low > 0:
+        return Finding("supported", f"{cause} raises {subject}: {numbers}")
+    if interval.high < 0:
+        return Finding("not supported", f"{cause} lowers {subject}: {numbers}")
+    said = f"{cause} cannot be shown to change {subject}: {numbers}"
+    return Finding("cannot tell", said + _power(interval))
+
+
+def threshold(claim: str, row: Row, limit: float) -> Finding:
+    """That a value reaches a limit: its whole interval does, none of it does, or it cannot be told."""
+    interval = _interval(row)
+    numbers = f"{_numbers(interval, 95)}, {_patients(row)}"
+    if interval.low >= limit:
+        return Finding("supported", f"{claim}: {numbers}.")
+    if interval.high < limit:
+        return Finding("not supported", f"Not so: {claim}: {numbers}.")
+    return Finding("cannot tell", f"It cannot be told at this cohort size whether {claim}: {numbers}.")
+
+
+def tested(claim: str, p: float, detail: str) -> Finding:
+    """That a test rejects at 5 %; an undefined or larger p cannot tell."""
+    if math.isnan(p):
+        return Finding("cannot tell", f"It cannot be told whether {claim}: {detail}, no test possible.")
+    if p <= 0.05:
+        return Finding("supported", f"{claim[0].upper()}{claim[1:]}: {detail}, p = {p:.3g}.")
+    return Finding("cannot tell", f"It cannot be told whether {claim}: {detail}, p = {p:.3g}.")
+
+
+def _interval(row: Row) -> Interval:
+    value, low, high = (float(str(row[name])) for name in ("value", "low", "high"))
+    return Interval(value, low, high)
+
+
+def _numbers(interval: Interval, level: int) -> str:
+    if math.isnan(interval.low):
+        return f"{signed(interval.value)}, no interval"
+    ends = f"{signed(interval.low)} to {signed(interval.high)}"
+    return f"{signed(interval.value)}, {level} % CI {ends}"
+
+
+def signed(value: float, places: int = 1) -> str:
+    """A number as printed, with a minus sign that is one."""
+    return f"{value:.{places}f}".replace("-", "−")
+
+
+def _patients(row: Row) -> str:
+    return f"{row['n_patients']} patients, {row['n_items']} items"
+
+
+def _power(interval: Interval) -> str:
+    if math.isnan(interval.low) or interval.high == interval.low:
+        return ""
+    error = (interval.high - interval.low) / (2 * _NORMAL_95)
+    return f" This cohort shows a difference of {minimum_detectable(error):.1f} points with 80 % power."

@@ -1,0 +1,87 @@
+"""A full cohort beside a part of it."""
+
+import random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cardiolens.errors import InputError
+from cardiolens.stats.scores import score
+from cardiolens.stats.subcohort import gold_shift, separate_weights, subcohort_scores
+from cardiolens.tables import VERDICTS, from_rows
+
+
+def cohort(patients: int = 60) -> pa.Table:
+    """The first half of the patients is easy."""
+    dice = random.Random(2)
+    rows: list[dict[str, Any]] = []
+    for patient in range(patients):
+        gold = "A" if patient < patients / 2 else dice.choice("AB")
+        parsed = gold if dice.random() < (0.95 if patient < patients / 2 else 0.5) else "B"
+        rows.append(
+            {
+                "arm_id": "arm",
+                "qa_id": f"p{patient:02d}:L01",
+                "channel": "answer",
+                "patient_id": f"p{patient:02d}",
+                "tier": 1,
+                "sequence": "lge",
+                "subtask": "L01",
+                "answer_type": "single",
+                "status": "judged",
+                "parse_status": "ok",
+                "parsed": [parsed],
+                "gold": [gold],
+                "counts": [("options", 2.0)],
+            }
+        )
+    return from_rows(rows, VERDICTS)
+
+
+EASY = [f"p{patient:02d}" for patient in range(30)]
+
+
+def primary(scores: pa.Table) -> dict[str, Any]:
+    (row,) = [row for row in scores.to_pylist() if (row["metric"], row["scope"]) == ("primary", "tier:1")]
+    return row  # type: ignore[no-any-return]
+
+
+def test_the_difference_is_of_full_and_part() -> None:
+    verdicts = cohort()
+    part = verdicts.slice(0, 30)
+    found = primary(subcohort_scores(verdicts, EASY, 1, 200, 1))
+    full, some = (primary(score(table, 1, 10, 1)) for table in (verdicts, part))
+    assert found["value"] == pytest.approx(full["value"] - some["value"])
+    assert found["low"] < found["value"] < found["high"] < 0
+    assert found["method"].startswith(
+        "full cohort minus 30 patients; part and remainder resampled separately"
+    )
+
+
+def test_part_and_remainder_keep_their_sizes() -> None:
+    inside = np.array([True, False, True, False, False])
+    weights = separate_weights(inside, 20, 3)
+    assert (weights[0] == 1).all()
+    assert (weights[:, inside].sum(axis=1) == 2).all()
+    assert (weights[:, ~inside].sum(axis=1) == 3).all()
+
+
+def test_shift_of_gold_answers() -> None:
+    verdicts = cohort()
+    share_of_b = sum(row["gold"] == ["B"] for row in verdicts.to_pylist()) / 60
+    assert gold_shift(verdicts, EASY) == {"L01": pytest.approx(share_of_b)}
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        (["nobody"], "'nobody' of the part is not"),
+        ([], "0 of 60"),
+        ([f"p{at:02d}" for at in range(60)], "60 of 60"),
+    ],
+)
+def test_a_part_that_is_none_is_named(part: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        subcohort_scores(cohort(), part, 1, 10, 1)
