@@ -51,10 +51,13 @@ def primary(scores: pa.Table) -> dict[str, Any]:
 def test_the_difference_is_of_full_and_part() -> None:
     verdicts = cohort()
     part = verdicts.slice(0, 30)
-    found = primary(subcohort_scores(verdicts, EASY, 1, 200, 1))
+    found = primary(subcohort_scores(verdicts, EASY, 1, 1000, 1))
     full, some = (primary(score(table, 1, 10, 1)) for table in (verdicts, part))
     assert found["value"] == pytest.approx(full["value"] - some["value"])
-    assert found["low"] < found["value"] < found["high"] < 0
+    # the full cohort is half part, half remainder: half the difference of two independent shares
+    easy, hard = some["value"] / 100, 2 * full["value"] / 100 - some["value"] / 100
+    error = 0.5 * np.sqrt((easy * (1 - easy) + hard * (1 - hard)) / 30)
+    assert found["high"] - found["low"] == pytest.approx(2 * 1.96 * 100 * error, rel=0.15)
     assert found["method"].startswith(
         "full cohort minus 30 patients; part and remainder resampled separately"
     )
