@@ -108,6 +108,9 @@ def check_names(words: Sequence[str]) -> None:
     """Refuse a name that no configuration group has, before anything is composed or loaded."""
     for override in _parsed(words):
         group = override.key_or_group
+        if group == "experiment" and not override.is_add():
+            given = override.get_value_string()
+            raise InputError(f"experiment={given}: an experiment is added to the defaults, write +experiment={given}")
         if group in GROUPS:
             known = legal_names(group)
             for name in _names(override.value()):

@@ -20,7 +20,7 @@ from cardiolens.study.group import Outcome, WindowPct, by_pixels, current_cohort
 from cardiolens.study.manifest import Study, read_study
 from cardiolens.study.shards import holds_part
 
-PART_PIXELS = 128 << 20
+PART_PIXELS = 192 << 20  # about 128 MiB once compressed
 OWN_CLUSTER = ClusterSpec()
 STUDIES_EXPECTED = "expected a folder of study folders with a study.json each; correct dataset.studies"
 
@@ -168,7 +168,7 @@ def _outcomes(
 
 
 def _groups(studies: Sequence[Study], cpus: int) -> list[dict[str, object]]:
-    """Parts of about 128 MiB of pixels, smaller where a cohort would leave processors idle."""
+    """Parts of about 128 MiB, smaller where a cohort would leave processors idle."""
     target = min(PART_PIXELS, -(-sum(study.n_pixels for study in studies) // cpus))
     return [
         {"part": tables.part_name(), "folders": [str(study.folder.absolute()) for study in group]}

@@ -27,7 +27,7 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
     """Everything needed to say what these numbers are: versions, hashes, seeds, arms and counters."""
     manifest = {
         "schema": "manifest-1",
-        "experiment": plan.spec.experiment,
+        "experiment": plan.spec.name,
         "protocol": plan.spec.dataset.protocol,
         "cardiolens": __version__,
         "git_commit": git_commit(),

@@ -160,7 +160,7 @@ class StatisticsSpec(Spec):
 class SweepSpec(Spec):
     """A sweep: every model x selector x budget x prompt on one dataset."""
 
-    experiment: str
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
     dataset: DatasetSpec
     model: tuple[ModelSpec, ...]
     selector: tuple[SelectorSpec, ...]

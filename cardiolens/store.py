@@ -63,4 +63,4 @@ _EXECUTION = ("outputs", "cluster", "tracker", "stream", "mode", "strict")
 def run_of(spec: SweepSpec) -> Run:
     """The run of a sweep: named by its experiment and the digest of all that decides its numbers."""
     resolved = spec.model_dump(mode="json", exclude=set(_EXECUTION))
-    return Run(spec.outputs / f"{spec.experiment}-{digest_of(resolved)[:8]}")
+    return Run(spec.outputs / f"{spec.name}-{digest_of(resolved)[:8]}")

@@ -146,7 +146,10 @@ VERDICTS = _schema(
     ("answer_type", pa.string()),
     ("request_key", pa.string()),
     ("status", pa.string()),  # judged | overflow | skipped: <why> | engine_error | missing
-    ("parse_status", pa.string()),  # ok | inconsistent | parse_error | refusal | truncated; null unless judged
+    (
+        "parse_status",
+        pa.string(),
+    ),  # ok | inconsistent | parse_error | refusal | truncated; null unless judged
     ("rule", pa.string()),  # the parsing rule that found the answer
     ("parsed", _STRINGS),
     ("gold", _STRINGS),
@@ -196,7 +199,9 @@ def atomic(path: Path) -> Iterator[Path]:
         _fsync_folder(path.parent)
     except OSError as error:
         reason = error.strerror or error
-        raise RunError(f"{path}: cannot be written ({reason}); free space or check permissions, then run again") from error
+        raise RunError(
+            f"{path}: cannot be written ({reason}); free space or check permissions, then run again"
+        ) from error
     finally:
         beside.unlink(missing_ok=True)
 

@@ -94,7 +94,7 @@ def _settings() -> Any:
 
 def _configuration(plan: Plan, arm: Arm) -> dict[str, object]:
     return {
-        "experiment": plan.spec.experiment,
+        "experiment": plan.spec.name,
         "protocol": plan.spec.dataset.protocol,
         "dataset": plan.spec.dataset.name,
         "studies": len(plan.study_ids),

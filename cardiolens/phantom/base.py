@@ -22,6 +22,7 @@ Spot = tuple[float, float]  # x, y
 _WALL_MM = 2.0  # of atria and aorta
 _ANNULUS_MM = 4.0
 _AORTA_MM, _AORTA_LENGTH_MM = 11.0, 62.0
+_AORTA_STRAIGHT_MM, _AORTA_LEAN = 4.0, 0.4  # of the root; mm aside per mm up, above it
 _LEAFLET_MM = 1.0  # half the thickness
 _NORMAL_OPENING, _RESTRICTED_OPENING = 70.0, 25.0  # degrees
 _JET_SLOPE = 0.212556562  # tan 12 degrees
@@ -84,9 +85,7 @@ def _paint_chambers(p: Parameters, at: Points, a: float, found: Codes) -> None:
     z_b, z_r = base_plane(p, a), tricuspid_plane(p, a)
     la = _atrium(at, mitral_centre(p), z_b, p.la_radius, a=a, orifice=_mitral_radius(p))
     ra = _atrium(at, tricuspid_centre(p), z_r, p.ra_radius, a=a, orifice=_tricuspid_radius(p))
-    root = np.where(
-        (at.z < z_b) & (at.z > z_b - _AORTA_LENGTH_MM), _from_axis(at, aortic_centre(p)) - _AORTA_MM, 99
-    )
+    root = _root(p, at, z_b)
     free = codes.SURROUNDINGS[found] | (found == codes.FLUID)
     lv_ring = (at.z < z_b) & (at.z > z_b - _ANNULUS_MM) & (at.rho < p.radius + p.wall)
     nearest = np.minimum(np.minimum(la, ra), root)
@@ -96,6 +95,15 @@ def _paint_chambers(p: Parameters, at: Points, a: float, found: Codes) -> None:
     found[free & (ra < 0) & (ra < la) & ~septum] = codes.RA_BLOOD
     in_root = free & (root < _WALL_MM)
     found[in_root] = np.where(root[in_root] < 0, codes.AORTA, codes.BASE_WALL)
+
+
+def _root(p: Parameters, at: Points, z_b: float) -> Floats:
+    """Distance outside the aorta, mm, negative inside; it leans forward so that it clears the left atrium."""
+    lean = _AORTA_LEAN * np.clip(z_b - at.z - _AORTA_STRAIGHT_MM, 0.0, None)
+    x, y = aortic_centre(p)
+    dx, dy = at.x - (x + lean * cosine(150)), at.y - (y + lean * sine(150))
+    tube = np.sqrt(dx * dx + dy * dy) - _AORTA_MM
+    return np.where((at.z < z_b) & (at.z > z_b - _AORTA_LENGTH_MM), tube, 99.0)
 
 
 def _atrium(at: Points, spot: Spot, plane: float, radius: float, *, a: float, orifice: float) -> Floats:

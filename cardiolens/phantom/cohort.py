@@ -50,7 +50,7 @@ def write_study(study_id: str, spec: PhantomSpec, studies: Path) -> list[dict[st
     """Render and write one study under `studies`, and return its `qa-1` records."""
     made, size = study(spec.seed, study_id), sizes()[spec.size]
     folder = studies / study_id
-    folder.mkdir()
+    folder.mkdir(parents=True)
     heart, look = Heart(made.parameters), appearance(spec.difficulty, made.seed, size.spacing_mm)
     volumes = [
         write_volume(folder, render(heart, view, size, look=look, seed=made.seed, masks=spec.masks), size)

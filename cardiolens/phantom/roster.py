@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
@@ -33,6 +33,7 @@ def catalogue() -> Catalogue:
     return load_catalogue(PROTOCOL)
 
 
+@lru_cache(maxsize=1024)
 def study(seed: int, study_id: str) -> Study:
     """The study of an id: canonical by name, `PH-0042` drawn, `PH-C17D-1` drawn until C17 has answer D."""
     if match := _NUMBERED.fullmatch(study_id):
@@ -59,7 +60,7 @@ def covered(seed: int, ids: list[str]) -> list[str]:
     choices = {study_id: frozenset(answers(study(seed, study_id).truth)) for study_id in ids}
     counts = Counter(choice for found in choices.values() for choice in found)
     kept = list(ids)
-    for choice in _all_choices():
+    for choice in all_choices():
         for number in range(1, COVERAGE + 1):
             if counts[choice] >= COVERAGE:
                 break
@@ -81,7 +82,8 @@ def answers(truth: Truth) -> Iterator[Choice]:
             yield from ((subtask.id, key) for key in answer(subtask, found))
 
 
-def _all_choices() -> Iterable[Choice]:
+def all_choices() -> list[Choice]:
+    """Every option of every tier-1 subtask that phantoms can have as an answer."""
     tier_1 = [subtask for subtask in catalogue().subtasks.values() if subtask.tier == 1]
     every = ((subtask.id, key) for subtask in tier_1 for key in subtask.keys)
     return [choice for choice in every if choice not in NOT_GENERATED]
@@ -112,7 +114,7 @@ def _numbered(seed: int, study_id: str, number: int) -> Study:
 
 
 def _wanted(seed: int, study_id: str, choice: Choice) -> Study:
-    if choice not in set(_all_choices()):
+    if choice not in set(all_choices()):
         raise InputError(
             f"phantom {study_id}: option {choice[1]} of {choice[0]} is not an option that is made"
         )
