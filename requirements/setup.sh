@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes .venv from the locks and installs the project into it: `requirements/setup.sh`, with `dev` for tests and checks.
-# What is there already is not installed again: a stamp in .venv holds the digest of the files it was made from.
+# Makes .venv from the locks and installs the project into it: `requirements/setup.sh [gpu] [dev]`.
+# `gpu`: with CUDA, from then on; `dev`: with what tests and checks need. A stamp in .venv holds the digest of each
+# lock that was installed, so that nothing is installed twice.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,61 +23,57 @@ find_python() {
     found=${found:-$("$name" -c 'import sys; print("python3.%d" % sys.version_info[1])')}
   done
   [ -z "$found" ] || die "$found has no venv module; install it with: sudo apt-get install $found-venv"
-  die "no Python 3.$oldest to 3.$newest here (python3 is $(python3 -V 2>&1 || true)); install one of them with its venv module"
+  die "CardioLens runs on Python 3.$oldest to 3.$newest, and here is $(python3 -V 2>/dev/null || echo none);" \
+    "install one of them with its venv module"
 }
 
-step() { # step NAME FILE... : true where NAME has to be done, because one of the files has changed
-  stamp=.venv/stamps/$1
-  digest=$(cat "${@:2}" | sha256sum)
-  [ "$(cat "$stamp" 2>/dev/null)" != "$digest" ]
-}
-
-done_with_step() {
+make_venv() {
+  local python
+  python=$(find_python)
+  echo "setup: making .venv with $("$python" -V)"
+  rm -rf .venv
   mkdir -p .venv/stamps
-  echo "$digest" >"$stamp"
+  echo "$1" >.venv/flavour
+  "$python" -m venv .venv
 }
 
 pip_install() {
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps "$@"
 }
 
-from_lock() { pip_install --no-build-isolation --require-hashes -r "requirements/$1.txt"; }
+install_lock() { pip_install --no-build-isolation --require-hashes -r "$1"; }
 
 install_torch() {
-  local torch=requirements/torch-cpu.txt
-  pip_install -r "$torch" 2>/dev/null && return
-  pip_install --index-url "$torch_index" -r "$torch" && return
-  die "the CPU build of torch ($(grep == "$torch")) is neither where pip is configured to look nor at $torch_index;" \
-    "download its wheel on a machine that reaches that address and name its folder: PIP_FIND_LINKS=/that/folder make setup"
+  pip_install -r "$1" 2>/dev/null && return
+  pip_install --index-url "$torch_index" -r "$1" && return
+  die "the CPU build $(grep '==' "$1") is neither where pip is configured to look nor at $torch_index;" \
+    "bring its wheel from a machine that reaches that address and name its folder: PIP_FIND_LINKS=/that/folder make setup"
 }
 
-# In the order in which they have to come: what builds, torch, the rest, the project.
-suits .venv/bin/python || {
-  python=$(find_python)
-  rm -rf .venv
-  echo "setup: making .venv with $("$python" -V)"
-  "$python" -m venv .venv
+install_project() { pip_install --no-build-isolation --editable .; }
+
+once() { # once FILE COMMAND SAYING: the command, where the file is not the one it was done for
+  local stamp digest
+  stamp=.venv/stamps/$(basename "$1")
+  digest=$(sha256sum <"$1")
+  [ "$(cat "$stamp" 2>/dev/null)" != "$digest" ] || return 0
+  echo "setup: $3"
+  "$2" "$1"
+  echo "$digest" >"$stamp"
 }
-if step build requirements/build.txt; then
-  from_lock build
-  done_with_step
+
+there=$(cat .venv/flavour 2>/dev/null || true)
+[ -n "$there" ] || [ ! -e .venv ] || die ".venv is not one that this script made; move it away and run this again"
+flavour=${there:-cpu}
+[[ " $* " != *" gpu "* ]] || flavour=gpu
+if [ "$there" != "$flavour" ] || ! suits .venv/bin/python; then
+  make_venv "$flavour"
 fi
-if step torch requirements/torch-cpu.txt; then
-  echo "setup: installing torch, CPU build"
-  install_torch
-  done_with_step
-fi
-if step cpu requirements/cpu.txt; then
-  echo "setup: installing the $(grep -c == requirements/cpu.txt) packages of requirements/cpu.txt (about 3 GB on disk, some minutes)"
-  from_lock cpu
-  done_with_step
-fi
-if [ "${1:-}" = dev ] && step dev requirements/dev.txt; then
-  echo "setup: installing what tests and checks need"
-  from_lock dev
-  done_with_step
-fi
-if step project pyproject.toml; then
-  pip_install --no-build-isolation --editable .
-  done_with_step
-fi
+
+# In the order in which they need each other.
+locks=requirements
+once $locks/build.txt install_lock "installing pip and build tools"
+[ "$flavour" = gpu ] || once $locks/torch-cpu.txt install_torch "installing the CPU build of torch"
+once "$locks/$flavour.txt" install_lock "installing the $(grep -c '==' "$locks/$flavour.txt") packages of $locks/$flavour.txt (minutes)"
+[[ " $* " != *" dev "* ]] || once $locks/dev.txt install_lock "installing what tests and checks need"
+once pyproject.toml install_project "installing CardioLens"
