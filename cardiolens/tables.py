@@ -189,9 +189,9 @@ def from_rows(rows: Sequence[dict[str, object]], schema: pa.Schema) -> pa.Table:
 @contextmanager
 def atomic(path: Path) -> Iterator[Path]:
     """Yield a path beside `path` to write to; on success it is fsynced and renamed to `path`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         yield beside
         with beside.open("rb") as handle:
             os.fsync(handle.fileno())
@@ -203,7 +203,8 @@ def atomic(path: Path) -> Iterator[Path]:
             f"{path}: cannot be written ({reason}); free space or check permissions, then run again"
         ) from error
     finally:
-        beside.unlink(missing_ok=True)
+        if beside.exists():
+            beside.unlink()
 
 
 def _fsync_folder(folder: Path) -> None:

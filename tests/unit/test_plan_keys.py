@@ -1,0 +1,47 @@
+"""Request keys: what is asked, all of it, and nothing else."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cardiolens.engine.rendering import Rendering, frame_key
+from cardiolens.plan.keys import asked_of, request_key, shown
+from cardiolens.spec import Sampling
+
+TEXTS = st.text(max_size=8)
+ASKED = st.tuples(TEXTS, TEXTS, TEXTS, st.lists(TEXTS, max_size=3), TEXTS, st.lists(TEXTS, max_size=3))
+
+
+def key(model_key: str, system: str, frames: str, frame_keys: list[str], ending: str, decoding: list[str]) -> str:
+    state = shown(asked_of(model_key, Sampling()), system, frames, tuple(frame_keys))
+    return request_key(state, ending, *decoding)
+
+
+@given(ASKED, ASKED)
+def test_two_requests_share_a_key_only_if_they_are_the_same(one: tuple, other: tuple) -> None:
+    """Also where the same characters are divided in another way."""
+    asked_same = flat(one) == flat(other)
+    assert (key(*one) == key(*other)) == asked_same
+
+
+def flat(asked: tuple) -> list[str]:
+    model_key, system, frames, frame_keys, ending, decoding = asked
+    return [model_key, system, frames, *frame_keys, ending, *decoding]
+
+
+def test_a_prefix_can_be_shared_without_being_spent() -> None:
+    state = shown(asked_of("m", Sampling()), "s", "f", ("k",))
+    assert request_key(state, "q") == request_key(state, "q")
+    assert request_key(state, "q") != request_key(state, "r")
+
+
+def test_sampling_is_part_of_what_is_asked() -> None:
+    keys = {
+        request_key(asked_of("m", sampling), "q")
+        for sampling in (Sampling(), Sampling(temperature=0.5, seed=1), Sampling(temperature=0.5, seed=2))
+    }
+    assert len(keys) == 3
+
+
+def test_a_changed_pixel_or_rendering_is_another_frame() -> None:
+    small, large = Rendering(64).digest, Rendering(448).digest
+    assert len({frame_key("a", small), frame_key("b", small), frame_key("a", large)}) == 3

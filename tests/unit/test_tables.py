@@ -1,0 +1,93 @@
+"""Tables on disk: whole or absent, of one schema, read back as written."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cardiolens import tables
+from cardiolens.errors import InputError, RunError
+
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "request_key": st.text(st.characters(codec="utf-8"), max_size=5),
+            "text": st.none() | st.text(st.characters(codec="utf-8"), max_size=20),
+            "seconds": st.none() | st.floats(allow_nan=False),
+            "attempt": st.integers(0, 2**31 - 1),
+        }
+    ),
+    max_size=5,
+)
+
+
+@given(st.lists(ROWS, max_size=4))
+def test_parts_read_back_as_they_were_written(parts: list[list[dict[str, object]]]) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "completions"
+        written = [tables.from_rows(rows, tables.COMPLETIONS) for rows in parts]
+        for table in written:
+            tables.write_part(folder, table, tables.COMPLETIONS)
+        assert tables.read(folder, tables.COMPLETIONS).equals(tables.concat(written, tables.COMPLETIONS))
+
+
+def test_every_table_keeps_its_schema_when_all_is_null(tmp_path: Path) -> None:
+    schemas = [tables.VOLUMES, tables.FRAMES, tables.QUESTIONS, tables.REQUESTS, tables.COMPLETIONS]
+    for schema in [*schemas, tables.VERDICTS, tables.SCORES]:
+        path = tables.write_part(tmp_path, tables.from_rows([{}], schema), schema)
+        assert pq.read_schema(path).equals(schema)
+
+
+def test_a_truncated_part_is_named(tmp_path: Path) -> None:
+    path = tables.write_part(tmp_path, tables.from_rows([{}], tables.SCORES), tables.SCORES)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(InputError, match=f"{path.name}: not a whole Parquet file"):
+        tables.read(tmp_path, tables.SCORES)
+
+
+def test_a_part_of_another_table_is_refused(tmp_path: Path) -> None:
+    tables.write_part(tmp_path, tables.from_rows([{}], tables.SCORES), tables.SCORES)
+    with pytest.raises(InputError, match="not those of table 'verdicts'"):
+        tables.read(tmp_path, tables.VERDICTS)
+
+
+def test_what_was_not_renamed_does_not_exist(tmp_path: Path) -> None:
+    """A process killed while writing leaves a hidden file that nothing reads."""
+    script = f"""
+import os, pathlib
+from cardiolens import tables
+with tables.atomic(pathlib.Path({str(tmp_path)!r}) / "part-0.parquet") as beside:
+    beside.write_bytes(b"half")
+    os.kill(os.getpid(), 9)
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=False)
+    assert done.returncode == -9
+    assert len(os.listdir(tmp_path)) == 1
+    assert tables.parts(tmp_path) == []
+
+
+def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), tables.atomic(tmp_path / "a") as beside:
+        beside.write_text("half")
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_made_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match="cannot be written .*free space or check permissions"):
+        tables.write_part(tmp_path / "file" / "table", pa.table({}), pa.schema([]))
+
+
+def test_replacing_leaves_one_part(tmp_path: Path) -> None:
+    for value in ("a", "b"):
+        tables.replace(tmp_path, tables.from_rows([{"metric": value}], tables.SCORES), tables.SCORES)
+    assert tables.read(tmp_path, tables.SCORES)["metric"].to_pylist() == ["b"]
