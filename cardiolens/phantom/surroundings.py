@@ -15,6 +15,7 @@ _HALF_SPACES = (  # code, direction from the long axis (degrees), distance (mm);
     (codes.CHEST_FAT, 148, 92.0),
     (codes.AIR, 148, 106.0),
 )
+_BEYOND_APEX = ((codes.CHEST_MUSCLE, 118.0), (codes.CHEST_FAT, 124.0), (codes.AIR, 140.0))  # code, z in mm
 _AORTA_PLACE, _AORTA_MM, _AORTA_WALL_MM = (46.0, -46.0), 10.0, 2.0
 
 
@@ -23,8 +24,10 @@ def surroundings(where: Points) -> NDArray[np.uint8]:
     ground = np.full(len(where), codes.BACKGROUND, dtype=np.uint8)
     for code, degrees, distance in _HALF_SPACES:
         ground[where.x * cosine(degrees) + where.y * sine(degrees) > distance] = code
+    for code, height in _BEYOND_APEX:
+        ground[where.z > height] = code
     dx, dy = where.x - _AORTA_PLACE[0], where.y - _AORTA_PLACE[1]
-    off_axis = dx * dx + dy * dy
+    off_axis = dx * dx + dy * dy + np.where(where.z > _BEYOND_APEX[0][1], np.inf, 0.0)
     ground[off_axis < (_AORTA_MM + _AORTA_WALL_MM) ** 2] = codes.CHEST_MUSCLE
     ground[off_axis < _AORTA_MM**2] = codes.DESCENDING_AORTA
     return ground

@@ -1,0 +1,63 @@
+"""A small picture of each study: `python -m cardiolens.phantom.gallery <cohort> <folder>`."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from cardiolens.study.ingest import IngestedVolume, ingest
+from cardiolens.study.manifest import read_study
+from cardiolens.study.sheet import WINDOW_PCT, ShownFrame, contact_sheet
+
+COLUMNS, TILE = 8, 96
+# frames of each view: slices and phases as shares of how many there are, cine phases also by name
+_SHOWN: Mapping[str, tuple[tuple[float, ...], tuple[float | str, ...]]] = {
+    "cine_sax": ((0.05, 0.25, 0.5, 0.75), ("ed", "es")),
+    "cine_4ch": ((0.5,), ("ed", "es", 0.5)),
+    "cine_3ch": ((0.5,), ("ed", 0.24, 0.6)),
+    "cine_2ch": ((0.5,), ("ed", "es")),
+    "lge_sax": ((0.05, 0.25, 0.45, 0.65, 0.8, 0.95), (0.0,)),
+    "lge_4ch": ((0.0,), (0.0,)),
+    "lge_2ch": ((0.0,), (0.0,)),
+    "perf_sax": ((0.0, 0.4, 0.9), (0.18, 0.46)),
+    "t2_sax": ((0.0, 0.25, 0.5, 0.75), (0.0,)),
+    "t2_4ch": ((0.0,), (0.0,)),
+}
+
+
+def gallery_picture(study: Path) -> Image.Image:
+    """The frames that show most of a study, windowed and turned as models see them."""
+    frames = [frame for volume in ingest(read_study(study), WINDOW_PCT) for frame in _shown(volume)]
+    return contact_sheet(frames, columns=COLUMNS, tile=TILE)
+
+
+def _shown(volume: IngestedVolume) -> Iterator[ShownFrame]:
+    row: Mapping[str, Any] = volume.row
+    if row["volume_id"] not in _SHOWN:
+        return
+    ranks, times = _SHOWN[row["volume_id"]]
+    named = {"ed": row["ed_phase"], "es": row["es_phase"]}
+    by_place = {(frame["slice"], frame["phase"]): frame for frame in volume.frames.to_pylist()}
+    for time in times:
+        phase = named[time] if isinstance(time, str) else int(time * row["n_phases"])
+        for rank in ranks:
+            frame = by_place[int(rank * row["n_slices"]), phase]
+            pixels = np.frombuffer(frame["pixels"], np.uint8).reshape(frame["height"], frame["width"])
+            yield ShownFrame((row["volume_id"], frame["slice"], phase), pixels)
+
+
+def main(argv: list[str]) -> int:
+    """Write `<folder>/<study>.png` for every study of a cohort, in greys so that the files stay small."""
+    cohort, folder = Path(argv[0]), Path(argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for study in sorted((cohort / "studies").iterdir()):
+        picture = gallery_picture(study).convert("L").quantize(24, dither=Image.Dither.NONE)
+        picture.save(folder / f"{study.name.lower()}.png", optimize=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
