@@ -13,6 +13,8 @@ from cardiolens.phantom.parameters import LesionShape
 
 Codes = NDArray[np.uint8]
 
+_PAIR_DEG, _PAIR_APART_DEG = 20.0, 31.0  # two islands in one segment: their width, and between their middles
+
 
 @dataclass(frozen=True)
 class Island:
@@ -63,8 +65,8 @@ def islands(shape: LesionShape, length: float) -> Iterator[Island]:
         angle, height = segment_middle(segment)
         phi, u = angle * (360 / ANGLES), height / (HEIGHTS - 1)
         for part in range(per_segment):
-            offset = (part - (per_segment - 1) / 2) * 0.45 * 60
-            width = shape.island_deg if per_segment == 1 else min(shape.island_deg, 15.0)
+            offset = (part - (per_segment - 1) / 2) * _PAIR_APART_DEG
+            width = shape.island_deg if per_segment == 1 else _PAIR_DEG
             yield Island(phi + offset, u, width, shape.island_mm / length)
 
 

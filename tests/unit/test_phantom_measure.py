@@ -101,7 +101,7 @@ def test_volumes_sampled_from_the_tissue_on_planes_two_mm_apart(name):
 
 
 def sampled_volumes(heart, a, step=2.0):
-    """Volumes of left and right ventricular cavity in mL, on planes and points 2 mm apart below each valve."""
+    """Volumes of both ventricular cavities in mL, from planes and points 2 mm apart below each valve."""
     p = heart.parameters
     scene = Scene(heart, Lesions((), p.length))
     across, up = np.arange(-130, 60, step) + step / 2, np.arange(-60, 60, step) + step / 2

@@ -1,0 +1,153 @@
+import gzip
+import hashlib
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import nibabel as nib
+import numpy as np
+import pytest
+
+from cardiolens.errors import InputError, RunError
+from cardiolens.phantom.cohort import make_cohort, write_study
+from cardiolens.phantom.planes import views
+from cardiolens.phantom.roster import catalogue
+from cardiolens.spec import PhantomSpec
+from cardiolens.tasks.questions import read_questions
+
+PINNED = {"cine_4ch": "9afc0c8435ea7df4", "lge_sax": "af3358add5033ccb", "perf_sax": "30ca08ce5117693d"}
+SPEC = PhantomSpec(canonical=("PH-NORMAL",), n_sampled=1, masks=True)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cohort") / "phantom"
+    make_cohort(SPEC, folder)
+    return folder
+
+
+def hashes(study):
+    return {
+        path.relative_to(study).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(study.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_a_study_folder_holds_what_the_specification_lists(made):
+    study = made / "studies" / "PH-NORMAL"
+    volumes = {f"{code}.nii.gz" for code in views()}
+    masks = {f"masks/{name}" for name in volumes} | {"masks/labels.json"}
+    assert set(hashes(study)) == volumes | masks | {"study.json", "truth.json", "params.json", "report.json"}
+    assert sorted(path.name for path in made.iterdir()) == ["questions.jsonl", "studies"]
+
+
+def test_volumes_are_what_their_manifest_says(made):
+    for study in (made / "studies").iterdir():
+        manifest = json.loads((study / "study.json").read_text())
+        assert {entry["volume_id"] for entry in manifest["volumes"]} == set(views())
+        for entry in manifest["volumes"]:
+            image = nib.load(study / entry["path"])
+            pixels = np.asarray(image.dataobj)
+            assert pixels.dtype == np.int16
+            assert 0 <= pixels.min() < pixels.max() <= 4095
+            assert list(pixels.shape) == entry["shape"]
+            assert entry["shape"][2] == entry["layout"]["n_slices"] * entry["layout"]["n_phases"]
+            assert np.linalg.norm(image.affine[:3, :3], axis=0) == pytest.approx(
+                entry["spacing_mm"], abs=1e-4
+            )
+            assert hashlib.sha256((study / entry["path"]).read_bytes()).hexdigest() == entry["sha256"]
+            mask = nib.load(study / entry["mask"]["path"])
+            assert mask.shape == image.shape
+            assert mask.affine == pytest.approx(image.affine)
+
+
+def test_the_affine_agrees_with_the_display(made):
+    """Short axis: image right is about the patient's left, image up about superior or anterior (1.4)."""
+    study = made / "studies" / "PH-NORMAL"
+    entry = json.loads((study / "study.json").read_text())["volumes"][0]
+    assert entry["display_transform"] == {"transpose": True, "flip_rows": True, "flip_cols": False}
+    affine = nib.load(study / entry["path"]).affine
+    right, up = affine[:3, 0], affine[:3, 1]  # stored column, and stored row counted from the bottom
+    assert right[0] < -0.5 * np.linalg.norm(right)
+    assert max(up[1], up[2]) > 0.5 * np.linalg.norm(up)
+    shown = np.asarray(nib.load(study / "masks" / "cine_sax.nii.gz").dataobj)[:, :, 12 * 4].T[::-1]
+    columns = {name: np.nonzero(shown == code)[1].mean() for name, code in (("rv", 22), ("lv", 20))}
+    assert columns["rv"] < columns["lv"]
+    assert np.nonzero(shown == 7)[0].mean() < np.nonzero(shown == 10)[0].mean()  # anterior above inferior
+
+
+def test_questions_load_and_are_in_the_order_of_the_cohort(made):
+    rows = read_questions(made / "questions.jsonl", catalogue()).to_pylist()
+    assert list(dict.fromkeys(row["study_id"] for row in rows)) == ["PH-NORMAL", "PH-0001"]
+    normal = [row for row in rows if row["study_id"] == "PH-NORMAL"]
+    assert [sum(row["tier"] == tier for row in normal) for tier in (1, 2, 3)] == [16, 4, 1]
+
+
+def test_a_study_has_the_same_bytes_alone_and_at_another_place(made, tmp_path):
+    write_study("PH-0001", SPEC, tmp_path)
+    assert hashes(tmp_path / "PH-0001") == hashes(made / "studies" / "PH-0001")
+
+
+def test_pixels_are_those_of_every_machine(made):
+    """Pinned: these change with the phantom alone. Of the content, as deflate may differ between builds."""
+    found = {
+        code: hashlib.sha256(
+            gzip.decompress((made / "studies" / "PH-NORMAL" / f"{code}.nii.gz").read_bytes())
+        ).hexdigest()[:16]
+        for code in ("cine_4ch", "lge_sax", "perf_sax")
+    }
+    assert found == PINNED
+
+
+def test_difficulty_changes_pixels_and_no_label(made, tmp_path):
+    questions = (made / "questions.jsonl").read_text()
+    for difficulty in ("easy", "hard"):
+        spec = SPEC.model_copy(update={"difficulty": difficulty})
+        asked = write_study("PH-0001", spec, tmp_path / difficulty)
+        assert all(json.dumps(record, ensure_ascii=False) in questions for record in asked)
+        assert (
+            hashes(tmp_path / difficulty / "PH-0001")["truth.json"]
+            == hashes(made / "studies" / "PH-0001")["truth.json"]
+        )
+    easy, hard = (hashes(tmp_path / name / "PH-0001") for name in ("easy", "hard"))
+    assert easy["lge_sax.nii.gz"] != hard["lge_sax.nii.gz"]
+
+
+def test_a_folder_that_is_not_empty_is_left_alone(tmp_path):
+    (tmp_path / "mine.txt").write_text("keep")
+    with pytest.raises(InputError, match="is not empty; give a folder that is absent or empty"):
+        make_cohort(SPEC, tmp_path)
+    assert (tmp_path / "mine.txt").read_text() == "keep"
+
+
+def test_a_place_that_cannot_be_written_is_one_clear_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RunError, match=r"cannot be written .*; free space or check permissions"):
+        make_cohort(SPEC, tmp_path / "file" / "cohort")
+
+
+def test_a_full_disk_is_one_clear_error_and_leaves_nothing(tmp_path):
+    """A limit on file size stands for the full disk: the operating system refuses the write."""
+    script = (
+        "import resource, signal, sys; from pathlib import Path\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "from cardiolens.errors import RunError\n"
+        "from cardiolens.phantom.cohort import make_cohort\n"
+        "from cardiolens.spec import PhantomSpec\n"
+        "try:\n    make_cohort(PhantomSpec(n_sampled=1), Path(sys.argv[1]))\n"
+        "except RunError as error:\n    print(error)\n"
+    )
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 50_000
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", script, str(tmp_path / "cohort")],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert "cannot be written (File too large); free space or check permissions" in done.stdout
+    assert list(tmp_path.iterdir()) == []
