@@ -31,7 +31,7 @@ from cardiolens.cluster import ray_cluster
 from cardiolens.prepare import prepare
 from cardiolens.spec import ClusterSpec, DatasetSpec
 
-PART_BYTES = 128 << 20
+PART_BYTES = 192 << 20  # of pixels
 
 
 def copy_studies(source: Path, target: Path, n_bytes: int) -> int:
@@ -95,7 +95,7 @@ def plain_volume(folder: Path, volume: dict[str, Any]) -> pa.Table:
 
 
 def plain(pool: multiprocessing.pool.Pool, studies: Path, store: Path) -> None:
-    """The plain script: groups of studies of about 128 MiB over a pool."""
+    """The plain script: groups of studies over a pool."""
     store.mkdir()
     groups: list[list[Path]] = [[]]
     filled = 0
