@@ -4,8 +4,10 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 
 from cardiolens import tables
@@ -13,6 +15,7 @@ from tests.ray.conftest import ASKED, Place
 
 pytestmark = pytest.mark.ray
 
+FaultEnvironment = Callable[[str, str], dict[str, str]]
 WORKING = ("ray::Map", "VLLM::")
 
 
@@ -109,3 +112,56 @@ def test_two_sweeps_at_once_lose_nothing(place: Place, undisturbed: Place) -> No
     twice = place.manifest()["duplicates"]
     assert sum(twice.values()) == len(keys) - len(set(keys))
     assert_as_undisturbed(place, undisturbed)
+
+
+@pytest.fixture
+def fault_environment(prepared: Place) -> FaultEnvironment:
+    """The environment in which vLLM's own process dies or hangs at a prompt that holds a text."""
+    from transformers import AutoTokenizer
+
+    (folder,) = (prepared.root / "store" / "models").iterdir()
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+
+    def environment(fault: str, text: str) -> dict[str, str]:
+        tokens = tokenizer(text, add_special_tokens=False)["input_ids"]
+        plugin = str(Path(__file__).parent / "plugin")
+        return {"PYTHONPATH": plugin, "CARDIOLENS_TEST_FAULT": f"{fault}:{','.join(map(str, tokens))}"}
+
+    return environment
+
+
+def test_a_request_that_kills_the_engine_is_isolated_and_the_others_complete(
+    place: Place, fault_environment: FaultEnvironment
+) -> None:
+    deadly = fault_environment("die", "left ventricular systolic function?\n")
+    words = [*ASKED, "selector=[clinical]", "budget=[8]", "limit=1"]
+    printed = place.sweep(*words, expect=1, **deadly)
+    assert "1 failed" in printed
+    assert "run the same command again" in printed
+    ended = place.completions()
+    (failed,) = ended.filter(pc.equal(ended["status"], "engine_error")).to_pylist()
+    assert "killed the engine when asked alone" in failed["error"]
+    requests = place.manifest()["requests"]
+    assert requests["ok"] == requests["unique"] - 1
+    assert requests["error"] == 1
+    place.sweep(*words)
+    assert place.manifest()["requests"]["executed"] == 1, "only the failed one is tried again"
+    assert place.manifest()["requests"]["error"] == 0
+
+
+def test_an_engine_that_hangs_ends_the_run_with_a_true_error(
+    place: Place, fault_environment: FaultEnvironment
+) -> None:
+    words = [*ASKED, "selector=[clinical]", "budget=[8]", "limit=1", "stream.stall_seconds=60"]
+    printed = place.sweep(
+        *words, expect=1, **fault_environment("hang", "left ventricular systolic function?\n")
+    )
+    assert "no request was completed for 60 s" in printed
+    assert "Traceback" not in printed
+
+
+def test_a_store_that_cannot_be_written_is_one_clear_error(place: Place) -> None:
+    (place.root / "file").write_text("")
+    printed = place.sweep(*ASKED, f"outputs={place.root}/file/outputs", expect=1)
+    assert "cannot be written" in printed
+    assert "Traceback" not in printed

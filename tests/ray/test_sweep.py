@@ -1,0 +1,147 @@
+"""The whole way with real vLLM on CPU: phantom, shards, plan, stream, verdicts, scores, W&B files."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from cardiolens import tables
+from tests.ray.conftest import Place
+
+pytestmark = pytest.mark.ray
+
+DEMO = ["+experiment=demo", "model=[tiny,oracle,uniform]", "budget=[8]", "statistics.min_n=1"]
+
+
+@pytest.fixture(scope="module")
+def demo(prepared: Place, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """The demo on the small cohort."""
+    import shutil
+
+    root = tmp_path_factory.mktemp("demo")
+    shutil.copytree(prepared.root / "store", root / "store")
+    place = Place(root, prepared.data)
+    printed = place.sweep(*DEMO)
+    assert printed.splitlines()[-1] == f"run: {place.run}"
+    return place
+
+
+def tier_scores(place: Place, model: str) -> dict[str, list[float]]:
+    arms = [arm["arm_id"] for arm in place.manifest()["arms"] if arm["model"] == model]
+    scores = place.scores()
+    rows = scores.filter(pc.is_in(scores["arm_id"], pa.array(arms))).to_pylist()
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        if row["metric"] == "primary" and row["scope"].startswith("tier:") and row["versus_arm_id"] is None:
+            found.setdefault(row["scope"], []).append(row["value"])
+    return found
+
+
+def test_the_oracle_scores_100_on_every_tier(demo: Place) -> None:
+    scores = tier_scores(demo, "oracle")
+    assert {"tier:1", "tier:3"} <= set(scores)
+    assert all(value == pytest.approx(100.0) for values in scores.values() for value in values)
+
+
+def test_the_embedded_model_gives_legal_answers_at_chance_level(demo: Place) -> None:
+    verdicts = tables.read(demo.run / "verdicts", tables.VERDICTS)
+    arms = [arm["arm_id"] for arm in demo.manifest()["arms"] if arm["model"] == "tiny"]
+    choices = verdicts.filter(pc.is_in(verdicts["arm_id"], pa.array(arms)))
+    choices = choices.filter(pc.equal(choices["channel"], "answer"))
+    assert set(choices["parse_status"].to_pylist()) == {"ok"}
+    assert all(value < 70 for values in tier_scores(demo, "tiny").values() for value in values)
+
+
+def test_every_planned_request_is_completed_once_and_counted(demo: Place) -> None:
+    requests = demo.manifest()["requests"]
+    assert requests["executed"] == requests["unique"] == requests["ok"]
+    assert requests["asked"] > requests["unique"], "arms share requests"
+    keys = demo.completions()["request_key"].to_pylist()
+    assert len(keys) == len(set(keys))
+
+
+def test_tokens_were_predicted_exactly(demo: Place) -> None:
+    requests = tables.read(
+        demo.run / "requests" / "tiny", tables.REQUESTS, ("request_key", "predicted_tokens")
+    )
+    predicted = dict(zip(*requests.to_pydict().values(), strict=True))
+    counted = demo.completions().select(["request_key", "prompt_tokens"]).to_pydict()
+    assert {key: predicted[key] for key in counted["request_key"]} == dict(
+        zip(*counted.values(), strict=True)
+    )
+
+
+def test_caches_of_the_engine_are_hit(demo: Place) -> None:
+    manifest = demo.manifest()
+    assert 0 < manifest["tokens"]["computed"] < 0.75 * manifest["tokens"]["prompt"]
+    assert 0 < manifest["frames"]["processed"] < 0.25 * manifest["frames"]["referenced"]
+
+
+def test_a_second_sweep_executes_only_what_is_new(demo: Place) -> None:
+    demo.sweep(*DEMO)
+    assert demo.manifest()["requests"]["executed"] == 0
+    first = demo.run
+    printed = demo.sweep(*DEMO, "model=[oracle,uniform]", "budget=[8,16]", "subtask=[C10,L01]")
+    second = Path(printed.splitlines()[-1].removeprefix("run: "))
+    assert second != first
+    requests = json.loads((second / "manifest.json").read_text())["requests"]
+    assert requests["reused"] > 0
+    (new,) = [second / name for name in ["scores"]]
+    assert tables.read(new, tables.SCORES).num_rows
+    import shutil
+
+    shutil.rmtree(second)
+
+
+def test_a_dry_run_touches_no_engine(place: Place) -> None:
+    printed = place.sweep(*DEMO, "mode=plan")
+    for word in ("asked", "unique", "done", "overflow", "distinct", "prompt tokens"):
+        assert word in printed
+    assert not (place.root / "store" / "completions").exists()
+
+
+def test_judging_again_changes_nothing(demo: Place) -> None:
+    import subprocess
+    import sys
+
+    before = demo.scores()
+    command = [sys.executable, "-m", "cardiolens.judge", f"run={demo.run}"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=demo.root).stdout
+    assert " 0 changed" in printed
+    assert demo.scores().equals(before)
+
+
+def test_what_wandb_was_given_is_in_its_files_and_names_nobody(demo: Place) -> None:
+    files = sorted(demo.run.glob("wandb/offline-run-*/*.wandb"))
+    manifest = demo.manifest()
+    runs = [read_wandb(path) for path in files]
+    latest = {run["arm_id"]: run for run in runs}
+    assert set(latest) == {arm["arm_id"] for arm in manifest["arms"]}
+    scores = demo.scores().to_pylist()
+    for row in scores:
+        if row["metric"] == "primary" and row["versus_arm_id"] is None:
+            logged = latest[row["arm_id"]][f"{row['scope'].replace(':', '_')}/primary"]
+            assert logged == pytest.approx(row["value"], nan_ok=True)
+    questions = tables.read(demo.root / "store" / "questions", tables.QUESTIONS, ("study_id", "patient_id"))
+    for path in demo.run.glob("wandb/**/*"):
+        content = path.read_bytes() if path.is_file() else b""
+        for name in {name for column in questions.to_pydict().values() for name in column}:
+            assert name.encode() not in content, f"{name} in {path}"
+
+
+def read_wandb(path: Path) -> dict[str, object]:
+    """Configuration and summary of an offline run, from its own file format."""
+    from wandb.proto.wandb_internal_pb2 import Record
+    from wandb.sdk.internal.datastore import DataStore
+
+    store, found = DataStore(), {}
+    store.open_for_scan(str(path))
+    while (data := store.scan_data()) is not None:
+        record = Record()
+        record.ParseFromString(data)
+        for item in (*record.run.config.update, *record.summary.update):
+            key = item.key or "/".join(item.nested_key)
+            found[key] = json.loads(item.value_json)
+    return found
