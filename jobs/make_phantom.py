@@ -1,27 +1,34 @@
-"""Make a phantom cohort: `python jobs/make_phantom.py dataset=phantom_demo out=some/folder [masks=true]`."""
+"""Make a phantom cohort: `python jobs/make_phantom.py dataset=phantom_ci out=some/folder [masks=true]`."""
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
+from cardiolens.cluster import ray_cluster
 from cardiolens.configure import read_spec
 from cardiolens.errors import InputError, RunError
-from cardiolens.phantom.cohort import make_cohort
+from cardiolens.phantom.cohort import make_cohort, planned
+
+_OWN = ("out=", "masks=")
+_WORTH_A_CLUSTER = 24  # studies: fewer are made sooner than Ray has started
 
 
 def main(argv: list[str]) -> int:
     """Make the cohort of a dataset's phantom; 2 if the input is wrong, 1 if it could not be made."""
-    own = dict(word.split("=", 1) for word in argv if word.startswith(("out=", "masks=")))
+    own = dict(word.split("=", 1) for word in argv if word.startswith(_OWN))
     masks = [f"dataset.phantom.masks={own['masks']}"] if "masks" in own else []
     try:
-        dataset = read_spec(
-            [word for word in argv if not word.startswith(("out=", "masks="))] + masks
-        ).dataset
-        if dataset.phantom is None:
-            raise InputError(f"dataset {dataset.name!r} has no phantom; choose one of the phantom_* datasets")
-        folder = Path(own.get("out", dataset.studies.parent))
-        make_cohort(dataset.phantom, folder)
+        spec = read_spec([*(word for word in argv if not word.startswith(_OWN)), *masks])
+        if spec.dataset.phantom is None:
+            raise InputError(
+                f"dataset {spec.dataset.name!r} has no phantom; choose one of the phantom_* ones"
+            )
+        folder = Path(own.get("out", spec.dataset.studies.parent))
+        many = len(planned(spec.dataset.phantom, folder)) >= _WORTH_A_CLUSTER
+        with ray_cluster(spec.cluster) if many else nullcontext():
+            make_cohort(spec.dataset.phantom, folder)
     except (InputError, RunError) as error:
-        print(error, file=sys.stderr)
+        print(f"error: {error}", file=sys.stderr)
         return 2 if isinstance(error, InputError) else 1
     print(f"phantom: {folder}")
     return 0

@@ -27,9 +27,7 @@ def make_cohort(spec: PhantomSpec, folder: Path) -> None:
     Studies are made in parallel by Ray Data where Ray is initialised, else one after another. Everything is
     written beside the folder and renamed at the end, so that a killed run leaves nothing half made.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder}: is not empty; give a folder that is absent or empty, or delete it first")
-    ids = roster(spec)
+    ids = planned(spec, folder)
     beside = folder.with_name(f".{folder.name}.making")
     try:
         shutil.rmtree(beside, ignore_errors=True)
@@ -44,6 +42,13 @@ def make_cohort(spec: PhantomSpec, folder: Path) -> None:
         raise RunError(f"{folder}: cannot be written ({reason}); free space or check permissions") from error
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def planned(spec: PhantomSpec, folder: Path) -> list[str]:
+    """The ids of a cohort to be made in a folder; InputError if the cohort or the folder cannot be used."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder}: is not empty; give a folder that is absent or empty, or delete it first")
+    return roster(spec)
 
 
 def write_study(study_id: str, spec: PhantomSpec, studies: Path) -> list[dict[str, Any]]:
@@ -76,8 +81,14 @@ def _written_by_ray(ids: list[str], spec: PhantomSpec, studies: Path) -> Iterato
     import ray.data
 
     def write(row: dict[str, Any]) -> dict[str, Any]:
-        return {"place": row["place"], "records": json.dumps(write_study(row["id"], spec, studies))}
+        try:
+            return {**row, "records": json.dumps(write_study(row["id"], spec, studies)), "problem": ""}
+        except OSError as error:  # as a row: Ray would wrap it in an error of its own
+            return {**row, "records": "", "problem": error.strerror or str(error)}
 
     rows = [{"place": place, "id": study_id} for place, study_id in enumerate(ids)]
     written = ray.data.from_items(rows, override_num_blocks=len(rows)).map(write).take_all()
-    return (json.loads(row["records"]) for row in sorted(written, key=lambda row: int(row["place"])))
+    for row in sorted(written, key=lambda row: int(row["place"])):
+        if row["problem"]:
+            raise OSError(0, row["problem"])
+        yield json.loads(row["records"])
