@@ -1,8 +1,10 @@
 """Preparing on a local Ray cluster: in parallel, again, with a bad study, with a killed driver."""
 
+import gc
 import hashlib
 import json
 import os
+import warnings
 
 import nibabel as nib
 import numpy as np
@@ -24,6 +26,11 @@ pytestmark = [
 def _cluster():
     with ray_cluster(ClusterSpec(object_store_gib=0.2)):
         yield
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", ResourceWarning
+        )  # Ray leaves the handles of its daemons to the collector
+        gc.collect()
 
 
 def write_study(folder, seed, size=16):
