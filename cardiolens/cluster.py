@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from cardiolens.errors import RunError
 from cardiolens.spec import ClusterSpec
 
-# Usage reports of the parts are off: nothing about a hospital's work leaves by the back door. The rest keeps the
-# terminal to what the stream itself reports.
+# Usage reports of the parts are off: nothing about a hospital's work leaves by the back door. The rest keeps
+# the terminal to what the stream itself reports.
 QUIET_ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "VLLM_NO_USAGE_STATS": "1",
@@ -42,19 +42,38 @@ def ray_cluster(spec: ClusterSpec) -> Iterator[None]:
             "object_store_memory": int(spec.object_store_gib * 2**30),
         }
     try:
-        ray.init(
-            **options,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            runtime_env={"env_vars": QUIET_ENVIRONMENT},
-        )
+        with _muted_stderr():
+            ray.init(
+                **options,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                runtime_env={"env_vars": QUIET_ENVIRONMENT},
+            )
     except ConnectionError as error:
         raise RunError(f"cluster.address={spec.address}: no Ray cluster answers there ({error})") from error
+    except Exception as error:
+        raise RunError(
+            f"Ray could not be started on this machine ({str(error).splitlines()[0]}); is it short of memory, "
+            "of space in /tmp, or very busy?"
+        ) from error
     _quieten()
     try:
         yield
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _muted_stderr() -> Iterator[None]:
+    """Ray's core announces its log level on the terminal, whatever the level is."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _quieten() -> None:

@@ -4,6 +4,7 @@ import logging
 import queue
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -52,6 +53,8 @@ def pipeline(plan: Plan, model: ModelSpec, work: pa.Table, completions: Path) ->
     """The lazy dataset whose rows are the counters of finished studies."""
     import ray
 
+    # Ray 2.60 has no other way to bound an actor's restarts, and warns that it will have one in 2.64.
+    warnings.filterwarnings("ignore", message="`ray_remote_args_fn` is deprecated")
     reader = StudyReader(
         plan.store.root, plan.volumes, Rendering(model.long_side), model.answers_from == "truth"
     )
@@ -146,7 +149,7 @@ def _watched(rows: Any, completions: Path, stall_seconds: float) -> Iterator[pa.
             if time.monotonic() - since > stall_seconds:
                 raise RunError(
                     f"no request was completed for {stall_seconds:g} s; the engine hangs or is too slow: "
-                    "see its logs, or raise stream.stall_seconds; what was completed is kept, run again to go on"
+                    "see its logs, or raise stream.stall_seconds; what was completed is kept, run again"
                 ) from None
             continue
         if item is None:

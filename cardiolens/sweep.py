@@ -4,6 +4,7 @@ import logging
 import sys
 import time
 from collections import Counter
+from contextlib import ExitStack
 
 from cardiolens import record, show
 from cardiolens.cluster import ray_cluster
@@ -26,15 +27,21 @@ def sweep(spec: SweepSpec) -> int:
     """Run a sweep to its end; 0 only if every study was prepared and every planned request has a verdict."""
     check_tracker(spec.tracker)
     record.log_to(run_of(spec))
-    with ray_cluster(spec.cluster):
+    with ExitStack() as cluster:
+        if (
+            not spec.dataset.studies.exists() or not spec.store.exists()
+        ):  # much to do: one cluster for all of it
+            cluster.enter_context(ray_cluster(spec.cluster))
         _make_phantom(spec.dataset)
-        prepared = prepare(spec.dataset, spec.store, spec.strict)
+        prepared = prepare(spec.dataset, spec.store, spec.strict, spec.cluster)
         planned = plan(spec)
         left = {model.name: _missing(planned, model.name) for model in spec.model}
         if spec.mode == "plan":
             show.show_plan(planned, left, {name: totals_of(planned.run.requests(name)) for name in left})
             return 0
         record.write_configuration(planned)
+        if any(work.left for work in left.values()):
+            cluster.enter_context(ray_cluster(spec.cluster))
         executed, generating = _execute(planned, left)
     return _conclude(planned, prepared, left, executed, generating)
 

@@ -19,6 +19,7 @@ from cardiolens.plan.arms import Arm, arms
 from cardiolens.plan.columns import RequestColumns
 from cardiolens.plan.requests import OVERFLOW, PLANNED, ModelPlanner, Question
 from cardiolens.prompts.question import AskedQuestion, report_fields
+from cardiolens.prompts.template import check_folder
 from cardiolens.select.route import Route
 from cardiolens.spec import SweepSpec
 from cardiolens.store import Run, Store, run_of
@@ -68,6 +69,8 @@ def plan(spec: SweepSpec) -> Plan:
     started = time.monotonic()
     store, run = Store(spec.store), run_of(spec)
     catalogue = load_catalogue(spec.dataset.protocol)
+    if spec.templates is not None:
+        check_folder(spec.templates)
     volumes, study_ids = _limited(read_volumes(store.root), spec.limit)
     questions = _questions(spec, store, catalogue, study_ids)
     all_arms = arms(spec)

@@ -1,11 +1,15 @@
 """The whole way with real vLLM on CPU: phantom, shards, plan, stream, verdicts, scores, W&B files."""
 
 import json
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from pandas.testing import assert_frame_equal
 
 from cardiolens import tables
 from tests.ray.conftest import Place
@@ -18,8 +22,6 @@ DEMO = ["+experiment=demo", "model=[tiny,oracle,uniform]", "budget=[8]", "statis
 @pytest.fixture(scope="module")
 def demo(prepared: Place, tmp_path_factory: pytest.TempPathFactory) -> Place:
     """The demo on the small cohort."""
-    import shutil
-
     root = tmp_path_factory.mktemp("demo")
     shutil.copytree(prepared.root / "store", root / "store")
     place = Place(root, prepared.data)
@@ -90,8 +92,6 @@ def test_a_second_sweep_executes_only_what_is_new(demo: Place) -> None:
     assert requests["reused"] > 0
     (new,) = [second / name for name in ["scores"]]
     assert tables.read(new, tables.SCORES).num_rows
-    import shutil
-
     shutil.rmtree(second)
 
 
@@ -103,14 +103,11 @@ def test_a_dry_run_touches_no_engine(place: Place) -> None:
 
 
 def test_judging_again_changes_nothing(demo: Place) -> None:
-    import subprocess
-    import sys
-
     before = demo.scores()
     command = [sys.executable, "-m", "cardiolens.judge", f"run={demo.run}"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=demo.root).stdout
     assert " 0 changed" in printed
-    assert demo.scores().equals(before)
+    assert_frame_equal(demo.scores().to_pandas(), before.to_pandas())
 
 
 def test_what_wandb_was_given_is_in_its_files_and_names_nobody(demo: Place) -> None:
