@@ -4,7 +4,7 @@
     python -m bench.coverage --cohorts 100 --patients 50
 
 A patient's items share an effect, so do the answers of two arms to one patient. Truth is the same statistic
-of 200,000 simulated patients. Product code makes every statistic, interval, test and verdict.
+of 1,000,000 simulated patients. Product code makes every statistic, interval, test and verdict.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from cardiolens.stats.states import Answered, state_of
 
 Floats = NDArray[np.float64]
 
-TRUTH_PATIENTS = 200_000
+TRUTH_PATIENTS = 1_000_000
 PATIENT_SD = 0.7  # of the effect that both arms share; items have SD 1
 ARM_SD = 0.3  # of a patient's effect on one arm
 SHIFTS = (0.0, -0.12)  # of the two arms

@@ -62,14 +62,12 @@ def without_thought(text: str) -> str:
 
 
 def _without(text: str, tag: Tag) -> str:
-    kept, rest = "", text
-    while tag.open in rest:
-        before, _, rest = rest.partition(tag.open)
+    kept = ""
+    while tag.open in text:
+        before, _, text = text.partition(tag.open)
         kept += _after_orphan(before, tag)
-        _, closed, rest = rest.partition(tag.close)
-        if not closed:
-            return kept
-    return kept + _after_orphan(rest, tag)
+        text = text.partition(tag.close)[2]
+    return kept + _after_orphan(text, tag)
 
 
 def _after_orphan(text: str, tag: Tag) -> str:

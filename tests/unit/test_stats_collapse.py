@@ -45,6 +45,13 @@ def test_a_reader_that_leans_to_one_class() -> None:
     assert found["collapse_index"] == pytest.approx(0.3396, abs=1e-4)
 
 
+def test_the_mode_is_that_of_the_answers_not_of_the_truth() -> None:
+    found = values(square([[1, 5], [0, 4]]))
+    assert found["modal_share"] == pytest.approx(0.9)
+    assert found["modal_excess"] == pytest.approx(0.5)
+    assert found["absorption"] == pytest.approx(5 / 6)
+
+
 def test_a_perfect_reader_has_not() -> None:
     found = values(square([[10, 0, 0], [0, 20, 0], [0, 0, 70]]))
     assert (found["collapse_index"], found["entropy_deficit"], found["shift"]) == (0, 0, 0)
