@@ -14,7 +14,9 @@ def objects(text: str) -> Iterator[dict[str, object]]:
     while brace := _BRACE.search(text, position):
         try:
             value, position = _DECODER.raw_decode(text, brace.start())
-        except (ValueError, RecursionError):
+        except ValueError:
             position = brace.end()
             continue
+        except RecursionError:  # nobody's answer is a thousand levels deep
+            return
         yield value

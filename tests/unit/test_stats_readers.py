@@ -23,15 +23,15 @@ def test_a_constant_reader_has_collapse_index_one(size: int) -> None:
 
 
 def test_a_collapsing_reader_collapses_more_the_more_it_gives_up() -> None:
+    dice, readers, number = np.random.default_rng(6), 200, 120
+    unit = np.repeat(np.arange(readers), number)
+    gold = dice.choice(4, readers * number, p=[0.5, 0.25, 0.15, 0.1])
+    doubt = dice.random(readers * number)
     means = []
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        found = []
-        for seed in range(200):
-            dice = np.random.default_rng(seed)
-            gold = dice.choice(4, 120, p=[0.5, 0.25, 0.15, 0.1])
-            answers = np.where(dice.random(120) < share, 0, gold)
-            found.append(indices(gold, answers, 4)["collapse_index"])
-        means.append(np.mean(found))
+        answers = np.where(doubt < share, 0, gold)
+        confusion = Choices.of(Answered(1 << gold, 1 << answers, 4), unit, readers).confusion
+        means.append(collapse.of_confusion(confusion)["collapse_index"].mean())
     assert means[0] == 0
     assert means == sorted(means)
     assert means[-1] == 1
