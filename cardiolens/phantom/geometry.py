@@ -123,6 +123,11 @@ class Heart:
         return self.parameters.radius + smoothed(self.parameters.bulge_in)
 
     @cached_property
+    def thickest(self) -> float:
+        """The largest epicardial radius at end-diastole, or more, mm."""
+        return float(self.outer.max() + self.wall.max())
+
+    @cached_property
     def shortening(self) -> Floats:
         """Fractional shortening k c."""
         return smoothed(self.parameters.shortening_in)

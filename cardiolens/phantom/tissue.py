@@ -83,7 +83,7 @@ def tissue(scene: Scene, where: Points, at: Moment, ground: Codes | None = None)
 def heart_region(heart: Heart, where: Points) -> Ints:
     """Indices of the points that some phase may show as heart, fluid or epicardial fat."""
     p = heart.parameters
-    lv = 1.1 * (heart.outer.max() + heart.wall.max()) + p.fluid + 6
+    lv = 1.1 * heart.thickest + p.fluid + 6
     rv = lv + p.rv_width + p.rv_bump + p.rv_bump_growth + p.rv_wall
     atria = 1.2 * max(p.la_radius, p.ra_radius)
     left, right = max(rv, p.radius + p.wall + p.rv_width + atria), max(lv, p.radius + atria)
@@ -93,7 +93,7 @@ def heart_region(heart: Heart, where: Points) -> Ints:
 
 def _paint_lv(scene: Scene, where: Points, a: float, painted: Codes) -> None:
     heart, p = scene.heart, scene.heart.parameters
-    reach = 1.1 * (heart.outer.max() + heart.wall.max()) + p.fluid + scene.distractors.fat_mm
+    reach = 1.1 * heart.thickest + p.fluid + scene.distractors.fat_mm
     near = np.flatnonzero((where.rho < reach) & (where.z >= base_plane(p, a)) & (where.z < p.length + p.cap))
     if not len(near):
         return
@@ -145,7 +145,7 @@ def _paint_rv(scene: Scene, where: Points, a: float, painted: Codes) -> None:
     heart, p = scene.heart, scene.heart.parameters
     z_r, tip = tricuspid_plane(p, a), RV_LENGTH * p.length
     margin = p.rv_wall + p.fluid + scene.distractors.fat_mm
-    lv = 1.1 * (heart.outer.max() + heart.wall.max())
+    lv = 1.1 * heart.thickest
     reach = lv + p.rv_width + p.rv_bump + p.rv_bump_growth + margin
     near = np.flatnonzero(
         ((where.z >= z_r) & (where.z < tip + margin))
