@@ -25,10 +25,14 @@ QUIET_ENVIRONMENT = {
 }
 
 
+def be_quiet() -> None:
+    """Set the environment that parts read when they are imported; what the user set is kept."""
+    os.environ.update({name: value for name, value in QUIET_ENVIRONMENT.items() if name not in os.environ})
+
+
 @contextmanager
 def ray_cluster(spec: ClusterSpec) -> Iterator[None]:
     """Connect for the time of a block; only a cluster that was started here is ended here."""
-    os.environ.update({name: value for name, value in QUIET_ENVIRONMENT.items() if name not in os.environ})
     import ray
 
     if ray.is_initialized():
@@ -53,8 +57,8 @@ def ray_cluster(spec: ClusterSpec) -> Iterator[None]:
         raise RunError(f"cluster.address={spec.address}: no Ray cluster answers there ({error})") from error
     except Exception as error:
         raise RunError(
-            f"Ray could not be started on this machine ({str(error).splitlines()[0]}); is it short of memory, "
-            "of space in /tmp, or very busy?"
+            f"Ray could not be started on this machine ({str(error).splitlines()[0]}); is it short of "
+            "memory, of space in /tmp, or very busy?"
         ) from error
     _quieten()
     try:

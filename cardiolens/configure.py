@@ -15,6 +15,7 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from cardiolens.cluster import be_quiet
 from cardiolens.errors import InputError, RunError
 from cardiolens.spec import SweepSpec, parse
 from cardiolens.store import Run
@@ -66,6 +67,7 @@ def run_verb(verb: Verb, argv: Sequence[str] | None = None) -> int:
     2: something the user gave cannot be used; 1: the run could not be completed. Words that begin with a dash
     are Hydra's own (`-m`, `--cfg job`, `--help`).
     """
+    be_quiet()
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         if any(word.startswith("-") for word in words):

@@ -26,7 +26,11 @@ from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
 from cardiolens.plan.totals import Totals
 
+_PIPE_WIDTH = 120  # columns where the output goes to a file
+
 console = Console(highlight=False)
+if not console.is_terminal:
+    console = Console(highlight=False, width=_PIPE_WIDTH)
 
 _PLAIN_SECONDS = 30.0  # between lines where no terminal shows a bar
 
@@ -89,28 +93,45 @@ def _note(done: Counter[str]) -> str:
 
 
 def show_scores(arms: Iterable[Arm], scores: pa.Table) -> None:
-    """Tier scores an arm, with 95 % intervals; simulated readers are named as such."""
+    """Tier scores an arm, with 95 % intervals; simulated readers are marked as such."""
     rows = scores.filter(
         pc.and_(pc.starts_with(scores["scope"], "tier:"), pc.is_null(scores["versus_arm_id"]))
     )
-    primary = rows.filter(pc.equal(rows["metric"], "primary"))
-    values = {(row["arm_id"], row["scope"]): row for row in primary.to_pylist()}
+    primary = rows.filter(pc.equal(rows["metric"], "primary")).to_pylist()
+    values = {(row["arm_id"], row["scope"]): row for row in primary}
     tiers = sorted({scope for _, scope in values})
-    table = Table(title="scores in percent, with 95 % intervals over patients", title_justify="left")
+    table = Table(
+        title="scores in percent, with 95 % intervals over patients",
+        title_justify="left",
+        caption=f"* simulated reader; {_items(primary, tiers)}",
+        caption_justify="left",
+    )
     for name in ("model", "selector", "budget", "prompt", *(tier.replace(":", " ") for tier in tiers)):
-        table.add_column(name, justify="right" if name == "budget" or name.startswith("tier") else "left")
+        right = name == "budget" or name.startswith("tier")
+        table.add_column(name, justify="right" if right else "left", no_wrap=True)
     for arm in arms:
-        name = arm.model.name if arm.model.engine == "vllm" else f"{arm.model.name} (simulated)"
+        name = arm.model.name if arm.model.engine == "vllm" else f"{arm.model.name}*"
         cells = [_cell(values.get((arm.arm_id, tier))) for tier in tiers]
         table.add_row(name, arm.selector_name, str(arm.budget), arm.prompt.name, *cells)
     console.print(table)
+
+
+def _items(rows: list[dict[str, Any]], tiers: list[str]) -> str:
+    """How many items and patients stand behind each tier: a number, or the range over arms."""
+    parts = []
+    for tier in tiers:
+        counts = sorted({row["n_items"] for row in rows if row["scope"] == tier})
+        patients = max(row["n_patients"] for row in rows if row["scope"] == tier)
+        items = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+        parts.append(f"{tier.replace(':', ' ')}: {items} items of {patients} patients")
+    return "; ".join(parts)
 
 
 def _cell(row: dict[str, Any] | None) -> str:
     if row is None or row["value"] is None or math.isnan(row["value"]):
         return "undefined"
     interval = "" if math.isnan(row["low"]) else f" ({row['low']:.1f} to {row['high']:.1f})"
-    return f"{row['value']:.1f}{interval} n={row['n_items']}"
+    return f"{row['value']:.1f}{interval}"
 
 
 def say(line: str) -> None:
