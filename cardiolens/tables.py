@@ -181,7 +181,7 @@ def empty(schema: pa.Schema) -> pa.Table:
 
 
 def from_rows(rows: Sequence[dict[str, object]], schema: pa.Schema) -> pa.Table:
-    """Rows as a table of exactly this schema; a missing column is null, an unknown one is a programming error."""
+    """Rows as a table of this schema; a missing column is null, an unknown one a programming error."""
     assert all(set(row) <= set(schema.names) for row in rows), "row with a column outside its schema"
     return pa.Table.from_pylist(list(rows), schema=schema)
 
@@ -227,7 +227,7 @@ def part_name() -> str:
 
 
 def write_part(folder: Path, table: pa.Table, schema: pa.Schema, name: str | None = None) -> Path:
-    """Write a table as one part file of a folder, cast to its schema; the part appears whole or not at all."""
+    """Write a table as one part of a folder, cast to its schema; it appears whole or not at all."""
     path = folder / (name or part_name())
     with atomic(path) as beside:
         pq.write_table(table.cast(schema), beside, compression="zstd")
@@ -261,8 +261,8 @@ def read_part(path: Path, schema: pa.Schema, columns: Sequence[str] | None = Non
             found = part.schema_arrow
             if not found.equals(schema, check_metadata=False):
                 raise InputError(
-                    f"{path}: its columns are not those of table {schema.metadata[b'table'].decode()!r} version "
-                    f"{SCHEMA_VERSION}; it was written by another version of CardioLens: use a new store"
+                    f"{path}: its columns are not those of table {schema.metadata[b'table'].decode()!r} "
+                    f"version {SCHEMA_VERSION}; another version of CardioLens wrote it: use a new store"
                 )
             return part.read(columns=None if columns is None else list(columns))
     except (pa.ArrowInvalid, OSError) as error:

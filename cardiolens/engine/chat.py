@@ -11,6 +11,7 @@ from cardiolens.prompts.frames import FRAME
 
 _HERE = "\ue000"  # private-use marks, put where text will stand
 _THERE = "\ue001"
+_KNOWN_TEXTS = 1 << 18
 
 
 class Chat:
@@ -32,7 +33,7 @@ class Chat:
             )
         self.placeholder = self._find_placeholder()
         self._head = lru_cache(maxsize=4096)(self._render_head)
-        self._text_tokens = lru_cache(maxsize=65536)(self._count_text)
+        self._known: dict[str, int] = {}  # tokens of texts: captions and questions recur
         self._head_tokens = lru_cache(maxsize=4096)(self._count_head)
         self.image_tokens = lru_cache(maxsize=None)(self._count_image)
 
@@ -47,12 +48,12 @@ class Chat:
     def count(self, system: str, text: str, sizes: tuple[tuple[int, int], ...]) -> int:
         """Prompt tokens for frames of these (height, width), exactly as the engine will count them."""
         if FRAME not in text:
-            return self._text_tokens(self._render(system, [{"type": "text", "text": text}]))
+            return self._tokens([self._render(system, [{"type": "text", "text": text}])])
         frames, _, question = text.rpartition(FRAME)
         tail = self._head(system, frames)[1]
         return (
             self._head_tokens(system, frames)
-            + self._text_tokens(f"{question}{tail}")
+            + self._tokens([f"{question}{tail}"])
             + sum(map(self.image_tokens, sizes))
         )
 
@@ -85,12 +86,20 @@ class Chat:
             raise InputError("the model's chat template puts no image between texts; it cannot be used here")
         return between
 
-    def _count_text(self, text: str) -> int:
-        return len(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+    def _tokens(self, texts: list[str]) -> int:
+        """Tokens of texts between images, summed; unknown ones are tokenized together, which is faster."""
+        unknown = list({text for text in texts if text not in self._known})
+        if unknown:
+            if len(self._known) > _KNOWN_TEXTS:
+                self._known.clear()
+                unknown = list(set(texts))
+            encoded = self._tokenizer(unknown, add_special_tokens=False)["input_ids"]
+            self._known.update(zip(unknown, map(len, encoded), strict=True))
+        return sum(self._known[text] for text in texts)
 
     def _count_head(self, system: str, frames: str) -> int:
         head = self._head(system, frames)[0]
-        return sum(self._text_tokens(piece) for piece in head.split(self.placeholder) if piece)
+        return self._tokens([piece for piece in head.split(self.placeholder) if piece])
 
     def _count_image(self, size: tuple[int, int]) -> int:
         """Tokens one frame adds, wrappers included, as the model's own processor makes them."""
@@ -99,4 +108,4 @@ class Chat:
             images=[np.zeros((*size, 3), dtype=np.uint8)],
             add_special_tokens=False,
         )["input_ids"][0]
-        return len(one) - self._count_text(_HERE) - self._count_text(_THERE)
+        return len(one) - self._tokens([_HERE, _THERE])

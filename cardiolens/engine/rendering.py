@@ -1,11 +1,12 @@
 """How a stored frame becomes the picture that a model sees."""
 
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 from PIL import Image
 
-from cardiolens.digest import digest_of
+from cardiolens.digest import DIGEST_BYTES, digest_of
 
 _METHOD = "bicubic-1"  # raise when the same options give other pixels
 
@@ -39,4 +40,5 @@ class Rendering:
 
 def frame_key(pixel_digest: str, rendering_digest: str) -> str:
     """Identity of a picture shown: native pixels and their rendering; also the image id for the engine."""
-    return digest_of([pixel_digest, rendering_digest])
+    both = f"{pixel_digest} {rendering_digest}".encode()
+    return blake2b(both, digest_size=DIGEST_BYTES).hexdigest()

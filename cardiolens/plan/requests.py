@@ -1,7 +1,7 @@
 """Requests of one model on one study: every question under every arm."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
@@ -19,7 +19,7 @@ from cardiolens.prompts.template import template_for
 from cardiolens.select.choose import choose
 from cardiolens.select.route import Route
 from cardiolens.select.selection import Frame, Selection
-from cardiolens.spec import ModelSpec, PromptSpec, SweepSpec
+from cardiolens.spec import ModelSpec, PromptSpec, SelectorSpec, SweepSpec
 from cardiolens.study.shards import FrameDigest
 from cardiolens.study.structure import StudyStructure
 
@@ -47,6 +47,29 @@ class _Shown:
     sizes: tuple[tuple[int, int], ...]  # as rendered
 
 
+_Picture = tuple[str, tuple[int, int]]  # frame key; height and width as rendered
+
+
+@dataclass(frozen=True, slots=True)
+class _Study:
+    """What the requests of one study share."""
+
+    structure: StudyStructure
+    pictures: Mapping[tuple[str, int], _Picture]  # by volume_id, idx
+    shown: dict[tuple[str, tuple[Frame, ...]], _Shown] = field(default_factory=dict)
+
+
+_Protocol = tuple[SelectorSpec, int | None, int]  # selector, its seed, budget
+
+
+def _by_protocol(arms: Sequence[Arm]) -> dict[_Protocol, list[tuple[Arm, str]]]:
+    """Arms that show the same frames together, each with its id."""
+    grouped: dict[_Protocol, list[tuple[Arm, str]]] = {}
+    for arm in arms:
+        grouped.setdefault((arm.selector, arm.seed, arm.budget), []).append((arm, arm.arm_id))
+    return grouped
+
+
 class ModelPlanner:
     """Plans all requests of one model, a study at a time, so that its memory does not grow."""
 
@@ -55,7 +78,7 @@ class ModelPlanner:
     ) -> None:
         self._spec = spec
         self._model = model
-        self._arms = [(arm, arm.arm_id) for arm in arms]
+        self._arms = _by_protocol(arms)
         self._chat = chat  # None for a simulated reader, which has no tokens
         self._rendering = Rendering(model.long_side)
         self._asked = asked_of(identity.model_key, model.sampling)
@@ -69,41 +92,46 @@ class ModelPlanner:
         questions: Sequence[Question],
     ) -> None:
         """Append the study's requests, question by question."""
-        seen: dict[tuple[str, tuple[Frame, ...]], _Shown] = {}
+        study = _Study(structure, self._rendered(digests))
         for question in questions:
-            for arm, arm_id in self._arms:
-                selection = choose(arm.selector, arm.seed, structure, question.route, arm.budget)
-                template = template_for(question.asked, arm.prompt.style, self._spec.templates)
-                system = system_message(template)
-                block = seen.get((system, selection.frames))
-                if block is None:
-                    block = self._show(system, selection.frames, structure, digests)
-                    seen[system, selection.frames] = block
-                ending = question_block(question.asked, len(selection.frames), template)
-                row = self._row(question.asked, arm.prompt, ending, selection, block)
-                owner = (arm_id, question.qa_id)
-                row |= {
-                    "arm_id": arm_id,
-                    "qa_id": question.qa_id,
-                    "study_id": question.study_id,
-                    "frames_study_id": question.study_id,
-                    "template": template.name,
-                    "request_key": self._key(row, ending, block, owner),
-                }
-                columns.add(selection.frames, row)
+            for (selector, seed, budget), arms in self._arms.items():
+                selection = choose(selector, seed, structure, question.route, budget)
+                for arm, arm_id in arms:
+                    columns.add(selection.frames, self._request(question, arm, arm_id, selection, study))
 
-    def _show(
-        self,
-        system: str,
-        frames: tuple[Frame, ...],
-        structure: StudyStructure,
-        digests: Mapping[tuple[str, int], FrameDigest],
-    ) -> _Shown:
-        text = frame_block(frames, structure, self._spec.caption)
-        found = [digests[frame.volume_id, frame.idx] for frame in frames]
-        keys = tuple(frame_key(digest, self._rendering.digest) for digest, _, _ in found)
-        sizes = tuple(self._rendering.size(height, width) for _, height, width in found)
-        return _Shown(system, text, shown(self._asked, system, text, keys), sizes)
+    def _rendered(self, digests: Mapping[tuple[str, int], FrameDigest]) -> dict[tuple[str, int], _Picture]:
+        rendering = self._rendering.digest
+        return {
+            place: (frame_key(digest, rendering), self._rendering.size(height, width))
+            for place, (digest, height, width) in digests.items()
+        }
+
+    def _request(
+        self, question: Question, arm: Arm, arm_id: str, selection: Selection, study: _Study
+    ) -> dict[str, Any]:
+        asked = question.asked
+        template = template_for(asked, arm.prompt.style, self._spec.templates)
+        block = self._show(system_message(template), selection.frames, study)
+        ending = question_block(asked, len(selection.frames), template)
+        row = self._row(asked, arm.prompt, ending, selection, block)
+        return row | {
+            "arm_id": arm_id,
+            "qa_id": question.qa_id,
+            "study_id": question.study_id,
+            "frames_study_id": question.study_id,
+            "template": template.name,
+            "request_key": self._key(row, ending, block, (arm_id, question.qa_id)),
+        }
+
+    def _show(self, system: str, frames: tuple[Frame, ...], study: _Study) -> _Shown:
+        block = study.shown.get((system, frames))
+        if block is None:
+            text = frame_block(frames, study.structure, self._spec.caption)
+            pictures = [study.pictures[frame.volume_id, frame.idx] for frame in frames]
+            state = shown(self._asked, system, text, tuple(key for key, _ in pictures))
+            block = _Shown(system, text, state, tuple(size for _, size in pictures))
+            study.shown[system, frames] = block
+        return block
 
     def _row(
         self,

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class VolumeStructure:
-    """Slices and phases of one volume, in canonical ranks (slice 0 = most basal; stored order for long axes)."""
+    """Slices and phases of one volume in canonical ranks: slice 0 is most basal, long axes as stored."""
 
     volume_id: str  # view code: cine_sax, cine_4ch, lge_sax, ...
     sequence: str

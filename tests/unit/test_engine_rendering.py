@@ -8,7 +8,12 @@ from cardiolens.engine.rendering import Rendering
 
 @pytest.mark.parametrize(
     ("native", "long_side", "shown"),
-    [((256, 256), 448, (448, 448)), ((336, 448), 448, (336, 448)), ((123, 61), 448, (448, 222)), ((1, 999), 64, (1, 64))],
+    [
+        ((256, 256), 448, (448, 448)),
+        ((336, 448), 448, (336, 448)),
+        ((123, 61), 448, (448, 222)),
+        ((1, 999), 64, (1, 64)),
+    ],
 )
 def test_the_long_side_is_met_and_the_aspect_kept(
     native: tuple[int, int], long_side: int, shown: tuple[int, int]

@@ -11,7 +11,8 @@ TEXTS = st.text(max_size=8)
 ASKED = st.tuples(TEXTS, TEXTS, TEXTS, st.lists(TEXTS, max_size=3), TEXTS, st.lists(TEXTS, max_size=3))
 
 
-def key(model_key: str, system: str, frames: str, frame_keys: list[str], ending: str, decoding: list[str]) -> str:
+def key(asked: tuple) -> str:
+    model_key, system, frames, frame_keys, ending, decoding = asked
     state = shown(asked_of(model_key, Sampling()), system, frames, tuple(frame_keys))
     return request_key(state, ending, *decoding)
 
@@ -20,7 +21,7 @@ def key(model_key: str, system: str, frames: str, frame_keys: list[str], ending:
 def test_two_requests_share_a_key_only_if_they_are_the_same(one: tuple, other: tuple) -> None:
     """Also where the same characters are divided in another way."""
     asked_same = flat(one) == flat(other)
-    assert (key(*one) == key(*other)) == asked_same
+    assert (key(one) == key(other)) == asked_same
 
 
 def flat(asked: tuple) -> list[str]:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,8 +30,6 @@ ROWS = st.lists(
 
 @given(st.lists(ROWS, max_size=4))
 def test_parts_read_back_as_they_were_written(parts: list[list[dict[str, object]]]) -> None:
-    import tempfile
-
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "completions"
         written = [tables.from_rows(rows, tables.COMPLETIONS) for rows in parts]
@@ -75,15 +74,19 @@ with tables.atomic(pathlib.Path({str(tmp_path)!r}) / "part-0.parquet") as beside
 
 
 def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), tables.atomic(tmp_path / "a") as beside:
-        beside.write_text("half")
-        raise ZeroDivisionError
+    def fail_half_way() -> None:
+        with tables.atomic(tmp_path / "a") as beside:
+            beside.write_text("half")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail_half_way()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_made_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(RunError, match="cannot be written .*free space or check permissions"):
+    with pytest.raises(RunError, match=r"cannot be written .*free space or check permissions"):
         tables.write_part(tmp_path / "file" / "table", pa.table({}), pa.schema([]))
 
 
