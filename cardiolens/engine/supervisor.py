@@ -50,7 +50,6 @@ class Supervisor:
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         """The engine's reply; RequestError where it cannot answer, RunError when it died too often."""
         async with self._slots:
-            await self._start()
             if ask.attempt == 1:
                 await self._calm.wait()
             if self._given_up is not None:
@@ -60,6 +59,7 @@ class Supervisor:
             self._in_flight += 1
             self._idle.clear()
             try:
+                await self._start()
                 return await self._engine.answer(ask, pictures)
             except EngineDeadError as error:
                 died = error
@@ -71,6 +71,8 @@ class Supervisor:
 
     async def _start(self) -> None:
         async with self._starting:
+            if self._given_up is not None:
+                raise self._given_up
             if not self._started:
                 await self._load()
                 self._started = True
@@ -80,7 +82,8 @@ class Supervisor:
         try:
             await self._engine.start()
         except Exception as error:
-            raise RunError(f"the engine could not be started: {_first_line(error)}") from error
+            self._given_up = RunError(f"the engine could not be started: {_first_line(error)}")
+            raise self._given_up from error
         self._load_seconds += time.monotonic() - began
 
     def take_load_seconds(self) -> float:
@@ -100,10 +103,11 @@ class Supervisor:
         await self._idle.wait()  # every request in flight has been answered, or has become suspect
         try:
             if died is not None:
-                await self._rebuild(died)
+                self._bury(died)
+            together = _GROUP if len(self._suspects) > _GROUP else 1
             while pending := self._pending():
                 known = [suspect for suspect in pending if suspect.ask.attempt > 1]
-                await self._try(known[:1] or pending[:_GROUP])
+                await self._try(known[:1] or pending[:together])
         except Exception as error:  # noqa: BLE001 - whatever it is, those who wait for a reply must hear it
             self._given_up = error
             for suspect in self._pending():
@@ -125,12 +129,13 @@ class Supervisor:
             message = f"killed the engine when asked alone ({died})"
             log.error("request %s %s", group[0].ask.request_key, message)
             group[0].reply.set_exception(RequestError(message))
-        await self._rebuild(died)
+        self._bury(died)
         for suspect in group:
             if not suspect.reply.done():
                 await self._try([suspect])
 
     async def _attempt(self, suspect: _Suspect) -> EngineDeadError | None:
+        await self._start()
         try:
             suspect.reply.set_result(await self._engine.answer(suspect.ask, suspect.pictures))
         except EngineDeadError as error:
@@ -139,15 +144,16 @@ class Supervisor:
             suspect.reply.set_exception(error)
         return None
 
-    async def _rebuild(self, died: EngineDeadError) -> None:
+    def _bury(self, died: EngineDeadError) -> None:
+        """Have the engine built anew when it is next needed; RunError if that was done too often."""
         if not self._restarts_left:
             raise RunError(
                 f"the engine died again and may not be rebuilt once more ({died}); see the logs of "
                 "the engine, or raise stream.engine_restarts"
             )
         self._restarts_left -= 1
+        self._started = False
         log.warning("the engine died (%s); it is rebuilt, %d more allowed", died, self._restarts_left)
-        await self._load()
 
 
 def _first_line(error: Exception) -> str:

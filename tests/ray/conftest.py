@@ -42,7 +42,7 @@ class Place:
             f"store={self.root}/store",
             f"outputs={self.root}/outputs",
         ]
-        return [sys.executable, "-m", "cardiolens.sweep", *words, *COHORT, *where]
+        return [sys.executable, "-m", "cardiolens.sweep", *COHORT, *where, *words]
 
     def start(self, *words: str, **environment: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
