@@ -70,6 +70,11 @@ if [ "$there" != "$flavour" ] || ! suits .venv/bin/python; then
   make_venv "$flavour"
 fi
 
+# The one system library that vLLM on CPU loads and a bare Debian or Ubuntu lacks; better said now than by a dead engine.
+if [ "$flavour" = cpu ] && ! .venv/bin/python -c 'import ctypes; ctypes.CDLL("libnuma.so.1")' 2>/dev/null; then
+  die "vLLM on CPU needs the system library libnuma; install it with: sudo apt-get install libnuma1"
+fi
+
 # In the order in which they need each other.
 locks=requirements
 once $locks/build.txt install_lock "installing pip and build tools"
