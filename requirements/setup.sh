@@ -70,15 +70,13 @@ if [ "$there" != "$flavour" ] || ! suits .venv/bin/python; then
   make_venv "$flavour"
 fi
 
-# The one system library that vLLM on CPU loads and a bare Debian or Ubuntu lacks; better said now than by a dead engine.
-if [ "$flavour" = cpu ] && ! .venv/bin/python -c 'import ctypes; ctypes.CDLL("libnuma.so.1")' 2>/dev/null; then
-  die "vLLM on CPU needs the system library libnuma; install it with: sudo apt-get install libnuma1"
-fi
-
 # In the order in which they need each other.
 locks=requirements
 once $locks/build.txt install_lock "installing pip and build tools"
-[ "$flavour" = gpu ] || once $locks/torch-cpu.txt install_torch "installing the CPU build of torch"
+if [ "$flavour" = cpu ]; then
+  requirements/libnuma.sh
+  once $locks/torch-cpu.txt install_torch "installing the CPU build of torch"
+fi
 once "$locks/$flavour.txt" install_lock "installing the $(grep -c '==' "$locks/$flavour.txt") packages of $locks/$flavour.txt (minutes)"
 [[ " $* " != *" dev "* ]] || once $locks/dev.txt install_lock "installing what tests and checks need"
 once pyproject.toml install_project "installing CardioLens"
