@@ -26,6 +26,8 @@ from cardiolens.study.structure import StudyStructure
 PLANNED = "planned"
 OVERFLOW = "overflow"
 
+_NEAR = 0.9  # of a model's limit: from here on tokens are counted exactly
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -194,5 +196,7 @@ class ModelPlanner:
             return f"skipped: {selection.skipped}", None
         if self._chat is None:
             return PLANNED, None
-        tokens = self._chat.count(block.system, text, block.sizes)
+        tokens = self._chat.count(block.system, text, block.sizes, exact=False)
+        if tokens + max_tokens > _NEAR * self._model.max_model_len:
+            tokens = self._chat.count(block.system, text, block.sizes)
         return (OVERFLOW if tokens + max_tokens > self._model.max_model_len else PLANNED), tokens
