@@ -69,8 +69,6 @@ class VllmEngine:
             "max_model_len": model.max_model_len,
             "max_num_seqs": model.max_num_seqs,
             "tensor_parallel_size": model.tensor_parallel,
-            # Left alone, vLLM on CPU gives a single worker its own process: 12 s to start, and a hop a step.
-            "distributed_executor_backend": "uni" if model.tensor_parallel == 1 else "mp",
             "limit_mm_per_prompt": {"image": self._max_frames},
             "seed": 0,
             "enable_prefix_caching": True,
