@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens import __version__, tables
-from cardiolens.errors import InputError
+from cardiolens.errors import InputError, RunError
 from cardiolens.plan.plan import Plan
 from cardiolens.spec import SweepSpec, parse
 from cardiolens.store import Run
@@ -115,13 +115,19 @@ def counters(
 
 def log_to(run: Run) -> None:
     """Messages of warning and above on the terminal, everything in the run's log."""
-    run.root.mkdir(parents=True, exist_ok=True)
+    try:
+        run.root.mkdir(parents=True, exist_ok=True)
+        kept = logging.FileHandler(run.log)
+    except OSError as error:
+        reason = error.strerror or error
+        raise RunError(
+            f"{run.root}: cannot be written ({reason}); free space or check permissions"
+        ) from error
     root = logging.getLogger("cardiolens")
     root.setLevel(logging.INFO)
     root.handlers.clear()
     shown = logging.StreamHandler()
     shown.setLevel(logging.WARNING)
-    kept = logging.FileHandler(run.log)
     kept.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root.addHandler(shown)
     root.addHandler(kept)
