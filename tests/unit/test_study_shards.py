@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
@@ -175,18 +176,20 @@ def test_a_killed_writer_leaves_the_store_as_it_was(store, tmp_path):
     assert [path.name for path in tables.parts(store / "frames")] == ["part-1.parquet"]
 
 
-@pytest.fixture
+@contextmanager
 def full_disk():
-    """Files cannot grow beyond 1000 bytes, as on a full disk."""
+    """Files cannot grow beyond 1000 bytes, as on a full disk; pytest itself could not report for longer."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_full_disk_is_one_error_and_leaves_nothing(store, tmp_path, request):
+def test_a_full_disk_is_one_error_and_leaves_nothing(store, tmp_path):
     more = study(tmp_path / "S3")
-    request.getfixturevalue("full_disk")
-    with pytest.raises(RunError, match=r"frames/part-2.parquet: cannot be written .* free space"):
+    expected = pytest.raises(RunError, match=r"frames/part-2.parquet: cannot be written .* free space")
+    with expected, full_disk():
         prepare_group(store, "part-2.parquet", [more], PCT, strict=False)
     assert [path.name for path in (store / "frames").iterdir()] == ["part-1.parquet"]
