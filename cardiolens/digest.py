@@ -21,3 +21,12 @@ def digest_of_files(files: list[Path]) -> str:
             content = hashlib.file_digest(handle, "sha256").hexdigest()
         total.update(f"{path.name}\0{content}\n".encode())
     return total.hexdigest()
+
+
+def digest_of_tree(root: Path) -> str:
+    """32 hex digits of the paths and contents of all files below a folder, but for compiled ones."""
+    total = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    for path in sorted(path for path in root.rglob("*") if path.is_file() and path.suffix != ".pyc"):
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        total.update(f"{path.relative_to(root).as_posix()}\0{content}\n".encode())
+    return total.hexdigest()

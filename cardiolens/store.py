@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cardiolens.digest import digest_of
 from cardiolens.spec import SweepSpec
@@ -62,5 +63,9 @@ _EXECUTION = ("outputs", "cluster", "tracker", "stream", "mode", "strict")
 
 def run_of(spec: SweepSpec) -> Run:
     """The run of a sweep: named by its experiment and the digest of all that decides its numbers."""
-    resolved = spec.model_dump(mode="json", exclude=set(_EXECUTION))
-    return Run(spec.outputs / f"{spec.name}-{digest_of(resolved)[:8]}")
+    return Run(spec.outputs / f"{spec.name}-{digest_of(deciding(spec))[:8]}")
+
+
+def deciding(spec: SweepSpec) -> dict[str, Any]:
+    """The part of a configuration that decides a sweep's numbers."""
+    return spec.model_dump(mode="json", exclude=set(_EXECUTION))

@@ -65,7 +65,7 @@ class Replica:
         self._stream = stream
         self._completions = completions
         self._node = os.uname().nodename
-        self._open = 0  # asks that have no reply yet
+        self._open = 0  # asks of studies at hand that have no reply yet
         self._frames_reported = 0
         self._answered = _answered_before_restart(completions)
         self._supervisor: Supervisor | None = None  # made in the loop that it lives in
@@ -80,6 +80,7 @@ class Replica:
     async def _study(self, study: dict[str, Any], supervisor: Supervisor) -> pa.Table:
         asks = [_ask(row) for row in study["asks"] if row["request_key"] not in self._answered]
         pictures = _pictures(study["pictures"])
+        self._open += len(asks)
         rows = await asyncio.gather(*(self._settle(ask, pictures, supervisor) for ask in asks))
         counters = _count(rows)
         processed = self._engine.frames_processed()
@@ -91,7 +92,6 @@ class Replica:
 
     async def _settle(self, ask: Ask, pictures: Pictures, supervisor: Supervisor) -> Row:
         """Ask, collect the completion, and wait until it is on disk."""
-        self._open += 1
         try:
             row = await _complete(ask, pictures, supervisor)
         finally:
@@ -99,7 +99,7 @@ class Replica:
         row |= {"request_key": ask.request_key, "node": self._node, "attempt": ask.attempt}
         written = self._writer.add(row)
         if not self._open:  # nothing more will come soon: let nobody wait for the clock
-            self._writer.flush()
+            self._writer.flush_soon()
         await written
         return row
 

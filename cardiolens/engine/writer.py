@@ -7,6 +7,8 @@ from pathlib import Path
 from cardiolens import tables
 from cardiolens.engine.ask import Row
 
+_SOON = 0.25  # seconds: an instant reader would otherwise leave thousands of small parts
+
 
 class CompletionWriter:
     """Collects completions and writes them as part files; one writer a replica."""
@@ -31,6 +33,12 @@ class CompletionWriter:
         if len(self._rows) >= self._flush_rows:
             self.flush()
         return written
+
+    def flush_soon(self) -> None:
+        """Write what was collected after a moment in which more may come."""
+        if self._deadline is not None and self._deadline.when() - asyncio.get_running_loop().time() > _SOON:
+            self._deadline.cancel()
+            self._deadline = asyncio.get_running_loop().call_later(_SOON, self.flush)
 
     def flush(self) -> None:
         """Write what was collected, beside the loop."""

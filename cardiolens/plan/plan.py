@@ -12,17 +12,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens import tables
+from cardiolens.digest import digest_of_tree
 from cardiolens.engine.chat import Chat
 from cardiolens.engine.identity import Identity, identify
 from cardiolens.errors import InputError
 from cardiolens.plan.arms import Arm, arms
 from cardiolens.plan.columns import RequestColumns
+from cardiolens.plan.kept import digest_of_inputs, keep, kept_counts
 from cardiolens.plan.requests import OVERFLOW, PLANNED, ModelPlanner, Question
 from cardiolens.prompts.question import AskedQuestion, report_fields
 from cardiolens.prompts.template import check_folder
 from cardiolens.select.route import Route
 from cardiolens.spec import SweepSpec
-from cardiolens.store import Run, Store, run_of
+from cardiolens.store import Run, Store, deciding, run_of
+from cardiolens.study.cohort import COHORT_NAME
 from cardiolens.study.shards import read_digests, read_volumes
 from cardiolens.study.structure import StudyStructure, structures
 from cardiolens.tasks.catalogue import Catalogue, load_catalogue
@@ -72,15 +75,17 @@ def plan(spec: SweepSpec) -> Plan:
     if spec.templates is not None:
         check_folder(spec.templates)
     volumes, study_ids = _limited(read_volumes(store.root), spec.limit)
-    questions = _questions(spec, store, catalogue, study_ids)
+    subjects = _Subjects(store, volumes, _questions(spec, store, catalogue, study_ids))
+    questions_sha256 = _sha256(spec.dataset.questions)
+    inputs = [deciding(spec), _sha256(store.root / COHORT_NAME), questions_sha256, catalogue.sha256]
+    inputs += [] if spec.templates is None else [digest_of_tree(spec.templates)]
     all_arms = arms(spec)
     identities = {model.name: identify(model, store.models) for model in spec.model}
     counts: Counter[str] = Counter()
     for model in spec.model:
         own = [arm for arm in all_arms if arm.model.name == model.name]
-        chat = _chat(identities[model.name])
-        planner = ModelPlanner(spec, model, identities[model.name], own, chat)
-        counts += _write(planner, run.requests(model.name), store, volumes, questions)
+        digest = digest_of_inputs(*inputs, identities[model.name].model_key)
+        counts += _plan_model(spec, own, identities[model.name], subjects, digest)
     return Plan(
         spec=spec,
         run=run,
@@ -89,11 +94,34 @@ def plan(spec: SweepSpec) -> Plan:
         identities=identities,
         study_ids=study_ids,
         volumes=volumes,
-        questions_sha256=_sha256(spec.dataset.questions),
+        questions_sha256=questions_sha256,
         catalogue_sha256=catalogue.sha256,
         status_counts=counts,
         seconds=time.monotonic() - started,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Subjects:
+    """What a plan is about: prepared studies and the questions on each."""
+
+    store: Store
+    volumes: pa.Table
+    questions: Mapping[str, Sequence[Question]]
+
+
+def _plan_model(
+    spec: SweepSpec, arms: Sequence[Arm], identity: Identity, subjects: _Subjects, digest: str
+) -> Counter[str]:
+    """Requests of one model by status; what an earlier plan wrote from the same inputs is kept."""
+    model = arms[0].model
+    folder = run_of(spec).requests(model.name)
+    counts = kept_counts(folder, digest)
+    if counts is None:
+        chat = None if identity.folder is None else Chat(identity.folder)
+        counts = _write(ModelPlanner(spec, model, identity, arms, chat), folder, subjects)
+        keep(folder, digest, counts)
+    return counts
 
 
 def _limited(volumes: pa.Table, limit: int | None) -> tuple[pa.Table, tuple[str, ...]]:
@@ -146,35 +174,23 @@ def _question(row: dict[str, object], catalogue: Catalogue) -> Question:
     return Question(str(row["qa_id"]), str(row["study_id"]), asked, Route.of(subtask))
 
 
-def _chat(identity: Identity) -> Chat | None:
-    return None if identity.folder is None else Chat(identity.folder)
-
-
-def _write(
-    planner: ModelPlanner,
-    folder: Path,
-    store: Store,
-    volumes: pa.Table,
-    questions: Mapping[str, Sequence[Question]],
-) -> Counter[str]:
+def _write(planner: ModelPlanner, folder: Path, subjects: _Subjects) -> Counter[str]:
     """Write one model's requests in parts that hold whole studies."""
     shutil.rmtree(folder, ignore_errors=True)
     counts: Counter[str] = Counter()
-    for number, columns in enumerate(_parts(planner, store, volumes, questions)):
+    for number, columns in enumerate(_parts(planner, subjects)):
         tables.write_part(folder, columns.table(), tables.REQUESTS, f"part-{number:05d}.parquet")
         counts += columns.status_counts()
     return counts
 
 
-def _parts(
-    planner: ModelPlanner, store: Store, volumes: pa.Table, questions: Mapping[str, Sequence[Question]]
-) -> Iterator[RequestColumns]:
+def _parts(planner: ModelPlanner, subjects: _Subjects) -> Iterator[RequestColumns]:
     columns = RequestColumns()
-    for study_id, structure in structures(volumes).items():
-        if not questions[study_id]:
+    for study_id, structure in structures(subjects.volumes).items():
+        if not subjects.questions[study_id]:
             continue
-        digests = read_digests(store.root, _of_study(volumes, structure))
-        planner.add_study(columns, structure, digests, questions[study_id])
+        digests = read_digests(subjects.store.root, _of_study(subjects.volumes, structure))
+        planner.add_study(columns, structure, digests, subjects.questions[study_id])
         if len(columns) >= PART_ROWS:
             yield columns
             columns = RequestColumns()

@@ -1,0 +1,41 @@
+"""Completions on disk: in few parts, however fast a reader answers."""
+
+import asyncio
+
+import pytest
+
+from cardiolens import tables
+from cardiolens.engine.ask import Ask
+from cardiolens.engine.readers import Constant
+from cardiolens.engine.replica import STUDY_ASKS, Replica
+from cardiolens.spec import StreamSpec
+
+
+def ask(number: int) -> dict[str, object]:
+    made = Ask(f"{number:032x}", "system", "text", (), "S", ("A", "B"), (), 8)
+    return {name: getattr(made, name) for name in STUDY_ASKS.field("asks").type.value_type.names}
+
+
+STUDIES = [
+    {"study_id": f"S{study}", "asks": [ask(100 * study + number) for number in range(100)], "pictures": []}
+    for study in range(6)
+]
+
+
+async def answered(replica: Replica) -> list[dict[str, int]]:
+    async def one(study: dict[str, object]) -> dict[str, int]:
+        batch = tables.pa.Table.from_pylist([study], schema=STUDY_ASKS)
+        (counters,) = [row async for part in replica(batch) for row in part.to_pylist()]
+        return counters
+
+    return await asyncio.gather(*map(one, STUDIES))
+
+
+@pytest.mark.parametrize(("flush_rows", "n_parts"), [(256, 3), (100, 6)])
+def test_an_instant_reader_fills_its_parts(tmp_path, flush_rows, n_parts):
+    replica = Replica(lambda: Constant("A"), tmp_path, 8, StreamSpec(flush_rows=flush_rows))
+    counters = asyncio.run(answered(replica))
+    assert [row["ok"] for row in counters] == [100] * 6
+    assert len(tables.parts(tmp_path)) == n_parts
+    keys = tables.read(tmp_path, tables.COMPLETIONS)["request_key"].to_pylist()
+    assert sorted(keys) == [f"{100 * study + number:032x}" for study in range(6) for number in range(100)]
