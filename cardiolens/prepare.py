@@ -14,11 +14,12 @@ import pyarrow as pa
 from cardiolens import tables
 from cardiolens.cluster import ray_cluster
 from cardiolens.errors import InputError, RunError
+from cardiolens.select.feature_store import missing_parts, write_features
 from cardiolens.spec import ClusterSpec, DatasetSpec, SweepSpec
 from cardiolens.study.cohort import Cohort, StudyRecord, untouched, write_cohort
 from cardiolens.study.group import Outcome, WindowPct, by_pixels, current_cohort, prepare_group
 from cardiolens.study.manifest import Study, read_study
-from cardiolens.study.shards import holds_part
+from cardiolens.study.shards import holds_part, read_volumes
 
 PART_PIXELS = 192 << 20  # about 128 MiB once compressed
 OWN_CLUSTER = ClusterSpec()
@@ -89,6 +90,31 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
         log.error("%s: %s", name, error)
     log.info("%s", done)
     return done
+
+
+def prepare_features(store: Path, cluster: ClusterSpec = OWN_CLUSTER) -> int:
+    """Compute what selectors see of frames, for the parts that lack it; the number of those parts."""
+    parts = missing_parts(store, read_volumes(store))
+    if not parts:
+        return 0
+    with ray_cluster(cluster):
+        import ray
+
+        rows = [{"part": part} for part in parts]
+        dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
+            _features_batch, batch_size=1, batch_format="pyarrow", fn_kwargs={"store": store.absolute()}
+        )
+        try:
+            return len(dataset.take_all())
+        except ray.exceptions.RayError as error:
+            reason = str(error).splitlines()[0]
+            raise RunError(f"features were not computed ({reason}); run it again") from error
+
+
+def _features_batch(batch: pa.Table, store: Path) -> pa.Table:
+    for part in batch["part"].to_pylist():
+        write_features(store, part)
+    return batch
 
 
 def _sorted(failed: dict[str, str]) -> tuple[tuple[str, str], ...]:
@@ -211,7 +237,10 @@ def _outcome(row: dict[str, Any]) -> Outcome:
 def prepare_verb(spec: SweepSpec) -> int:
     """Prepare the dataset of a sweep; 0 only if every study is prepared."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    return 1 if prepare(spec.dataset, spec.store, spec.strict, spec.cluster).failed else 0
+    failed = prepare(spec.dataset, spec.store, spec.strict, spec.cluster).failed
+    if spec.looks_at_pixels:
+        prepare_features(spec.store, spec.cluster)
+    return 1 if failed else 0
 
 
 def main() -> int:

@@ -60,7 +60,7 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
                 "arm_id": arm.arm_id,
                 "model": arm.model.name,
                 "selector": arm.selector_name,
-                "budget": arm.budget,
+                "budget": arm.budget_value,
                 "prompt": arm.prompt.name,
                 "control": "none",
             }

@@ -122,6 +122,19 @@ class PromptSpec(Spec):
     report_max_tokens: Positive = 2048
 
 
+class TokenBudget(Spec):
+    """As many frames as fit into so many visual tokens of the model that is asked; written tokens:8192."""
+
+    tokens: Positive
+
+    def __str__(self) -> str:
+        return f"tokens:{self.tokens}"
+
+
+Budget = Positive | TokenBudget
+"""How much a request may show: a number of frames, or of visual tokens."""
+
+
 class TrackerSpec(Spec):
     """Where runs are mirrored."""
 
@@ -164,7 +177,7 @@ class SweepSpec(Spec):
     dataset: DatasetSpec
     model: tuple[ModelSpec, ...]
     selector: tuple[SelectorSpec, ...]
-    budget: tuple[Positive, ...]
+    budget: tuple[Budget, ...]
     prompt: tuple[PromptSpec, ...]
     caption: Literal["none", "view", "full"] = "view"
     answer_format: Literal["letters", "choice"] = "letters"  # choice: direct answers by structured decoding
@@ -200,7 +213,35 @@ class SweepSpec(Spec):
     @field_validator("budget", mode="before")
     @classmethod
     def _listed(cls, value: object) -> object:
-        return value if isinstance(value, list | tuple) else (value,)
+        return tuple(_budget(entry) for entry in (value if isinstance(value, list | tuple) else (value,)))
+
+    @property
+    def looks_at_pixels(self) -> bool:
+        """Whether a selector needs features of the frames."""
+        return any(selector.looks_at_pixels for selector in self.selector)
+
+    @model_validator(mode="after")
+    def _countable(self) -> "SweepSpec":
+        readers = [model.name for model in self.model if model.engine != "vllm"]
+        counted = [budget for budget in self.budget if isinstance(budget, TokenBudget)]
+        if readers and counted:
+            raise ValueError(
+                f"budget {counted[0]} needs a model that has visual tokens, and {readers[0]} is a simulated "
+                "reader; give a number of frames, or leave that reader out"
+            )
+        return self
+
+
+def _budget(entry: object) -> object:
+    """A budget as written: a number of frames, or tokens:N."""
+    unit, _, number = str(entry).rpartition(":")
+    if isinstance(entry, Mapping | TokenBudget):
+        return entry
+    if unit not in ("", "tokens") or not number.isdecimal() or int(number) < 1:
+        raise ValueError(
+            f"{entry!r} is neither a number of frames (16) nor of visual tokens (tokens:8192), 1 or more"
+        )
+    return {"tokens": int(number)} if unit else int(number)
 
 
 def parse(tree: Mapping[str, Any]) -> SweepSpec:
@@ -217,5 +258,6 @@ def describe(error: ValidationError) -> str:
     for item in error.errors(include_url=False):
         where = ".".join(map(str, item["loc"]))
         given = "" if isinstance(item["input"], dict | BaseModel) else f", got {item['input']!r}"
-        lines.append(f"{where}: {item['msg'].removeprefix('Value error, ')}{given}")
+        said = f"{item['msg'].removeprefix('Value error, ')}{given}"
+        lines.append(f"{where}: {said}" if where else said)
     return "; ".join(lines)

@@ -108,7 +108,7 @@ def _maker(plan: Plan, model: ModelSpec) -> Callable[[], Engine]:
     """What makes the engine, in the actor."""
     identity = plan.identities[model.name]
     if model.engine == "vllm":
-        return partial(_make_vllm, model, identity, max(plan.spec.budget))
+        return partial(_make_vllm, model, identity, plan.most_frames[model.name])
     return partial(_make_reader, model, plan.store.questions)
 
 

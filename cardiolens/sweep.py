@@ -13,7 +13,7 @@ from cardiolens.phantom.cohort import make_cohort
 from cardiolens.plan.missing import Missing, missing
 from cardiolens.plan.plan import Plan, plan
 from cardiolens.plan.totals import totals_of
-from cardiolens.prepare import Prepared, prepare
+from cardiolens.prepare import Prepared, prepare, prepare_features
 from cardiolens.scoring import Judged, judge_and_score
 from cardiolens.spec import DatasetSpec, SweepSpec
 from cardiolens.store import run_of
@@ -34,6 +34,8 @@ def sweep(spec: SweepSpec) -> int:
             cluster.enter_context(ray_cluster(spec.cluster))
         _make_phantom(spec.dataset)
         prepared = prepare(spec.dataset, spec.store, spec.strict, spec.cluster)
+        if spec.looks_at_pixels:
+            prepare_features(spec.store, spec.cluster)
         planned = plan(spec)
         left = {model.name: _missing(planned, model.name) for model in spec.model}
         if spec.mode == "plan":

@@ -103,7 +103,7 @@ def _configuration(plan: Plan, arm: Arm) -> dict[str, object]:
         "model_key": plan.identities[arm.model.name].model_key,
         "simulated": arm.model.engine != "vllm",
         "selector": arm.selector_name,
-        "budget": arm.budget,
+        "budget": arm.budget_value,
         "prompt": arm.prompt.name,
         "caption": plan.spec.caption,
         "answer_format": plan.spec.answer_format,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from cardiolens.digest import digest_of
-from cardiolens.spec import ModelSpec, PromptSpec, SelectorSpec, SweepSpec
+from cardiolens.spec import Budget, ModelSpec, PromptSpec, SelectorSpec, SweepSpec, TokenBudget
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Arm:
     model: ModelSpec
     selector: SelectorSpec
     seed: int | None  # of a random selector
-    budget: int
+    budget: Budget
     prompt: PromptSpec
 
     @property
@@ -28,16 +28,21 @@ class Arm:
         return f"{self.model.name}/{self.selector_name}/{self.budget}/{self.prompt.name}"
 
     @property
+    def budget_value(self) -> int | str:
+        """For a chart: a number of frames, or what the configuration says."""
+        return self.budget if isinstance(self.budget, int) else str(self.budget)
+
+    @property
     def arm_id(self) -> str:
         """The label with eight hex digits of every option that decides what is asked."""
         asked = [
             self.model.model_dump(mode="json", exclude=set(SERVING)),
             self.selector.model_dump(mode="json", exclude={"seeds"}),
             self.seed,
-            self.budget,
+            self.budget.model_dump() if isinstance(self.budget, TokenBudget) else self.budget,
             self.prompt.model_dump(mode="json"),
         ]
-        return f"{self.label.replace('/', '-')}-{digest_of(asked)[:8]}"
+        return f"{self.label.replace('/', '-').replace(':', '')}-{digest_of(asked)[:8]}"
 
 
 # How a model is served does not change what is asked of it.

@@ -28,6 +28,11 @@ class RequestColumns:
         for name, column in self._columns.items():
             column.append(row[name])
 
+    @property
+    def most_frames(self) -> int:
+        """Frames of the longest list; 0 without any."""
+        return max(map(len, self._distinct), default=0)
+
     def status_counts(self) -> Counter[str]:
         return Counter(self._columns["status"])
 

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,20 +19,33 @@ def digest_of_inputs(*inputs: Any) -> str:
     return digest_of([*inputs, _code()])
 
 
-def kept_counts(folder: Path, digest: str) -> Counter[str] | None:
-    """Requests by status of the plan in a folder, None unless it is whole and made from these inputs."""
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What the requests of one model amount to."""
+
+    status_counts: Counter[str]
+    most_frames: int  # that one request shows
+
+
+def kept(folder: Path, digest: str) -> Written | None:
+    """The plan in a folder, None unless it is whole and made from these inputs."""
     try:
         note = json.loads((folder / _NOTE).read_text())
     except (OSError, ValueError):
         return None
     if note["digest"] != digest or note["parts"] != _sizes(folder):
         return None
-    return Counter(note["status_counts"])
+    return Written(Counter(note["status_counts"]), note["most_frames"])
 
 
-def keep(folder: Path, digest: str, status_counts: Counter[str]) -> None:
+def keep(folder: Path, digest: str, written: Written) -> None:
     """Note what the plan in a folder was made from; without the note it counts as unfinished."""
-    note = {"digest": digest, "status_counts": status_counts, "parts": _sizes(folder)}
+    note = {
+        "digest": digest,
+        "status_counts": written.status_counts,
+        "most_frames": written.most_frames,
+        "parts": _sizes(folder),
+    }
     tables.write_text(folder / _NOTE, json.dumps(note, indent=1) + "\n")
 
 

@@ -18,10 +18,11 @@ from cardiolens.engine.identity import Identity, identify
 from cardiolens.errors import InputError
 from cardiolens.plan.arms import Arm, arms
 from cardiolens.plan.columns import RequestColumns
-from cardiolens.plan.kept import digest_of_inputs, keep, kept_counts
+from cardiolens.plan.kept import Written, digest_of_inputs, keep, kept
 from cardiolens.plan.requests import OVERFLOW, PLANNED, ModelPlanner, Question
 from cardiolens.prompts.question import AskedQuestion, report_fields
 from cardiolens.prompts.template import check_folder
+from cardiolens.select.feature_store import read_features
 from cardiolens.select.route import Route
 from cardiolens.spec import SweepSpec
 from cardiolens.store import Run, Store, deciding, run_of
@@ -48,6 +49,7 @@ class Plan:
     questions_sha256: str
     catalogue_sha256: str
     status_counts: Mapping[str, int]
+    most_frames: Mapping[str, int]  # that one request shows, by model name
     seconds: float
 
     @property
@@ -81,11 +83,11 @@ def plan(spec: SweepSpec) -> Plan:
     inputs += [] if spec.templates is None else [digest_of_tree(spec.templates)]
     all_arms = arms(spec)
     identities = {model.name: identify(model, store.models) for model in spec.model}
-    counts: Counter[str] = Counter()
+    written: dict[str, Written] = {}
     for model in spec.model:
         own = [arm for arm in all_arms if arm.model.name == model.name]
         digest = digest_of_inputs(*inputs, identities[model.name].model_key)
-        counts += _plan_model(spec, own, identities[model.name], subjects, digest)
+        written[model.name] = _plan_model(spec, own, identities[model.name], subjects, digest)
     return Plan(
         spec=spec,
         run=run,
@@ -96,7 +98,8 @@ def plan(spec: SweepSpec) -> Plan:
         volumes=volumes,
         questions_sha256=questions_sha256,
         catalogue_sha256=catalogue.sha256,
-        status_counts=counts,
+        status_counts=sum((made.status_counts for made in written.values()), Counter()),
+        most_frames={name: made.most_frames for name, made in written.items()},
         seconds=time.monotonic() - started,
     )
 
@@ -112,16 +115,17 @@ class _Subjects:
 
 def _plan_model(
     spec: SweepSpec, arms: Sequence[Arm], identity: Identity, subjects: _Subjects, digest: str
-) -> Counter[str]:
-    """Requests of one model by status; what an earlier plan wrote from the same inputs is kept."""
+) -> Written:
+    """Write the requests of one model; what an earlier plan wrote from the same inputs is kept."""
     model = arms[0].model
     folder = run_of(spec).requests(model.name)
-    counts = kept_counts(folder, digest)
-    if counts is None:
-        chat = None if identity.folder is None else Chat(identity.folder)
-        counts = _write(ModelPlanner(spec, model, identity, arms, chat), folder, subjects)
-        keep(folder, digest, counts)
-    return counts
+    found = kept(folder, digest)
+    if found is not None:
+        return found
+    chat = None if identity.folder is None else Chat(identity.folder)
+    written = _write(ModelPlanner(spec, model, identity, arms, chat), folder, subjects)
+    keep(folder, digest, written)
+    return written
 
 
 def _limited(volumes: pa.Table, limit: int | None) -> tuple[pa.Table, tuple[str, ...]]:
@@ -174,14 +178,16 @@ def _question(row: dict[str, object], catalogue: Catalogue) -> Question:
     return Question(str(row["qa_id"]), str(row["study_id"]), asked, Route.of(subtask))
 
 
-def _write(planner: ModelPlanner, folder: Path, subjects: _Subjects) -> Counter[str]:
+def _write(planner: ModelPlanner, folder: Path, subjects: _Subjects) -> Written:
     """Write one model's requests in parts that hold whole studies."""
     shutil.rmtree(folder, ignore_errors=True)
     counts: Counter[str] = Counter()
+    most_frames = 0
     for number, columns in enumerate(_parts(planner, subjects)):
         tables.write_part(folder, columns.table(), tables.REQUESTS, f"part-{number:05d}.parquet")
         counts += columns.status_counts()
-    return counts
+        most_frames = max(most_frames, columns.most_frames)
+    return Written(counts, most_frames)
 
 
 def _parts(planner: ModelPlanner, subjects: _Subjects) -> Iterator[RequestColumns]:
@@ -189,8 +195,11 @@ def _parts(planner: ModelPlanner, subjects: _Subjects) -> Iterator[RequestColumn
     for study_id, structure in structures(subjects.volumes).items():
         if not subjects.questions[study_id]:
             continue
-        digests = read_digests(subjects.store.root, _of_study(subjects.volumes, structure))
-        planner.add_study(columns, structure, digests, subjects.questions[study_id])
+        root, rows = subjects.store.root, _of_study(subjects.volumes, structure)
+        features = read_features(root, rows) if planner.looks_at_pixels else None
+        planner.add_study(
+            columns, structure, read_digests(root, rows), subjects.questions[study_id], features
+        )
         if len(columns) >= PART_ROWS:
             yield columns
             columns = RequestColumns()

@@ -17,9 +17,11 @@ from cardiolens.prompts.question import AskedQuestion
 from cardiolens.prompts.render import question_block, system_message
 from cardiolens.prompts.template import template_for
 from cardiolens.select.choose import choose
+from cardiolens.select.feature_store import StudyFeatures
 from cardiolens.select.route import Route
 from cardiolens.select.selection import Frame, Selection
-from cardiolens.spec import ModelSpec, PromptSpec, SelectorSpec, SweepSpec
+from cardiolens.select.token_budget import fitting
+from cardiolens.spec import Budget, ModelSpec, PromptSpec, SelectorSpec, SweepSpec
 from cardiolens.study.shards import FrameDigest
 from cardiolens.study.structure import StudyStructure
 
@@ -58,10 +60,11 @@ class _Study:
 
     structure: StudyStructure
     pictures: Mapping[tuple[str, int], _Picture]  # by volume_id, idx
+    features: StudyFeatures | None  # where a selector looks at frames
     shown: dict[tuple[str, tuple[Frame, ...]], _Shown] = field(default_factory=dict)
 
 
-_Protocol = tuple[SelectorSpec, int | None, int]  # selector, its seed, budget
+_Protocol = tuple[SelectorSpec, int | None, Budget]  # selector, its seed, budget
 
 
 def _by_protocol(arms: Sequence[Arm]) -> dict[_Protocol, list[tuple[Arm, str]]]:
@@ -92,14 +95,34 @@ class ModelPlanner:
         structure: StudyStructure,
         digests: Mapping[tuple[str, int], FrameDigest],
         questions: Sequence[Question],
+        features: StudyFeatures | None = None,
     ) -> None:
-        """Append the study's requests, question by question."""
-        study = _Study(structure, self._rendered(digests))
+        """Append the study's requests, question by question; `features` where `looks_at_pixels`."""
+        study = _Study(structure, self._rendered(digests), features)
         for question in questions:
-            for (selector, seed, budget), arms in self._arms.items():
-                selection = choose(selector, seed, structure, question.route, budget)
+            for protocol, arms in self._arms.items():
+                selection = self._select(study, question.route, *protocol)
                 for arm, arm_id in arms:
                     columns.add(selection.frames, self._request(question, arm, arm_id, selection, study))
+
+    @property
+    def looks_at_pixels(self) -> bool:
+        """Whether a study's features are needed to choose its frames."""
+        return any(selector.looks_at_pixels for selector, _, _ in self._arms)
+
+    def _select(
+        self, study: _Study, route: Route, selector: SelectorSpec, seed: int | None, budget: Budget
+    ) -> Selection:
+        def at(n_frames: int) -> Selection:
+            return choose(selector, seed, study.structure, route, n_frames, features=study.features)
+
+        def tokens_of(frame: Frame) -> int:
+            assert self._chat is not None, "a budget in tokens is refused for a reader that has none"
+            return self._chat.image_tokens(study.pictures[frame.volume_id, frame.idx][1])
+
+        if isinstance(budget, int):
+            return at(budget)
+        return fitting(at, tokens_of, budget.tokens, available=len(study.pictures))
 
     def _rendered(self, digests: Mapping[tuple[str, int], FrameDigest]) -> dict[tuple[str, int], _Picture]:
         rendering = self._rendering.digest

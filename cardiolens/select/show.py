@@ -84,6 +84,8 @@ def _shown(structure: StudyStructure, spec: SweepSpec, features: StudyFeatures |
     subtasks: Sequence[str] = spec.subtask or tuple(catalogue.subtasks)
     seeded = [(selector, seed) for selector in spec.selector for seed in selector.seeds or (None,)]
     for subtask, (selector, seed), budget in product(subtasks, seeded, spec.budget):
+        if not isinstance(budget, int):
+            raise InputError(f"budget {budget}: tokens depend on a model; give a number of frames here")
         route = Route.of(catalogue[subtask])
         selection = choose(selector, seed, structure, route, budget, features=features)
         yield Shown(structure.study_id, subtask, selector, seed, budget, selection)

@@ -1,6 +1,54 @@
-"""Properties are checked for truth, not for speed: a busy machine must not fail them."""
+"""Properties are checked for truth, not for speed: a busy machine must not fail them.
 
+One small phantom study with its store is prepared once, for tests that plan.
+"""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
+
+from cardiolens.configure import read_spec
+from cardiolens.phantom.cohort import make_cohort
+from cardiolens.spec import PhantomSpec, SweepSpec
+from cardiolens.study.cohort import Cohort, write_cohort
+from cardiolens.study.group import prepare_group
 
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+
+@pytest.fixture(scope="session")
+def prepared_phantom(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """PH-NORMAL at CI size in `data/`, its shards in `store/`."""
+    root = tmp_path_factory.mktemp("phantom")
+    make_cohort(PhantomSpec(canonical=("PH-NORMAL",), size="ci"), root / "data")
+    folder = root / "data" / "studies" / "PH-NORMAL"
+    (outcome,) = prepare_group(root / "store", "part-1.parquet", [folder], (1.0, 99.0), strict=True)
+    studies = {"PH-NORMAL": outcome.record}
+    write_cohort(root / "store", Cohort(window_pct=(1.0, 99.0), studies=studies, failed={}))
+    return root
+
+
+@pytest.fixture
+def sweep_of(prepared_phantom: Path, tmp_path: Path) -> Callable[..., SweepSpec]:
+    """A sweep over that study with a copy of its store and questions; words are the command line's."""
+    shutil.copytree(prepared_phantom / "store", tmp_path / "store")
+    shutil.copy(prepared_phantom / "data" / "questions.jsonl", tmp_path)
+
+    def sweep(*words: str) -> SweepSpec:
+        data = [
+            f"dataset.studies={prepared_phantom}/data/studies",
+            f"dataset.questions={tmp_path}/questions.jsonl",
+        ]
+        return read_spec([*data, f"store={tmp_path}/store", f"outputs={tmp_path}/outputs", *words])
+
+    return sweep
+
+
+@pytest.fixture
+def small_sweep(sweep_of: Callable[..., SweepSpec]) -> SweepSpec:
+    """Two requests to a simulated reader."""
+    return sweep_of("model=[uniform]", "subtask=[C01,L01]", "budget=[4]")
