@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from cardiolens import tables
 from cardiolens.engine.rendering import Rendering, frame_key
 from cardiolens.engine.replica import STUDY_ASKS
-from cardiolens.prompts.legal import legal_replies
+from cardiolens.prompts.legal import CONSTRAINED, legal_replies
 from cardiolens.study.shards import read_frames
 
 _COLUMNS = (
@@ -72,7 +72,7 @@ class StudyReader:
         self, request: dict[str, Any], attempt: int, pictures: dict[Place, dict[str, object]]
     ) -> dict[str, object]:
         legal: tuple[str, ...] = ()
-        if request["answer_format"] == "choice":
+        if request["answer_format"] in CONSTRAINED:
             keys, exclusive = tuple(request["option_keys"]), tuple(request["exclusive"])
             legal = legal_replies(request["answer_type"], keys, exclusive)
         return {
@@ -84,6 +84,7 @@ class StudyReader:
             "option_keys": request["option_keys"],
             "legal": legal,
             "max_tokens": request["max_tokens"],
+            "reasons_first": request["answer_format"] == "last_line",
             "attempt": attempt,
             "qa_id": request["qa_id"] if self.tells_questions else None,
         }

@@ -180,7 +180,7 @@ class SweepSpec(Spec):
     budget: tuple[Budget, ...]
     prompt: tuple[PromptSpec, ...]
     caption: Literal["none", "view", "full"] = "view"
-    answer_format: Literal["letters", "choice"] = "letters"  # choice: direct answers by structured decoding
+    answer_format: Literal["letters", "json", "choice"] = "letters"  # choice: letters by structured decoding
     templates: Path | None = None  # a folder of prompt templates, searched before the packaged ones
     subtask: tuple[str, ...] = ()  # empty: every subtask that has questions
     limit: Positive | None = None

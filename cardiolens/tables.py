@@ -103,7 +103,7 @@ REQUESTS = _schema(
     ("system", pa.string()),
     ("prompt", pa.string()),  # user message; U+FFFC stands where a frame stands
     ("template", pa.string()),  # id@hash of the prompt template
-    ("answer_format", pa.string()),  # letters | choice
+    ("answer_format", pa.string()),  # letters | json | choice | last_line
     ("answer_type", pa.string()),
     ("option_keys", _STRINGS),  # as displayed: the option permutation
     ("exclusive", _STRINGS),

@@ -19,6 +19,7 @@ class Ask:
     option_keys: tuple[str, ...]
     legal: tuple[str, ...]  # the only replies allowed; empty: any text
     max_tokens: int
+    reasons_first: bool = False  # any text, then a last line `ANSWER: <a legal reply>`
     attempt: int = 1
     qa_id: str | None = None  # for a reader that looks at the truth, else None
 

@@ -30,6 +30,7 @@ ASK = pa.struct(
         ("option_keys", pa.list_(pa.string())),
         ("legal", pa.list_(pa.string())),
         ("max_tokens", pa.int32()),
+        ("reasons_first", pa.bool_()),
         ("attempt", pa.int32()),
         ("qa_id", pa.string()),
     ]

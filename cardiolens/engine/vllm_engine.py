@@ -8,6 +8,7 @@ from uuid import uuid4
 from cardiolens.engine.ask import Ask, EngineDeadError, Pictures, Reply, RequestError
 from cardiolens.engine.chat import Chat
 from cardiolens.engine.identity import installed_engine
+from cardiolens.prompts.legal import last_line_pattern
 from cardiolens.spec import ModelSpec
 
 
@@ -100,7 +101,7 @@ class VllmEngine:
             top_p=drawn.top_p,
             seed=drawn.seed,
             max_tokens=ask.max_tokens,
-            structured_outputs=StructuredOutputsParams(choice=list(ask.legal)) if ask.legal else None,
+            structured_outputs=StructuredOutputsParams(**_bound(ask)) if ask.legal else None,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
 
@@ -110,6 +111,11 @@ class VllmEngine:
     def count_frames(self, processed: int) -> None:
         """Called by vLLM's statistics: so many frames missed its processor cache."""
         self._frames_processed += processed
+
+
+def _bound(ask: Ask) -> dict[str, Any]:
+    """What structured decoding is told: one of the legal replies, or any text that ends in one."""
+    return {"regex": last_line_pattern(ask.legal)} if ask.reasons_first else {"choice": list(ask.legal)}
 
 
 def _frame_counter(engine: VllmEngine) -> Any:

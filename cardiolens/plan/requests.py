@@ -12,9 +12,9 @@ from cardiolens.plan.arms import Arm
 from cardiolens.plan.columns import RequestColumns
 from cardiolens.plan.keys import asked_of, request_key, shown
 from cardiolens.prompts.frames import frame_block
-from cardiolens.prompts.legal import legal_replies
+from cardiolens.prompts.legal import CONSTRAINED, legal_replies
 from cardiolens.prompts.question import AskedQuestion
-from cardiolens.prompts.render import question_block, system_message
+from cardiolens.prompts.render import Closing, question_block, system_message
 from cardiolens.prompts.template import template_for
 from cardiolens.select.choose import choose
 from cardiolens.select.feature_store import StudyFeatures
@@ -137,7 +137,8 @@ class ModelPlanner:
         asked = question.asked
         template = template_for(asked, arm.prompt.style, self._spec.templates)
         block = self._show(system_message(template), selection.frames, study)
-        ending = question_block(asked, len(selection.frames), template)
+        closing: Closing = "json" if self._spec.answer_format == "json" else "letters"
+        ending = question_block(asked, len(selection.frames), template, closing)
         row = self._row(asked, arm.prompt, ending, selection, block)
         return row | {
             "arm_id": arm_id,
@@ -191,16 +192,18 @@ class ModelPlanner:
         Legal replies, token limit and replicate decide the answer too; for a reader of the truth, or one that
         draws without a seed, so do arm and question.
         """
-        legal: tuple[str, ...] = ()
-        if row["answer_format"] == "choice":
+        bound = ""
+        if row["answer_format"] in CONSTRAINED:
             legal = legal_replies(row["answer_type"], row["option_keys"], row["exclusive"])
-        decoding = ("|".join(legal), str(row["max_tokens"]), str(row["replicate"]))
+            bound = f"{row['answer_format']}: {'|'.join(legal)}"
+        decoding = (bound, str(row["max_tokens"]), str(row["replicate"]))
         return request_key(block.state, ending, *decoding, *(owner if self._keyed_by_arm else ()))
 
     def _format_of(self, asked: AskedQuestion, prompt: PromptSpec) -> str:
-        """Only a direct answer to a question with options can be constrained to its letters."""
-        direct = prompt.style == "standard" and asked.answer_type != "report"
-        return "choice" if direct and self._spec.answer_format == "choice" else "letters"
+        """How the reply is bound: a direct answer to legal letters, a reasoned one in its last line only."""
+        if asked.answer_type == "report" or self._spec.answer_format != "choice":
+            return self._spec.answer_format if asked.answer_type != "report" else "json"
+        return "choice" if prompt.style == "standard" else "last_line"
 
     def _max_tokens(self, asked: AskedQuestion, prompt: PromptSpec) -> int:
         report = asked.answer_type == "report"

@@ -1,9 +1,11 @@
 """The replies that structured decoding allows to a question asked with letters."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import combinations
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+CONSTRAINED = ("choice", "last_line")  # answer formats by structured decoding: the whole reply, or its end
 
 
 @lru_cache(maxsize=4096)
@@ -21,3 +23,8 @@ def legal_replies(
     free = [letter for letter in letters if letter not in alone]
     sets = [", ".join(chosen) for size in range(1, len(free) + 1) for chosen in combinations(free, size)]
     return tuple(alone + sets)
+
+
+def last_line_pattern(legal: Sequence[str]) -> str:
+    """A regular expression: any text, then a last line `ANSWER: ` with one of the legal replies."""
+    return rf"(.|\n)*\nANSWER: ({'|'.join(legal)})"

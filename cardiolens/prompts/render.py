@@ -3,12 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 from cardiolens.prompts.frames import CaptionLevel, frame_block
 from cardiolens.prompts.question import AskedQuestion
 from cardiolens.prompts.template import Template
+from cardiolens.prompts.words import words
 from cardiolens.select.selection import Frame
 from cardiolens.study.structure import StudyStructure
+
+Closing = Literal["letters", "json"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +30,11 @@ def render(
     asked: AskedQuestion,
     template: Template,
     level: CaptionLevel,
+    *,
+    closing: Closing = "letters",
 ) -> Prompt:
     """Frames and captions first, then everything that depends on their number or on the question."""
-    text = frame_block(frames, structure, level) + question_block(asked, len(frames), template)
+    text = frame_block(frames, structure, level) + question_block(asked, len(frames), template, closing)
     return Prompt(system_message(template), text, template.name)
 
 
@@ -38,8 +44,10 @@ def system_message(template: Template) -> str:
 
 
 @lru_cache(maxsize=8192)
-def question_block(asked: AskedQuestion, n_frames: int, template: Template) -> str:
-    """Everything after the frames."""
+def question_block(
+    asked: AskedQuestion, n_frames: int, template: Template, closing: Closing = "letters"
+) -> str:
+    """Everything after the frames; `closing` says in which form the answer is to end."""
     return template.render(
         {
             "n": n_frames,
@@ -48,6 +56,7 @@ def question_block(asked: AskedQuestion, n_frames: int, template: Template) -> s
             "question": asked.question,
             "rule": asked.rule,
             "options": [{"letter": letter, "text": text} for letter, text in asked.displayed],
+            "closing": words().closings[closing],
             "checklist": asked.checklist,
             "schema": asked.schema,
         }

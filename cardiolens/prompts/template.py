@@ -31,6 +31,7 @@ _TRIAL: Mapping[str, object] = {
     "question": "What is shown?",
     "rule": "Pick exactly one option.",
     "options": [{"letter": "A", "text": "Normal"}, {"letter": "B", "text": "Abnormal"}],
+    "closing": "Finish with one line: ANSWER: <letter>",
     "checklist": ["look", "compare", "confirm", "exclude", "decide"],
     "schema": "{}",
 }

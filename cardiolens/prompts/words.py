@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Words(BaseModel):
-    """How sequences, views, times and rules are said (`words.yaml`)."""
+    """How sequences, views, times, rules and closing lines are said (`words.yaml`)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -18,6 +18,7 @@ class Words(BaseModel):
     times: Mapping[str, str]
     rules: Mapping[str, str]
     exclusive: str
+    closings: Mapping[str, str]
 
 
 @cache

@@ -1,5 +1,6 @@
 """Every selector and kind of budget in a plan; what cannot be planned is refused in words."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -8,6 +9,7 @@ from cardiolens import tables
 from cardiolens.configure import read_spec
 from cardiolens.errors import InputError
 from cardiolens.plan.plan import plan
+from cardiolens.prompts.legal import last_line_pattern, legal_replies
 from cardiolens.select.choose import choose
 from cardiolens.select.feature_store import missing_parts, read_features, write_features
 from cardiolens.select.route import Route
@@ -66,3 +68,48 @@ def test_a_budget_in_tokens_needs_a_model_that_has_them():
     assert str(read_spec(["budget=[16,tokens:8192]"]).budget[1]) == "tokens:8192"
     with pytest.raises(InputError, match=r"budget tokens:8192 needs .* oracle is a simulated reader"):
         read_spec(["budget=[tokens:8192]", "model=[tiny,oracle]"])
+
+
+@pytest.mark.parametrize(
+    ("given", "formats"),
+    [
+        ("letters", {"standard": "letters", "reasoning": "letters"}),
+        ("json", {"standard": "json", "reasoning": "json"}),
+        ("choice", {"standard": "choice", "reasoning": "last_line"}),
+    ],
+)
+def test_how_a_reply_is_bound_follows_the_answer_format_and_the_prompt(sweep_of: Sweep, given, formats):
+    words = ["model=[uniform]", "subtask=[C10,R-CINE]", "budget=[2]", "prompt=[standard,reasoning]"]
+    planned = plan(sweep_of(*words, f"answer_format={given}"))
+    prompts = {arm.arm_id: arm.prompt.name for arm in planned.arms}
+    rows = tables.read(planned.run.requests("uniform"), tables.REQUESTS).to_pylist()
+    asked = {(row["subtask"], prompts[row["arm_id"]]): row for row in rows}
+    assert {name: asked["C10", name]["answer_format"] for name in formats} == formats
+    assert {asked["R-CINE", name]["answer_format"] for name in formats} == {"json"}
+    closing = '{"answer": ["<letter>", ...]}' if given == "json" else "ANSWER: <letter"
+    assert all(closing in asked["C10", name]["prompt"] for name in formats)
+
+
+def test_formats_that_bind_differently_are_asked_apart(sweep_of: Sweep):
+    words = ["model=[uniform]", "subtask=[C10]", "budget=[2]", "prompt=[reasoning]"]
+    keys = [
+        tables.read(plan(sweep_of(*words, f"answer_format={given}")).run.requests("uniform"), tables.REQUESTS)
+        for given in ("letters", "json", "choice")
+    ]
+    assert len({table["request_key"][0].as_py() for table in keys}) == 3
+
+
+@pytest.mark.parametrize(
+    ("reply", "fits"),
+    [
+        ("The wall moves.\nANSWER: A, C", True),
+        ("ANSWER: A", False),
+        ("ANSWER: A\nBut\nANSWER: B", True),
+        ("No.\nANSWER: D", True),
+        ("No.\nANSWER: A, D", False),
+        ("No answer.", False),
+    ],
+)
+def test_a_bound_last_line_holds_a_legal_reply(reply, fits):
+    pattern = last_line_pattern(legal_replies("multi", ("A", "B", "C", "D"), ("D",)))
+    assert bool(re.fullmatch(pattern, reply)) == fits

@@ -1,4 +1,4 @@
-"""Golden prompts: one a (tier, answer type, prompt, caption level), each read by eye.
+"""Golden prompts: one a (tier, answer type, prompt, caption level), and a form of answer, each read by eye.
 
 After a change that is meant, `python -m tests.unit.test_prompts_golden` writes them anew; read the diff.
 """
@@ -78,6 +78,9 @@ def golden_texts() -> dict[str, str]:
         for level in LEVELS:
             prompt = render(frames, STUDY, question, template_for(question, style), level)
             texts[f"{case}-{style}-{level}"] = f"{prompt.system}\n-----\n{prompt.text}\n"
+        if question.kind != "report":
+            prompt = render(frames, STUDY, question, template_for(question, style), "none", closing="json")
+            texts[f"json-{case}-{style}"] = f"{prompt.system}\n-----\n{prompt.text}\n"
         prompt = render((), STUDY, question, template_for(question, style, frames=False), "none")
         texts[f"question-only-{case}-{style}"] = f"{prompt.system}\n-----\n{prompt.text}\n"
     for level in LEVELS[1:]:
