@@ -31,9 +31,10 @@ def main() -> None:
             words = [*SWEEP, *sys.argv[2:], f"store={folder}/store", f"outputs={folder}/outputs"]
             rates["async"].append(_rate(_streamed(words, Path(folder))))
             for way in WAYS[1:]:
-                child = [sys.executable, __file__, "--way", way, *words, f"outputs={folder}/{way}"]
-                out = subprocess.run(child, check=True, capture_output=True, text=True).stdout
-                rates[way].append(_rate(json.loads(out.splitlines()[-1])))
+                out = Path(folder) / f"{way}.json"
+                child = [sys.executable, __file__, "--way", way, str(out), *words, f"outputs={folder}/{way}"]
+                subprocess.run(child, check=True, capture_output=True)
+                rates[way].append(_rate(json.loads(out.read_text())))
         print(
             f"round {number + 1}: " + ", ".join(f"{way} {rates[way][-1]:.0f}/s" for way in WAYS), flush=True
         )
@@ -41,8 +42,8 @@ def main() -> None:
         print(f"{way}: median {statistics.median(rates[way]):.0f}/s")
 
 
-def run(way: str, words: list[str]) -> None:
-    """All requests of the sweep one other way; prints when each was finished."""
+def run(way: str, out: Path, words: list[str]) -> None:
+    """All requests of the sweep one other way; writes when each was finished."""
     import ray
 
     from cardiolens.cluster import ray_cluster
@@ -68,13 +69,13 @@ def run(way: str, words: list[str]) -> None:
             "dtype": model.dtype,
             "max_model_len": model.max_model_len,
             "max_num_seqs": model.max_num_seqs,
-            "limit_mm_per_prompt": {"image": max(spec.budget)},
+            "limit_mm_per_prompt": {"image": planned.most_frames[model.name]},
             "kv_cache_memory_bytes": int((model.kv_cache_gib or 4) * 2**30),
             "enforce_eager": True,
             "seed": 0,
         }
         answered = (_sync if way == "sync" else _ray_data_llm)(asked, str(folder), options)
-        print(json.dumps([row["finished"] for row in answered.iter_rows()]))
+        out.write_text(json.dumps([row["finished"] for row in answered.iter_rows()]))
 
 
 def _prompts(study: dict[str, Any], chat: Any) -> list[dict[str, Any]]:
@@ -178,6 +179,6 @@ def _ray_data_llm(asked: Any, folder: str, options: dict[str, Any]) -> Any:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--way"]:
-        run(sys.argv[2], sys.argv[3:])
+        run(sys.argv[2], Path(sys.argv[3]), sys.argv[4:])
     else:
         main()

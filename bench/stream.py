@@ -4,7 +4,8 @@
 
 Bare is one process that reads the same shards, renders with the same function and gives vLLM's offline API
 the same requests in the same order with the same image ids, all at once. Both rates leave out the engine's
-start: they count from the 256th completion to the last.
+start: they count from the 256th completion to the last; to bare's time its reading and rendering is added,
+as far as it belongs to these requests. The second ratio leaves that out: the engine alone.
 """
 
 import json
@@ -31,20 +32,23 @@ def main() -> None:
             places = [f"store={folder}/store", f"outputs={folder}/outputs"]
             streamed = _rate(_streamed([*overrides, *places], Path(folder)))
             shutil.rmtree(Path(folder) / "store" / "completions")
-            bare = _rate(_child([*overrides, *places]))
+            finished, reading_s = _bare([*overrides, *places], Path(folder) / "bare.json")
+        bare, engine = _rate(finished, reading_s), _rate(finished)
         ratios.append(streamed / bare)
         print(
-            f"pair {number + 1}: stream {streamed:.0f}/s, bare {bare:.0f}/s, ratio {ratios[-1]:.2f}",
+            f"pair {number + 1}: {len(finished)} requests, stream {streamed:.0f}/s, bare {bare:.0f}/s, "
+            f"ratio {ratios[-1]:.2f}; engine alone {engine:.0f}/s, ratio {streamed / engine:.2f}",
             flush=True,
         )
     print(f"median ratio {statistics.median(ratios):.2f} of {pairs} pairs")
 
 
-def _rate(finished_s: list[float]) -> float:
-    """Completions a second after the first WARM ones."""
+def _rate(finished_s: list[float], before_s: float = 0.0) -> float:
+    """Completions a second after the first WARM ones; work done for all before the first is shared out."""
     ordered = sorted(finished_s)
     assert len(ordered) > 2 * WARM, f"{len(ordered)} requests are too few to see a steady state"
-    return (len(ordered) - WARM) / (ordered[-1] - ordered[WARM - 1])
+    counted = len(ordered) - WARM
+    return counted / (ordered[-1] - ordered[WARM - 1] + before_s * counted / len(ordered))
 
 
 def _streamed(overrides: list[str], folder: Path) -> list[float]:
@@ -57,11 +61,12 @@ def _streamed(overrides: list[str], folder: Path) -> list[float]:
     return [moment.timestamp() for moment in written.to_pylist()]
 
 
-def _child(overrides: list[str]) -> list[float]:
-    command = [sys.executable, __file__, "--bare", *overrides]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    finished: list[float] = json.loads(done.stdout.splitlines()[-1])
-    return finished
+def _bare(overrides: list[str], out: Path) -> tuple[list[float], float]:
+    """When each request was finished, and the seconds of reading and rendering before the first."""
+    command = [sys.executable, __file__, "--bare", str(out), *overrides]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    told = json.loads(out.read_text())
+    return told["finished"], told["reading_s"]
 
 
 class _Clock:
@@ -89,7 +94,7 @@ class _Clock:
         pass
 
 
-def bare(overrides: list[str]) -> None:
+def bare(out: Path, overrides: list[str]) -> None:
     """All missing requests of the sweep through vLLM's offline API."""
     from PIL import Image
     from vllm import LLM, SamplingParams
@@ -112,7 +117,7 @@ def bare(overrides: list[str]) -> None:
         dtype=model.dtype,
         max_model_len=model.max_model_len,
         max_num_seqs=model.max_num_seqs,
-        limit_mm_per_prompt={"image": max(planned.spec.budget)},
+        limit_mm_per_prompt={"image": planned.most_frames[model.name]},
         kv_cache_memory_bytes=int((model.kv_cache_gib or 4) * 2**30),
         enforce_eager=True,
         seed=0,
@@ -121,6 +126,7 @@ def bare(overrides: list[str]) -> None:
     chat = Chat(identity.folder)
     reader = StudyReader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
     prompts, sampling = [], []
+    began = time.monotonic()
     for study in reader(left.work).to_pylist():
         pictures = _pictures(study["pictures"])
         images = {
@@ -138,12 +144,13 @@ def bare(overrides: list[str]) -> None:
             sampling.append(
                 SamplingParams(temperature=0, max_tokens=ask.max_tokens, structured_outputs=legal)
             )
+    reading_s = time.monotonic() - began
     llm.generate(prompts, sampling, use_tqdm=_Clock)
-    print(json.dumps(_Clock.finished))
+    out.write_text(json.dumps({"finished": _Clock.finished, "reading_s": reading_s}))
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--bare"]:
-        bare(sys.argv[2:])
+        bare(Path(sys.argv[2]), sys.argv[3:])
     else:
         main()
