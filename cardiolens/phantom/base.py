@@ -22,6 +22,7 @@ Spot = tuple[float, float]  # x, y
 _WALL_MM = 2.0  # of atria and aorta
 _ANNULUS_MM = 4.0
 _AORTA_MM, _AORTA_LENGTH_MM = 11.0, 62.0
+_AORTA_OFF_AXIS_MM = 15.0  # at least: 13 from the four-chamber plane, which the root must not cross
 _AORTA_STRAIGHT_MM, _AORTA_LEAN = 4.0, 0.4  # of the root; mm aside per mm up, above it
 _LEAFLET_MM = 1.0  # half the thickness
 _NORMAL_OPENING, _RESTRICTED_OPENING = 70.0, 25.0  # degrees
@@ -64,7 +65,7 @@ def tricuspid_centre(p: Parameters) -> Spot:
 
 
 def aortic_centre(p: Parameters) -> Spot:
-    return toward(150, 0.55 * p.radius)
+    return toward(150, max(0.55 * p.radius, _AORTA_OFF_AXIS_MM))
 
 
 def _mitral_radius(p: Parameters) -> float:

@@ -26,6 +26,8 @@ HEIGHTS = 401  # bins of u, 0 base .. 1 tip of the cavity
 END_SYSTOLE = 0.38  # as a share of the cycle
 RV_LENGTH = 0.85  # of the LV's
 LEVEL_ENDS = (0.35, 0.70, 0.95)  # of basal, mid and apical in u
+APEX = LEVEL_ENDS[-1]  # where the apical cap begins
+_APEX_BIN = round(APEX * (HEIGHTS - 1))
 
 _SMOOTH_ANGLE = 8 * np.arange(-3, 4)  # bins: 4 degrees apart
 _SMOOTH_HEIGHT = 8 * np.arange(-2, 3)  # bins: 0.02 apart
@@ -162,21 +164,38 @@ def lv_radii(heart: Heart, a: float, angle: Ints, z: Floats) -> Radii:
     """Cavity and epicardial radius of the left ventricle along angle bins at heights z.
 
     r = (R + b) sqrt(1 - u^2) (1 - a k c); r_e = sqrt(r^2 + ((r0 + w)^2 - r0^2) L / (L - z_b)), which
-    conserves the volume of the wall; beyond the cavity a cap of radius w sqrt(1 - ((z - L) / w_a)^2).
+    conserves the volume of the wall. The apical level is closed by a paraboloid, from r_e where it begins to
+    0 at L + w_a.
     """
     p = heart.parameters
     z_b = base_plane(p, a)
-    at = (angle, height_bin(p, a, z))
-    wall = heart.wall[at]
     u = np.clip((z - z_b) / (p.length - z_b), 0.0, 1.0)
-    rest = heart.outer[at] * np.sqrt(1 - u * u)
-    cavity = rest * (1 - a * heart.shortening[at])
-    epicardium = np.sqrt(cavity * cavity + wall * (2 * rest + wall) * (p.length / (p.length - z_b)))
-    beyond = (z - p.length) / p.cap
-    cap = wall * np.sqrt(np.clip(1 - beyond * beyond, 0.0, None))
-    epicardium = np.where(z > p.length, cap, epicardium)
+    wall = _beside_cavity(heart, a, (angle, height_bin(p, a, z)), u)
+    epicardium = around_lv(heart, a, angle, z, wall.epicardium)
     above = z < z_b
-    return Radii(np.where(above | (z > p.length), 0.0, cavity), np.where(above, 0.0, epicardium))
+    return Radii(np.where(above | (z > p.length), 0.0, wall.cavity), np.where(above, 0.0, epicardium))
+
+
+def around_lv(heart: Heart, a: float, angle: Ints, z: Floats, beside: Floats, *, gap: float = 0.0) -> Floats:
+    """Radius of the surface a gap outside the left ventricle, whose wall reaches `beside` next to the cavity.
+
+    In the apical level it closes as a paraboloid.
+    """
+    p = heart.parameters
+    z_b, tip = base_plane(p, a), p.length + p.cap + gap
+    edge = z_b + APEX * (p.length - z_b)
+    rim = _beside_cavity(heart, a, (np.arange(ANGLES), np.full(ANGLES, _APEX_BIN)), np.full(ANGLES, APEX))
+    left = np.sqrt(np.clip((tip - z) / (tip - edge), 0.0, 1.0))
+    return np.where(z > edge, (rim.epicardium[angle] + gap) * left, beside + gap)
+
+
+def _beside_cavity(heart: Heart, a: float, at: tuple[Ints, Ints], u: Floats) -> Radii:
+    """Cavity and epicardial radius at (angle, height) bins and heights u."""
+    p = heart.parameters
+    wall, rest = heart.wall[at], heart.outer[at] * np.sqrt(1 - u * u)
+    cavity = rest * (1 - a * heart.shortening[at])
+    longer = p.length / (p.length - base_plane(p, a))
+    return Radii(cavity, np.sqrt(cavity * cavity + wall * (2 * rest + wall) * longer))
 
 
 @dataclass(frozen=True)

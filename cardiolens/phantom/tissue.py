@@ -14,6 +14,7 @@ from cardiolens.phantom.geometry import (
     Heart,
     Ints,
     activation,
+    around_lv,
     base_plane,
     cosine,
     height_bin,
@@ -93,17 +94,21 @@ def heart_region(heart: Heart, where: Points) -> Ints:
 
 def _paint_lv(scene: Scene, where: Points, a: float, painted: Codes) -> None:
     heart, p = scene.heart, scene.heart.parameters
-    reach = 1.1 * heart.thickest + p.fluid + scene.distractors.fat_mm
-    near = np.flatnonzero((where.rho < reach) & (where.z >= base_plane(p, a)) & (where.z < p.length + p.cap))
+    margin = p.fluid + scene.distractors.fat_mm
+    reach = 1.1 * heart.thickest + margin
+    near = np.flatnonzero(
+        (where.rho < reach) & (where.z >= base_plane(p, a)) & (where.z < p.length + p.cap + margin)
+    )
     if not len(near):
         return
     at = where.take(near)
     radii = lv_radii(heart, a, at.angle, at.z)
     outside = at.rho - radii.epicardium
     bin_ = height_bin(p, a, at.z)
-    found = np.where(outside < p.fluid, codes.FLUID, codes.FAT).astype(np.uint8)
+    fluid, fat = (around_lv(heart, a, at.angle, at.z, radii.epicardium, gap=gap) for gap in (p.fluid, margin))
+    found = np.where(at.rho < fluid, codes.FLUID, codes.FAT).astype(np.uint8)
     taken = ~codes.SURROUNDINGS[painted[near]]
-    keep = (outside >= 0) & ((outside >= p.fluid + scene.distractors.fat_mm) | taken)
+    keep = (outside >= 0) & ((at.rho >= fat) | taken)
     wall = (outside < 0) & (at.rho >= radii.cavity)
     depth = (at.rho - radii.cavity) / np.maximum(radii.epicardium - radii.cavity, 1e-9)
     beyond = at.z > p.length
@@ -178,8 +183,8 @@ def _outside_rv(heart: Heart, at: Points, a: float) -> tuple[Floats, NDArray[np.
     egg = rv_egg(heart, a, at.heights)
     row = at.at_height
     dx = at.x - egg.centre[row]
-    half = np.where(dx < 0, egg.left[row], np.maximum(egg.right[row], 1e-6))
-    across, up = dx / half, at.y / np.maximum(egg.vertical[row], 1e-6)
+    half = np.where(dx < 0, egg.left[row], egg.right[row])
+    across, up = dx / np.maximum(half, 1e-6), at.y / np.maximum(egg.vertical[row], 1e-6)
     share = np.maximum(np.sqrt(across * across + up * up), 1e-6)
     distance = np.maximum(np.sqrt(dx * dx + at.y * at.y), 1e-6)
     outside = distance * (1 - 1 / share)

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,8 +10,10 @@ from cardiolens.phantom import codes
 from cardiolens.phantom.archetypes import archetypes, canonical, variant_parameters
 from cardiolens.phantom.geometry import (
     ANGLES,
+    APEX,
     Heart,
     activation,
+    around_lv,
     base_plane,
     lv_radii,
     segment_map,
@@ -161,6 +164,37 @@ def test_the_wall_is_as_thick_as_its_parameter_at_end_diastole(p):
     angles = np.arange(0, ANGLES, 40)
     radii = lv_radii(heart, 0.0, angles, np.full(len(angles), 0.5 * p.length))
     assert radii.epicardium - radii.cavity == pytest.approx(heart.wall[angles, 200], abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["PH-NORMAL", "PH-HCM-APICAL", "PH-ICM-LAD", "PH-RCM"])
+@pytest.mark.parametrize("a", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize("gap", [0.0, 7.0])
+def test_the_apex_is_round(name, a, gap):
+    """From the apical level to its tip the wall, and the fluid around it, narrow without a step or a neck."""
+    heart = Heart(canonical(name))
+    p = heart.parameters
+    tip = p.length + p.cap + gap
+    z_b = base_plane(p, a)
+    z = np.linspace(z_b + 0.94 * (p.length - z_b), tip, 400)
+    angle = np.full(len(z), 100)
+    wall = lv_radii(heart, a, angle, z)
+    radius = around_lv(heart, a, angle, z, wall.epicardium, gap=gap) if gap else wall.epicardium
+    steps = np.diff(radius)
+    assert np.all(steps < 0)
+    assert np.all(np.diff(steps[z[:-1] > z_b + APEX * (p.length - z_b)]) < 0)
+    assert radius[-1] == pytest.approx(0, abs=1e-9)
+    assert np.all(radius[z <= p.length] > wall.cavity[z <= p.length] + 1)
+
+
+def test_fluid_reaches_beyond_both_ventricles_without_a_division_by_zero():
+    heart = Heart(replace(canonical("PH-INFLAM"), fluid=14.0))
+    p = heart.parameters
+    z = np.arange(0.8 * p.length, p.length + 30, 1.0)
+    x = np.full(len(z), -1.0)
+    painted = tissue(Scene(heart, Lesions((), p.length)), points(x, np.zeros(len(z)), z), Moment(0.0, 0.0))
+    beyond = z > p.length + p.cap
+    assert set(painted[beyond & (z < p.length + p.cap + 13)]) == {codes.FLUID}
+    assert codes.FLUID not in painted[z > p.length + p.cap + 14]
 
 
 @pytest.mark.parametrize(
