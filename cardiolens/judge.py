@@ -18,7 +18,7 @@ def judge(run: Run) -> int:
     models = record.read_manifest(run)["models"]
     before = _answers(tables.read(run.verdicts, tables.VERDICTS))
     keys = {name: facts["model_key"] for name, facts in models.items()}
-    judged = judge_and_score(run, Store(spec.store), keys, spec.statistics)
+    judged = judge_and_score(run, Store(spec.store), keys, spec)
     after = _answers(judged.verdicts)
     changed = sum(before.get(key) != answer for key, answer in after.items())
     show.show_scores(arms(spec), judged.scores)

@@ -40,7 +40,7 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
     manifest = {
         "schema": "manifest-1",
         "experiment": plan.spec.name,
-        "protocol": plan.spec.dataset.protocol,
+        "protocol": plan.protocol,
         "cardiolens": __version__,
         "git_commit": git_commit(),
         "python": platform.python_version(),

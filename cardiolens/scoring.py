@@ -11,7 +11,7 @@ from cardiolens import tables
 from cardiolens.judging.finals import duplicates, finals
 from cardiolens.judging.verdicts import judge
 from cardiolens.plan.requests import PLANNED
-from cardiolens.spec import StatisticsSpec
+from cardiolens.spec import SweepSpec
 from cardiolens.stats.scores import score
 from cardiolens.store import Run, Store
 
@@ -32,10 +32,9 @@ class Judged:
         return self.ended["engine_error"] + self.ended["missing"]
 
 
-def judge_and_score(
-    run: Run, store: Store, model_keys: Mapping[str, str], statistics: StatisticsSpec
-) -> Judged:
+def judge_and_score(run: Run, store: Store, model_keys: Mapping[str, str], spec: SweepSpec) -> Judged:
     """Write the verdicts and scores of a run anew from what its models said; no engine is touched."""
+    statistics, protocol = spec.statistics, spec.dataset.protocol
     questions = tables.read(store.questions, tables.QUESTIONS)
     judged = []
     ended: Counter[str] = Counter()
@@ -44,7 +43,7 @@ def judge_and_score(
         requests = tables.read(run.requests(model), tables.REQUESTS, _REQUEST_COLUMNS)
         completions = _of(requests, tables.read(store.completions(model_key), tables.COMPLETIONS))
         asked = questions.filter(pc.is_in(questions["qa_id"], pc.unique(requests["qa_id"])))
-        judged.append(judge(requests, completions, asked))
+        judged.append(judge(requests, completions, asked, protocol))
         ended += _ended(requests, completions)
         found = duplicates(completions)
         twice += Counter(agreeing=found.agreeing, disagreeing=found.disagreeing)

@@ -52,7 +52,7 @@ def _make_phantom(dataset: DatasetSpec) -> None:
     """A synthetic dataset is made at first use."""
     if dataset.phantom is not None and not dataset.studies.exists():
         show.say(f"making the phantom cohort {dataset.name} in {dataset.studies.parent}")
-        make_cohort(dataset.phantom, dataset.studies.parent)
+        make_cohort(dataset.phantom, dataset.studies.parent, dataset.protocol)
 
 
 def _missing(planned: Plan, model: str) -> Missing:
@@ -82,7 +82,7 @@ def _conclude(
     """Judge, score, write the record, mirror it, and say how it ended."""
     started = time.monotonic()
     keys = {name: identity.model_key for name, identity in planned.identities.items()}
-    judged = judge_and_score(planned.run, planned.store, keys, planned.spec.statistics)
+    judged = judge_and_score(planned.run, planned.store, keys, planned.spec)
     loading = sum(counters["load_ms"] for counters in executed.values()) / 1000
     seconds = {
         "prepare": prepared.seconds,

@@ -95,7 +95,7 @@ def _settings() -> Any:
 def _configuration(plan: Plan, arm: Arm) -> dict[str, object]:
     return {
         "experiment": plan.spec.name,
-        "protocol": plan.spec.dataset.protocol,
+        "protocol": plan.protocol,
         "dataset": plan.spec.dataset.name,
         "studies": len(plan.study_ids),
         "arm_id": arm.arm_id,

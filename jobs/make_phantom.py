@@ -26,7 +26,7 @@ def main(argv: list[str]) -> int:
         folder = Path(own.get("out", spec.dataset.studies.parent))
         many = len(planned(spec.dataset.phantom, folder)) >= _WORTH_A_CLUSTER
         with ray_cluster(spec.cluster) if many else nullcontext():
-            make_cohort(spec.dataset.phantom, folder)
+            make_cohort(spec.dataset.phantom, folder, spec.dataset.protocol)
     except (InputError, RunError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2 if isinstance(error, InputError) else 1

@@ -17,7 +17,7 @@ class Case:
     exclusive: tuple[str, ...]
     answer: tuple[str, ...]
     reference: str | None = None  # JSON, of a report
-    protocol: str = ""
+    protocol: str = ""  # name or folder, as the catalogue is loaded by
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -100,9 +100,11 @@ def _multi_counts(case: Case, parsed: tuple[str, ...]) -> dict[str, float]:
 _COUNTS = {"single": _single_counts, "ordinal": _ordinal_counts, "multi": _multi_counts}
 
 
-def case_of(row: Mapping[str, object]) -> Case:
-    """A row of `questions` as a case; an answer outside the options, or several to a question that takes one,
-    is an InputError."""
+def case_of(row: Mapping[str, object], protocol: str | None = None) -> Case:
+    """A row of `questions` as a case, of the protocol in a folder or of the one that it names.
+
+    An answer outside the options, or several to a question that takes one, is an InputError.
+    """
     options = tuple((option["key"], option["text"]) for option in _entries(row["options"]))
     case = Case(
         subtask=str(row["subtask"]),
@@ -111,7 +113,7 @@ def case_of(row: Mapping[str, object]) -> Case:
         exclusive=tuple(_entries(row["exclusive"])),
         answer=tuple(_entries(row["answer"])),
         reference=row["reference"] if isinstance(row["reference"], str) else None,
-        protocol=str(row["protocol"]),
+        protocol=protocol or str(row["protocol"]),
     )
     _check(case, str(row["qa_id"]))
     return case

@@ -50,15 +50,19 @@ class _Sheet:
         )
 
 
-def judge(requests: pa.Table, completions: pa.Table, questions: pa.Table) -> pa.Table:
+def judge(
+    requests: pa.Table, completions: pa.Table, questions: pa.Table, protocol: str | None = None
+) -> pa.Table:
     """One verdict a (arm_id, qa_id, channel), in that order.
+
+    `protocol` is the folder of the questions' data files, where they are not a shipped protocol's.
 
     Completions without a request are ignored; of several for one key the earliest final one counts. A request
     whose question is unknown or has other options by now is an InputError.
     """
     asked = requests.sort_by([("arm_id", "ascending"), ("qa_id", "ascending")])
     question = _matched(asked["qa_id"], questions)
-    cases = [case_of(row) for row in questions.to_pylist()]
+    cases = [case_of(row, protocol) for row in questions.to_pylist()]
     sheet = _Sheet(asked, _said(asked, completions), question, questions, cases)
     channels = sorted({channel for case in cases for channel in CHANNELS[case.answer_type]})
     tables = [_verdicts(channel, sheet.with_channel(channel)) for channel in channels]

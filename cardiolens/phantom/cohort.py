@@ -13,26 +13,29 @@ from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.planes import sizes, views
 from cardiolens.phantom.render import render
 from cardiolens.phantom.reports import reports
-from cardiolens.phantom.roster import SEQUENCES, catalogue, roster, study
+from cardiolens.phantom.roster import PROTOCOL, SEQUENCES, catalogue, roster, study
 from cardiolens.phantom.write import write_labels, write_records, write_volume
 from cardiolens.spec import PhantomSpec
+from cardiolens.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.tasks.instantiate import records
 from cardiolens.tasks.questions import write_questions
 from cardiolens.tasks.truth import findings
 
 
-def make_cohort(spec: PhantomSpec, folder: Path) -> None:
+def make_cohort(spec: PhantomSpec, folder: Path, protocol: str = PROTOCOL) -> None:
     """Make `folder/studies/<id>/` and `folder/questions.jsonl`; the folder is absent or empty before.
+
+    Questions and reports are those of a protocol, given by its name or folder; the studies are the same.
 
     Studies are made in parallel by Ray Data where Ray is initialised, else one after another. Everything is
     written beside the folder and renamed at the end, so that a killed run leaves nothing half made.
     """
-    ids = planned(spec, folder)
+    ids, tasks = planned(spec, folder), load_catalogue(protocol)
     beside = folder.with_name(f".{folder.name}.making")
     try:
         shutil.rmtree(beside, ignore_errors=True)
         (beside / "studies").mkdir(parents=True)
-        asked = [record for written in _written(ids, spec, beside / "studies") for record in written]
+        asked = [record for written in _written(ids, spec, beside / "studies", tasks) for record in written]
         write_questions(beside / "questions.jsonl", asked)
         if folder.exists():
             folder.rmdir()
@@ -51,8 +54,11 @@ def planned(spec: PhantomSpec, folder: Path) -> list[str]:
     return roster(spec)
 
 
-def write_study(study_id: str, spec: PhantomSpec, studies: Path) -> list[dict[str, Any]]:
+def write_study(
+    study_id: str, spec: PhantomSpec, studies: Path, tasks: Catalogue | None = None
+) -> list[dict[str, Any]]:
     """Render and write one study under `studies`, and return its `qa-1` records."""
+    tasks = tasks or catalogue()
     made, size = study(spec.seed, study_id), sizes()[spec.size]
     folder = studies / study_id
     folder.mkdir(parents=True)
@@ -62,27 +68,31 @@ def write_study(study_id: str, spec: PhantomSpec, studies: Path) -> list[dict[st
         for view in views().values()
     ]
     found = findings(made.truth)
-    written = reports(found, made.seed, catalogue(), SEQUENCES)
+    written = reports(found, made.seed, tasks, SEQUENCES)
     write_records(folder, made, volumes, written)
     if spec.masks:
         write_labels(folder)
-    return records(study_id, catalogue(), found, sequences=SEQUENCES, reports=written)
+    return records(study_id, tasks, found, sequences=SEQUENCES, reports=written)
 
 
-def _written(ids: list[str], spec: PhantomSpec, studies: Path) -> Iterable[list[dict[str, Any]]]:
+def _written(
+    ids: list[str], spec: PhantomSpec, studies: Path, tasks: Catalogue
+) -> Iterable[list[dict[str, Any]]]:
     ray = sys.modules.get("ray")
     if ray is None or not ray.is_initialized():
-        return (write_study(study_id, spec, studies) for study_id in ids)
-    return _written_by_ray(ids, spec, studies.absolute())
+        return (write_study(study_id, spec, studies, tasks) for study_id in ids)
+    return _written_by_ray(ids, spec, studies.absolute(), tasks)
 
 
-def _written_by_ray(ids: list[str], spec: PhantomSpec, studies: Path) -> Iterator[list[dict[str, Any]]]:
+def _written_by_ray(
+    ids: list[str], spec: PhantomSpec, studies: Path, tasks: Catalogue
+) -> Iterator[list[dict[str, Any]]]:
     """Records in the order of the ids; only ids and JSON pass through Ray."""
     import ray.data
 
     def write(row: dict[str, Any]) -> dict[str, Any]:
         try:
-            return {**row, "records": json.dumps(write_study(row["id"], spec, studies)), "problem": ""}
+            return {**row, "records": json.dumps(write_study(row["id"], spec, studies, tasks)), "problem": ""}
         except OSError as error:  # as a row: Ray would wrap it in an error of its own
             return {**row, "records": "", "problem": error.strerror or str(error)}
 

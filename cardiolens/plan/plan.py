@@ -47,6 +47,7 @@ class Plan:
     study_ids: tuple[str, ...]
     volumes: pa.Table  # of these studies
     questions_sha256: str
+    protocol: str  # its name, also where a folder was configured
     catalogue_sha256: str
     status_counts: Mapping[str, int]
     most_frames: Mapping[str, int]  # that one request shows, by model name
@@ -97,6 +98,7 @@ def plan(spec: SweepSpec) -> Plan:
         study_ids=study_ids,
         volumes=volumes,
         questions_sha256=questions_sha256,
+        protocol=catalogue.protocol,
         catalogue_sha256=catalogue.sha256,
         status_counts=sum((made.status_counts for made in written.values()), Counter()),
         most_frames={name: made.most_frames for name, made in written.items()},

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from cardiolens.errors import InputError
 from cardiolens.spec import describe
+from cardiolens.tasks.lexicon import Lexicon, load_lexicon
+from cardiolens.tasks.protocol import DATA, protocol_folder, read_yaml, shipped
 
-DATA = Path(__file__).parent / "data"
 _NO_SUBTASKS = ("protocol.yaml", "lexicon.yaml")
 
 AnswerType = Literal["single", "ordinal", "multi", "report"]
@@ -80,6 +80,7 @@ class Catalogue:
 
     protocol: str
     subtasks: Mapping[str, Subtask] = field(hash=False)
+    lexicons: Mapping[str, Lexicon] = field(hash=False)  # of report text, by sequence
     sha256: str  # of the data files
 
     def __getitem__(self, subtask: str) -> Subtask:
@@ -95,50 +96,53 @@ class Catalogue:
         return tuple(child for child in self.subtasks.values() if child.parent == subtask)
 
 
-def load_catalogue(protocol: str, folder: Path | None = None) -> Catalogue:
-    """The catalogue of a protocol: a shipped one by name, or a user's own set of data files in `folder`.
+def load_catalogue(protocol: str) -> Catalogue:
+    """The catalogue of a protocol: a shipped one by name, or a user's own set of data files by its folder.
 
-    A folder holds YAML files: `protocol.yaml` with the name and shared option sets, the others with lists of
-    `subtasks`. InputError names the file, the subtask and the field that is wrong.
+    A folder holds YAML files: `protocol.yaml` with the name and shared option sets, `lexicon.yaml` with the
+    words of reports where it has reports, the others with lists of `subtasks`. InputError names the file, the
+    subtask and the field that is wrong.
     """
-    folder = folder or _shipped(protocol)
-    head = _read(folder / "protocol.yaml")
-    if head.get("protocol") != protocol:
-        raise InputError(
-            f"{folder / 'protocol.yaml'}: protocol is {head.get('protocol')!r}, {protocol!r} was asked for"
-        )
-    option_sets = head.get("option_sets") or {}
+    folder = protocol_folder(protocol)
+    head = folder / "protocol.yaml"
+    name, option_sets = _head(head, own=folder.parent != DATA)
     files = sorted(path for path in folder.glob("*.yaml") if path.name not in _NO_SUBTASKS)
     entries = [(path, entry) for path in files for entry in _entries(path)]
     subtasks = [_subtask(path, entry, option_sets) for path, entry in entries]
     check(subtasks)
-    digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in [folder / "protocol.yaml", *files]))
-    return Catalogue(protocol, {subtask.id: subtask for subtask in subtasks}, digest.hexdigest())
+    words = folder / "lexicon.yaml"
+    reported = [subtask.sequence for subtask in subtasks if subtask.answer_type == "report"]
+    read = [head, *files, *([words] if reported else [])]
+    found = {subtask.id: subtask for subtask in subtasks}
+    lexicons = {sequence: load_lexicon(words, sequence, _fields(found, sequence)) for sequence in reported}
+    digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in read))
+    return Catalogue(name, found, lexicons, digest.hexdigest())
 
 
-def _shipped(protocol: str) -> Path:
-    legal = sorted(path.name for path in DATA.iterdir() if path.is_dir())
-    if protocol not in legal:
+def _head(path: Path, *, own: bool) -> tuple[str, Mapping[str, Any]]:
+    """Name and shared option sets of a protocol; only a shipped one may bear a shipped name."""
+    head = read_yaml(path)
+    name = head.get("protocol")
+    if not isinstance(name, str) or not name or (own and name in shipped()):
         raise InputError(
-            f"protocol {protocol!r} is not shipped; choose {' or '.join(legal)}, or give a folder"
+            f"{path}: protocol is {name!r}; give your data files a name of their own, so that no run record "
+            f"confuses them with {' or '.join(shipped())}"
         )
-    return DATA / protocol
+    return name, head.get("option_sets") or {}
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); a protocol folder needs it") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not YAML ({' '.join(str(error).split())})") from None
-    if not isinstance(tree, dict):
-        raise InputError(f"{path}: must hold keys and values at its top, found {type(tree).__name__}")
-    return tree
+def _fields(subtasks: Mapping[str, Subtask], sequence: str) -> dict[str, frozenset[str]]:
+    """The option texts of every field that the reports of a sequence fill."""
+    return {
+        subtasks[name].field: frozenset(option.text for option in subtasks[name].options)
+        for form in subtasks.values()
+        if form.sequence == sequence
+        for name in form.report_fields
+    }
 
 
 def _entries(path: Path) -> list[dict[str, Any]]:
-    tree = _read(path)
+    tree = read_yaml(path)
     entries = tree.get("subtasks")
     if (
         set(tree) != {"subtasks"}

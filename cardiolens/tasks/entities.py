@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from cardiolens.tasks.catalogue import Catalogue, Subtask
-from cardiolens.tasks.lexicon import Attribute, Finding, Lexicon, load_lexicon
+from cardiolens.tasks.lexicon import Attribute, Finding, Lexicon
 
 Entity = tuple[str, str]  # report field, option text
 
@@ -35,7 +35,7 @@ class Mention:
 
 def extract(text: str, sequence: str, catalogue: Catalogue) -> frozenset[Entity]:
     """The entities of a report's findings and impression, for the fields of one sequence's report."""
-    lexicon = load_lexicon(catalogue.protocol, sequence)
+    lexicon = catalogue.lexicons[sequence]
     found: list[Entity] = []
     last: Mention | None = None
     for sentence in sentences(text, lexicon):

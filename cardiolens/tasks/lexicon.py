@@ -1,15 +1,13 @@
 """The words of reports: a data file of patterns, loaded and compiled (specification 3.2)."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from cardiolens.tasks.catalogue import DATA
+from cardiolens.errors import InputError
+from cardiolens.tasks.protocol import read_yaml
 
 
 @dataclass(frozen=True)
@@ -50,19 +48,43 @@ class Lexicon:
     verbs: re.Pattern[str]
 
 
-@lru_cache(maxsize=16)
-def load_lexicon(protocol: str, sequence: str, folder: Path | None = None) -> Lexicon:
-    """The lexicon of a protocol for the reports of one sequence."""
-    tree = yaml.safe_load(((folder or DATA / protocol) / "lexicon.yaml").read_text(encoding="utf-8"))
-    own, cues = tree["sequences"][sequence], {name: _words(words) for name, words in tree["cues"].items()}
-    return Lexicon(
-        findings=tuple(_finding(entry) for entry in own["findings"]),
-        attributes=tuple(_attributes(own["attributes"])),
-        chambers={name: _words(words) for name, words in tree["chambers"].items()},
-        splits=_words(tree["splits"]),
-        verbs=_words([tree["verbs"]]),
-        **cues,
-    )
+def load_lexicon(path: Path, sequence: str, fields: Mapping[str, Collection[str]]) -> Lexicon:
+    """The words of one sequence's reports, whose fields take the texts given.
+
+    InputError names what the file lacks, a pattern that is none, or a field or text that no report has.
+    """
+    tree = read_yaml(path)
+    try:
+        own, cues = tree["sequences"][sequence], {name: _words(words) for name, words in tree["cues"].items()}
+        lexicon = Lexicon(
+            findings=tuple(_finding(entry) for entry in own["findings"]),
+            attributes=tuple(_attributes(own["attributes"])),
+            chambers={name: _words(words) for name, words in tree["chambers"].items()},
+            splits=_words(tree["splits"]),
+            verbs=_words([tree["verbs"]]),
+            **cues,
+        )
+    except KeyError as error:
+        raise InputError(
+            f"{path}: {error} is missing; the reports of {sequence!r} need sequences.{sequence} with "
+            "findings and attributes, and cues, chambers, splits and verbs"
+        ) from None
+    except (TypeError, AttributeError, re.error) as error:
+        raise InputError(f"{path}: words of {sequence!r} cannot be used ({error}); correct them") from None
+    for field, value in _said(lexicon):
+        if value not in fields.get(field, ()):
+            raise InputError(
+                f"{path}: {sequence}: no report has {value!r} as {field!r}; use the option texts of "
+                f"{', '.join(fields)}"
+            )
+    return lexicon
+
+
+def _said(lexicon: Lexicon) -> Iterator[tuple[str, str]]:
+    """Every (field, option text) that words of a lexicon can assert."""
+    for finding in lexicon.findings:
+        yield from ((finding.field, value) for value in (*finding.values, finding.normal))
+    yield from ((attribute.field, attribute.value) for attribute in lexicon.attributes)
 
 
 def _words(patterns: Sequence[str]) -> re.Pattern[str]:

@@ -122,7 +122,8 @@ def _parse(line: str, where: str) -> Question:
 def _known(question: Question, catalogue: Catalogue, where: str) -> Subtask:
     if question.protocol != catalogue.protocol:
         raise InputError(
-            f"{where}: protocol is {question.protocol!r}, but {catalogue.protocol!r} is configured"
+            f"{where}: protocol is {question.protocol!r}, but {catalogue.protocol!r} is configured; give "
+            "dataset.questions of that protocol, or another dataset.protocol"
         )
     try:
         return catalogue[question.subtask]

@@ -51,7 +51,7 @@ def job(*words):
 
 
 def test_the_job_makes_a_cohort_and_names_what_is_wrong(tmp_path):
-    small = ("dataset=phantom_demo", "dataset.phantom.n_sampled=0", "dataset.phantom.canonical=[PH-NORMAL]")
+    small = ("dataset=phantom_ci", "dataset.phantom.n_sampled=0", "dataset.phantom.canonical=[PH-NORMAL]")
     done = job(*small, f"out={tmp_path / 'cohort'}", "masks=true")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, f"phantom: {tmp_path / 'cohort'}"), (
         done.stderr
@@ -60,7 +60,7 @@ def test_the_job_makes_a_cohort_and_names_what_is_wrong(tmp_path):
     again = job(*small, f"out={tmp_path / 'cohort'}")
     assert again.returncode == 2
     assert "is not empty; give a folder that is absent or empty" in again.stderr
-    wrong = job("dataset=phantom_demo", "dataset.phantom.canonical=[PH-NOPE]", f"out={tmp_path / 'other'}")
+    wrong = job("dataset=phantom_ci", "dataset.phantom.canonical=[PH-NOPE]", f"out={tmp_path / 'other'}")
     assert wrong.returncode == 2
     assert "name each once, of PH-NORMAL" in wrong.stderr
     assert "Traceback" not in wrong.stderr

@@ -1,10 +1,12 @@
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import yaml
 
 from cardiolens.errors import InputError
 from cardiolens.tasks.catalogue import load_catalogue
+from cardiolens.tasks.entities import extract
 from cardiolens.tasks.instantiate import answer
 
 PROTOCOL = "openprotocol-1"
@@ -35,7 +37,7 @@ def write(tmp_path):
     def _write(*subtasks):
         (tmp_path / "protocol.yaml").write_text(yaml.safe_dump(MINIATURE))
         (tmp_path / "own.yaml").write_text(yaml.safe_dump({"subtasks": list(subtasks)}))
-        return tmp_path
+        return str(tmp_path)
 
     return _write
 
@@ -72,13 +74,13 @@ def test_details_of_the_tables(catalogue):
 
 
 def test_another_protocol_is_another_set_of_files(write):
-    own = load_catalogue("miniature-1", write(SUBTASK))
+    own = load_catalogue(write(SUBTASK))
     assert list(own.subtasks) == ["X1"]
     assert answer(own["X1"], {"lge.enhancement": ("present",)}) == ("B",)
 
 
 def test_unknown_names_list_the_legal_ones(catalogue):
-    with pytest.raises(InputError, match=r"'nope' is not shipped; choose openprotocol-1"):
+    with pytest.raises(InputError, match=r"'nope' is neither shipped nor a folder; choose openprotocol-1"):
         load_catalogue("nope")
     with pytest.raises(InputError, match=r"'C99' is not in protocol 'openprotocol-1'; it has C01, C02"):
         catalogue["C99"]
@@ -103,21 +105,93 @@ def test_unknown_names_list_the_legal_ones(catalogue):
 )
 def test_a_contradictory_entry_is_refused(write, change, message):
     with pytest.raises(InputError, match=message):
-        load_catalogue("miniature-1", write(SUBTASK | change))
+        load_catalogue(write(SUBTASK | change))
 
 
 def test_ids_are_unique(write):
     with pytest.raises(InputError, match="subtask X1 stands twice"):
-        load_catalogue("miniature-1", write(SUBTASK, SUBTASK))
+        load_catalogue(write(SUBTASK, SUBTASK))
 
 
 def test_files_that_are_no_catalogue(write):
     folder = write(SUBTASK)
-    (folder / "own.yaml").write_text("subtasks: {: no")
+    (Path(folder) / "own.yaml").write_text("subtasks: {: no")
     with pytest.raises(InputError, match=r"own.yaml: not YAML"):
-        load_catalogue("miniature-1", folder)
-    (folder / "own.yaml").write_text("tasks: []")
+        load_catalogue(folder)
+    (Path(folder) / "own.yaml").write_text("tasks: []")
     with pytest.raises(InputError, match=r"own.yaml: must hold exactly one key 'subtasks'"):
-        load_catalogue("miniature-1", folder)
-    with pytest.raises(InputError, match="protocol is 'miniature-1', 'other-1' was asked for"):
-        load_catalogue("other-1", folder)
+        load_catalogue(folder)
+    (Path(folder) / "protocol.yaml").unlink()
+    with pytest.raises(InputError, match=r"protocol.yaml: cannot be read .*; a protocol folder needs it"):
+        load_catalogue(folder)
+
+
+@pytest.mark.parametrize("name", ["openprotocol-1", "", None, 7])
+def test_data_files_of_ones_own_need_a_name_of_their_own(write, name):
+    folder = write(SUBTASK)
+    (Path(folder) / "protocol.yaml").write_text(yaml.safe_dump(MINIATURE | {"protocol": name}))
+    with pytest.raises(InputError, match="give your data files a name of their own"):
+        load_catalogue(folder)
+
+
+REPORT = {
+    "id": "X2",
+    "tier": 2,
+    "sequence": "lge",
+    "field": "report",
+    "question": "Write.",
+    "answer_type": "report",
+    "route": {"lge_sax": 1},
+    "provenance": "[design]",
+    "report_fields": ["X1"],
+}
+LEXICON = {
+    "cues": {cue: ["no"] for cue in ("negating", "excepting", "negated_behind", "normal", "scope_ends")},
+    "chambers": {},
+    "splits": ["but"],
+    "verbs": "is",
+    "sequences": {
+        "lge": {
+            "findings": [{"field": "enhancement", "value": "Yes", "normal": "No", "patterns": ["bright"]}],
+            "attributes": {},
+        }
+    },
+}
+
+
+def test_reports_are_read_with_the_lexicon_of_their_own_folder(write):
+    folder = write(SUBTASK, REPORT)
+    (Path(folder) / "lexicon.yaml").write_text(yaml.safe_dump(LEXICON))
+    own = load_catalogue(folder)
+    assert extract("Something is bright.", "lge", own) == {("enhancement", "Yes")}
+    assert extract("There is late enhancement.", "lge", own) == frozenset()
+    assert extract("Nothing is bright: no bright spot.", "lge", own) == {("enhancement", "Yes")}
+    changed = LEXICON | {"verbs": "is|are"}
+    (Path(folder) / "lexicon.yaml").write_text(yaml.safe_dump(changed))
+    assert load_catalogue(folder).sha256 != own.sha256
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"verbs": "("}, "words of 'lge' cannot be used"),
+        ({"cues": {}}, "words of 'lge' cannot be used"),
+        ({"sequences": {}}, r"lexicon.yaml: 'lge' is missing; the reports of 'lge' need"),
+        (
+            {
+                "sequences": {
+                    "lge": {"findings": [{"field": "x", "normal": "No", "patterns": ["a"]}], "attributes": {}}
+                }
+            },
+            r"lge: no report has 'No' as 'x'; use the option texts of enhancement",
+        ),
+    ],
+)
+def test_a_lexicon_that_cannot_be_used_is_refused_when_it_is_loaded(write, change, message):
+    """Not after the model has written its reports."""
+    folder = write(SUBTASK, REPORT)
+    with pytest.raises(InputError, match=r"lexicon.yaml: cannot be read"):
+        load_catalogue(folder)
+    (Path(folder) / "lexicon.yaml").write_text(yaml.safe_dump(LEXICON | change))
+    with pytest.raises(InputError, match=message):
+        load_catalogue(folder)

@@ -1,0 +1,40 @@
+"""Where the data files of a protocol lie, and reading one of them."""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cardiolens.errors import InputError
+
+DATA = Path(__file__).parent / "data"
+
+
+def shipped() -> list[str]:
+    """The names of the protocols that come with CardioLens."""
+    return sorted(path.name for path in DATA.iterdir() if path.is_dir())
+
+
+def protocol_folder(protocol: str) -> Path:
+    """The folder of a shipped protocol, given its name, or the user's own folder."""
+    if protocol in shipped():
+        return DATA / protocol
+    if Path(protocol).is_dir():
+        return Path(protocol)
+    raise InputError(
+        f"protocol {protocol!r} is neither shipped nor a folder; choose {' or '.join(shipped())}, or give a "
+        "folder with a protocol.yaml"
+    )
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The keys and values of one data file; InputError names the file and what is wrong with it."""
+    try:
+        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); a protocol folder needs it") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not YAML ({' '.join(str(error).split())})") from None
+    if not isinstance(tree, dict):
+        raise InputError(f"{path}: must hold keys and values at its top, found {type(tree).__name__}")
+    return tree
