@@ -4,8 +4,9 @@
 
 Bare is one process that reads the same shards, renders with the same function and gives vLLM's offline API
 the same requests in the same order with the same image ids, all at once. Both rates leave out the engine's
-start: they count from the 256th completion to the last; to bare's time its reading and rendering is added,
-as far as it belongs to these requests. The second ratio leaves that out: the engine alone.
+start: the stream counts from its 256th completion to the last, bare from its first read to its last answer
+(vLLM's offline API answers nobody before it has taken every request in, so it has no 256th completion). The
+second ratio leaves bare's reading and rendering out.
 """
 
 import json
@@ -15,9 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import ClassVar
 
 WARM = 256
 SWEEP = ["+experiment=slice_ablation", "model=[tiny]", "tracker=none", "stream.flush_rows=64"]
@@ -32,23 +31,23 @@ def main() -> None:
             places = [f"store={folder}/store", f"outputs={folder}/outputs"]
             streamed = _rate(_streamed([*overrides, *places], Path(folder)))
             shutil.rmtree(Path(folder) / "store" / "completions")
-            finished, reading_s = _bare([*overrides, *places], Path(folder) / "bare.json")
-        bare, engine = _rate(finished, reading_s), _rate(finished)
+            told = _bare([*overrides, *places], Path(folder) / "bare.json")
+        n_requests, engine = told["requests"], told["requests"] / told["generating_s"]
+        bare = n_requests / (told["reading_s"] + told["generating_s"])
         ratios.append(streamed / bare)
         print(
-            f"pair {number + 1}: {len(finished)} requests, stream {streamed:.0f}/s, bare {bare:.0f}/s, "
+            f"pair {number + 1}: {n_requests:.0f} requests, stream {streamed:.0f}/s, bare {bare:.0f}/s, "
             f"ratio {ratios[-1]:.2f}; engine alone {engine:.0f}/s, ratio {streamed / engine:.2f}",
             flush=True,
         )
     print(f"median ratio {statistics.median(ratios):.2f} of {pairs} pairs")
 
 
-def _rate(finished_s: list[float], before_s: float = 0.0) -> float:
-    """Completions a second after the first WARM ones; work done for all before the first is shared out."""
+def _rate(finished_s: list[float]) -> float:
+    """Completions a second after the first WARM ones."""
     ordered = sorted(finished_s)
     assert len(ordered) > 2 * WARM, f"{len(ordered)} requests are too few to see a steady state"
-    counted = len(ordered) - WARM
-    return counted / (ordered[-1] - ordered[WARM - 1] + before_s * counted / len(ordered))
+    return (len(ordered) - WARM) / (ordered[-1] - ordered[WARM - 1])
 
 
 def _streamed(overrides: list[str], folder: Path) -> list[float]:
@@ -61,37 +60,12 @@ def _streamed(overrides: list[str], folder: Path) -> list[float]:
     return [moment.timestamp() for moment in written.to_pylist()]
 
 
-def _bare(overrides: list[str], out: Path) -> tuple[list[float], float]:
-    """When each request was finished, and the seconds of reading and rendering before the first."""
+def _bare(overrides: list[str], out: Path) -> dict[str, float]:
+    """Requests, and the seconds of reading and rendering and of generating."""
     command = [sys.executable, __file__, "--bare", str(out), *overrides]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    told = json.loads(out.read_text())
-    return told["finished"], told["reading_s"]
-
-
-class _Clock:
-    """Stands where vLLM expects a progress bar: notes when requests finish."""
-
-    finished: ClassVar[list[float]] = []
-
-    def __init__(self, wrapped: Iterable[object] = (), **_: object) -> None:
-        self._wrapped = wrapped
-        self.n = 0
-        self.postfix = ""
-        self.format_dict = {"elapsed": 1.0}
-
-    def __iter__(self) -> Iterator[object]:
-        return iter(self._wrapped)
-
-    def update(self, n: int = 1) -> None:
-        _Clock.finished += [time.time()] * n
-        self.n += n
-
-    def refresh(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
+    told: dict[str, float] = json.loads(out.read_text())
+    return told
 
 
 def bare(out: Path, overrides: list[str]) -> None:
@@ -125,6 +99,7 @@ def bare(out: Path, overrides: list[str]) -> None:
     assert identity.folder is not None
     chat = Chat(identity.folder)
     reader = StudyReader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
+    llm.generate("warm", SamplingParams(max_tokens=8), use_tqdm=False)
     prompts, sampling = [], []
     began = time.monotonic()
     for study in reader(left.work).to_pylist():
@@ -145,8 +120,10 @@ def bare(out: Path, overrides: list[str]) -> None:
                 SamplingParams(temperature=0, max_tokens=ask.max_tokens, structured_outputs=legal)
             )
     reading_s = time.monotonic() - began
-    llm.generate(prompts, sampling, use_tqdm=_Clock)
-    out.write_text(json.dumps({"finished": _Clock.finished, "reading_s": reading_s}))
+    began = time.monotonic()
+    llm.generate(prompts, sampling, use_tqdm=False)
+    told = {"requests": len(prompts), "reading_s": reading_s, "generating_s": time.monotonic() - began}
+    out.write_text(json.dumps(told))
 
 
 if __name__ == "__main__":
