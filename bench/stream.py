@@ -99,7 +99,6 @@ def bare(out: Path, overrides: list[str]) -> None:
     assert identity.folder is not None
     chat = Chat(identity.folder)
     reader = StudyReader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
-    llm.generate("warm", SamplingParams(max_tokens=8), use_tqdm=False)
     prompts, sampling = [], []
     began = time.monotonic()
     for study in reader(left.work).to_pylist():
@@ -120,6 +119,7 @@ def bare(out: Path, overrides: list[str]) -> None:
                 SamplingParams(temperature=0, max_tokens=ask.max_tokens, structured_outputs=legal)
             )
     reading_s = time.monotonic() - began
+    llm.generate(prompts[:1], sampling[:1], use_tqdm=False)
     began = time.monotonic()
     llm.generate(prompts, sampling, use_tqdm=False)
     told = {"requests": len(prompts), "reading_s": reading_s, "generating_s": time.monotonic() - began}
