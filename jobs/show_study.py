@@ -1,4 +1,4 @@
-"""Show a study as models see it: `python jobs/show_study.py <study folder> out.png [phases]`."""
+"""Show a study as models see it: `jobs/show_study.py <study folder> out.png [phases] [segments=true]`."""
 
 import sys
 from pathlib import Path
@@ -6,16 +6,21 @@ from pathlib import Path
 from cardiolens.errors import InputError
 from cardiolens.study.sheet import study_sheet
 
+USAGE = "expected: python jobs/show_study.py <study folder> <picture.png> [phases] [segments=true]"
+SEGMENTS = {"segments=true": True, "segments=false": False}
+
 
 def main(argv: list[str]) -> int:
     """Write the contact sheet of a study folder, 8 phases a slice unless told; 2 if it cannot be read."""
-    if len(argv) not in (2, 3) or not all(word.isdigit() for word in argv[2:]):
-        print("expected: python jobs/show_study.py <study folder> <picture.png> [phases]", file=sys.stderr)
+    words = [word for word in argv if word not in SEGMENTS]
+    segments = any(SEGMENTS.get(word, False) for word in argv)
+    if len(words) not in (2, 3) or not all(word.isdigit() and int(word) for word in words[2:]):
+        print(USAGE, file=sys.stderr)
         return 2
     try:
-        study_sheet(Path(argv[0]), *map(int, argv[2:] or ["8"])).save(argv[1])
+        study_sheet(Path(words[0]), *map(int, words[2:] or ["8"]), segments=segments).save(words[1])
     except (InputError, OSError, ValueError) as error:
-        print(f"error: {argv[0]}: {error}", file=sys.stderr)
+        print(f"error: {words[0]}: {error}", file=sys.stderr)
         return 2
     return 0
 

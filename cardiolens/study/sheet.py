@@ -1,7 +1,7 @@
 """Contact sheets: the frames of a study as they are displayed, with a selection marked."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from PIL import Image, ImageDraw
 from cardiolens.study.ingest import ingest
 from cardiolens.study.layout import even
 from cardiolens.study.manifest import read_study
+from cardiolens.study.overlay import Overlay, check_masked, legend, read_overlay
 
 WINDOW_PCT = (1.0, 99.0)
 STATIC_COLUMNS = 6  # of a volume without phases
@@ -29,7 +30,7 @@ class ShownFrame:
     """One displayed frame, its place, and the words that end-diastole and end-systole add."""
 
     place: Place
-    pixels_HW: NDArray[np.uint8]
+    pixels_HW: NDArray[np.uint8]  # grey, or (height, width, 3) in colour
     remark: str = ""
 
     @property
@@ -58,14 +59,32 @@ def contact_sheet(
     return sheet
 
 
-def study_sheet(folder: Path, phases: int, tile: int = 120) -> Image.Image:
-    """Every volume of a study folder: a row a slice from the base, a column a phase, about so many phases."""
-    sheets = []
-    for volume in ingest(read_study(folder), WINDOW_PCT):
+def study_sheet(folder: Path, phases: int, tile: int = 120, *, segments: bool = False) -> Image.Image:
+    """Every volume of a study folder: a row a slice from the base, a column a phase, about so many phases.
+
+    `segments` lays masks over the frames, in colours that a legend names; InputError where there is none.
+    """
+    study = read_study(folder)
+    if segments:
+        check_masked(study)
+    sheets: list[Image.Image] = []
+    names: dict[int, str] = {}
+    for manifest, volume in zip(study.manifest.volumes, ingest(study, WINDOW_PCT), strict=True):
         frames = list(shown_frames(volume.row, volume.frames, phases))
+        overlay = read_overlay(study, manifest, volume.row) if segments else None
+        if overlay is not None:
+            frames = [_under(overlay, frame, volume.row) for frame in frames]
+            names |= overlay.names
         n_phases = len({phase for (_, _, phase) in (frame.place for frame in frames)})
         sheets.append(contact_sheet(frames, columns=n_phases if n_phases > 1 else STATIC_COLUMNS, tile=tile))
+    if names:
+        sheets.append(legend(dict(sorted(names.items())), max(sheet.width for sheet in sheets)))
     return _stacked(sheets)
+
+
+def _under(overlay: Overlay, frame: ShownFrame, volume: Mapping[str, Any]) -> ShownFrame:
+    _, rank, phase = frame.place
+    return replace(frame, pixels_HW=overlay.on(frame.pixels_HW, rank * volume["n_phases"] + phase))
 
 
 def shown_frames(volume: Mapping[str, Any], frames: pa.Table, phases: int) -> Iterator[ShownFrame]:
@@ -83,7 +102,7 @@ def shown_frames(volume: Mapping[str, Any], frames: pa.Table, phases: int) -> It
 
 
 def _fitted(pixels_HW: NDArray[np.uint8], tile: int) -> Image.Image:
-    height, width = pixels_HW.shape
+    height, width = pixels_HW.shape[:2]
     scale = tile / max(height, width)
     size = (max(round(width * scale), 1), max(round(height * scale), 1))
     return Image.fromarray(pixels_HW).resize(size, Image.Resampling.BICUBIC)

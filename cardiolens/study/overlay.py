@@ -1,0 +1,113 @@
+"""Masks laid over the frames of a study in colour: segments of the wall, and lesions."""
+
+import colorsys
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+
+from cardiolens.errors import InputError
+from cardiolens.study.manifest import LayoutDeclaration, Study, VolumeManifest
+from cardiolens.study.volume import Volume, read_volume
+
+LABELS_NAME = "labels.json"  # beside the masks: what each value means
+LESION_COLOUR = (255, 40, 40)
+
+Colour = tuple[int, int, int]
+
+_OPACITY = 0.5
+_TURN = 0.381966  # of the colour circle from one value to the next, so that neighbours differ
+_LEGEND_WIDTH, _LEGEND_HEIGHT, _SWATCH = 150, 14, 10  # pixels
+_INK = (230, 230, 230)
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """The mask of one volume, and name and colour of every value that is drawn."""
+
+    mask: Volume
+    names: Mapping[int, str]
+
+    def on(self, pixels_HW: NDArray[np.uint8], idx: int) -> NDArray[np.uint8]:
+        """The displayed frame of a canonical index under its mask; shape (height, width, 3)."""
+        values_HW = self.mask.displayed(self.mask.stored(idx))
+        tinted = np.repeat(pixels_HW[:, :, None], 3, axis=2).astype(np.float64)
+        for value in set(np.unique(values_HW).tolist()) & set(self.names):
+            inside = values_HW == value
+            tint = np.array(colour(value, self.names[value]))
+            tinted[inside] = (1 - _OPACITY) * tinted[inside] + _OPACITY * tint
+        return np.rint(tinted).astype(np.uint8)
+
+
+def check_masked(study: Study) -> None:
+    """InputError unless some volume of a study has a mask."""
+    if not any(volume.mask for volume in study.manifest.volumes):
+        raise InputError(
+            f"study {study.study_id} has no masks, so no segments can be shown; make a phantom with "
+            "masks=true, or leave out segments=true"
+        )
+
+
+def read_overlay(study: Study, manifest: VolumeManifest, volume: Mapping[str, Any]) -> Overlay | None:
+    """The overlay of one volume, None without a mask; `volume` is its row of the table `volumes`.
+
+    Where a `labels.json` beside the mask names segments, these and lesions are drawn, else all values but 0.
+    """
+    if manifest.mask is None:
+        return None
+    layout = manifest.layout
+    if manifest.declared_layout() is None:  # inferred from the pixels, which a mask has not
+        layout = LayoutDeclaration(n_slices=volume["n_slices"], n_phases=volume["n_phases"])
+    own = {"path": manifest.mask.path, "sha256": manifest.mask.sha256, "mask": None, "layout": layout}
+    mask = read_volume(study.folder, manifest.model_copy(update=own))
+    labels = read_labels((study.folder / manifest.mask.path).with_name(LABELS_NAME))
+    return Overlay(mask, drawn(labels, np.unique(mask.in_file_order).tolist()))
+
+
+def read_labels(path: Path) -> dict[int, str]:
+    """What the values of masks mean; nothing where there is no such file."""
+    if not path.exists():
+        return {}
+    try:
+        tree = json.loads(path.read_text(encoding="utf-8"))
+        return {int(value): str(name) for value, name in tree.items()}
+    except (OSError, ValueError, AttributeError) as error:
+        raise InputError(f'{path}: is not an object like {{"1": "name"}} ({error}); correct it') from None
+
+
+def drawn(labels: Mapping[int, str], values: Iterable[int]) -> dict[int, str]:
+    """The values that are drawn, with their names."""
+    named = {value: labels.get(value, f"value {value}") for value in values if value}
+    if not any("segment" in name for name in labels.values()):
+        return named
+    return {value: name for value, name in named.items() if "segment" in name or _is_lesion(name)}
+
+
+def colour(value: int, name: str) -> Colour:
+    """Red for lesions, else a hue of the value's own."""
+    if _is_lesion(name):
+        return LESION_COLOUR
+    red, green, blue = colorsys.hsv_to_rgb(0.1 + value * _TURN % 1 * 0.85, 0.8, 1.0)  # clear of red
+    return round(red * 255), round(green * 255), round(blue * 255)
+
+
+def legend(names: Mapping[int, str], width: int) -> Image.Image:
+    """Swatches with names, as many a row as fit; lesions share one."""
+    entries = {colour(value, name): "lesion" if _is_lesion(name) else name for value, name in names.items()}
+    columns = max(width // _LEGEND_WIDTH, 1)
+    strip = Image.new("RGB", (width, -(-len(entries) // columns) * _LEGEND_HEIGHT))
+    pen = ImageDraw.Draw(strip)
+    for number, (tint, name) in enumerate(entries.items()):
+        left, top = number % columns * _LEGEND_WIDTH + 2, number // columns * _LEGEND_HEIGHT + 2
+        pen.rectangle(((left, top), (left + _SWATCH, top + _SWATCH)), fill=tint)
+        pen.text((left + _SWATCH + 4, top - 1), name, fill=_INK)
+    return strip
+
+
+def _is_lesion(name: str) -> bool:
+    return "lesion" in name

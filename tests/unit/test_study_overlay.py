@@ -1,0 +1,112 @@
+"""Masks over frames: the right pixels, the right order, the right names; jobs/show_study.py around it."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from study_folders import study, volume, voxels, write_nifti
+
+from cardiolens.errors import InputError
+from cardiolens.study.manifest import read_study
+from cardiolens.study.overlay import LESION_COLOUR, check_masked, colour, drawn, read_labels, read_overlay
+from cardiolens.study.sheet import GAP, LABEL_HEIGHT, study_sheet
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "jobs"))
+from show_study import main
+
+LABELS = {"0": "background", "7": "myocardium, segment 7", "20": "blood", "107": "lesion, segment 7"}
+
+
+def masked(folder, labels=LABELS, **changes):
+    """A study of 3 slices x 4 phases whose mask has value 7 in one corner of one stored frame."""
+    mask = np.zeros((6, 5, 12), np.uint8)
+    mask[1, 2, 5] = 7
+    mask[3:, :, :] = 20
+    path = "masks/cine_sax.nii.gz"
+    entry = {"mask": {"path": path, "sha256": write_nifti(folder / path, mask)}} | changes
+    if labels is not None:
+        (folder / "masks" / "labels.json").write_text(json.dumps(labels))
+    return study(folder, volume(folder, voxels(), **entry))
+
+
+def overlay(folder):
+    one = read_study(folder)
+    return read_overlay(one, one.manifest.volumes[0], {"n_slices": 3, "n_phases": 4})
+
+
+@pytest.mark.parametrize(
+    ("changes", "idx", "place"),
+    [
+        ({}, 5, (1, 2)),
+        ({"spatial_order": "apex_to_base"}, 5, (1, 2)),  # the middle of three slices
+        ({"display_transform": {"transpose": True, "flip_rows": True, "flip_cols": False}}, 5, (2, 1)),
+        ({"layout": {"order": "phase_major", "n_slices": 3, "n_phases": 4}}, 9, (1, 2)),
+    ],
+)
+def test_a_mask_is_turned_and_ordered_as_its_volume(tmp_path, changes, idx, place):
+    found = overlay(masked(tmp_path / "S1", **changes))
+    height, width = found.mask.displayed_shape
+    for frame in range(12):
+        picture = found.on(np.full((height, width), 100, np.uint8), frame)
+        coloured = {tuple(at) for at in np.argwhere((picture != 100).any(axis=2)).tolist()}
+        assert coloured == ({place} if frame == idx else set())
+    tint = np.array(colour(7, LABELS["7"]))
+    assert (
+        found.on(np.full((height, width), 100, np.uint8), idx)[place].tolist()
+        == np.rint(50 + tint / 2).astype(int).tolist()
+    )
+
+
+def test_without_labels_every_value_but_0_is_drawn(tmp_path):
+    assert overlay(masked(tmp_path / "S1", labels=None)).names == {7: "value 7", 20: "value 20"}
+    assert drawn({1: "blood"}, [0, 1]) == {1: "blood"}
+
+
+def test_segments_have_colours_of_their_own_and_lesions_are_red():
+    names = {value: f"myocardium, segment {value}" for value in range(1, 18)}
+    tints = {colour(value, name) for value, name in names.items()}
+    assert len(tints) == 17
+    assert LESION_COLOUR not in tints
+    assert colour(107, "lesion, segment 7") == LESION_COLOUR
+    assert set(drawn(names | {107: "lesion, segment 7", 20: "blood"}, [0, 7, 20, 107])) == {7, 107}
+
+
+def test_a_sheet_under_its_mask_is_in_colour_and_has_a_legend(tmp_path):
+    folder = masked(tmp_path / "S1")
+    plain, tinted = (study_sheet(folder, 4, tile=30, segments=segments) for segments in (False, True))
+    assert tinted.size[0] == plain.size[0]
+    assert tinted.size[1] > plain.size[1]
+    grey = np.asarray(plain)
+    assert (grey[:, :, 0] == grey[:, :, 1]).all()
+    top = LABEL_HEIGHT + GAP + 30 + LABEL_HEIGHT + GAP  # of the frames of the second slice
+    marked = np.asarray(tinted)[top : top + 30, : plain.size[0]]
+    columns = np.nonzero((marked.max(axis=2) != marked.min(axis=2)).any(axis=0))[0]
+    assert GAP + 32 <= columns.min() <= columns.max() < GAP + 64  # its second phase
+
+
+def test_a_study_without_masks_is_an_error_that_says_what_to_do(tmp_path):
+    with pytest.raises(InputError, match=r"S1 has no masks, .*masks=true, or leave out segments=true"):
+        check_masked(read_study(study(tmp_path / "S1")))
+
+
+@pytest.mark.parametrize("text", ["[1]", "{", '{"a": "b"}'])
+def test_labels_that_are_none_are_named(tmp_path, text):
+    (tmp_path / "labels.json").write_text(text)
+    with pytest.raises(InputError, match=r"labels.json: is not an object like"):
+        read_labels(tmp_path / "labels.json")
+
+
+def test_the_job_draws_segments_on_request(tmp_path, capsys):
+    folder, out = masked(tmp_path / "S1"), tmp_path / "out.png"
+    assert main([str(folder), str(out), "2", "segments=true"]) == 0
+    with Image.open(out) as picture:
+        assert picture.mode == "RGB"
+    assert main([str(study(tmp_path / "S2")), str(out), "segments=true"]) == 2
+    assert "S2 has no masks" in capsys.readouterr().err
+    assert main([str(folder), str(out), "0"]) == 2
+    assert main([str(folder), str(out), "segments=maybe"]) == 2
+    assert "expected: python jobs/show_study.py" in capsys.readouterr().err
+    assert main([str(tmp_path / "none"), str(out)]) == 2
