@@ -168,6 +168,7 @@ def _ray_data_llm(asked: Any, folder: str, options: dict[str, Any]) -> Any:
         tokenize_stage=False,
         detokenize_stage=False,
         prepare_multimodal_stage=False,
+        log_engine_metrics=False,  # needs Ray's metrics, which are not installed
         placement_group_config={"bundle_per_worker": {"CPU": 1}},
     )
     processor = build_processor(config, postprocess=lambda row: {"finished": time.time()})
