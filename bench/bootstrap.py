@@ -1,15 +1,19 @@
 """Time and memory of scoring: 24 arms, 670 patients, about 19,500 items an arm, B = 2,000.
 
+Every arm by itself, and every pair of arms that differ in one thing: 3 selectors x 4 budgets x 2 prompts.
+
 python -m bench.bootstrap
 """
 
 import argparse
 import resource
 import time
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
 
+from cardiolens.stats.factors import ArmFactors, families
 from cardiolens.stats.scores import score
 from cardiolens.tables import VERDICTS
 
@@ -17,13 +21,19 @@ TYPES = ("multi",) * 17 + ("ordinal",) * 7 + ("single",) * 8
 LETTERS = np.array(list("ABCDE"))
 
 
-def verdicts(patients: int, arms: int, items: int) -> pa.Table:
+def arms() -> list[ArmFactors]:
+    """The arms of a slice ablation."""
+    lists = (("clinical", "random", "uniform"), ("8", "16", "32", "64"), ("standard", "reasoning"))
+    return [ArmFactors("-".join(entry), "model", *entry) for entry in product(*lists)]
+
+
+def verdicts(patients: int, arm_ids: list[str], items: int) -> pa.Table:
     """Random verdicts on 32 subtasks of tier 1, spread over patients."""
     dice = np.random.default_rng(2026)
     asked = dice.permutation(patients * len(TYPES))[:items]
     several = np.array(TYPES)[asked // patients] == "multi"
     gold = _letters(several, dice)
-    blocks = [_arm(f"arm{arm:02d}", asked % patients, asked // patients, gold, dice) for arm in range(arms)]
+    blocks = [_arm(arm, asked % patients, asked // patients, gold, dice) for arm in arm_ids]
     return pa.concat_tables(blocks)
 
 
@@ -66,15 +76,17 @@ def _letters(multi: np.ndarray, dice: np.random.Generator) -> pa.Array:
 def main() -> None:
     """Score once and print seconds and the peak of memory."""
     arguments = argparse.ArgumentParser(description=__doc__)
-    for name, default in (("patients", 670), ("items", 19_500), ("arms", 24), ("resamples", 2000)):
+    for name, default in (("patients", 670), ("items", 19_500), ("resamples", 2000)):
         arguments.add_argument(f"--{name}", type=int, default=default)
     given = arguments.parse_args()
-    table = verdicts(given.patients, given.arms, given.items)
+    pairs = families(arms())
+    table = verdicts(given.patients, [arm.arm_id for arm in arms()], given.items)
     start, busy = time.perf_counter(), time.process_time()
-    scores = score(table, 5, given.resamples, 2026)
+    scores = score(table, 5, given.resamples, 2026, pairs)
     seconds, busy = time.perf_counter() - start, time.process_time() - busy
     peak_gib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"{table.num_rows} verdicts, {scores.num_rows} scores, peak {peak_gib:.2f} GiB")
+    n_pairs = sum(map(len, pairs.values()))
+    print(f"{table.num_rows} verdicts, {n_pairs} pairs, {scores.num_rows} scores, peak {peak_gib:.2f} GiB")
     print(f"{seconds:.1f} s, of which this process ran {busy:.1f} s")
 
 

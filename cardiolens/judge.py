@@ -1,44 +1,49 @@
-"""`python -m cardiolens.judge run=outputs/...`: verdicts and scores again, from what was said; no engine."""
+"""`python -m cardiolens.judge run=outputs/...`: verdicts, scores and analyses again; no engine."""
 
 import sys
 
 import pyarrow as pa
 
 from cardiolens import record, show, tables
+from cardiolens.analysing import parts_of
 from cardiolens.configure import read_run, tell
 from cardiolens.errors import InputError, RunError
+from cardiolens.judging.changes import changes
 from cardiolens.plan.arms import arms
-from cardiolens.scoring import judge_and_score
+from cardiolens.scoring import conclude, judge_run
 from cardiolens.store import Run, Store
+from cardiolens.study.shards import read_volumes
 
 
 def judge(run: Run) -> int:
-    """Replace a run's verdicts and scores, and say how many verdicts changed; 0 only if all were made."""
-    spec = record.read_configuration(run)
-    models = record.read_manifest(run)["models"]
-    before = _answers(tables.read(run.verdicts, tables.VERDICTS))
-    keys = {name: facts["model_key"] for name, facts in models.items()}
-    judged = judge_and_score(run, Store(spec.store), keys, spec)
-    after = _answers(judged.verdicts)
-    changed = sum(before.get(key) != answer for key, answer in after.items())
-    show.show_scores(arms(spec), judged.scores)
-    show.say(f"verdicts: {len(after)} made, {changed} changed")
+    """Replace a run's verdicts, scores and analyses, and say what changed; 0 only if all were made."""
+    spec, manifest = record.read_configuration(run), record.read_manifest(run)
+    store, keys = Store(spec.store), {name: facts["model_key"] for name, facts in manifest["models"].items()}
+    before, scored = tables.read(run.verdicts, tables.VERDICTS), tables.read(run.scores, tables.SCORES)
+    replies = judge_run(run, store, keys, spec.dataset.protocol, manifest["questions_digest"])
+    parts = parts_of(read_volumes(store.root), replies.verdicts)
+    scores, analyses = conclude(run, replies.verdicts, parts, spec)
+    show.show_scores(arms(spec), scores)
+    show.show_findings(analyses)
+    show.show_changes(changes(before, replies.verdicts), _moved(scored, scores))
+    if replies.unrequested:
+        show.say(f"ignored: {replies.unrequested} completions of requests that this run does not have")
     show.say(f"run: {run.root}")
-    return 1 if judged.unfinished else 0
+    return 1 if replies.unfinished else 0
 
 
-def _answers(verdicts: pa.Table) -> dict[tuple[str, str, str], tuple[object, ...]]:
-    rows = verdicts.select(
-        ["arm_id", "qa_id", "channel", "status", "parse_status", "parsed", "correct"]
-    ).to_pylist()
+def _moved(before: pa.Table, after: pa.Table) -> list[tuple[str, str, float, float]]:
+    """Tier scores that are not what they were: arm, tier, old and new value."""
+    old, new = _tier_scores(before), _tier_scores(after)
+    both = sorted(set(old) & set(new))
+    return [(*key, old[key], new[key]) for key in both if repr(old[key]) != repr(new[key])]
+
+
+def _tier_scores(scores: pa.Table) -> dict[tuple[str, str], float]:
     return {
-        (row["arm_id"], row["qa_id"], row["channel"]): (
-            row["status"],
-            row["parse_status"],
-            tuple(row["parsed"] or ()),
-            row["correct"],
-        )
-        for row in rows
+        (row["arm_id"], row["scope"]): row["value"]
+        for row in scores.to_pylist()
+        if row["metric"] == "primary" and row["versus_arm_id"] is None and row["scope"].startswith("tier:")
     }
 
 

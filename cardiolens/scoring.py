@@ -1,57 +1,130 @@
-"""The last steps of the flow: completions of a run → verdicts → scores."""
+"""The last steps of the flow: completions of a run → verdicts → scores → analyses."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens import tables
+from cardiolens.analysing import analyses_of, parts_of, write_analyses
+from cardiolens.digest import digest_of
+from cardiolens.errors import InputError
 from cardiolens.judging.finals import duplicates, finals
 from cardiolens.judging.verdicts import judge
+from cardiolens.plan.arms import Arm, arms
 from cardiolens.plan.requests import PLANNED
 from cardiolens.spec import SweepSpec
+from cardiolens.stats.analysis import Analysis
+from cardiolens.stats.factors import ArmFactors, families
+from cardiolens.stats.landscape import headlines
 from cardiolens.stats.scores import score
+from cardiolens.stats.subcohort import Part
 from cardiolens.store import Run, Store
+from cardiolens.study.shards import read_volumes
 
 _REQUEST_COLUMNS = ("arm_id", "qa_id", "option_keys", "status", "request_key")
+_REQUESTED = pa.schema([tables.REQUESTS.field(name) for name in _REQUEST_COLUMNS])
+
+
+@dataclass(frozen=True, slots=True)
+class Replies:
+    """The verdicts of a run, and how its distinct planned requests ended."""
+
+    verdicts: pa.Table
+    questions_digest: str
+    counts: Mapping[str, int]  # ok, refused, engine_error, missing; completions beyond: agreeing, ...
+
+    @property
+    def unfinished(self) -> int:
+        return self.counts["engine_error"] + self.counts["missing"]
+
+    @property
+    def duplicates(self) -> dict[str, int]:
+        """Final completions beyond the one that counts, by whether they say the same."""
+        return {name: self.counts[name] for name in ("agreeing", "disagreeing")}
+
+    @property
+    def unrequested(self) -> int:
+        """Completions in the store that no request of this run has: kept, and ignored."""
+        return self.counts["unrequested"]
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Verdicts and scores as written, and how the distinct planned requests ended."""
+    """All that follows from the replies of a run, as written."""
 
-    verdicts: pa.Table
+    replies: Replies
     scores: pa.Table
-    ended: Mapping[str, int]  # ok, refused, engine_error, missing
-    duplicates: Mapping[str, int]  # agreeing, disagreeing: final completions beyond the one that counts
-
-    @property
-    def unfinished(self) -> int:
-        return self.ended["engine_error"] + self.ended["missing"]
+    analyses: Sequence[Analysis]
 
 
 def judge_and_score(run: Run, store: Store, model_keys: Mapping[str, str], spec: SweepSpec) -> Judged:
-    """Write the verdicts and scores of a run anew from what its models said; no engine is touched."""
-    statistics, protocol = spec.statistics, spec.dataset.protocol
+    """Write verdicts, scores and analyses of a run anew from what its models said; no engine is touched."""
+    replies = judge_run(run, store, model_keys, spec.dataset.protocol)
+    parts = parts_of(read_volumes(store.root), replies.verdicts)
+    scores, analyses = conclude(run, replies.verdicts, parts, spec)
+    return Judged(replies, scores, analyses)
+
+
+def judge_run(
+    run: Run,
+    store: Store,
+    model_keys: Mapping[str, str],
+    protocol: str,
+    questions_digest: str | None = None,
+) -> Replies:
+    """The verdicts of a run; InputError if its questions are not those of `questions_digest`."""
     questions = tables.read(store.questions, tables.QUESTIONS)
+    asked = {
+        model: tables.read(run.requests(model), tables.REQUESTS, _REQUEST_COLUMNS) for model in model_keys
+    }
+    qa_ids = pc.unique(tables.concat(asked.values(), _REQUESTED)["qa_id"])
+    questions = questions.filter(pc.is_in(questions["qa_id"], qa_ids))
+    digest = digest_of(questions.sort_by("qa_id").to_pylist())
+    if questions_digest not in (None, digest):
+        raise InputError(
+            f"{store.questions}: the questions of {run.root} have changed since it was judged; put the "
+            "questions file of the run back and plan it again (mode=plan), or run the sweep again"
+        )
     judged = []
     ended: Counter[str] = Counter()
-    twice: Counter[str] = Counter()
     for model, model_key in model_keys.items():
-        requests = tables.read(run.requests(model), tables.REQUESTS, _REQUEST_COLUMNS)
-        completions = _of(requests, tables.read(store.completions(model_key), tables.COMPLETIONS))
-        asked = questions.filter(pc.is_in(questions["qa_id"], pc.unique(requests["qa_id"])))
-        judged.append(judge(requests, completions, asked, protocol))
+        requests, said = asked[model], tables.read(store.completions(model_key), tables.COMPLETIONS)
+        completions = _of(requests, said)
+        own = questions.filter(pc.is_in(questions["qa_id"], pc.unique(requests["qa_id"])))
+        judged.append(judge(requests, completions, own, protocol))
         ended += _ended(requests, completions)
-        found = duplicates(completions)
-        twice += Counter(agreeing=found.agreeing, disagreeing=found.disagreeing)
-    verdicts = tables.concat(judged, tables.VERDICTS)
-    scores = score(verdicts, statistics.min_n, statistics.resamples, statistics.seed)
+        twice = duplicates(completions)
+        ended += Counter(agreeing=twice.agreeing, disagreeing=twice.disagreeing)
+        ended["unrequested"] += said.num_rows - completions.num_rows
+    return Replies(tables.concat(judged, tables.VERDICTS), digest, ended)
+
+
+def conclude(
+    run: Run, verdicts: pa.Table, parts: Sequence[Part], spec: SweepSpec
+) -> tuple[pa.Table, list[Analysis]]:
+    """Write verdicts, and the scores and analyses that follow from them."""
+    factors = _judged_arms(arms(spec), verdicts)
+    options = spec.statistics.model_dump()
+    scores = score(verdicts, families=families(factors), headlines=headlines(factors), **options)
+    analyses = analyses_of(verdicts, scores, factors, parts, spec.statistics)
     tables.replace(run.verdicts, verdicts, tables.VERDICTS)
     tables.replace(run.scores, scores, tables.SCORES)
-    return Judged(verdicts, scores, ended, twice)
+    write_analyses(run.analyses, analyses)
+    return scores, analyses
+
+
+def _judged_arms(asked: Sequence[Arm], verdicts: pa.Table) -> list[ArmFactors]:
+    """The arms that can be compared: those with a judged item."""
+    judged = verdicts.filter(pc.equal(verdicts["status"], "judged"))
+    having = set(pc.unique(judged["arm_id"]).to_pylist())
+    found = [
+        ArmFactors(arm.arm_id, arm.model.name, arm.selector_name, str(arm.budget), arm.prompt.name)
+        for arm in asked
+    ]
+    return [arm for arm in found if arm.arm_id in having]
 
 
 def _of(requests: pa.Table, completions: pa.Table) -> pa.Table:

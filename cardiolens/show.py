@@ -4,7 +4,7 @@ import math
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,10 +21,12 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from cardiolens.judging.changes import Changes
 from cardiolens.plan.arms import Arm
 from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
 from cardiolens.plan.totals import Totals
+from cardiolens.stats.analysis import Analysis
 
 _PIPE_WIDTH = 120  # columns where the output goes to a file
 
@@ -32,6 +34,7 @@ console = Console(highlight=False)
 if not console.is_terminal:
     console = Console(highlight=False, width=_PIPE_WIDTH)
 
+_SENTENCES = 8  # of one analysis on the terminal; all are in analyses.json
 _PLAIN_SECONDS = 30.0  # between lines where no terminal shows a bar
 
 
@@ -132,6 +135,29 @@ def _cell(row: dict[str, Any] | None) -> str:
         return "undefined"
     interval = "" if math.isnan(row["low"]) else f" ({row['low']:.1f} to {row['high']:.1f})"
     return f"{row['value']:.1f}{interval}"
+
+
+def show_findings(analyses: Sequence[Analysis]) -> None:
+    """What can be said, analysis by analysis; what cannot be told is counted."""
+    for analysis in analyses:
+        told = [finding for finding in analysis.findings if finding.verdict != "cannot tell"]
+        untold = len(analysis.findings) - len(told)
+        if not analysis.findings:
+            continue
+        say(f"{analysis.name}: {len(told)} findings, {untold} that this cohort cannot tell")
+        for finding in told[:_SENTENCES]:
+            say(f"  [{finding.verdict}] {finding.sentence}")
+        if len(told) > _SENTENCES:
+            say(f"  ... and {len(told) - _SENTENCES} more in analyses.json")
+
+
+def show_changes(changes: Changes, moved: Sequence[tuple[str, str, float, float]]) -> None:
+    """What judging again changed: verdicts by how they ended, then tier scores."""
+    say(f"verdicts: {changes.made} made, {changes.changed} changed, {changes.new} new, {changes.gone} gone")
+    for (before, after), number in sorted(changes.kinds.items()):
+        say(f"  {number} from {before} to {after}")
+    for arm, tier, old, new in moved:
+        say(f"  {tier.replace(':', ' ')} of {arm}: {old:.1f} to {new:.1f}")
 
 
 def say(line: str) -> None:

@@ -45,6 +45,10 @@ class Run:
         return self.root / "scores"
 
     @property
+    def analyses(self) -> Path:
+        return self.root / "analyses.json"
+
+    @property
     def configuration(self) -> Path:
         return self.root / "configuration.json"
 

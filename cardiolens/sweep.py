@@ -92,13 +92,15 @@ def _conclude(
         "judge": time.monotonic() - started,
     }
     unique = sum(work.unique for work in left.values())
-    counted = record.counters(planned, unique, executed, judged.ended)
+    counted = record.counters(planned, unique, executed, judged.replies.counts)
     record.write_manifest(
         planned,
         {
             **counted,
             "seconds": {name: round(value, 3) for name, value in seconds.items()},
-            "duplicates": judged.duplicates,
+            "duplicates": judged.replies.duplicates,
+            "unrequested": judged.replies.unrequested,
+            "questions_digest": judged.replies.questions_digest,
         },
     )
     track(planned, judged.scores, counted)
@@ -112,14 +114,12 @@ def _exit_code(planned: Plan, prepared: Prepared, judged: Judged, requests: dict
         f"{requests['reused']} reused, {requests['error']} failed, {requests['overflow']} overflow, "
         f"{requests['skipped']} skipped"
     )
-    if judged.unfinished:
-        show.say(
-            f"incomplete: {judged.unfinished} requests have no final completion; run the same command again"
-        )
+    if unfinished := judged.replies.unfinished:
+        show.say(f"incomplete: {unfinished} requests have no final completion; run the same command again")
     for study, error in prepared.failed:
         show.say(f"not prepared: {study}: {error}")
     show.say(f"run: {planned.run.root}")
-    return 1 if judged.unfinished or prepared.failed else 0
+    return 1 if unfinished or prepared.failed else 0
 
 
 def main() -> int:

@@ -32,12 +32,6 @@ def duplicates(completions: pa.Table) -> Duplicates:
     return Duplicates(agreeing, len(key) - len(first) - agreeing)
 
 
-def unrequested(requests: pa.Table, completions: pa.Table) -> int:
-    """Completions whose request_key no request has; they are kept and ignored."""
-    known = pc.is_in(completions["request_key"], value_set=pc.unique(requests["request_key"]))
-    return int(np.count_nonzero(~np.asarray(known)))
-
-
 def _first_of_each_key(completions: pa.Table) -> tuple[pa.Table, np.ndarray, np.ndarray]:
     """Final completions in order of time, the first row of each key, and the key number of each row."""
     final = completions.filter(pc.is_in(completions["status"], value_set=_FINAL))

@@ -9,6 +9,7 @@ from cardiolens.stats.inference import MARGIN, Verdict, equivalent, minimum_dete
 
 Row = Mapping[str, object]
 
+LEVEL = 0.05
 _NORMAL_95 = 1.959963984540054
 
 
@@ -33,20 +34,31 @@ def equivalence(ours: str, theirs: str, where: str, row: Row) -> Finding:
     return Finding(verdict, f"{said}: difference {_numbers(interval, 90)}, {_patients(row)}.")
 
 
-def change(cause: str, subject: str, row: Row) -> Finding:
+def change(cause: str, subject: str, row: Row, adjusted_p: float | None = None) -> Finding:
     """Whether a cause raises a subject, from the row of their difference with its 95 % interval.
 
-    Supported above zero, not supported below; where the interval holds zero, the sentence says what this
-    cohort could have shown.
+    Supported above zero, not supported below; where the interval holds zero, or Holm's p of the comparison is
+    above 5 %, nothing is claimed, and the sentence says what this cohort could have shown.
     """
     interval = _interval(row)
-    numbers = f"difference {_numbers(interval, 95)}, {_patients(row)}."
-    if interval.low > 0:
+    adjusted = "" if adjusted_p is None or math.isnan(adjusted_p) else f", Holm-adjusted p = {adjusted_p:.2g}"
+    numbers = f"difference {_numbers(interval, 95)}{adjusted}, {_patients(row)}."
+    carried = not adjusted or float(str(adjusted_p)) <= LEVEL
+    if interval.low > 0 and carried:
         return Finding("supported", f"{cause} raises {subject}: {numbers}")
-    if interval.high < 0:
+    if interval.high < 0 and carried:
         return Finding("not supported", f"{cause} lowers {subject}: {numbers}")
     said = f"{cause} cannot be shown to change {subject}: {numbers}"
     return Finding("cannot tell", said + _power(interval))
+
+
+def largest(which: str, row: Row) -> Finding:
+    """The largest of several differences; its interval is not widened for having been picked."""
+    interval = _interval(row)
+    verdict: Verdict = "supported" if interval.low > 0 or interval.high < 0 else "cannot tell"
+    numbers = f"{_numbers(interval, 95)} (not adjusted for the choice), {_patients(row)}"
+    reaches = "" if verdict == "supported" else "; its interval holds zero"
+    return Finding(verdict, f"The largest absolute {which}: difference {numbers}{reaches}.")
 
 
 def threshold(claim: str, row: Row, limit: float) -> Finding:
@@ -64,7 +76,7 @@ def tested(claim: str, p: float, detail: str) -> Finding:
     """That a test rejects at 5 %; an undefined or larger p cannot tell."""
     if math.isnan(p):
         return Finding("cannot tell", f"It cannot be told whether {claim}: {detail}, no test possible.")
-    if p <= 0.05:
+    if p <= LEVEL:
         return Finding("supported", f"{claim[0].upper()}{claim[1:]}: {detail}, p = {p:.3g}.")
     return Finding("cannot tell", f"It cannot be told whether {claim}: {detail}, p = {p:.3g}.")
 

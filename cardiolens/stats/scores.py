@@ -6,6 +6,7 @@ from cardiolens.stats.answers import Answers
 from cardiolens.stats.bootstrap import resampling_weights
 from cardiolens.stats.differences import Families, Resampling, compared, difference_rows
 from cardiolens.stats.items import cohort
+from cardiolens.stats.landscape import Headlines, headline_rows
 from cardiolens.stats.rows import as_row
 from cardiolens.stats.statistic import Key, Statistic
 from cardiolens.stats.status import judged_shares, marked
@@ -13,9 +14,16 @@ from cardiolens.tables import SCORES, from_rows
 
 
 def score(
-    verdicts: pa.Table, min_n: int, resamples: int, seed: int, families: Families | None = None
+    verdicts: pa.Table,
+    min_n: int,
+    resamples: int,
+    seed: int,
+    families: Families | None = None,
+    *,
+    headlines: Headlines | None = None,
 ) -> pa.Table:
-    """Scores of every arm with 95 % intervals, then paired differences of the pairs of each family of arms.
+    """Scores of every arm with 95 % intervals, then paired differences of the pairs of each family of arms,
+    then headlines of models, each a mean over arms.
 
     Values are percent, save those of `rows.OWN_UNIT` and p-values. Items that were not run stay out, and the
     method says where that leaves a cell incomplete. Rows of arms are sorted by (arm, scope, metric); neither
@@ -35,4 +43,5 @@ def score(
             for key in sorted(found, key=lambda key: key[::-1])
         ]
     rows += difference_rows(answers, kept, families or {}, sampling)
+    rows += headline_rows(kept, headlines or {}, sampling.method)
     return from_rows(rows, SCORES)

@@ -1,48 +1,108 @@
-"""A full cohort beside a part of it, such as the public one (specification 8.5)."""
+"""A full cohort beside a part of it, such as the public one (specification 8.5, 11.5)."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from cardiolens.errors import InputError
+from cardiolens.stats import findings
+from cardiolens.stats.analysis import TIERS, Analysis
 from cardiolens.stats.answers import Answers
 from cardiolens.stats.bootstrap import resampling_weights
-from cardiolens.stats.differences import compared
+from cardiolens.stats.findings import Finding, Row
 from cardiolens.stats.items import Bools, Floats, Items, cohort
+from cardiolens.stats.landscape import PREFIX, Headlines, model_means
 from cardiolens.stats.metrics import ratio
+from cardiolens.stats.paired import kendall
 from cardiolens.stats.rows import as_row
 from cardiolens.stats.states import Answered, Choices
-from cardiolens.stats.statistic import Statistic
+from cardiolens.stats.statistic import Key, Statistic
 from cardiolens.stats.tiers import arm_statistics
-from cardiolens.tables import SCORES, from_rows
 
 
-def subcohort_scores(
-    verdicts: pa.Table, part: Collection[str], min_n: int, resamples: int, seed: int
-) -> pa.Table:
-    """Full cohort minus a part of its patients: differences of the compared metrics, by arm.
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some patients of a cohort under a name of their own."""
 
-    The part and the remainder are resampled separately, and the full cohort is both together. Rows as those
-    of `scores`; an unknown patient, or a part that is nobody or everybody, is an InputError.
+    name: str
+    patients: Collection[str]
+
+
+def full_versus_part(
+    verdicts: pa.Table, part: Part, models: Headlines, *, min_n: int, resamples: int, seed: int
+) -> Analysis:
+    """Headlines of models on the full cohort and on a part, their differences, and gold label shifts.
+
+    The part and the remainder are resampled separately, and the full cohort is both together. An unknown
+    patient, or a part that is nobody or everybody, is an InputError.
     """
     patients = cohort(verdicts)
-    inside = _inside(patients, part)
+    inside = _inside(patients, part.patients)
     weights = separate_weights(inside, resamples, seed)
     method = f"full cohort minus {int(inside.sum())} patients; part and remainder resampled separately"
     method += f", percentile, B={resamples}, seed {seed}"
     answers = Answers.of(verdicts, patients)
-    rows: list[dict[str, object]] = []
-    for arm in answers.arms:
-        whole = answers.of_arm(arm)
-        full = compared(arm_statistics(whole, weights, min_n, seed))
-        some = compared(arm_statistics(whole.of_patients(inside), weights, min_n, seed))
-        rows += [
-            {"arm_id": arm}
-            | as_row(key, Statistic(full[key].values - some[key].values, full[key].basis), method)
-            for key in sorted(set(full) & set(some), key=lambda key: key[::-1])
-        ]
-    return from_rows(rows, SCORES)
+    rows: list[Row] = []
+    for model, protocols in models.items():
+        arms = [answers.of_arm(arm) for of_protocol in protocols.values() for arm in of_protocol]
+        names = [arm for of_protocol in protocols.values() for arm in of_protocol]
+        full, some = (
+            model_means(
+                {
+                    name: arm_statistics(shown, weights, min_n, seed)
+                    for name, shown in zip(names, chosen, strict=True)
+                },
+                protocols,
+            )
+            for chosen in (arms, [arm.of_patients(inside) for arm in arms])
+        )
+        rows += [{"arm_id": f"{PREFIX}{model}"} | row for row in _differences(full, some, method)]
+    said = [*_changes(part.name, rows), *_agreements(part.name, rows)]
+    return Analysis(f"full versus {part.name} cohort", [*rows, *_shifts(verdicts, part)], tuple(said))
+
+
+def _differences(
+    full: Mapping[Key, Statistic], part: Mapping[Key, Statistic], method: str
+) -> list[dict[str, object]]:
+    return [
+        as_row(key, Statistic(full[key].values - part[key].values, full[key].basis), method)
+        | {"full": 100 * float(full[key].values[0]), "part": 100 * float(part[key].values[0])}
+        for key in full
+        if key in part
+    ]
+
+
+def _changes(name: str, rows: Sequence[Row]) -> list[Finding]:
+    said = []
+    for row in [row for row in rows if row["metric"] == "primary"]:
+        model, tier = str(row["arm_id"]).removeprefix(PREFIX), str(row["scope"]).replace(":", " ")
+        cause = f"Taking the full cohort instead of its {name} part"
+        said.append(findings.change(cause, f"the score of {model} on {tier}", row))
+    return said
+
+
+def _agreements(name: str, rows: Sequence[Row]) -> list[Finding]:
+    """Whether the full cohort and the part rank models alike."""
+    said = []
+    for tier in TIERS:
+        of_tier = [row for row in rows if (row["metric"], row["scope"]) == ("primary", tier)]
+        full, part = (np.array([float(str(row[side])) for row in of_tier]) for side in ("full", "part"))
+        test = kendall(full, part)
+        if not np.isnan(test.p):
+            detail = f"Kendall's tau {findings.signed(test.statistic, 2)} over {len(of_tier)} models"
+            claim = f"the full cohort and its {name} part rank models alike on {tier.replace(':', ' ')}"
+            alike = test.p if test.statistic > 0 else 1.0
+            said.append(findings.tested(claim, alike, detail))
+    return said
+
+
+def _shifts(verdicts: pa.Table, part: Part) -> list[Row]:
+    return [
+        {"metric": "gold_shift", "scope": f"subtask:{subtask}", "value": 100 * shift}
+        for subtask, shift in gold_shift(verdicts, part.patients).items()
+    ]
 
 
 def separate_weights(inside: Bools, resamples: int, seed: int) -> Floats:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from cardiolens.errors import InputError
-from cardiolens.judging.finals import Duplicates, duplicates, unrequested
+from cardiolens.judging.finals import Duplicates, duplicates
 from cardiolens.judging.verdicts import judge
 from cardiolens.tables import COMPLETIONS, QUESTIONS, REQUESTS, VERDICTS, from_rows
 
@@ -170,9 +170,6 @@ def test_the_earliest_final_completion_counts_and_the_others_are_counted() -> No
     (verdict,) = judged([request("arm", "s:L01", "k")], replies, [question("s", "L01", "B")])
     assert verdict["parsed"] == ["B"]
     assert duplicates(from_rows(replies, COMPLETIONS)) == Duplicates(agreeing=1, disagreeing=2)
-    assert (
-        unrequested(from_rows([request("arm", "s:L01", "k")], REQUESTS), from_rows(replies, COMPLETIONS)) == 1
-    )
 
 
 def test_position_decides_between_completions_of_one_instant() -> None:

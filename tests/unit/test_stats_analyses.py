@@ -3,12 +3,14 @@
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cardiolens.stats import findings
 from cardiolens.stats.analyses import analyse
 from cardiolens.stats.factors import ArmFactors, families
-from cardiolens.tables import SCORES, from_rows
+from cardiolens.stats.landscape import headline_rows, headlines
+from cardiolens.stats.statistic import Basis, Statistic
 
 
 def arm(name: str, **changes: str) -> ArmFactors:
@@ -18,7 +20,11 @@ def arm(name: str, **changes: str) -> ArmFactors:
 
 def row(metric: str, scope: str, value: float, low: float, high: float, **changes: Any) -> dict[str, Any]:
     found = {"metric": metric, "scope": scope, "value": value, "low": low, "high": high}
-    return found | {"arm_id": "a", "n_patients": 670, "n_items": 19500, "method": "m"} | changes
+    return (
+        found
+        | {"arm_id": "a", "versus_arm_id": None, "n_patients": 670, "n_items": 19500, "method": "m"}
+        | changes
+    )
 
 
 def test_families_hold_pairs_one_factor_apart() -> None:
@@ -92,15 +98,26 @@ def test_every_analysis_has_a_table_and_its_sentences() -> None:
     rows = [
         row("primary", "tier:1", 60, 55, 65),
         row("primary", "tier:1", 50, 45, 55, arm_id="b"),
+        row("primary", "tier:1", 55, 50, 60, arm_id="headline:m"),
         row("collapse_index", "subtask:D01", 50, 40, 60),
+        row("modal_share", "subtask:D01", 70, 60, 80),
+        row("modal_excess", "subtask:D01", 5, 0, 10),
         row("primary.equivalence", "tier:1", 10, 9, 11, arm_id="b", versus_arm_id="a"),
         row("abnormal_call", "tier:1", -4, -6, -2, arm_id="c", versus_arm_id="a"),
         row("primary", "tier:1", 1, -2, 4, arm_id="a", versus_arm_id="d"),
     ]
-    found = {analysis.name: analysis for analysis in analyse(from_rows(rows, SCORES), arms)}
+    found = {analysis.name: analysis for analysis in analyse(rows, arms)}
     assert list(found) == ["landscape", "collapse", "slice protocols", "prompting", "controls"]
-    value = found["landscape"].table.filter(found["landscape"].table["value"].is_valid()).to_pylist()[0]
-    assert (value["model"], value["tier"], value["value"]) == ("m", "tier:1", 55)
+    assert found["collapse"].rows == [
+        {
+            "arm_id": "a",
+            "scope": "subtask:D01",
+            "collapse_index": 50,
+            "modal_share": 70,
+            "modal_excess": 5,
+            "collapsed": True,
+        }
+    ]
     verdicts = {name: [entry.verdict for entry in analysis.findings] for name, analysis in found.items()}
     assert verdicts == {
         "landscape": [],
@@ -116,16 +133,66 @@ def test_every_analysis_has_a_table_and_its_sentences() -> None:
     )
 
 
+def test_a_difference_that_holm_does_not_leave_is_not_claimed() -> None:
+    arms = [arm("a"), arm("b", budget="8")]
+    rows = [
+        row("primary", "tier:1", 3, 0.5, 5.5, versus_arm_id="b"),
+        row("primary.holm_p", "tier:1", 0.08, math.nan, math.nan, versus_arm_id="b"),
+    ]
+    (found,) = analyse(rows, arms)
+    (said,) = found.findings
+    assert said.verdict == "cannot tell"
+    assert "CI 0.5 to 5.5, Holm-adjusted p = 0.08, 670 patients" in said.sentence
+
+
+def test_the_largest_change_between_protocols_is_named_with_its_interval() -> None:
+    arms = [arm("a"), arm("b", selector="random@1"), arm("c", selector="random@2")]
+    rows = [
+        row("primary", "tier:1", -3, -5, -1, versus_arm_id="b"),
+        row("primary", "tier:1", 1, -1, 3, versus_arm_id="c"),
+        row("primary", "tier:1", 9, 8, 10, arm_id="b", versus_arm_id="c"),  # one protocol, two seeds
+    ]
+    (found,) = analyse(rows, arms)
+    assert len(found.rows) == 3
+    (said,) = found.findings
+    assert said.sentence == (
+        "The largest absolute change of 2 between selection protocols is clinical and random@1 on tier 1 "
+        "(m, K = 16, standard prompt): difference −3.0, 95 % CI −5.0 to −1.0 (not adjusted for the choice), "
+        "670 patients, 19500 items."
+    )
+
+
 def test_tiers_are_compared_over_models() -> None:
-    arms = [arm(f"a{number}", model=f"m{number}") for number in range(8)]
     rows = []
     for number in range(8):
         for scope, value in (("tier:1", 60.0 + number), ("tier:3", 40.0 + number / 2)):
-            rows.append(row("primary", scope, value, 0, 0, arm_id=f"a{number}"))
-    (landscape,) = analyse(from_rows(rows, SCORES), arms)
+            rows.append(row("primary", scope, value, 0, 0, arm_id=f"headline:m{number}"))
+    (landscape,) = analyse(rows, [])
     assert landscape.findings[0].verdict == "supported"
     said = [finding.sentence for finding in landscape.findings]
     assert said[0].startswith(
         "Scores of models are lower on tier 3 than on tier 1: median change −21.8 over 8"
     )
     assert said[1] == "Tiers 1 and 3 rank models alike: Kendall's tau 1.00 over 8 models, p = 4.96e-05."
+
+
+def test_a_headline_averages_seeds_before_protocols() -> None:
+    arms = [
+        arm("a"),
+        arm("b", selector="random@1"),
+        arm("c", selector="random@2"),
+        arm("d", budget="8"),
+        arm("e", prompt="reasoning"),
+    ]
+    models = headlines(arms)
+    assert models == {"m": {"clinical": ["a"], "random": ["b", "c"]}}
+    basis = Basis(10, 5, 1, 0)
+    statistics = {
+        name: {("primary", "tier:1"): Statistic(np.array(values), basis)}
+        for name, values in {"a": [0.8, 0.6, 1.0], "b": [0.5, 0.1, 0.5], "c": [0.3, 0.3, 0.5]}.items()
+    }
+    (found,) = headline_rows(statistics, models, "by resampling")
+    assert (found["arm_id"], found["value"]) == ("headline:m", pytest.approx(60))
+    assert [found["low"], found["high"]] == pytest.approx([40 + 0.025 * 35, 75 - 0.025 * 35])
+    assert (found["n_items"], found["n_patients"], found["n_parse_error"]) == (30, 5, 3)
+    assert found["method"] == ("mean over selection protocols clinical random (3 arms); by resampling")

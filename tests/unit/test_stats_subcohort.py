@@ -9,7 +9,7 @@ import pytest
 
 from cardiolens.errors import InputError
 from cardiolens.stats.scores import score
-from cardiolens.stats.subcohort import gold_shift, separate_weights, subcohort_scores
+from cardiolens.stats.subcohort import Part, full_versus_part, gold_shift, separate_weights
 from cardiolens.tables import VERDICTS, from_rows
 
 
@@ -41,24 +41,30 @@ def cohort(patients: int = 60) -> pa.Table:
 
 
 EASY = [f"p{patient:02d}" for patient in range(30)]
+ARMS = {"m": {"clinical": ["arm"]}}
 
 
-def primary(scores: pa.Table) -> dict[str, Any]:
-    (row,) = [row for row in scores.to_pylist() if (row["metric"], row["scope"]) == ("primary", "tier:1")]
-    return row  # type: ignore[no-any-return]
+def primary(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    (row,) = [row for row in rows if (row["metric"], row["scope"]) == ("primary", "tier:1")]
+    return row
 
 
 def test_the_difference_is_of_full_and_part() -> None:
     verdicts = cohort()
     part = verdicts.slice(0, 30)
-    found = primary(subcohort_scores(verdicts, EASY, 1, 1000, 1))
-    full, some = (primary(score(table, 1, 10, 1)) for table in (verdicts, part))
+    analysis = full_versus_part(verdicts, Part("easy", EASY), ARMS, min_n=1, resamples=1000, seed=1)
+    found = primary(analysis.rows)
+    full, some = (primary(score(table, 1, 10, 1).to_pylist()) for table in (verdicts, part))
+    assert (found["full"], found["part"]) == (full["value"], some["value"])
     assert found["value"] == pytest.approx(full["value"] - some["value"])
     # the full cohort is half part, half remainder: half the difference of two independent shares
     easy, hard = some["value"] / 100, 2 * full["value"] / 100 - some["value"] / 100
     error = 0.5 * np.sqrt((easy * (1 - easy) + hard * (1 - hard)) / 30)
     assert found["high"] - found["low"] == pytest.approx(2 * 1.96 * 100 * error, rel=0.15)
     assert "full cohort minus 30 patients; part and remainder resampled separately" in found["method"]
+    (said,) = analysis.findings
+    assert said.verdict == ("not supported" if found["high"] < 0 else "cannot tell")
+    assert said.sentence.startswith("Taking the full cohort instead of its easy part ")
 
 
 def test_part_and_remainder_keep_their_sizes() -> None:
@@ -85,4 +91,4 @@ def test_shift_of_gold_answers() -> None:
 )
 def test_a_part_that_is_none_is_named(part: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        subcohort_scores(cohort(), part, 1, 10, 1)
+        full_versus_part(cohort(), Part("none", part), ARMS, min_n=1, resamples=10, seed=1)

@@ -1,0 +1,66 @@
+"""What the analyses of specification 11 share: a table, what can be said from it, and arms in words."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cardiolens.stats.factors import ArmFactors, factors_of
+from cardiolens.stats.findings import Finding, Row
+
+TIERS = ("tier:1", "tier:2", "tier:3")
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """One analysis: a table and what can be said from it."""
+
+    name: str
+    rows: Sequence[Row]
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A row of scores that is a difference of two arms."""
+
+    ours: ArmFactors
+    theirs: ArmFactors
+    row: Row
+
+    @property
+    def metric(self) -> str:
+        return str(self.row["metric"])
+
+    @property
+    def of_tier(self) -> bool:
+        return str(self.row["scope"]).startswith("tier:")
+
+
+def alone(scores: Sequence[Row]) -> list[Row]:
+    """Rows of single arms."""
+    return [row for row in scores if row["versus_arm_id"] is None]
+
+
+def compared(scores: Sequence[Row], arms: Sequence[ArmFactors], factor: str) -> Iterator[Compared]:
+    """Difference rows whose arms differ in one factor."""
+    labels = factors_of(arms)
+    for row in scores:
+        ours, theirs = labels.get(str(row["arm_id"])), labels.get(str(row["versus_arm_id"]))
+        if ours and theirs and getattr(ours, factor) != getattr(theirs, factor):
+            yield Compared(ours, theirs, row)
+
+
+def where(pair: Compared, factor: str) -> str:
+    """Scope and setting of a difference, less the factor compared."""
+    return f"{str(pair.row['scope']).replace(':', ' ')} ({setting(pair.ours, factor)})"
+
+
+def setting(arm: ArmFactors, without: str = "") -> str:
+    """An arm in words, less the factor compared."""
+    words = {
+        "model": arm.model,
+        "selector": f"{arm.selector} selection",
+        "budget": f"K = {arm.budget}",
+        "prompt": f"{arm.prompt} prompt",
+        "control": "" if arm.control == "none" else f"control {arm.control}",
+    }
+    return ", ".join(word for name, word in words.items() if name != without and word)

@@ -1,0 +1,59 @@
+"""Confusion matrices as rows: gold against predicted, of every subtask with one right option."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens.stats.findings import Row
+
+JOINT = "D01+D02"  # seven classes: A Normal, B ICM, and the subtypes of C (NICM) as CA to CE
+_UNPARSED = "unparsed"
+
+
+def confusion_rows(verdicts: pa.Table) -> list[Row]:
+    """How often each option was predicted for each gold one, by arm and subtask; zero cells are left out.
+
+    `D01+D02` joins both diagnoses of a patient. The subtype is asked only where NICM is true, so that a
+    patient wrongly called NICM is predicted `C`.
+    """
+    one_right = pc.is_in(verdicts["answer_type"], pa.array(["single", "ordinal"]))
+    judged = verdicts.filter(pc.and_(one_right, pc.equal(verdicts["status"], "judged")))
+    columns = {
+        "arm_id": judged["arm_id"],
+        "subtask": judged["subtask"],
+        "gold": pc.binary_join(judged["gold"], ""),
+        "predicted": _called(judged["parsed"]),
+    }
+    table = pa.table(columns)
+    counted = pa.concat_tables([table, _joint(table.append_column("patient_id", judged["patient_id"]))])
+    counted = counted.group_by(table.column_names).aggregate([([], "count_all")])
+    rows: list[Row] = counted.rename_columns([*table.column_names, "n"]).to_pylist()
+    return sorted(rows, key=lambda row: [str(row[name]) for name in table.column_names])
+
+
+def _called(parsed: pa.ChunkedArray) -> pa.ChunkedArray:
+    joined = pc.binary_join(parsed, "")
+    return pc.if_else(pc.equal(joined, ""), _UNPARSED, joined)
+
+
+def _joint(answers: pa.Table) -> pa.Table:
+    """One row a patient and arm with a judged D01 and, where NICM is true, a judged D02."""
+    names = ["arm_id", "patient_id", "gold", "predicted"]
+    first, second = (
+        answers.filter(pc.equal(answers["subtask"], subtask)).select(names) for subtask in ("D01", "D02")
+    )
+    both = first.join(second, ["arm_id", "patient_id"], right_suffix="_subtype")
+    nonischaemic = pc.equal(both["gold"], "C")
+    both = both.filter(pc.or_(pc.invert(nonischaemic), pc.is_valid(both["gold_subtype"])))
+    called = pc.and_(pc.equal(both["predicted"], "C"), pc.is_valid(both["predicted_subtype"]))
+    return pa.table(
+        {
+            "arm_id": both["arm_id"],
+            "subtask": pa.repeat(JOINT, both.num_rows),
+            "gold": pc.binary_join_element_wise(both["gold"], pc.fill_null(both["gold_subtype"], ""), ""),
+            "predicted": pc.if_else(
+                called,
+                pc.binary_join_element_wise(both["predicted"], both["predicted_subtype"], ""),
+                both["predicted"],
+            ),
+        }
+    )

@@ -1,0 +1,157 @@
+"""Phantom patients with their true questions but frames of four pixels, and sweeps of readers on them.
+
+The whole pipeline but Ray: what a sweep streams through actors is here one loop.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from cardiolens import tables
+from cardiolens.engine.readers import open_reader
+from cardiolens.engine.rendering import Rendering
+from cardiolens.engine.replica import Replica
+from cardiolens.phantom.reports import reports
+from cardiolens.phantom.roster import SEQUENCES, catalogue, study
+from cardiolens.plan.missing import missing
+from cardiolens.plan.plan import Plan, plan
+from cardiolens.reading import StudyReader
+from cardiolens.scoring import Judged, judge_and_score
+from cardiolens.spec import ModelSpec, SweepSpec, parse
+from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
+from cardiolens.study.shards import part_writer, pixel_digest
+from cardiolens.tasks.instantiate import records
+from cardiolens.tasks.questions import write_questions
+from cardiolens.tasks.truth import findings
+
+SEED = 2026
+PUBLIC = 3  # every third patient belongs to the public part
+VIEWS = {  # slices, phases
+    "cine_sax": (3, 6),
+    "cine_4ch": (1, 6),
+    "cine_3ch": (1, 6),
+    "lge_sax": (3, 1),
+    "lge_4ch": (1, 1),
+    "perf_sax": (3, 8),
+    "t2_sax": (3, 1),
+}
+SEQUENCE = {"perf": "perfusion"}
+
+
+def make_cohort(root: Path, patients: int) -> Path:
+    """A store with shards, and `questions.jsonl` beside it, of the first phantom patients."""
+    names = [f"PH-{number:04d}" for number in range(1, patients + 1)]
+    with part_writer(root / "store", "part-0.parquet") as writer:
+        for number, name in enumerate(names):
+            for view, (slices, phases) in VIEWS.items():
+                row = volume_row(name, view, slices, phases) | {
+                    "cohort": ["full", "public"] if number % PUBLIC == 0 else ["full"]
+                }
+                writer.add(row, frame_rows(name, view, slices, phases))
+            writer.end_study(keep=True)
+    record = StudyRecord(folder="", part="part-0.parquet", manifest_sha256="", files={})
+    write_cohort(root / "store", Cohort(window_pct=(1, 99), studies=dict.fromkeys(names, record), failed={}))
+    write_questions(root / "questions.jsonl", [entry for name in names for entry in questions_of(name)])
+    return root
+
+
+def questions_of(name: str) -> list[dict[str, Any]]:
+    """The `qa-1` records of one phantom patient, reports among them."""
+    made = study(SEED, name)
+    found = findings(made.truth)
+    written = reports(found, made.seed, catalogue(), SEQUENCES)
+    return records(name, catalogue(), found, sequences=SEQUENCES, reports=written)
+
+
+def volume_row(name: str, view: str, slices: int, phases: int) -> dict[str, Any]:
+    prefix, code = view.split("_")
+    return {
+        "study_id": name,
+        "patient_id": name,
+        "species": "phantom",
+        "volume_id": view,
+        "sequence": SEQUENCE.get(prefix, prefix),
+        "view": code,
+        "n_slices": slices,
+        "n_phases": phases,
+        "height": 2,
+        "width": 2,
+        "spacing_mm": [1.0, 1.0, 8.0],
+        "spatial_order": "base_to_apex" if code == "sax" else "unknown",
+        "key_layers": [0, 1, 2][:slices],
+        "ed_phase": 0,
+        "es_phase": 2 if phases > 1 else 0,
+        "t_on": 1 if prefix == "perf" else None,
+        "t_peak": 4 if prefix == "perf" else None,
+        "layout_source": "declared",
+        "window_low": 0.0,
+        "window_high": 1.0,
+        "source_sha256": f"{name}/{view}",
+    }
+
+
+def frame_rows(name: str, view: str, slices: int, phases: int) -> pa.Table:
+    number = int(name.removeprefix("PH-"))
+    rows: list[dict[str, object]] = []
+    for idx in range(slices * phases):
+        pixels = bytes([number % 256, number // 256, len(view), idx])
+        place = {"slice": idx // phases, "phase": idx % phases, "height": 2, "width": 2, "channels": 1}
+        shown = {"pixels": pixels, "digest": pixel_digest(pixels, 2, 2, 1)}
+        rows.append({"study_id": name, "volume_id": view, "idx": idx, **place, **shown})
+    return tables.from_rows(rows, tables.FRAMES)
+
+
+def reader(engine: str, name: str = "", **options: Any) -> dict[str, Any]:
+    """A simulated reader as an entry of `model`."""
+    return {"name": name or engine, "engine": engine, "options": options, "long_side": 8}
+
+
+def sweep_spec(root: Path, *models: dict[str, Any], **changes: Any) -> SweepSpec:
+    """A sweep of readers on a small cohort: clinical selection, 8 frames, standard prompt unless changed."""
+    tree: dict[str, Any] = {
+        "name": "small",
+        "dataset": {"name": "small", "studies": root, "questions": root / "questions.jsonl"},
+        "model": models,
+        "selector": [{"name": "clinical", "kind": "clinical"}],
+        "budget": [8],
+        "prompt": [{"name": "standard", "style": "standard", "max_tokens": 64}],
+        "store": root / "store",
+        "outputs": root / "outputs",
+        "statistics": {"min_n": 1, "resamples": 200, "seed": 7},
+    }
+    return parse(tree | changes)
+
+
+def swept(spec: SweepSpec) -> tuple[Plan, Judged]:
+    """Plan, answer and judge."""
+    planned = plan(spec)
+    for model in spec.model:
+        asyncio.run(_answer(planned, model))
+    keys = {name: identity.model_key for name, identity in planned.identities.items()}
+    return planned, judge_and_score(planned.run, planned.store, keys, spec)
+
+
+async def _answer(planned: Plan, model: ModelSpec) -> None:
+    completions = planned.store.completions(planned.identities[model.name].model_key)
+    left = missing(planned.run.requests(model.name), completions, planned.spec.stream.max_attempts)
+    rendering = Rendering(model.long_side)
+    read = StudyReader(planned.store.root, planned.volumes, rendering, model.answers_from == "truth")
+    replica = Replica(
+        lambda: open_reader(model, planned.store.questions), completions, 4096, planned.spec.stream
+    )
+    for at in range(left.work.num_rows):
+        async for _ in replica(read(left.work.slice(at, 1))):
+            pass
+
+
+def values(judged: Judged, arm_id: str, metrics: Iterable[str]) -> dict[tuple[str, str], float]:
+    """Scores of one arm by metric and scope."""
+    wanted = set(metrics)
+    return {
+        (row["metric"], row["scope"]): row["value"]
+        for row in judged.scores.to_pylist()
+        if row["arm_id"] == arm_id and row["versus_arm_id"] is None and row["metric"] in wanted
+    }

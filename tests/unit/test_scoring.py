@@ -1,0 +1,190 @@
+"""From completions on disk to verdicts and scores of a whole run."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from small_cohort import make_cohort, reader, sweep_spec, swept
+
+from cardiolens import tables
+from cardiolens.errors import InputError
+from cardiolens.judging.changes import changes
+from cardiolens.plan.plan import Plan
+from cardiolens.scoring import Replies, judge_and_score, judge_run
+from cardiolens.spec import SweepSpec
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_cohort(tmp_path_factory.mktemp("scoring"), 12)
+
+
+SOME = ["C02", "C10", "L01", "D01", "D02"]
+
+
+def test_scores_of_a_run_hold_paired_differences_of_its_arms(root: Path) -> None:
+    spec = sweep_spec(root, reader("oracle"), reader("uniform", seed=1), budget=[4, 8], subtask=SOME)
+    planned, judged = swept(spec)
+    arm = {(arm.model.name, arm.budget): arm.arm_id for arm in planned.arms}
+    stored = tables.read(planned.run.scores, tables.SCORES)
+    assert repr(stored.to_pylist()) == repr(judged.scores.to_pylist())
+    rows = [row for row in stored.to_pylist() if row["scope"] == "tier:1" and row["versus_arm_id"]]
+    pairs = {(row["arm_id"], row["versus_arm_id"]) for row in rows}
+    assert pairs == {
+        (arm["uniform", 4], arm["oracle", 4]),
+        (arm["uniform", 8], arm["oracle", 8]),
+        (arm["oracle", 8], arm["oracle", 4]),
+        (arm["uniform", 8], arm["uniform", 4]),
+    }
+    found = {row["metric"]: row for row in rows if row["versus_arm_id"] == arm["oracle", 8]}
+    assert {"primary", "primary.equivalence", "primary.sign_flip_p", "primary.holm_p"} <= set(found)
+    assert found["primary"]["high"] < 0
+    assert found["primary"]["n_patients"] == 12
+
+
+def test_an_arm_without_a_judged_item_is_compared_with_nothing(root: Path) -> None:
+    spec = sweep_spec(root, reader("oracle"), reader("constant", answer="B"), name="silent", subtask=SOME)
+    planned, _ = swept(spec)
+    keys = {name: identity.model_key for name, identity in planned.identities.items()}
+    for part in tables.parts(planned.store.completions(keys["constant"])):
+        part.unlink()
+    judged = judge_and_score(planned.run, planned.store, keys, spec)
+    assert judged.scores["versus_arm_id"].null_count == judged.scores.num_rows
+    assert judged.replies.counts["missing"] == judged.replies.unfinished > 0
+
+
+def test_analyses_of_a_run_are_written_with_their_sentences(root: Path) -> None:
+    readers = reader("oracle"), reader("uniform", seed=1), reader("constant", answer="A")
+    seeds = {"name": "random", "kind": "random", "seeds": [1, 2]}
+    selectors = [{"name": "clinical", "kind": "clinical"}, seeds]
+    changes = {"name": "analyses", "budget": [16], "selector": selectors, "subtask": SOME}
+    planned, _ = swept(sweep_spec(root, *readers, **changes))
+    tree = json.loads(planned.run.analyses.read_text())
+    found = {entry["name"]: entry for entry in tree["analyses"]}
+    assert list(found) == [
+        *("landscape", "collapse", "slice protocols", "full versus public cohort"),
+        *("confusion", "how requests ended"),
+    ]
+    said = [finding["sentence"] for finding in found["landscape"]["findings"]]
+    assert any(line.startswith("Model oracle instead of uniform raises the headline") for line in said)
+    headline = [row for row in found["landscape"]["table"] if row["arm_id"] == "headline:oracle"]
+    assert [row["value"] for row in headline if row.get("versus_arm_id") is None] == pytest.approx([100] * 4)
+    claims = [finding["sentence"] for finding in found["slice protocols"]["findings"]]
+    assert any("are equivalent within 2 points on tier 1 (oracle" in line for line in claims)
+    joint = [row for row in found["confusion"]["table"] if row["subtask"] == "D01+D02"]
+    arm = next(arm.arm_id for arm in planned.arms if arm.model.name == "oracle")
+    assert all(row["gold"] == row["predicted"] for row in joint if row["arm_id"] == arm)
+    assert sum(row["n"] for row in joint if row["arm_id"] == arm) == 12
+
+
+class Stored:
+    """A finished run with a store of its own, to be spoiled."""
+
+    def __init__(self, spec: SweepSpec, planned: Plan) -> None:
+        self.spec, self.planned = spec, planned
+        self.keys = {name: identity.model_key for name, identity in planned.identities.items()}
+        (self.key,) = self.keys.values()
+        self.folder = planned.store.completions(self.key)
+
+    def judged(self, questions_digest: str | None = None) -> Replies:
+        return judge_run(self.planned.run, self.planned.store, self.keys, "openprotocol-1", questions_digest)
+
+    def add(self, *rows: dict[str, Any]) -> None:
+        tables.write_part(self.folder, tables.from_rows(rows, tables.COMPLETIONS), tables.COMPLETIONS)
+
+    def said(self) -> list[dict[str, Any]]:
+        return tables.read(self.folder, tables.COMPLETIONS).to_pylist()  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def stored(root: Path, tmp_path: Path) -> Stored:
+    shutil.copytree(root / "store", tmp_path / "store", ignore=shutil.ignore_patterns("completions"))
+    shutil.copy(root / "questions.jsonl", tmp_path)
+    spec = sweep_spec(tmp_path, reader("uniform", seed=1), subtask=["C10", "L01", "C02"])
+    return Stored(spec, swept(spec)[0])
+
+
+def test_completions_nobody_asked_for_are_kept_ignored_and_counted(stored: Stored) -> None:
+    before = stored.judged()
+    strange = stored.said()[0] | {"request_key": "of another sweep"}
+    stored.add(strange)
+    after = stored.judged()
+    assert after.verdicts.equals(before.verdicts)
+    assert (before.unrequested, after.unrequested) == (0, 1)
+    assert strange in stored.said()
+
+
+def test_of_two_completions_the_earlier_counts_and_both_kinds_of_double_are_counted(stored: Stored) -> None:
+    before = stored.judged()
+    first, second = stored.said()[:2]
+    later = max(row["written_at"] for row in stored.said())
+    stored.add(first | {"written_at": later}, second | {"written_at": later, "text": "something else"})
+    after = stored.judged()
+    assert after.verdicts.equals(before.verdicts)
+    assert after.duplicates == {"agreeing": 1, "disagreeing": 1}
+    assert after.unfinished == 0
+
+
+def test_order_and_number_of_part_files_change_no_digit(stored: Stored) -> None:
+    """Rows shuffled, one part a row, judged twice."""
+    arguments = (stored.planned.run, stored.planned.store, stored.keys)
+    results = []
+    rows = stored.said()
+    for place in range(3):
+        judged = judge_and_score(*arguments, stored.spec)
+        written = stored.planned.run.analyses.read_text()
+        results.append((judged.replies.verdicts.to_pylist(), repr(judged.scores.to_pylist()), written))
+        if place == 0:
+            for part in tables.parts(stored.folder):
+                part.unlink()
+            for row in reversed(rows):
+                stored.add(row)
+    assert results[0] == results[1] == results[2]
+
+
+def test_a_truncated_part_file_is_named_and_nothing_is_replaced(stored: Stored) -> None:
+    part = tables.parts(stored.folder)[0]
+    part.write_bytes(part.read_bytes()[:-20])
+    before = stored.planned.run.scores
+    kept = [path.read_bytes() for path in tables.parts(before)]
+    arguments = (stored.planned.run, stored.planned.store, stored.keys)
+    with pytest.raises(InputError, match=rf"{part.name}: not a whole Parquet file .*delete it and run again"):
+        judge_and_score(*arguments, stored.spec)
+    assert [path.read_bytes() for path in tables.parts(before)] == kept
+
+
+def change_questions(stored: Stored, **changes: Any) -> None:
+    table = tables.read(stored.planned.store.questions, tables.QUESTIONS)
+    rows = [row | (changes if row["subtask"] == "L01" else {}) for row in table.to_pylist()]
+    tables.replace(stored.planned.store.questions, tables.from_rows(rows, tables.QUESTIONS), tables.QUESTIONS)
+
+
+@pytest.mark.parametrize("changes", [{"answer": ["A"]}, {"question": "Is there a scar?"}])
+def test_questions_that_changed_since_the_run_are_refused(stored: Stored, changes: dict[str, Any]) -> None:
+    digest = stored.judged().questions_digest
+    assert stored.judged(digest).questions_digest == digest
+    change_questions(stored, **changes)
+    with pytest.raises(InputError, match=r"the questions of .* have changed since it was judged; put the"):
+        stored.judged(digest)
+
+
+def test_a_question_on_an_unknown_subtask_is_named(stored: Stored) -> None:
+    change_questions(stored, answer_type="essay", subtask="X99")
+    with pytest.raises(InputError, match=r"PH-\d+:L01: answer_type 'essay' is not one of"):
+        stored.judged()
+
+
+def test_what_judging_again_changed_is_said_by_kind(stored: Stored) -> None:
+    before = stored.judged().verdicts
+    rows = before.to_pylist()
+    right = next(row for row in rows if row["correct"])
+    right |= {"correct": False, "parsed": [], "parse_status": "parse_error"}
+    gone = rows.pop()
+    after = pa.Table.from_pylist([*rows, gone | {"arm_id": "another"}], schema=tables.VERDICTS)
+    found = changes(before, after)
+    assert (found.made, found.changed, found.new, found.gone) == (len(rows) + 1, 1, 1, 1)
+    assert found.kinds == {("right", "wrong (parse_error)"): 1}
+    assert changes(before, before).changed == 0
