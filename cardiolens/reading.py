@@ -15,6 +15,7 @@ from cardiolens.prompts.legal import CONSTRAINED, legal_replies
 from cardiolens.study.shards import read_frames
 
 _COLUMNS = (
+    "arm_id",
     "qa_id",
     "frames",
     "system",
@@ -86,5 +87,6 @@ class StudyReader:
             "max_tokens": request["max_tokens"],
             "reasons_first": request["answer_format"] == "last_line",
             "attempt": attempt,
+            "arm_id": request["arm_id"] if self.tells_questions else None,
             "qa_id": request["qa_id"] if self.tells_questions else None,
         }

@@ -59,11 +59,24 @@ class Sampling(Spec):
         return self.temperature == 0 or self.seed is not None
 
 
+Engine = Literal[
+    "vllm",
+    "oracle",  # and all below: simulated readers
+    "uniform",
+    "prevalence",
+    "constant",
+    "noisy",
+    "collapse",
+    "conservative",
+    "budget_effect",
+]
+
+
 class ModelSpec(Spec):
     """One model and how it is served."""
 
     name: str
-    engine: Literal["vllm", "oracle", "uniform", "constant"] = "vllm"
+    engine: Engine = "vllm"
     source: str = ""  # embedded | a local folder | a hub id
     revision: str | None = None
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = "bfloat16"
@@ -82,7 +95,9 @@ class ModelSpec(Spec):
     @property
     def answers_from(self) -> Literal["images", "truth", "options"]:
         """What the engine looks at: frames, the questions' answers, or the options alone."""
-        return {"vllm": "images", "oracle": "truth"}.get(self.engine, "options")  # type: ignore[return-value]
+        if self.engine == "vllm":
+            return "images"
+        return "options" if self.engine in ("uniform", "constant") else "truth"
 
     @model_validator(mode="after")
     def _sourced(self) -> "ModelSpec":

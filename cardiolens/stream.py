@@ -6,7 +6,7 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from cardiolens.engine.identity import Identity
 from cardiolens.engine.rendering import Rendering
 from cardiolens.engine.replica import COUNTERS, Replica
 from cardiolens.errors import RunError
+from cardiolens.plan.arms import Arm
 from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
 from cardiolens.reading import StudyReader
@@ -109,7 +110,8 @@ def _maker(plan: Plan, model: ModelSpec) -> Callable[[], Engine]:
     identity = plan.identities[model.name]
     if model.engine == "vllm":
         return partial(_make_vllm, model, identity, plan.most_frames[model.name])
-    return partial(_make_reader, model, plan.store.questions)
+    arms = {arm.arm_id: arm for arm in plan.arms if arm.model.name == model.name}
+    return partial(_make_reader, model, plan.store.questions, arms)
 
 
 def _make_vllm(model: ModelSpec, identity: Identity, max_frames: int) -> Engine:
@@ -119,10 +121,10 @@ def _make_vllm(model: ModelSpec, identity: Identity, max_frames: int) -> Engine:
     return VllmEngine(model, identity.folder, max_frames)
 
 
-def _make_reader(model: ModelSpec, questions: Path) -> Engine:
+def _make_reader(model: ModelSpec, questions: Path, arms: Mapping[str, Arm]) -> Engine:
     from cardiolens.engine.readers import open_reader
 
-    return open_reader(model, questions)
+    return open_reader(model, questions, arms)
 
 
 def _watched(rows: Any, completions: Path, stall_seconds: float) -> Iterator[pa.Table]:

@@ -21,7 +21,8 @@ class Ask:
     max_tokens: int
     reasons_first: bool = False  # any text, then a last line `ANSWER: <a legal reply>`
     attempt: int = 1
-    qa_id: str | None = None  # for a reader that looks at the truth, else None
+    arm_id: str | None = None  # for a reader that looks at the truth, else None
+    qa_id: str | None = None  # the same
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from cardiolens.digest import digest_of, digest_of_files
+from cardiolens.engine.readers import check_reader
 from cardiolens.errors import InputError
 from cardiolens.spec import ModelSpec
 
@@ -28,6 +29,7 @@ def identify(model: ModelSpec, cache: Path) -> Identity:
     parallel size, batch, node, attention backend.
     """
     if model.engine != "vllm":
+        check_reader(model)
         facts: dict[str, object] = {"reader": model.engine, "options": dict(model.options)}
         return Identity(_key(model.name, facts), None, facts)
     folder, revision = _resolve(model, cache)

@@ -1,13 +1,24 @@
 """Simulated readers: engines with a known result, to check the whole pipeline with. They see no frame."""
 
 import hashlib
+import inspect
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from cardiolens import tables
 from cardiolens.engine.ask import Ask, Pictures, Reply
 from cardiolens.errors import InputError
+from cardiolens.plan.arms import Arm
 from cardiolens.prompts.legal import LETTERS, legal_replies
 from cardiolens.spec import ModelSpec
+from cardiolens.stats.subtasks import GATES
+
+Answer = tuple[str, ...]  # original option keys; of a report, its one reference as JSON
+
+SEED = 2026
 
 
 class Reader:
@@ -29,39 +40,19 @@ class Reader:
         pass
 
 
-class Oracle(Reader):
-    """Knows every answer (`answers_from: truth`)."""
-
-    def __init__(self, questions: Path) -> None:
-        columns = ("qa_id", "answer", "reference")
-        rows = tables.read(questions, tables.QUESTIONS, columns).to_pylist()
-        self._answers = {row["qa_id"]: row["reference"] or row["answer"] for row in rows}
-
-    def say(self, ask: Ask) -> str:
-        assert ask.qa_id is not None, "a reader of the truth is told which question it answers"
-        answer = self._answers[ask.qa_id]
-        if isinstance(answer, str):
-            return answer
-        shown = (LETTERS[ask.option_keys.index(key)] for key in answer)
-        return f"ANSWER: {', '.join(sorted(shown))}"
-
-
 class Uniform(Reader):
     """Draws one of the legal replies, each as likely; the same for the same request."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int = SEED) -> None:
         self._seed = seed
 
     def say(self, ask: Ask) -> str:
         legal = ask.legal or legal_replies(ask.answer_type, ask.option_keys, ())
-        if not legal:
-            return "{}"
-        draw = hashlib.sha256(f"{self._seed}|{ask.request_key}".encode()).digest()
-        return f"ANSWER: {legal[int.from_bytes(draw[:8]) % len(legal)]}"
+        return f"ANSWER: {legal[int(_draw(self._seed, ask) * len(legal))]}" if legal else "{}"
 
 
 class Constant(Reader):
-    """Always gives the same reply."""
+    """Always gives the same reply: a letter as displayed."""
 
     def __init__(self, answer: str) -> None:
         self._reply = f"ANSWER: {answer}"
@@ -70,20 +61,209 @@ class Constant(Reader):
         return self._reply
 
 
-def open_reader(model: ModelSpec, questions: Path) -> Reader:
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """The answers of all questions, and under which arms they are asked."""
+
+    arms: Mapping[str, Arm]  # by arm_id
+    answers: Mapping[str, Answer]  # by qa_id
+    subtasks: Mapping[str, str]  # by qa_id
+    exclusive: Mapping[str, Answer]  # by qa_id: options that stand alone
+    of_subtask: Mapping[str, tuple[Answer, ...]]  # one a question, in order of qa_id
+
+    @staticmethod
+    def of(questions: Path, arms: Mapping[str, Arm]) -> "Truth":
+        """From the store's table."""
+        columns = ("qa_id", "subtask", "answer", "reference", "exclusive")
+        rows = tables.read(questions, tables.QUESTIONS, columns).sort_by("qa_id").to_pylist()
+        answers = {
+            row["qa_id"]: (row["reference"],) if row["reference"] else tuple(row["answer"]) for row in rows
+        }
+        of_subtask: dict[str, list[Answer]] = {}
+        for row in rows:
+            of_subtask.setdefault(row["subtask"], []).append(answers[row["qa_id"]])
+        frozen = {subtask: tuple(found) for subtask, found in of_subtask.items()}
+        return Truth(
+            arms=arms,
+            answers=answers,
+            subtasks={row["qa_id"]: row["subtask"] for row in rows},
+            exclusive={row["qa_id"]: tuple(row["exclusive"] or ()) for row in rows},
+            of_subtask=frozen,
+        )
+
+
+class Oracle(Reader):
+    """Knows every answer (`answers_from: truth`); those below it know, and do something else at times."""
+
+    def __init__(self, truth: Truth) -> None:
+        self._truth = truth
+
+    def say(self, ask: Ask) -> str:
+        return _said(self.pick(ask, self._truth.answers[_asked(ask)]), ask)
+
+    def pick(self, ask: Ask, answer: Answer) -> Answer:
+        """What is answered where the truth is `answer`."""
+        return answer
+
+    def alike(self, ask: Ask) -> tuple[Answer, ...]:
+        """The true answers of all questions of the subtask."""
+        return self._truth.of_subtask[self._truth.subtasks[_asked(ask)]]
+
+
+class Prevalence(Oracle):
+    """Answers with the truth of a question drawn from the same subtask: right by frequency alone."""
+
+    def __init__(self, truth: Truth, seed: int = SEED) -> None:
+        super().__init__(truth)
+        self._seed = seed
+
+    def pick(self, ask: Ask, answer: Answer) -> Answer:
+        alike = self.alike(ask)
+        return alike[int(_draw(self._seed, ask) * len(alike))]
+
+
+class Noisy(Oracle):
+    """Wrong with probability `error`: one of the other legal replies, each as likely. Reports stay right."""
+
+    def __init__(self, truth: Truth, error: float, seed: int = SEED) -> None:
+        super().__init__(truth)
+        self._error = _share("error", error)
+        self._seed = seed
+
+    def pick(self, ask: Ask, answer: Answer) -> Answer:
+        wrong = _draw(self._seed, ask) < self._error
+        return _other(ask, answer, self._truth.exclusive[_asked(ask)], self._seed) if wrong else answer
+
+
+class Collapse(Oracle):
+    """Gives up with probability `share` and answers what is most often true. Reports stay right."""
+
+    def __init__(self, truth: Truth, share: float, seed: int = SEED) -> None:
+        super().__init__(truth)
+        self._give_up = _share("share", share)
+        self._seed = seed
+
+    def pick(self, ask: Ask, answer: Answer) -> Answer:
+        if ask.answer_type == "report" or _draw(self._seed, ask) >= self._give_up:
+            return answer
+        counted = Counter(self.alike(ask))
+        return max(sorted(counted), key=counted.__getitem__)
+
+
+class Conservative(Oracle):
+    """Withholds each true option of several with probability `drop`, and so calls a gate normal.
+
+    An exclusive option (normal) is never withheld, nor is anything added: precision stays at 100. Where
+    nothing is left, the reply names no option. Of one right option only gates are called normal.
+    """
+
+    def __init__(self, truth: Truth, drop: float, seed: int = SEED) -> None:
+        super().__init__(truth)
+        self._drop = _share("drop", drop)
+        self._seed = seed
+
+    def pick(self, ask: Ask, answer: Answer) -> Answer:
+        if ask.answer_type == "multi":
+            alone = self._truth.exclusive[_asked(ask)]
+            return tuple(key for key in answer if key in alone or _draw(self._seed, ask, key) >= self._drop)
+        gate = self._truth.subtasks[_asked(ask)] in GATES
+        return (min(ask.option_keys),) if gate and _draw(self._seed, ask) < self._drop else answer
+
+
+class BudgetEffect(Oracle):
+    """Right with probability base + doubling * log2(K / 8), plus `clinical` under a clinical selector.
+
+    Where no frame is shown, with probability `blind`. Wrong: one of the other legal replies.
+    """
+
+    def __init__(
+        self, truth: Truth, base: float, doubling: float = 0.0, clinical: float = 0.0, blind: float = 0.0
+    ) -> None:
+        super().__init__(truth)
+        self._base, self._doubling, self._clinical, self._blind = base, doubling, clinical, blind
+
+    def pick(self, ask: Ask, answer: Answer) -> Answer:
+        right = _draw(SEED, ask) < self.probability(ask)
+        return answer if right else _other(ask, answer, self._truth.exclusive[_asked(ask)], SEED)
+
+    def probability(self, ask: Ask) -> float:
+        """That this request is answered right."""
+        if not ask.frame_keys:
+            return self._blind
+        arm = self._truth.arms[str(ask.arm_id)]
+        shown = arm.budget if isinstance(arm.budget, int) else len(ask.frame_keys)
+        clinical = self._clinical if arm.selector.kind == "clinical" else 0.0
+        return self._base + self._doubling * math.log2(shown / 8) + clinical
+
+
+READERS: dict[str, Callable[..., Reader]] = {
+    "oracle": Oracle,
+    "uniform": Uniform,
+    "prevalence": Prevalence,
+    "constant": Constant,
+    "noisy": Noisy,
+    "collapse": Collapse,
+    "conservative": Conservative,
+    "budget_effect": BudgetEffect,
+}
+
+
+def open_reader(model: ModelSpec, questions: Path, arms: Mapping[str, Arm]) -> Reader:
     """The simulated reader that a model configuration names."""
-    options = dict(model.options)
+    return _made(model, Truth.of(questions, arms) if model.answers_from == "truth" else None)
+
+
+def check_reader(model: ModelSpec) -> None:
+    """Refuse options that the reader does not take, before anything is asked of it."""
+    _made(model, Truth({}, {}, {}, {}, {}) if model.answers_from == "truth" else None)
+
+
+def _made(model: ModelSpec, truth: Truth | None) -> Reader:
+    reader = READERS[model.engine]
+    signature = inspect.signature(reader)
+    known = [] if truth is None else [truth]
     try:
-        match model.engine:
-            case "oracle":
-                return Oracle(questions, **options)
-            case "uniform":
-                return Uniform(**options)  # type: ignore[arg-type]
-            case _:
-                return Constant(**options)  # type: ignore[arg-type]
+        signature.bind(*known, **model.options)
     except TypeError:
-        legal = {"oracle": "no options", "uniform": "seed", "constant": "answer"}[model.engine]
+        legal = [name for name in signature.parameters if name != "truth"]
         raise InputError(
-            f"model {model.name}: options {sorted(options)} do not fit engine {model.engine!r}; "
-            f"it takes {legal}"
+            f"model {model.name}: options {sorted(model.options)} do not fit engine {model.engine!r}; "
+            f"it takes {', '.join(legal) or 'no options'}"
         ) from None
+    return reader(*known, **model.options)
+
+
+def _share(name: str, value: float | str) -> float:
+    if isinstance(value, str) or not 0 <= value <= 1:
+        raise InputError(f"option {name}: {value} is no probability; give one within 0..1")
+    return value
+
+
+def _asked(ask: Ask) -> str:
+    assert ask.qa_id is not None, "a reader of the truth is told which question it answers"
+    return ask.qa_id
+
+
+def _draw(seed: int, ask: Ask, what: str = "") -> float:
+    """A number of 0..1 that a request always gets, another for each `what`."""
+    digest = hashlib.sha256(f"{seed}|{ask.request_key}|{what}".encode()).digest()
+    return int.from_bytes(digest[:8]) / 2**64
+
+
+def _other(ask: Ask, answer: Answer, exclusive: Answer, seed: int) -> Answer:
+    """Another legal answer, each as likely; a report has none."""
+    if ask.answer_type == "report":
+        return answer
+    shown = dict(zip(LETTERS, ask.option_keys, strict=False))
+    legal = legal_replies(ask.answer_type, ask.option_keys, exclusive)
+    replies = [tuple(shown[letter] for letter in reply.split(", ")) for reply in legal]
+    others = [reply for reply in replies if set(reply) != set(answer)]
+    return others[int(_draw(seed, ask, "wrong") * len(others))]
+
+
+def _said(answer: Answer, ask: Ask) -> str:
+    """An answer in the letters displayed, a report as it is."""
+    if ask.answer_type == "report":
+        return answer[0]
+    letters = sorted(LETTERS[ask.option_keys.index(key)] for key in answer)
+    return f"ANSWER: {', '.join(letters) or 'none'}"

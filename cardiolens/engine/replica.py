@@ -32,6 +32,7 @@ ASK = pa.struct(
         ("max_tokens", pa.int32()),
         ("reasons_first", pa.bool_()),
         ("attempt", pa.int32()),
+        ("arm_id", pa.string()),
         ("qa_id", pa.string()),
     ]
 )

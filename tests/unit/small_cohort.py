@@ -138,9 +138,10 @@ async def _answer(planned: Plan, model: ModelSpec) -> None:
     completions = planned.store.completions(planned.identities[model.name].model_key)
     left = missing(planned.run.requests(model.name), completions, planned.spec.stream.max_attempts)
     rendering = Rendering(model.long_side)
+    arms = {arm.arm_id: arm for arm in planned.arms}
     read = StudyReader(planned.store.root, planned.volumes, rendering, model.answers_from == "truth")
     replica = Replica(
-        lambda: open_reader(model, planned.store.questions), completions, 4096, planned.spec.stream
+        lambda: open_reader(model, planned.store.questions, arms), completions, 4096, planned.spec.stream
     )
     for at in range(left.work.num_rows):
         async for _ in replica(read(left.work.slice(at, 1))):

@@ -1,0 +1,132 @@
+"""Simulated readers through plan, engine and judge: each has the effect that it is made for (8.6, 14.5)."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_cohort import make_cohort, reader, sweep_spec, swept
+
+from cardiolens.configure import legal_names, read_spec
+from cardiolens.engine.identity import identify
+from cardiolens.engine.readers import READERS
+from cardiolens.errors import InputError
+from cardiolens.scoring import Judged
+
+CHOICES = ["C06", "C10", "L01", "P01", "T01"]  # one right option
+SETS = ["C02", "C16", "C17", "C18"]
+
+Rows = dict[tuple[str, str], dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_cohort(tmp_path_factory.mktemp("readers"), 40)
+
+
+def rows_of(judged: Judged, arm_id: str, versus: str | None = None) -> Rows:
+    """Rows of scores of one arm by metric and scope."""
+    return {
+        (row["metric"], row["scope"]): row
+        for row in judged.scores.to_pylist()
+        if (row["arm_id"], row["versus_arm_id"]) == (arm_id, versus)
+    }
+
+
+def read(root: Path, *models: dict[str, Any], **changes: Any) -> list[Rows]:
+    """Rows of scores of each reader."""
+    planned, judged = swept(sweep_spec(root, *models, **changes))
+    return [rows_of(judged, arm.arm_id) for arm in planned.arms]
+
+
+def test_the_oracle_scores_100_on_every_tier(root: Path) -> None:
+    (found,) = read(root, reader("oracle"), limit=12)
+    primary = {scope: row["value"] for (metric, scope), row in found.items() if metric == "primary"}
+    assert {"tier:1", "tier:2", "tier:3"} <= set(primary)
+    assert all(value == pytest.approx(100) for value in primary.values())
+
+
+def test_a_constant_reader_has_collapse_index_one_wherever_classes_differ(root: Path) -> None:
+    planned, judged = swept(sweep_spec(root, reader("constant", answer="A"), limit=12))
+    found = rows_of(judged, planned.arms[0].arm_id)
+    gold: dict[str, set[str]] = {}
+    for row in judged.replies.verdicts.to_pylist():
+        if row["answer_type"] in ("single", "ordinal"):
+            gold.setdefault(row["subtask"], set()).add(row["gold"][0])
+    several = [subtask for subtask, classes in gold.items() if len(classes) > 1]
+    assert len(several) > 8
+    assert {found["collapse_index", f"subtask:{subtask}"]["value"] for subtask in several} == {100}
+
+
+def test_a_collapsing_reader_collapses_more_the_more_it_gives_up(root: Path) -> None:
+    shares = (0.0, 0.3, 0.6, 1.0)
+    models = [reader("collapse", f"collapse{share}", share=share) for share in shares]
+    found = [row["collapse_index", "tier:1"]["value"] for row in read(root, *models, subtask=CHOICES)]
+    assert found[0] == 0
+    assert found == sorted(set(found))
+    assert found[-1] == 100
+
+
+def test_a_conservative_reader_loses_recall_and_calls_but_no_precision(root: Path) -> None:
+    models = [reader("conservative", f"conservative{drop}", drop=drop) for drop in (0.0, 0.3, 0.6)]
+    found = read(root, *models, subtask=[*SETS, *CHOICES])
+    recalls = [rows["recall", "tier:1"]["value"] for rows in found]
+    calls = [rows["abnormal_call", "tier:1"]["value"] for rows in found]
+    assert recalls == sorted(set(recalls), reverse=True)
+    assert calls == sorted(set(calls), reverse=True)
+    assert recalls[0] == 100
+    assert {rows["precision", "tier:1"]["value"] for rows in found} == {100}
+
+
+def test_a_noisy_reader_is_wrong_as_often_as_it_says(root: Path) -> None:
+    models = [reader("noisy", f"noisy{error}", error=error) for error in (0.0, 0.25)]
+    right, noisy = (rows["primary", "tier:1"] for rows in read(root, *models, subtask=CHOICES))
+    assert right["value"] == 100
+    assert noisy["low"] < 75 < noisy["high"] < 90
+
+
+def test_a_reader_of_prevalence_scores_its_reference(root: Path) -> None:
+    (found,) = read(root, reader("prevalence"), subtask=CHOICES)
+    primary = found["primary", "tier:1"]
+    assert primary["low"] < found["primary.prevalence", "tier:1"]["value"] < primary["high"]
+
+
+def test_a_planted_effect_of_budget_and_selector_is_found_with_its_size(root: Path) -> None:
+    planted = reader("budget_effect", base=0.3, doubling=0.2, clinical=0.2)
+    selectors = [{"name": name, "kind": name} for name in ("clinical", "uniform")]
+    spec = sweep_spec(root, planted, budget=[8, 16], selector=selectors, subtask=[*CHOICES, "C01", "C12"])
+    planned, judged = swept(spec)
+    arm = {(arm.selector.name, arm.budget): arm.arm_id for arm in planned.arms}
+    pairs = [
+        (arm["clinical", 16], arm["clinical", 8], 20),
+        (arm["uniform", 16], arm["uniform", 8], 20),
+        (arm["uniform", 8], arm["clinical", 8], -20),
+        (arm["uniform", 16], arm["clinical", 16], -20),
+    ]
+    for ours, theirs, points in pairs:
+        row = rows_of(judged, ours, theirs)["primary", "tier:1"]
+        assert row["low"] < points < row["high"]
+        assert math.copysign(1, row["low"]) == math.copysign(1, row["high"]) == math.copysign(1, points)
+
+
+def test_every_reader_has_a_configuration_that_holds() -> None:
+    named = [name for name in legal_names("model") if name in READERS]
+    assert sorted(named) == sorted(READERS)
+    spec = read_spec([f"model=[{','.join(named)}]"])
+    assert {identify(model, Path("unused")).facts["reader"] for model in spec.model} == set(READERS)
+
+
+@pytest.mark.parametrize(
+    ("engine", "options", "message"),
+    [
+        ("oracle", {"error": 0.5}, r"options \['error'\] do not fit engine 'oracle'; it takes no options"),
+        ("noisy", {}, r"options \[\] do not fit engine 'noisy'; it takes error, seed"),
+        ("noisy", {"error": 1.5}, r"option error: 1.5 is no probability"),
+        ("constant", {"answr": "A"}, r"it takes answer"),
+    ],
+)
+def test_options_that_do_not_fit_are_named_before_planning(
+    root: Path, engine: str, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        swept(sweep_spec(root, reader(engine, **options)))
