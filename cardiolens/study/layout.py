@@ -15,6 +15,7 @@ Position = tuple[int, int]  # stored slice, phase
 
 INFERRED_PHASES = range(5, 61)
 INFERRED_RATIO = 2.0
+INFERRED_RATIO_OF_CYCLES = 1.4
 INFERRED_SIDE = 64  # pixels; frames are compared at this size
 
 
@@ -116,17 +117,20 @@ def small(frame: NDArray[np.generic]) -> NDArray[np.float64]:
     return means
 
 
-def infer_n_phases(frames: Sequence[NDArray[np.float64]]) -> int:
+def infer_n_phases(frames: Sequence[NDArray[np.float64]], *, cyclic: bool) -> int:
     """The number of phases whose period best explains the jumps between stored frames (specification 1.2).
 
     `frames` are the stored frames made small. Intensities need no scaling: the decision is a ratio of mean
-    squared differences. InputError `layout_unresolved` where no period stands out.
+    squared differences. In a cycle a slice's last frame is also close to its first, which no multiple and no
+    fraction of the period shows. InputError `layout_unresolved` where no period stands out.
     """
     z = len(frames)
-    jumps = np.array([np.mean((b - a) ** 2) for a, b in pairwise(frames)])
-    ratios = {n: _jump_ratio(jumps, n) for n in INFERRED_PHASES if z % n == 0 and z // n >= 2}
+    jumps = np.array([_difference(*pair) for pair in pairwise(frames)])
+    candidates = [n for n in INFERRED_PHASES if z % n == 0 and z // n >= 2]
+    closing = {n: _closing_jump(frames, n) if cyclic else 0.0 for n in candidates}
+    ratios = {n: _jump_ratio(jumps, n, closing[n]) for n in candidates}
     best = max(ratios, key=lambda n: (ratios[n], -n), default=0)
-    if ratios.get(best, 0.0) < INFERRED_RATIO:
+    if ratios.get(best, 0.0) < (INFERRED_RATIO_OF_CYCLES if cyclic else INFERRED_RATIO):
         raise InputError(
             f"layout_unresolved: no number of phases in 5..60 stands out in its {z} frames; expected "
             "layout.n_slices and layout.n_phases; declare them in study.json"
@@ -134,9 +138,20 @@ def infer_n_phases(frames: Sequence[NDArray[np.float64]]) -> int:
     return best
 
 
-def _jump_ratio(jumps: NDArray[np.float64], n_phases: int) -> float:
+def _difference(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    return float(np.mean((other - one) ** 2))
+
+
+def _closing_jump(frames: Sequence[NDArray[np.float64]], n_phases: int) -> float:
+    """From the last frame of a slice back to its first, the mean over slices."""
+    ends = zip(frames[n_phases - 1 :: n_phases], frames[::n_phases], strict=True)
+    return float(np.mean([_difference(last, first) for last, first in ends]))
+
+
+def _jump_ratio(jumps: NDArray[np.float64], n_phases: int, closing: float) -> float:
+    """Jumps from slice to slice as a multiple of those within one."""
     at_boundary = np.arange(1, len(jumps) + 1) % n_phases == 0
-    inside, between = float(jumps[~at_boundary].mean()), float(jumps[at_boundary].mean())
+    inside, between = max(float(jumps[~at_boundary].mean()), closing), float(jumps[at_boundary].mean())
     if between == 0:
         return 0.0
     return between / inside if inside > 0 else float("inf")

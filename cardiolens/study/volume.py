@@ -135,7 +135,8 @@ def _layout(
     declared = manifest.declared_layout()
     if declared is not None:
         return declared, manifest.layout_source
-    n_phases = infer_n_phases([small(frame) for frame in in_file_order])
+    frames = [small(frame) for frame in in_file_order]
+    n_phases = infer_n_phases(frames, cyclic=manifest.over_time == "cycle")
     inferred = resolve(shape, manifest.layout.order, None, n_phases, ())
     assert inferred is not None, "n_phases is known"
     return inferred, "inferred"

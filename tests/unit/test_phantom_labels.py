@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -94,9 +95,15 @@ def test_every_guard_band_refuses(changes, band):
 
 
 def test_impossible_parameters_end_with_the_bands_that_refuse_them():
-    """The variant of another class cannot answer: tries are bounded and the error counts them."""
-    with pytest.raises(InputError, match=r"no parameters passed in 5 tries; guard bands that refused them: "):
-        drawn("X", "seed", lambda _: ("icm", "lad"), wanted=lambda _: False, tries=5)
+    """Another class cannot answer: tries are bounded, and the error counts what each band refused."""
+    with pytest.raises(InputError) as error:
+        drawn("X", "seed", lambda _: ("acm", "biventricular"), wanted=lambda _: False, tries=30)
+    message = str(error.value)
+    assert message.startswith("phantom X: no parameters passed in 30 tries; guard bands that refused them: ")
+    refused = re.findall(r"(\w+) \((\d+) times\)", message)
+    assert refused
+    assert {name for name, _ in refused} <= {*bands(), "lesion_layer"}
+    assert 0 < sum(int(count) for _, count in refused) <= 30
 
 
 def test_unknown_names_and_values():

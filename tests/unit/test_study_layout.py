@@ -86,6 +86,9 @@ def test_even_gives_the_key_layers_of_the_specification():
     }
 
 
+EITHER = pytest.mark.parametrize("cyclic", [True, False])
+
+
 def beating(n_slices, n_phases, noise=0.02):
     """Slices of random anatomy whose frames change smoothly over a cycle."""
     rng = np.random.default_rng(n_slices * 100 + n_phases)
@@ -98,26 +101,33 @@ def beating(n_slices, n_phases, noise=0.02):
     return frames
 
 
+@EITHER
 @pytest.mark.parametrize("n_phases", [12, 20, 25, 30])
-def test_the_number_of_phases_is_inferred(n_phases):
-    assert infer_n_phases(beating(10, n_phases)) == n_phases
+def test_the_number_of_phases_is_inferred(n_phases, cyclic):
+    assert infer_n_phases(beating(10, n_phases), cyclic=cyclic) == n_phases
 
 
-def test_inference_ignores_the_scale_of_intensities():
-    assert infer_n_phases([1000 * frame - 5 for frame in beating(4, 20)]) == 20
+@EITHER
+def test_inference_ignores_the_scale_of_intensities(cyclic):
+    assert infer_n_phases([1000 * frame - 5 for frame in beating(4, 20)], cyclic=cyclic) == 20
 
 
-def test_of_equal_periods_the_smaller_counts():
+@EITHER
+def test_of_equal_periods_the_smaller_counts(cyclic):
     """Slices at rest change at their ends only: half of the period explains that as well."""
-    assert infer_n_phases([np.full((8, 8), s, float) for s in (0, 3, 1, 7) for _ in range(12)]) == 6
+    assert (
+        infer_n_phases([np.full((8, 8), s, float) for s in (0, 3, 1, 7) for _ in range(12)], cyclic=cyclic)
+        == 6
+    )
 
 
+@EITHER
 @pytest.mark.parametrize("frames", [beating(1, 20), list(np.random.default_rng(1).random((60, 8, 8))), []])
-def test_what_no_period_explains_is_unresolved(frames):
+def test_what_no_period_explains_is_unresolved(frames, cyclic):
     with pytest.raises(
         InputError, match=r"^layout_unresolved: .* expected layout.n_slices and layout.n_phases"
     ):
-        infer_n_phases(frames)
+        infer_n_phases(frames, cyclic=cyclic)
 
 
 def test_frames_are_compared_at_64_pixels_or_less():

@@ -1,0 +1,96 @@
+"""What rendered frames show, beside the labels that test_phantom_masks.py finds in them."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cardiolens.phantom import codes
+from cardiolens.phantom.appearance import appearance
+from cardiolens.phantom.archetypes import canonical, canonical_values
+from cardiolens.phantom.geometry import Heart
+from cardiolens.phantom.planes import Size, sizes, views
+from cardiolens.phantom.render import render
+from cardiolens.phantom.roster import study
+from cardiolens.study.layout import infer_n_phases, small
+
+CI = sizes()["ci"]
+CAVITY = (codes.LV_BLOOD, codes.PAPILLARY, codes.LEAFLET)
+
+
+def rendered(heart, code, difficulty="standard", size=CI, *, masks=False):
+    look = appearance(difficulty, "seed", size.spacing_mm)
+    return render(heart, views()[code], size, look=look, seed="seed", masks=masks)
+
+
+@pytest.mark.parametrize("n_phases", [12, 20, 25, 30])
+@pytest.mark.parametrize(
+    ("name", "code", "difficulty"),
+    [
+        ("PH-NORMAL", "cine_sax", "standard"),  # valve planes move from slice to slice
+        ("PH-DCM", "cine_sax", "hard"),  # hardly moves
+        ("PH-HCM-ASH", "cine_4ch", "standard"),  # layers are much alike
+    ],
+)
+def test_the_number_of_phases_is_inferred_from_a_phantom(n_phases, name, code, difficulty):
+    """Acceptance check 1."""
+    size = Size(CI.pixels, CI.spacing_mm, n_phases, CI.beats, layers=3)
+    frames = rendered(Heart(canonical(name)), code, difficulty, size).frames
+    assert infer_n_phases([small(frame) for frame in frames], cyclic=True) == n_phases
+
+
+@pytest.mark.parametrize("beats", [40, 50])
+def test_the_number_of_beats_is_inferred_from_a_first_pass(beats):
+    size = Size(CI.pixels, CI.spacing_mm, CI.phases, beats, CI.layers)
+    frames = rendered(Heart(canonical("PH-ICM-RCA")), "perf_sax", size=size).frames
+    assert infer_n_phases([small(frame) for frame in frames], cyclic=False) == beats
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.integers(1, 670), st.sampled_from(["cine_4ch", "lge_3ch", "t2_4ch"]))
+def test_tissue_and_so_every_label_is_the_same_at_every_difficulty(number, code):
+    heart = Heart(study(2026, f"PH-{number:04d}").parameters)
+    easy, hard = (rendered(heart, code, difficulty, masks=True) for difficulty in ("easy", "hard"))
+    assert np.array_equal(easy.masks, hard.masks)
+    assert not np.array_equal(easy.frames, hard.frames)
+
+
+@pytest.mark.parametrize("name", canonical_values())
+def test_hearts_lie_as_a_reader_expects(name):
+    """Right ventricle on image left, atria below the ventricles, apex up, both ventricles whole."""
+    heart = Heart(canonical(name))
+    sax = rendered(heart, "cine_sax", masks=True)
+    middle = sax.masks[sax.phases * (len(sax.planes) // 2)]
+    assert columns(middle, codes.RV_BLOOD).mean() < columns(middle, codes.LV_BLOOD).mean()
+    assert np.count_nonzero(sax.masks[sax.phases * (len(sax.planes) - 1)] == codes.RV_BLOOD) == 0
+    four = rendered(heart, "cine_4ch", masks=True).masks
+    assert rows(four[0], codes.LA_BLOOD).mean() > rows(four[0], codes.LV_BLOOD).max()
+    assert rows(four[0], codes.RA_BLOOD).mean() > rows(four[0], codes.RV_BLOOD).max() - 1
+    assert columns(four[0], codes.RA_BLOOD).mean() < columns(four[0], codes.LA_BLOOD).mean()
+    assert rows(four[0], 17).min() < rows(four[0], codes.LV_BLOOD).min()
+    ventricles = np.isin(four, (*range(1, 18), codes.RV_WALL))
+    assert not ventricles[:, [0, -1]].any()
+    assert not ventricles[:, :, [0, -1]].any()
+
+
+def rows(mask, code):
+    return np.nonzero(mask == code)[0]
+
+
+def columns(mask, code):
+    return np.nonzero(mask == code)[1]
+
+
+@pytest.mark.parametrize("name", canonical_values())
+def test_the_aortic_root_leaves_the_four_chamber_plane_to_the_atria(name):
+    masks = rendered(Heart(canonical(name)), "cine_4ch", size=sizes()["default"], masks=True).masks
+    centre = masks[sizes()["default"].phases : 2 * sizes()["default"].phases]
+    assert codes.AORTA not in centre
+
+
+@pytest.mark.parametrize("name", canonical_values())
+def test_the_cavity_is_smallest_in_the_frame_called_end_systole(name):
+    found = rendered(Heart(canonical(name)), "cine_2ch", masks=True)
+    areas = [np.count_nonzero(np.isin(mask, CAVITY)) for mask in found.masks]
+    assert areas[0] == max(areas)
+    assert areas[found.es_phase] <= 1.02 * min(areas)
