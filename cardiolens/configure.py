@@ -20,7 +20,7 @@ from cardiolens.errors import InputError, RunError
 from cardiolens.spec import SweepSpec, parse
 from cardiolens.store import Run
 
-GROUPS = ("model", "selector", "prompt", "dataset", "cluster", "tracker", "experiment")
+GROUPS = ("model", "selector", "prompt", "control", "dataset", "cluster", "tracker", "experiment")
 CONFIG_NAME = "sweep"
 
 Verb = Callable[[SweepSpec], int]

@@ -20,9 +20,9 @@ def judge(run: Run) -> int:
     spec, manifest = record.read_configuration(run), record.read_manifest(run)
     store, keys = Store(spec.store), {name: facts["model_key"] for name, facts in manifest["models"].items()}
     before, scored = tables.read(run.verdicts, tables.VERDICTS), tables.read(run.scores, tables.SCORES)
-    replies = judge_run(run, store, keys, spec.dataset.protocol, manifest["questions_digest"])
+    replies = judge_run(run, store, keys, spec, manifest["questions_digest"])
     parts = parts_of(read_volumes(store.root), replies.verdicts)
-    scores, analyses = conclude(run, replies.verdicts, parts, spec)
+    scores, analyses = conclude(run, replies, parts, spec)
     show.show_scores(arms(spec), scores)
     show.show_findings(analyses)
     show.show_changes(changes(before, replies.verdicts), _moved(scored, scores))

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from cardiolens import tables
 from cardiolens.engine.rendering import Rendering, frame_key
 from cardiolens.engine.replica import STUDY_ASKS
+from cardiolens.plan.control import BLANK, blank_digest
 from cardiolens.prompts.legal import CONSTRAINED, legal_replies
 from cardiolens.study.shards import read_frames
 
@@ -18,6 +19,7 @@ _COLUMNS = (
     "arm_id",
     "qa_id",
     "frames",
+    "flags",
     "system",
     "prompt",
     "answer_format",
@@ -28,7 +30,7 @@ _COLUMNS = (
     "request_key",
 )
 
-Place = tuple[str, int]  # volume_id, idx
+Place = tuple[str, int, bool]  # volume_id, idx, whether shown black
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class StudyReader:
     def _study(self, work: dict[str, Any]) -> dict[str, object]:
         part = tables.read_part(Path(work["part"]), tables.REQUESTS, _COLUMNS)
         requests = part.take(pa.array(work["rows"], pa.int32())).to_pylist()
-        places = {(frame["volume_id"], frame["idx"]) for request in requests for frame in request["frames"]}
+        places = {place for request in requests for place in _places(request)}
         pictures = self._pictures(work["study_id"], places)
         asks = [self._ask(*pair, pictures) for pair in zip(requests, work["attempts"], strict=True)]
         return {"study_id": work["study_id"], "asks": asks, "pictures": list(pictures.values())}
@@ -56,17 +58,20 @@ class StudyReader:
         if not places:
             return {}
         wanted: dict[str, set[int]] = {}
-        for volume_id, idx in places:
+        for volume_id, idx, _ in places:
             wanted.setdefault(volume_id, set()).add(idx)
         own = self.volumes.filter(pc.equal(self.volumes["study_id"], study_id))
-        frames = read_frames(self.store, own, wanted).to_pylist()
-        return {(frame["volume_id"], frame["idx"]): self._picture(frame) for frame in frames}
+        read = {
+            (row["volume_id"], row["idx"]): row for row in read_frames(self.store, own, wanted).to_pylist()
+        }
+        return {place: self._picture(read[place[:2]], blank=place[2]) for place in sorted(places)}
 
-    def _picture(self, frame: dict[str, Any]) -> dict[str, object]:
+    def _picture(self, frame: dict[str, Any], *, blank: bool) -> dict[str, object]:
         stored_HW = np.frombuffer(frame["pixels"], np.uint8).reshape(frame["height"], frame["width"])
-        shown_HW = self.rendering.apply(stored_HW)
+        shown_HW = self.rendering.apply(np.zeros_like(stored_HW) if blank else stored_HW)
         height, width = shown_HW.shape
-        key = frame_key(frame["digest"], self.rendering.digest)
+        digest = blank_digest(frame["digest"]) if blank else frame["digest"]
+        key = frame_key(digest, self.rendering.digest)
         return {"key": key, "height": height, "width": width, "pixels": shown_HW.tobytes()}
 
     def _ask(
@@ -80,7 +85,7 @@ class StudyReader:
             "request_key": request["request_key"],
             "system": request["system"],
             "text": request["prompt"],
-            "frame_keys": [pictures[frame["volume_id"], frame["idx"]]["key"] for frame in request["frames"]],
+            "frame_keys": [pictures[place]["key"] for place in _places(request)],
             "answer_type": request["answer_type"],
             "option_keys": request["option_keys"],
             "legal": legal,
@@ -90,3 +95,9 @@ class StudyReader:
             "arm_id": request["arm_id"] if self.tells_questions else None,
             "qa_id": request["qa_id"] if self.tells_questions else None,
         }
+
+
+def _places(request: dict[str, Any]) -> list[Place]:
+    """The pictures of a request in the order shown."""
+    blank = BLANK in request["flags"]
+    return [(frame["volume_id"], frame["idx"], blank) for frame in request["frames"]]

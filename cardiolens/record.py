@@ -62,7 +62,7 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
                 "selector": arm.selector_name,
                 "budget": arm.budget_value,
                 "prompt": arm.prompt.name,
-                "control": "none",
+                "control": arm.control,
             }
             for arm in plan.arms
         ],

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,8 +18,10 @@ from cardiolens.plan.arms import Arm, arms
 from cardiolens.plan.requests import PLANNED
 from cardiolens.spec import SweepSpec
 from cardiolens.stats.analysis import Analysis
-from cardiolens.stats.factors import ArmFactors, families
+from cardiolens.stats.confidence import confidence_scores
+from cardiolens.stats.factors import ArmFactors, families, gains
 from cardiolens.stats.landscape import headlines
+from cardiolens.stats.positions import position_scores
 from cardiolens.stats.scores import score
 from cardiolens.stats.subcohort import Part
 from cardiolens.store import Run, Store
@@ -33,6 +36,7 @@ class Replies:
     """The verdicts of a run, and how its distinct planned requests ended."""
 
     verdicts: pa.Table
+    beside: pa.Table  # scores that need requests or completions as well
     questions_digest: str
     counts: Mapping[str, int]  # ok, refused, engine_error, missing; completions beyond: agreeing, ...
 
@@ -62,9 +66,9 @@ class Judged:
 
 def judge_and_score(run: Run, store: Store, model_keys: Mapping[str, str], spec: SweepSpec) -> Judged:
     """Write verdicts, scores and analyses of a run anew from what its models said; no engine is touched."""
-    replies = judge_run(run, store, model_keys, spec.dataset.protocol)
+    replies = judge_run(run, store, model_keys, spec)
     parts = parts_of(read_volumes(store.root), replies.verdicts)
-    scores, analyses = conclude(run, replies.verdicts, parts, spec)
+    scores, analyses = conclude(run, replies, parts, spec)
     return Judged(replies, scores, analyses)
 
 
@@ -72,7 +76,7 @@ def judge_run(
     run: Run,
     store: Store,
     model_keys: Mapping[str, str],
-    protocol: str,
+    spec: SweepSpec,
     questions_digest: str | None = None,
 ) -> Replies:
     """The verdicts of a run; InputError if its questions are not those of `questions_digest`."""
@@ -88,27 +92,44 @@ def judge_run(
             f"{store.questions}: the questions of {run.root} have changed since it was judged; put the "
             "questions file of the run back and plan it again (mode=plan), or run the sweep again"
         )
-    judged = []
+    verdicts, beside = [], []
     ended: Counter[str] = Counter()
     for model, model_key in model_keys.items():
         requests, said = asked[model], tables.read(store.completions(model_key), tables.COMPLETIONS)
         completions = _of(requests, said)
         own = questions.filter(pc.is_in(questions["qa_id"], pc.unique(requests["qa_id"])))
-        judged.append(judge(requests, completions, own, protocol))
+        verdicts.append(judge(requests, completions, own, spec.dataset.protocol))
+        beside += _beside(verdicts[-1], requests, completions, spec)
         ended += _ended(requests, completions)
         twice = duplicates(completions)
         ended += Counter(agreeing=twice.agreeing, disagreeing=twice.disagreeing)
         ended["unrequested"] += said.num_rows - completions.num_rows
-    return Replies(tables.concat(judged, tables.VERDICTS), digest, ended)
+    return Replies(
+        tables.concat(verdicts, tables.VERDICTS), tables.concat(beside, tables.SCORES), digest, ended
+    )
+
+
+def _beside(verdicts: pa.Table, requests: pa.Table, completions: pa.Table, spec: SweepSpec) -> list[pa.Table]:
+    """Scores that need more than verdicts: of option probabilities, and of places where options moved."""
+    resampling = spec.statistics.resamples, spec.statistics.seed
+    moved = [arm.arm_id for arm in arms(spec) if arm.control == "shuffled_options"]
+    of_moved = verdicts.filter(pc.is_in(verdicts["arm_id"], pa.array(moved, pa.string())))
+    return [
+        confidence_scores(verdicts, requests, completions, *resampling),
+        position_scores(of_moved, requests, *resampling),
+    ]
 
 
 def conclude(
-    run: Run, verdicts: pa.Table, parts: Sequence[Part], spec: SweepSpec
+    run: Run, replies: Replies, parts: Sequence[Part], spec: SweepSpec
 ) -> tuple[pa.Table, list[Analysis]]:
     """Write verdicts, and the scores and analyses that follow from them."""
+    verdicts = replies.verdicts
     factors = _judged_arms(arms(spec), verdicts)
-    options = spec.statistics.model_dump()
-    scores = score(verdicts, families=families(factors), headlines=headlines(factors), **options)
+    options: dict[str, Any] = spec.statistics.model_dump()
+    options |= {"headlines": headlines(factors), "gains": gains(factors)}
+    scored = score(verdicts, families=families(factors), **options)
+    scores = tables.concat([scored, replies.beside], tables.SCORES)
     analyses = analyses_of(verdicts, scores, factors, parts, spec.statistics)
     tables.replace(run.verdicts, verdicts, tables.VERDICTS)
     tables.replace(run.scores, scores, tables.SCORES)
@@ -121,7 +142,9 @@ def _judged_arms(asked: Sequence[Arm], verdicts: pa.Table) -> list[ArmFactors]:
     judged = verdicts.filter(pc.equal(verdicts["status"], "judged"))
     having = set(pc.unique(judged["arm_id"]).to_pylist())
     found = [
-        ArmFactors(arm.arm_id, arm.model.name, arm.selector_name, str(arm.budget), arm.prompt.name)
+        ArmFactors(
+            arm.arm_id, arm.model.name, arm.selector_name, str(arm.budget), arm.prompt.name, arm.control
+        )
         for arm in asked
     ]
     return [arm for arm in found if arm.arm_id in having]

@@ -4,7 +4,7 @@ import math
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -95,7 +95,7 @@ def _note(done: Counter[str]) -> str:
     return f"{cached:.0f} % of prompt tokens from cache, {done['error']} errors"
 
 
-def show_scores(arms: Iterable[Arm], scores: pa.Table) -> None:
+def show_scores(arms: Sequence[Arm], scores: pa.Table) -> None:
     """Tier scores an arm, with 95 % intervals; simulated readers are marked as such."""
     rows = scores.filter(
         pc.and_(pc.starts_with(scores["scope"], "tier:"), pc.is_null(scores["versus_arm_id"]))
@@ -109,13 +109,16 @@ def show_scores(arms: Iterable[Arm], scores: pa.Table) -> None:
         caption=f"* simulated reader; {_items(primary, tiers)}",
         caption_justify="left",
     )
-    for name in ("model", "selector", "budget", "prompt", *(tier.replace(":", " ") for tier in tiers)):
+    controls = any(arm.control != "none" for arm in arms)
+    named = ("model", "selector", "budget", "prompt", *(("control",) if controls else ()))
+    for name in (*named, *(tier.replace(":", " ") for tier in tiers)):
         right = name == "budget" or name.startswith("tier")
         table.add_column(name, justify="right" if right else "left", no_wrap=True)
     for arm in arms:
         name = arm.model.name if arm.model.engine == "vllm" else f"{arm.model.name}*"
         cells = [_cell(values.get((arm.arm_id, tier))) for tier in tiers]
-        table.add_row(name, arm.selector_name, str(arm.budget), arm.prompt.name, *cells)
+        control = (arm.control,) if controls else ()
+        table.add_row(name, arm.selector_name, str(arm.budget), arm.prompt.name, *control, *cells)
     console.print(table)
 
 

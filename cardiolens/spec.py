@@ -146,6 +146,10 @@ class TokenBudget(Spec):
         return f"tokens:{self.tokens}"
 
 
+Control = Literal["none", "blind", "blank", "other_patient", "shuffled_options", "repeat"]
+"""What is changed of every request, to see what the answers rest on."""
+
+
 Budget = Positive | TokenBudget
 """How much a request may show: a number of frames, or of visual tokens."""
 
@@ -186,7 +190,7 @@ class StatisticsSpec(Spec):
 
 
 class SweepSpec(Spec):
-    """A sweep: every model x selector x budget x prompt on one dataset."""
+    """A sweep: every model x selector x budget x prompt x control on one dataset."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
     dataset: DatasetSpec
@@ -194,6 +198,7 @@ class SweepSpec(Spec):
     selector: tuple[SelectorSpec, ...]
     budget: tuple[Budget, ...]
     prompt: tuple[PromptSpec, ...]
+    control: tuple[Control, ...] = ("none",)
     caption: Literal["none", "view", "full"] = "view"
     answer_format: Literal["letters", "json", "choice"] = "letters"  # choice: letters by structured decoding
     templates: Path | None = None  # a folder of prompt templates, searched before the packaged ones
@@ -216,7 +221,13 @@ class SweepSpec(Spec):
             return tuple({"name": name, **options} for name, options in value.items())
         return value
 
-    @field_validator("model", "selector", "budget", "prompt")
+    @field_validator("control", mode="before")
+    @classmethod
+    def _names(cls, value: object) -> object:
+        """Controls have a name and no options; a config group arrives as a mapping."""
+        return tuple(value) if isinstance(value, Mapping) else value
+
+    @field_validator("model", "selector", "budget", "prompt", "control")
     @classmethod
     def _some_and_distinct(cls, value: tuple[Any, ...]) -> tuple[Any, ...]:
         if not value:

@@ -107,7 +107,7 @@ def _configuration(plan: Plan, arm: Arm) -> dict[str, object]:
         "prompt": arm.prompt.name,
         "caption": plan.spec.caption,
         "answer_format": plan.spec.answer_format,
-        "control": "none",
+        "control": arm.control,
     }
 
 

@@ -5,18 +5,19 @@ from dataclasses import dataclass
 from itertools import product
 
 from cardiolens.digest import digest_of
-from cardiolens.spec import Budget, ModelSpec, PromptSpec, SelectorSpec, SweepSpec, TokenBudget
+from cardiolens.spec import Budget, Control, ModelSpec, PromptSpec, SelectorSpec, SweepSpec, TokenBudget
 
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One model with one selector (and seed), budget and prompt."""
+    """One model with one selector (and seed), budget, prompt and control."""
 
     model: ModelSpec
     selector: SelectorSpec
     seed: int | None  # of a random selector
     budget: Budget
     prompt: PromptSpec
+    control: Control = "none"
 
     @property
     def selector_name(self) -> str:
@@ -25,7 +26,8 @@ class Arm:
     @property
     def label(self) -> str:
         """Readable, and unique within a sweep."""
-        return f"{self.model.name}/{self.selector_name}/{self.budget}/{self.prompt.name}"
+        control = "" if self.control == "none" else f"/{self.control}"
+        return f"{self.model.name}/{self.selector_name}/{self.budget}/{self.prompt.name}{control}"
 
     @property
     def budget_value(self) -> int | str:
@@ -52,9 +54,9 @@ SERVING = ("replicas", "tensor_parallel", "gpu_memory_utilization", "kv_cache_gi
 def arms(spec: SweepSpec) -> tuple[Arm, ...]:
     """Every arm of a sweep, model by model."""
     return tuple(
-        Arm(model, selector, seed, budget, prompt)
-        for model, (selector, seed), budget, prompt in product(
-            spec.model, list(_seeded(spec)), spec.budget, spec.prompt
+        Arm(model, selector, seed, budget, prompt, control)
+        for model, (selector, seed), budget, prompt, control in product(
+            spec.model, list(_seeded(spec)), spec.budget, spec.prompt, spec.control
         )
     )
 

@@ -61,13 +61,14 @@ class Missing:
 def missing(requests: Path, completions: Path, max_attempts: int) -> Missing:
     """Each distinct request without a final completion once, grouped by study.
 
-    Memory: the keys of one part and of the completions, and four bytes a missing request.
+    Memory: the keys of one part (with controls that show no frames or another patient's, of all parts) and of
+    the completions, and four bytes a missing request.
     """
     done = Done.of(completions)
     exhausted = done.exhausted(max_attempts)
     totals = {"unique": 0, "done": 0, "exhausted": 0}
     rows: list[dict[str, object]] = []
-    seen: set[str] = set()
+    seen: set[str] | None = set() if _shares_keys(requests) else None
     for part in tables.parts(requests):
         table = tables.read_part(part, tables.REQUESTS, ("frames_study_id", "status", "request_key"))
         fresh = _first_planned(table, seen)
@@ -81,25 +82,28 @@ def missing(requests: Path, completions: Path, max_attempts: int) -> Missing:
     return Missing(pa.Table.from_pylist(rows, schema=WORK), **totals)
 
 
-def _first_planned(table: pa.Table, seen: set[str]) -> np.ndarray:
-    """Rows that ask something for the first time. A key belongs to one study, and a study to one part, except
-    for keys without frames: `seen` holds those.
-    """
+def _first_planned(table: pa.Table, seen: set[str] | None) -> np.ndarray:
+    """Rows that ask something for the first time; `seen` collects the keys of earlier parts."""
     planned = np.flatnonzero(np.asarray(pc.equal(table["status"], PLANNED)))
     keys = table["request_key"].take(planned).combine_chunks().dictionary_encode()
     _, first = np.unique(np.asarray(keys.indices), return_index=True)
     fresh = planned[np.sort(first)]
-    frameless = np.asarray(pc.is_null(table["frames_study_id"].take(fresh)))
-    if not frameless.any():
+    if seen is None:
         return fresh
-    kept = []
-    for row, blind, key in zip(fresh, frameless, table["request_key"].take(fresh).to_pylist(), strict=True):
-        if blind and key in seen:
-            continue
-        if blind:
-            seen.add(key)
-        kept.append(row)
-    return np.array(kept, dtype=np.int64)
+    named = table["request_key"].take(fresh).to_pylist()
+    new = [row for row, key in zip(fresh, named, strict=True) if key not in seen]
+    seen.update(named)
+    return np.array(new, dtype=np.int64)
+
+
+def _shares_keys(requests: Path) -> bool:
+    """Whether parts can ask the same: a study stands in one part, unless a control shows none or another."""
+    for part in tables.parts(requests):
+        table = tables.read_part(part, tables.REQUESTS, ("study_id", "frames_study_id"))
+        own = pc.fill_null(pc.equal(table["study_id"], table["frames_study_id"]), False)
+        if not pc.all(own, min_count=0).as_py():
+            return True
+    return False
 
 
 def _among(keys: pa.ChunkedArray, known: pa.Array) -> np.ndarray:

@@ -18,8 +18,9 @@ from cardiolens.engine.identity import Identity, identify
 from cardiolens.errors import InputError
 from cardiolens.plan.arms import Arm, arms
 from cardiolens.plan.columns import RequestColumns
+from cardiolens.plan.control import Subject, donors
 from cardiolens.plan.kept import Written, digest_of_inputs, keep, kept
-from cardiolens.plan.requests import OVERFLOW, PLANNED, ModelPlanner, Question
+from cardiolens.plan.requests import OVERFLOW, PLANNED, Frames, ModelPlanner, Question
 from cardiolens.prompts.question import AskedQuestion, report_fields
 from cardiolens.prompts.template import check_folder
 from cardiolens.select.feature_store import read_features
@@ -78,7 +79,7 @@ def plan(spec: SweepSpec) -> Plan:
     if spec.templates is not None:
         check_folder(spec.templates)
     volumes, study_ids = _limited(read_volumes(store.root), spec.limit)
-    subjects = _Subjects(store, volumes, _questions(spec, store, catalogue, study_ids))
+    subjects = _Subjects(store, volumes, _questions(spec, store, catalogue, volumes, study_ids))
     questions_sha256 = _sha256(spec.dataset.questions)
     inputs = [deciding(spec), _sha256(store.root / COHORT_NAME), questions_sha256, catalogue.sha256]
     inputs += [] if spec.templates is None else [digest_of_tree(spec.templates)]
@@ -138,7 +139,7 @@ def _limited(volumes: pa.Table, limit: int | None) -> tuple[pa.Table, tuple[str,
 
 
 def _questions(
-    spec: SweepSpec, store: Store, catalogue: Catalogue, study_ids: Sequence[str]
+    spec: SweepSpec, store: Store, catalogue: Catalogue, volumes: pa.Table, study_ids: Sequence[str]
 ) -> dict[str, list[Question]]:
     """Questions by study, as the plan may see them. The whole table goes to the store, for the judge."""
     if unknown := [name for name in spec.subtask if name not in catalogue.subtasks]:
@@ -146,15 +147,27 @@ def _questions(
     table = read_questions(spec.dataset.questions, catalogue)
     _write_once(table, store.questions)
     chosen: dict[str, list[Question]] = {study_id: [] for study_id in study_ids}
+    table = table.filter(pc.is_in(table["study_id"], pa.array(study_ids, pa.string())))
+    donor = _donors(table, volumes) if "other_patient" in spec.control else {}
     for row in table.drop_columns(["answer", "reference", "patient_id"]).to_pylist():
-        if row["study_id"] in chosen and (not spec.subtask or row["subtask"] in spec.subtask):
-            chosen[row["study_id"]].append(_question(row, catalogue))
+        if not spec.subtask or row["subtask"] in spec.subtask:
+            chosen[row["study_id"]].append(_question(row, catalogue, donor.get(row["qa_id"])))
     if not any(chosen.values()):
         raise InputError(
             f"{spec.dataset.questions}: has no question on the {len(study_ids)} prepared studies"
             f"{' for subtask ' + ', '.join(spec.subtask) if spec.subtask else ''}; check dataset and subtask"
         )
     return chosen
+
+
+def _donors(questions: pa.Table, volumes: pa.Table) -> dict[str, str]:
+    """Whose frames stand in for each question's own; here alone the plan looks at answers."""
+    by_subtask: dict[str, list[Subject]] = {}
+    for row in questions.select(["subtask", "qa_id", "study_id", "patient_id", "answer"]).to_pylist():
+        answer = tuple(row.pop("answer") or ())
+        by_subtask.setdefault(row.pop("subtask"), []).append(Subject(**row, answer=answer))
+    known = structures(volumes)
+    return {qa_id: study for group in by_subtask.values() for qa_id, study in donors(group, known).items()}
 
 
 def _write_once(questions: pa.Table, folder: Path) -> None:
@@ -164,7 +177,7 @@ def _write_once(questions: pa.Table, folder: Path) -> None:
         tables.replace(folder, questions, tables.QUESTIONS)
 
 
-def _question(row: dict[str, object], catalogue: Catalogue) -> Question:
+def _question(row: dict[str, object], catalogue: Catalogue, donor: str | None) -> Question:
     subtask = catalogue[str(row["subtask"])]
     options = tuple((option["key"], option["text"]) for option in row["options"])  # type: ignore[attr-defined]
     asked = AskedQuestion(
@@ -177,7 +190,7 @@ def _question(row: dict[str, object], catalogue: Catalogue) -> Question:
         checklist=subtask.checklist,
         fields=report_fields(subtask, catalogue),
     )
-    return Question(str(row["qa_id"]), str(row["study_id"]), asked, Route.of(subtask))
+    return Question(str(row["qa_id"]), str(row["study_id"]), asked, Route.of(subtask), donor)
 
 
 def _write(planner: ModelPlanner, folder: Path, subjects: _Subjects) -> Written:
@@ -194,14 +207,17 @@ def _write(planner: ModelPlanner, folder: Path, subjects: _Subjects) -> Written:
 
 def _parts(planner: ModelPlanner, subjects: _Subjects) -> Iterator[RequestColumns]:
     columns = RequestColumns()
-    for study_id, structure in structures(subjects.volumes).items():
+    known = structures(subjects.volumes)
+
+    def frames_of(study_id: str) -> Frames:
+        root, rows = subjects.store.root, _of_study(subjects.volumes, known[study_id])
+        features = read_features(root, rows) if planner.looks_at_pixels else None
+        return Frames(known[study_id], read_digests(root, rows), features)
+
+    for study_id in known:
         if not subjects.questions[study_id]:
             continue
-        root, rows = subjects.store.root, _of_study(subjects.volumes, structure)
-        features = read_features(root, rows) if planner.looks_at_pixels else None
-        planner.add_study(
-            columns, structure, read_digests(root, rows), subjects.questions[study_id], features
-        )
+        planner.add_study(columns, study_id, subjects.questions[study_id], frames_of)
         if len(columns) >= PART_ROWS:
             yield columns
             columns = RequestColumns()

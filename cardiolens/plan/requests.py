@@ -1,7 +1,8 @@
 """Requests of one model on one study: every question under every arm."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -10,6 +11,7 @@ from cardiolens.engine.identity import Identity
 from cardiolens.engine.rendering import Rendering, frame_key
 from cardiolens.plan.arms import Arm
 from cardiolens.plan.columns import RequestColumns
+from cardiolens.plan.control import BLANK, blank_digest, shuffled
 from cardiolens.plan.keys import asked_of, request_key, shown
 from cardiolens.prompts.frames import frame_block
 from cardiolens.prompts.legal import CONSTRAINED, legal_replies
@@ -28,6 +30,7 @@ from cardiolens.study.structure import StudyStructure
 PLANNED = "planned"
 OVERFLOW = "overflow"
 
+_STUDIES = 1024  # kept open for control other_patient, which shows each study for many others
 _NEAR = 0.9  # of a model's limit: from here on tokens are counted exactly
 
 
@@ -39,6 +42,7 @@ class Question:
     study_id: str
     asked: AskedQuestion
     route: Route
+    donor: str | None = None  # the study whose frames stand in for its own under control other_patient
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +59,32 @@ _Picture = tuple[str, tuple[int, int]]  # frame key; height and width as rendere
 
 
 @dataclass(frozen=True, slots=True)
+class Frames:
+    """A study as far as its frames are shown; features where a selector looks at them."""
+
+    structure: StudyStructure
+    digests: Mapping[tuple[str, int], FrameDigest]
+    features: StudyFeatures | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class _Study:
-    """What the requests of one study share."""
+    """What the requests that show one study share."""
 
     structure: StudyStructure
     pictures: Mapping[tuple[str, int], _Picture]  # by volume_id, idx
     features: StudyFeatures | None  # where a selector looks at frames
-    shown: dict[tuple[str, tuple[Frame, ...]], _Shown] = field(default_factory=dict)
+    digests: Mapping[tuple[str, int], FrameDigest]
+    shown: dict[tuple[str, tuple[Frame, ...], bool], _Shown] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Showing:
+    """The frames that one request shows, and the study they are of; none of a blind one."""
+
+    study_id: str | None
+    study: _Study
+    selection: Selection
 
 
 _Protocol = tuple[SelectorSpec, int | None, Budget]  # selector, its seed, budget
@@ -88,22 +111,45 @@ class ModelPlanner:
         self._rendering = Rendering(model.long_side)
         self._asked = asked_of(identity.model_key, model.sampling)
         self._keyed_by_arm = model.answers_from == "truth" or not model.sampling.determined
+        self._study = lru_cache(maxsize=_STUDIES)(self._open)
 
     def add_study(
         self,
         columns: RequestColumns,
-        structure: StudyStructure,
-        digests: Mapping[tuple[str, int], FrameDigest],
+        study_id: str,
         questions: Sequence[Question],
-        features: StudyFeatures | None = None,
+        frames_of: Callable[[str], Frames],
     ) -> None:
-        """Append the study's requests, question by question; `features` where `looks_at_pixels`."""
-        study = _Study(structure, self._rendered(digests), features)
+        """Append the requests on one study, question by question; `frames_of` opens it, or another."""
+        study = self._study(frames_of, study_id)
         for question in questions:
             for protocol, arms in self._arms.items():
                 selection = self._select(study, question.route, *protocol)
                 for arm, arm_id in arms:
-                    columns.add(selection.frames, self._request(question, arm, arm_id, selection, study))
+                    showing = self._showing(question, arm, _Showing(study_id, study, selection), frames_of)
+                    columns.add(showing.selection.frames, self._request(question, arm, arm_id, showing))
+
+    def _open(self, frames_of: Callable[[str], Frames], study_id: str) -> _Study:
+        frames = frames_of(study_id)
+        return _Study(frames.structure, self._rendered(frames.digests), frames.features, frames.digests)
+
+    def _showing(
+        self, question: Question, arm: Arm, own: _Showing, frames_of: Callable[[str], Frames]
+    ) -> _Showing:
+        """What is shown under a control, where without one it would be the question's own study."""
+        selection = own.selection
+        if arm.control == "blind":
+            return replace(own, study_id=None, selection=replace(selection, frames=(), flags=()))
+        if arm.control == "blank":
+            return replace(own, selection=replace(selection, flags=(*selection.flags, BLANK)))
+        if arm.control != "other_patient":
+            return own
+        if question.donor is None:
+            why = selection.skipped or "no other patient with the same views"
+            return replace(own, selection=Selection((), selection.flags, why))
+        donor = self._study(frames_of, question.donor)
+        shown = self._select(donor, question.route, arm.selector, arm.seed, arm.budget)
+        return _Showing(question.donor, donor, shown)
 
     @property
     def looks_at_pixels(self) -> bool:
@@ -131,33 +177,41 @@ class ModelPlanner:
             for place, (digest, height, width) in digests.items()
         }
 
-    def _request(
-        self, question: Question, arm: Arm, arm_id: str, selection: Selection, study: _Study
-    ) -> dict[str, Any]:
-        asked = question.asked
-        template = template_for(asked, arm.prompt.style, self._spec.templates)
-        block = self._show(system_message(template), selection.frames, study)
+    def _request(self, question: Question, arm: Arm, arm_id: str, showing: _Showing) -> dict[str, Any]:
+        asked, selection = question.asked, showing.selection
+        if arm.control == "shuffled_options":
+            asked = shuffled(asked, question.qa_id)
+        blind = arm.control == "blind"
+        template = template_for(asked, arm.prompt.style, self._spec.templates, frames=not blind)
+        block = self._show(system_message(template), selection, showing.study)
         closing: Closing = "json" if self._spec.answer_format == "json" else "letters"
         ending = question_block(asked, len(selection.frames), template, closing)
         row = self._row(asked, arm.prompt, ending, selection, block)
+        row["replicate"] = int(arm.control == "repeat")
         return row | {
             "arm_id": arm_id,
             "qa_id": question.qa_id,
             "study_id": question.study_id,
-            "frames_study_id": question.study_id,
+            "frames_study_id": showing.study_id,
             "template": template.name,
             "request_key": self._key(row, ending, block, (arm_id, question.qa_id)),
         }
 
-    def _show(self, system: str, frames: tuple[Frame, ...], study: _Study) -> _Shown:
-        block = study.shown.get((system, frames))
+    def _show(self, system: str, selection: Selection, study: _Study) -> _Shown:
+        frames, blank = selection.frames, BLANK in selection.flags
+        block = study.shown.get((system, frames, blank))
         if block is None:
             text = frame_block(frames, study.structure, self._spec.caption)
-            pictures = [study.pictures[frame.volume_id, frame.idx] for frame in frames]
+            places = [(frame.volume_id, frame.idx) for frame in frames]
+            pictures = [self._blank(study, place) if blank else study.pictures[place] for place in places]
             state = shown(self._asked, system, text, tuple(key for key, _ in pictures))
             block = _Shown(system, text, state, tuple(size for _, size in pictures))
-            study.shown[system, frames] = block
+            study.shown[system, frames, blank] = block
         return block
+
+    def _blank(self, study: _Study, place: tuple[str, int]) -> _Picture:
+        key = frame_key(blank_digest(study.digests[place].digest), self._rendering.digest)
+        return key, study.pictures[place][1]
 
     def _row(
         self,

@@ -10,6 +10,7 @@ from cardiolens.stats.collapse import COLLAPSE_INDEX, collapsed
 from cardiolens.stats.factors import ArmFactors, factors_of
 from cardiolens.stats.findings import Finding, Row
 from cardiolens.stats.landscape import landscape
+from cardiolens.stats.positions import POSITION_BIAS
 
 _COLLAPSE = (
     *("collapse_index", "modal_share", "modal_excess", "absorption"),
@@ -23,6 +24,7 @@ _PROMPTING = {
     "precision": "precision",
     "recall": "recall",
 }
+_NAMED = ("image_gain", "text_shortcut", POSITION_BIAS)
 _DIFFERENCES = ("primary", "primary.equivalence", "primary.sign_flip_p", "primary.holm_p")
 
 
@@ -122,7 +124,22 @@ def controls(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
     said = _changes(
         pairs, "control", {"primary": "the score"}, "Asking without control instead of with {theirs}"
     )
-    return Analysis("controls", _rows(pairs), said)
+    labels = factors_of(arms)
+    named = [row for row in scores if str(row["metric"]).partition(".")[0] in _NAMED]
+    named = [row for row in named if not str(row["scope"]).startswith("subtask:")]
+    claims = [_named(row, labels) for row in alone(named) if row["arm_id"] in labels]
+    return Analysis("controls", [*_rows(pairs), *named], (*said, *claims))
+
+
+def _named(row: Row, labels: dict[str, ArmFactors]) -> Finding:
+    """A statistic of its own of a control."""
+    arm, scope = setting(labels[str(row["arm_id"])]), str(row["scope"]).replace(":", " ")
+    metric, _, place = str(row["metric"]).partition(".")
+    if metric == "text_shortcut":
+        cause = "Reading the text alone instead of always giving the best constant answer"
+        return findings.change(cause, f"the score on {scope} ({arm})", row)
+    cause = f"Standing in place {place} of the list instead of elsewhere"
+    return findings.change(cause, f"how often an option is picked beyond how often it is right ({arm})", row)
 
 
 def _rows(pairs: Sequence[Compared]) -> list[Row]:

@@ -1,7 +1,7 @@
 """What arms differ in, and the pairs of arms that differ in one thing."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 
 from cardiolens.stats.differences import ArmPair
@@ -42,6 +42,13 @@ def families(arms: Iterable[ArmFactors]) -> dict[str, list[ArmPair]]:
             rest = ", ".join(mine[other] for other in FACTORS if other != factor)
             found.setdefault(f"{factor} | {rest}", []).append(_directed(first, second, factor))
     return found
+
+
+def gains(arms: Sequence[ArmFactors]) -> set[ArmPair]:
+    """Each arm without control beside the same shown no image."""
+    blind = {replace(arm, arm_id="", control="none"): arm.arm_id for arm in arms if arm.control == "blind"}
+    asked = {arm.arm_id: replace(arm, arm_id="") for arm in arms if arm.control == "none"}
+    return {(arm_id, blind[arm]) for arm_id, arm in asked.items() if arm in blind}
 
 
 def _directed(first: ArmFactors, second: ArmFactors, factor: str) -> ArmPair:

@@ -11,14 +11,16 @@ from cardiolens.stats.rows import as_row
 from cardiolens.stats.statistic import Basis, Statistic
 from cardiolens.tables import SCORES, from_rows
 
+POSITION_BIAS = "position_bias"
 _PLACES = 26
 
 
 def position_scores(verdicts: pa.Table, requests: pa.Table, resamples: int, seed: int) -> pa.Table:
     """By arm and displayed place: how often it is chosen less how often it is right, of parsed answers.
 
-    Rows as those of `scores`, metrics `position.1`, `position.2`, ..., scope `tier:1`. Ordinal questions,
-    whose options are never shuffled, stay out. Without shuffling the places stand for the options themselves.
+    Rows as those of `scores`, metrics `position_bias.1`, `position_bias.2`, ..., scope `tier:1`. Ordinal
+    questions, whose options are never shuffled, stay out. Without shuffling places stand for the options
+    themselves.
     """
     patients = cohort(verdicts)
     weights = resampling_weights(len(patients), resamples, seed)
@@ -33,7 +35,7 @@ def position_scores(verdicts: pa.Table, requests: pa.Table, resamples: int, seed
         basis = Basis(len(of_arm), len(np.unique(patient)), 0, 0)
         for place in range(int((chosen + right).any(axis=0).nonzero()[0].max()) + 1):
             excess = _excess(chosen[:, place] - right[:, place], patient, weights)
-            key = (f"position.{place + 1}", "tier:1")
+            key = (f"{POSITION_BIAS}.{place + 1}", "tier:1")
             rows.append({"arm_id": arm} | as_row(key, Statistic(excess, basis), method))
     return from_rows(rows, SCORES)
 

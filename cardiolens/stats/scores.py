@@ -1,10 +1,12 @@
 """Verdicts as the table of scores."""
 
+from collections.abc import Collection, Mapping
+
 import pyarrow as pa
 
 from cardiolens.stats.answers import Answers
 from cardiolens.stats.bootstrap import resampling_weights
-from cardiolens.stats.differences import Families, Resampling, compared, difference_rows
+from cardiolens.stats.differences import ArmPair, Families, Resampling, compared, difference_rows
 from cardiolens.stats.items import cohort
 from cardiolens.stats.landscape import Headlines, headline_rows
 from cardiolens.stats.rows import as_row
@@ -21,9 +23,13 @@ def score(
     families: Families | None = None,
     *,
     headlines: Headlines | None = None,
+    gains: Collection[ArmPair] = (),
 ) -> pa.Table:
     """Scores of every arm with 95 % intervals, then paired differences of the pairs of each family of arms,
     then headlines of models, each a mean over arms.
+
+    `gains` are pairs of an arm and the same shown no image: their difference is `image_gain` as well, and of
+    the blind one there is `text_shortcut`, its score beyond the best constant answer.
 
     Values are percent, save those of `rows.OWN_UNIT` and p-values. Items that were not run stay out, and the
     method says where that leaves a cell incomplete. Rows of arms are sorted by (arm, scope, metric); neither
@@ -33,15 +39,33 @@ def score(
     sampling = Resampling(resampling_weights(len(patients), resamples, seed), min_n, seed)
     answers = Answers.of(verdicts, patients)
     shares = judged_shares(verdicts)
+    blind = {versus for _, versus in gains}
     rows: list[dict[str, object]] = []
     kept: dict[str, dict[Key, Statistic]] = {}
     for arm in answers.arms:
         found = sampling.statistics(answers.of_arm(arm))
         kept[arm] = compared(found)
+        found |= _text_shortcuts(found) if arm in blind else {}
         rows += [
             marked({"arm_id": arm} | as_row(key, found[key], sampling.method), shares)
             for key in sorted(found, key=lambda key: key[::-1])
         ]
-    rows += difference_rows(answers, kept, families or {}, sampling)
+    differences = difference_rows(answers, kept, families or {}, sampling)
+    rows += differences
+    rows += [
+        row | {"metric": "image_gain"}
+        for row in differences
+        if row["metric"] == "primary" and (row["arm_id"], row["versus_arm_id"]) in gains
+    ]
     rows += headline_rows(kept, headlines or {}, sampling.method)
     return from_rows(rows, SCORES)
+
+
+def _text_shortcuts(found: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
+    return {
+        ("text_shortcut", scope): Statistic(
+            statistic.values - found["primary.constant", scope].values, statistic.basis
+        )
+        for (metric, scope), statistic in found.items()
+        if metric == "primary" and ("primary.constant", scope) in found
+    }

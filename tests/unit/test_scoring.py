@@ -90,7 +90,7 @@ class Stored:
         self.folder = planned.store.completions(self.key)
 
     def judged(self, questions_digest: str | None = None) -> Replies:
-        return judge_run(self.planned.run, self.planned.store, self.keys, "openprotocol-1", questions_digest)
+        return judge_run(self.planned.run, self.planned.store, self.keys, self.spec, questions_digest)
 
     def add(self, *rows: dict[str, Any]) -> None:
         tables.write_part(self.folder, tables.from_rows(rows, tables.COMPLETIONS), tables.COMPLETIONS)

@@ -129,6 +129,6 @@ def test_a_planted_preference_for_the_first_place_is_found(bias: float) -> None:
         requests.append(asked(patient, shown))
     tables = (from_rows(verdicts, VERDICTS), from_rows(requests, REQUESTS))
     found = {entry["metric"]: entry for entry in position_scores(*tables, 200, 1).to_pylist()}
-    assert found["position.1"]["low"] <= 100 * bias / 2 <= found["position.1"]["high"]
-    assert found["position.1"]["value"] == pytest.approx(-found["position.2"]["value"])
-    assert (found["position.1"]["low"] > 0) == (bias > 0)
+    assert found["position_bias.1"]["low"] <= 100 * bias / 2 <= found["position_bias.1"]["high"]
+    assert found["position_bias.1"]["value"] == pytest.approx(-found["position_bias.2"]["value"])
+    assert (found["position_bias.1"]["low"] > 0) == (bias > 0)

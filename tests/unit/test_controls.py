@@ -1,0 +1,178 @@
+"""Controls: what they change of a request, and what they show of readers with a known fault (8.6)."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small_cohort import make_cohort, reader, sweep_spec, swept
+
+from cardiolens import tables
+from cardiolens.engine.rendering import Rendering
+from cardiolens.plan.control import Subject, donors
+from cardiolens.plan.missing import missing
+from cardiolens.plan.plan import Plan
+from cardiolens.reading import StudyReader
+from cardiolens.scoring import Judged
+from cardiolens.study.structure import StudyStructure, VolumeStructure
+
+ALL = ["none", "blind", "blank", "other_patient", "shuffled_options", "repeat"]
+SUBTASKS = ["C02", "C10", "L01", "P01", "C16"]  # C10 is ordinal
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_cohort(tmp_path_factory.mktemp("controls"), 24)
+
+
+@pytest.fixture(scope="module")
+def done(root: Path) -> tuple[Plan, Judged]:
+    """Every control with a reader of the text and one that needs images."""
+    readers = (
+        reader("constant", answer="A"),
+        reader("oracle"),
+        reader("noisy", error=0.4),
+        reader("budget_effect", base=0.9, blind=0.3),
+    )
+    return swept(sweep_spec(root, *readers, control=ALL, subtask=SUBTASKS))
+
+
+def requests_of(done: tuple[Plan, Judged], model: str) -> dict[str, list[dict[str, Any]]]:
+    """Requests of a reader by control, in order of qa_id."""
+    planned, _ = done
+    control = {arm.arm_id: arm.control for arm in planned.arms}
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in ALL}
+    rows = tables.read(planned.run.requests(model), tables.REQUESTS).sort_by("qa_id")
+    for row in rows.to_pylist():
+        found[control[row["arm_id"]]].append(row)
+    return found
+
+
+def row_of(done: tuple[Plan, Judged], model: str, control: str, metric: str) -> dict[str, Any]:
+    planned, judged = done
+    (arm,) = [a.arm_id for a in planned.arms if (a.model.name, a.control) == (model, control)]
+    other = {a.arm_id for a in planned.arms if (a.model.name, a.control) == (model, "blind")}
+    wanted = other if metric == "image_gain" else {None}
+    rows = [
+        row
+        for row in judged.scores.to_pylist()
+        if (row["arm_id"], row["metric"], row["scope"]) == (arm, metric, "tier:1")
+    ]
+    (row,) = [row for row in rows if row["versus_arm_id"] in wanted]
+    return row  # type: ignore[no-any-return]
+
+
+def test_a_blind_request_shows_nothing_and_is_asked_once(done: tuple[Plan, Judged]) -> None:
+    blind = requests_of(done, "constant")["blind"]
+    assert all(row["frames"] == [] and row["frames_study_id"] is None for row in blind)
+    assert not any("\ufffc" in row["prompt"] or "frame" in row["prompt"].lower() for row in blind)
+    assert len({row["request_key"] for row in blind}) == len(SUBTASKS) < len(blind)
+    of_truth = requests_of(done, "oracle")["blind"]
+    assert len({row["request_key"] for row in of_truth}) == len(of_truth)
+    planned, _ = done
+    completions = planned.store.completions(planned.identities["constant"].model_key)
+    keys = tables.read(completions, tables.COMPLETIONS)["request_key"].to_pylist()
+    assert len(keys) == len(set(keys))
+
+
+def test_another_patients_frames_stand_at_the_same_places(done: tuple[Plan, Judged]) -> None:
+    found = requests_of(done, "constant")
+    for own, other in zip(found["none"], found["other_patient"], strict=True):
+        assert own["frames"] == other["frames"]
+        assert other["frames_study_id"] not in (None, own["study_id"])
+        assert own["prompt"] == other["prompt"]
+    donated = [row["frames_study_id"] for row in found["other_patient"] if row["subtask"] == "C10"]
+    assert len(set(donated)) == len(donated) == 24
+
+
+def test_options_move_unless_they_are_ordered_and_verdicts_keep_their_keys(done: tuple[Plan, Judged]) -> None:
+    found = requests_of(done, "constant")
+    for own, moved in zip(found["none"], found["shuffled_options"], strict=True):
+        assert sorted(moved["option_keys"]) == own["option_keys"]
+        if own["subtask"] == "C10":
+            assert moved["request_key"] == own["request_key"]
+    assert any(
+        own["option_keys"] != moved["option_keys"]
+        for own, moved in zip(found["none"], found["shuffled_options"], strict=True)
+    )
+    assert row_of(done, "oracle", "shuffled_options", "primary")["value"] == pytest.approx(100)
+
+
+def test_a_repeat_asks_the_same_under_another_key(done: tuple[Plan, Judged]) -> None:
+    found = requests_of(done, "constant")
+    for own, again in zip(found["none"], found["repeat"], strict=True):
+        assert (own["prompt"], own["frames"]) == (again["prompt"], again["frames"])
+        assert (own["replicate"], again["replicate"]) == (0, 1)
+        assert own["request_key"] != again["request_key"]
+
+
+def test_blank_frames_are_black_and_have_keys_of_their_own(root: Path) -> None:
+    spec = sweep_spec(
+        root, reader("constant", answer="A"), control=["blank", "none"], subtask=["L01"], name="b"
+    )
+    planned, _ = swept(spec)
+    work = missing(planned.run.requests("constant"), root / "nothing", 1).work
+    reading = StudyReader(planned.store.root, planned.volumes, Rendering(8), False)
+    (study,) = reading(work.slice(0, 1)).to_pylist()
+    shown = {picture["key"]: np.frombuffer(picture["pixels"], np.uint8) for picture in study["pictures"]}
+    blank, plain = ([shown[key] for key in ask["frame_keys"]] for ask in study["asks"])
+    if any(pixels.any() for pixels in blank):
+        blank, plain = plain, blank
+    assert not any(pixels.any() for pixels in blank)
+    assert all(pixels.any() for pixels in plain)
+    assert len(blank) == len(plain)
+
+
+def test_images_help_only_the_reader_that_looks_at_them(done: tuple[Plan, Judged]) -> None:
+    looks, guesses = (row_of(done, name, "none", "image_gain") for name in ("budget_effect", "noisy"))
+    assert looks["low"] > 30
+    # its draws differ between arms: within 3.3 standard errors of no gain
+    assert abs(guesses["value"]) < 3.3 * (guesses["high"] - guesses["low"]) / 3.92
+    assert row_of(done, "constant", "none", "image_gain")["value"] == 0
+    planned, judged = done
+    control = {arm.arm_id: arm.control for arm in planned.arms}
+    gains = [row for row in judged.scores.to_pylist() if row["metric"] == "image_gain"]
+    assert {(control[row["arm_id"]], control[row["versus_arm_id"]]) for row in gains} == {("none", "blind")}
+    assert row_of(done, "constant", "blind", "text_shortcut")["value"] <= 0
+    assert row_of(done, "noisy", "blind", "text_shortcut")["value"] != 0
+
+
+def test_a_planted_preference_for_the_first_place_is_found_by_shuffling(done: tuple[Plan, Judged]) -> None:
+    assert row_of(done, "constant", "shuffled_options", "position_bias.1")["low"] > 20
+    unbiased = row_of(done, "noisy", "shuffled_options", "position_bias.1")
+    assert unbiased["low"] < 0 < unbiased["high"]
+    found = {analysis.name: analysis.findings for analysis in done[1].analyses}
+    assert any(
+        finding.verdict == "supported" and finding.sentence.startswith("Standing in place 1 of the list")
+        for finding in found["controls"]
+    )
+
+
+def structure(study_id: str, n_slices: int) -> StudyStructure:
+    return StudyStructure(study_id, {"lge_sax": VolumeStructure("lge_sax", "lge", "sax", n_slices, 1)})
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from("AB"), st.sampled_from([8, 9])), max_size=20))
+def test_donors_are_other_patients_of_the_same_shape(drawn: list[tuple[int, str, int]]) -> None:
+    subjects = [
+        Subject(f"q{at}", f"s{at}", f"p{patient}", (answer,)) for at, (patient, answer, _) in enumerate(drawn)
+    ]
+    shapes = {f"s{at}": structure(f"s{at}", slices) for at, (_, _, slices) in enumerate(drawn)}
+    found = donors(subjects, shapes)
+    assert found == donors(subjects[::-1], shapes)
+    assert len(set(found.values())) == len(found)
+    by_study = {subject.study_id: subject for subject in subjects}
+    for subject in subjects:
+        if donor := found.get(subject.qa_id):
+            assert by_study[donor].patient_id != subject.patient_id
+            assert shapes[donor].volumes == shapes[subject.study_id].volumes
+
+
+def test_donors_have_another_answer_where_that_can_be_had() -> None:
+    subjects = [Subject(f"q{at}", f"s{at}", f"p{at}", (answer,)) for at, answer in enumerate("AABABBCAB")]
+    shapes = {subject.study_id: structure(subject.study_id, 8) for subject in subjects}
+    answer = {subject.study_id: subject.answer for subject in subjects}
+    found = donors(subjects, shapes)
+    assert all(answer[found[subject.qa_id]] != subject.answer for subject in subjects)
