@@ -72,7 +72,9 @@ async def answered(spec, planned, model, completions):
     work = missing(planned.run.requests(model.name), completions, spec.stream.max_attempts).work
     tells = model.answers_from == "truth"
     reader = StudyReader(planned.store.root, planned.volumes, Rendering(model.long_side), tells)
-    replica = Replica(lambda: open_reader(model, planned.store.questions), completions, 8, spec.stream)
+    arms = {arm.arm_id: arm for arm in planned.arms if arm.model.name == model.name}
+    engine = open_reader(model, planned.store.questions, arms)
+    replica = Replica(lambda: engine, completions, 8, spec.stream)
     async for _ in replica(reader(work)):
         pass
 
