@@ -98,7 +98,9 @@ def test_requests_ask_them_in_their_words_on_their_views(planned):
 
 
 def test_a_reader_that_knows_the_truth_scores_100_and_one_that_says_a_does_not(judged):
-    answers = judged.verdicts.filter(pc.equal(judged.verdicts["channel"], "answer")).to_pylist()
+    answers = judged.replies.verdicts.filter(
+        pc.equal(judged.replies.verdicts["channel"], "answer")
+    ).to_pylist()
     assert {row["parse_status"] for row in answers} == {"ok"}
     scores = {
         (row["arm_id"].split("-")[0], row["scope"]): row["value"]
@@ -112,7 +114,7 @@ def test_a_reader_that_knows_the_truth_scores_100_and_one_that_says_a_does_not(j
 
 
 def test_report_text_is_read_with_the_words_of_the_data_files(judged):
-    texts = judged.verdicts.filter(pc.equal(judged.verdicts["channel"], "text")).to_pylist()
+    texts = judged.replies.verdicts.filter(pc.equal(judged.replies.verdicts["channel"], "text")).to_pylist()
     read = {row["study_id"]: row["parsed"] for row in texts if row["arm_id"].startswith("oracle")}
     assert read["PH-NORMAL"] == ["enhancement: No"]
     assert read["PH-ICM-LAD"] == ["enhancement: Yes", "regions: Front or septum"]
