@@ -77,6 +77,18 @@ def run_verb(verb: Verb, argv: Sequence[str] | None = None) -> int:
         return tell(error)
 
 
+def read_runs(argv: Sequence[str]) -> list[Run]:
+    """The runs that `run=outputs/...` or `runs=[outputs/...,outputs/...]` names."""
+    match [word.partition("=") for word in argv]:
+        case [("runs", "=", listed)] if listed.startswith("[") and listed.endswith("]"):
+            folders = [folder.strip() for folder in listed[1:-1].split(",") if folder.strip()]
+            if len(set(folders)) < max(2, len(folders)):
+                raise InputError(f"runs={listed}: give two runs or more, each once")
+            return [read_run([f"run={folder}"]) for folder in folders]
+        case _:
+            return [read_run(argv)]
+
+
 def read_run(argv: Sequence[str]) -> Run:
     """The run that `run=outputs/...` names, for verbs that work on one that exists."""
     match [word.partition("=") for word in argv]:

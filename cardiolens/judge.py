@@ -1,35 +1,63 @@
-"""`python -m cardiolens.judge run=outputs/...`: verdicts, scores and analyses again; no engine."""
+"""`python -m cardiolens.judge run=outputs/...`: verdicts, scores and analyses again, without an engine.
+
+`runs=[outputs/...,outputs/...]` sees several runs as one.
+"""
 
 import sys
+from collections.abc import Sequence
 
 import pyarrow as pa
 
-from cardiolens import record, show, tables
+from cardiolens import merging, record, show, tables
 from cardiolens.analysing import parts_of
-from cardiolens.configure import read_run, tell
+from cardiolens.configure import read_runs, tell
 from cardiolens.errors import InputError, RunError
 from cardiolens.judging.changes import changes
-from cardiolens.plan.arms import arms
-from cardiolens.scoring import conclude, judge_run
+from cardiolens.plan.arms import Arm, arms
+from cardiolens.scoring import Replies, conclude, judge_run
+from cardiolens.spec import SweepSpec
 from cardiolens.store import Run, Store
 from cardiolens.study.shards import read_volumes
 
 
 def judge(run: Run) -> int:
     """Replace a run's verdicts, scores and analyses, and say what changed; 0 only if all were made."""
-    spec, manifest = record.read_configuration(run), record.read_manifest(run)
-    store, keys = Store(spec.store), {name: facts["model_key"] for name, facts in manifest["models"].items()}
+    spec = record.read_configuration(run)
     before, scored = tables.read(run.verdicts, tables.VERDICTS), tables.read(run.scores, tables.SCORES)
-    replies = judge_run(run, store, keys, spec, manifest["questions_digest"])
-    parts = parts_of(read_volumes(store.root), replies.verdicts)
-    scores, analyses = conclude(run, replies, parts, spec)
-    show.show_scores(arms(spec), scores)
-    show.show_findings(analyses)
+    replies = _replies(run, spec)
+    scores = _conclude(run, replies, spec, arms(spec))
     show.show_changes(changes(before, replies.verdicts), _moved(scored, scores))
     if replies.unrequested:
         show.say(f"ignored: {replies.unrequested} completions of requests that this run does not have")
     show.say(f"run: {run.root}")
     return 1 if replies.unfinished else 0
+
+
+def judge_together(runs: Sequence[Run]) -> int:
+    """Judge several runs as one, in a folder of its own beside the first; mixtures are refused."""
+    specs = [record.read_configuration(run) for run in runs]
+    merging.check_alike(runs, specs, [record.read_manifest(run) for run in runs])
+    parts = [_replies(run, spec) for run, spec in zip(runs, specs, strict=True)]
+    view, replies = merging.merged_run(runs), merging.merged(parts)
+    every = {arm.arm_id: arm for spec in specs for arm in arms(spec)}
+    _conclude(view, replies, specs[0], tuple(every.values()))
+    show.say(f"run: {view.root}")
+    return 1 if replies.unfinished else 0
+
+
+def _replies(run: Run, spec: SweepSpec) -> Replies:
+    manifest = record.read_manifest(run)
+    keys = {name: facts["model_key"] for name, facts in manifest["models"].items()}
+    return judge_run(run, Store(spec.store), keys, spec, manifest["questions_digest"])
+
+
+def _conclude(run: Run, replies: Replies, spec: SweepSpec, asked: Sequence[Arm]) -> pa.Table:
+    """Write what follows from replies, and show it."""
+    parts = parts_of(read_volumes(spec.store), replies.verdicts)
+    scores, analyses = conclude(run, replies, parts, asked, spec.statistics)
+    show.show_scores(asked, scores)
+    show.show_findings(analyses)
+    return scores
 
 
 def _moved(before: pa.Table, after: pa.Table) -> list[tuple[str, str, float, float]]:
@@ -49,7 +77,8 @@ def _tier_scores(scores: pa.Table) -> dict[tuple[str, str], float]:
 
 def main() -> int:
     try:
-        return judge(read_run(sys.argv[1:]))
+        runs = read_runs(sys.argv[1:])
+        return judge(runs[0]) if len(runs) == 1 else judge_together(runs)
     except (InputError, RunError) as error:
         return tell(error)
 

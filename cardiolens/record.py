@@ -10,7 +10,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from cardiolens import __version__, tables
+from cardiolens.digest import digest_of
 from cardiolens.errors import InputError, RunError
 from cardiolens.plan.plan import Plan
 from cardiolens.spec import SweepSpec, parse
@@ -49,6 +52,7 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
         "store": str(plan.store.root),
         "studies": len(plan.study_ids),
         "limit": plan.spec.limit,
+        "cohort_digest": cohort_digest(plan.volumes),
         "questions_sha256": plan.questions_sha256,
         "catalogue_sha256": plan.catalogue_sha256,
         "models": {
@@ -70,6 +74,14 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
         **outcome,
     }
     tables.write_text(plan.run.manifest, json.dumps(manifest, indent=1) + "\n")
+
+
+def cohort_digest(volumes: pa.Table) -> str:
+    """32 hex digits of the studies that a run is about: their volumes' sources and windows."""
+    names = ["study_id", "volume_id", "source_sha256", "window_low", "window_high"]
+    return digest_of(
+        volumes.select(names).sort_by([("study_id", "ascending"), ("volume_id", "ascending")]).to_pylist()
+    )
 
 
 def read_manifest(run: Run) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from cardiolens.judging.finals import duplicates, finals
 from cardiolens.judging.verdicts import judge
 from cardiolens.plan.arms import Arm, arms
 from cardiolens.plan.requests import PLANNED
-from cardiolens.spec import SweepSpec
+from cardiolens.spec import StatisticsSpec, SweepSpec
 from cardiolens.stats.analysis import Analysis
 from cardiolens.stats.confidence import confidence_scores
 from cardiolens.stats.factors import ArmFactors, families, gains
@@ -68,7 +68,7 @@ def judge_and_score(run: Run, store: Store, model_keys: Mapping[str, str], spec:
     """Write verdicts, scores and analyses of a run anew from what its models said; no engine is touched."""
     replies = judge_run(run, store, model_keys, spec)
     parts = parts_of(read_volumes(store.root), replies.verdicts)
-    scores, analyses = conclude(run, replies, parts, spec)
+    scores, analyses = conclude(run, replies, parts, arms(spec), spec.statistics)
     return Judged(replies, scores, analyses)
 
 
@@ -121,16 +121,16 @@ def _beside(verdicts: pa.Table, requests: pa.Table, completions: pa.Table, spec:
 
 
 def conclude(
-    run: Run, replies: Replies, parts: Sequence[Part], spec: SweepSpec
+    run: Run, replies: Replies, parts: Sequence[Part], asked: Sequence[Arm], statistics: StatisticsSpec
 ) -> tuple[pa.Table, list[Analysis]]:
     """Write verdicts, and the scores and analyses that follow from them."""
     verdicts = replies.verdicts
-    factors = _judged_arms(arms(spec), verdicts)
-    options: dict[str, Any] = spec.statistics.model_dump()
+    factors = _judged_arms(asked, verdicts)
+    options: dict[str, Any] = statistics.model_dump()
     options |= {"headlines": headlines(factors), "gains": gains(factors)}
     scored = score(verdicts, families=families(factors), **options)
     scores = tables.concat([scored, replies.beside], tables.SCORES)
-    analyses = analyses_of(verdicts, scores, factors, parts, spec.statistics)
+    analyses = analyses_of(verdicts, scores, factors, parts, statistics)
     tables.replace(run.verdicts, verdicts, tables.VERDICTS)
     tables.replace(run.scores, scores, tables.SCORES)
     write_analyses(run.analyses, analyses)

@@ -176,3 +176,13 @@ def test_donors_have_another_answer_where_that_can_be_had() -> None:
     answer = {subject.study_id: subject.answer for subject in subjects}
     found = donors(subjects, shapes)
     assert all(answer[found[subject.qa_id]] != subject.answer for subject in subjects)
+
+
+@pytest.mark.parametrize("shown", [None, "s9"])
+def test_what_two_parts_of_a_plan_ask_alike_is_executed_once(tmp_path: Path, shown: str | None) -> None:
+    """A blind request, or a control that shows the frames of a study that stands in another part."""
+    for number in range(2):
+        row = {"study_id": f"s{number}", "frames_study_id": shown, "status": "planned", "request_key": "k"}
+        tables.write_part(tmp_path / "requests", tables.from_rows([row], tables.REQUESTS), tables.REQUESTS)
+    left = missing(tmp_path / "requests", tmp_path / "completions", 1)
+    assert (left.unique, left.left, left.work.num_rows) == (1, 1, 1)

@@ -1,0 +1,81 @@
+"""Several runs as one, e.g. of two clusters or two days: their verdicts joined, mixtures refused."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens import tables
+from cardiolens.digest import digest_of
+from cardiolens.errors import InputError
+from cardiolens.scoring import Replies
+from cardiolens.spec import SweepSpec
+from cardiolens.store import Run
+
+# what must be the same of every run that is seen as one, and where it stands
+_ALIKE = ("protocol", "catalogue_sha256", "questions_sha256", "questions_digest", "cohort_digest")
+_OPTIONS = ("caption", "answer_format", "templates", "statistics")
+_KEY = ("arm_id", "qa_id", "channel")
+
+
+def check_alike(runs: Sequence[Run], specs: Sequence[SweepSpec], manifests: Sequence[dict[str, Any]]) -> None:
+    """Refuse runs that asked other things, or one arm of different models."""
+    facts = [
+        {name: manifest[name] for name in _ALIKE} | spec.model_dump(mode="json", include=set(_OPTIONS))
+        for spec, manifest in zip(specs, manifests, strict=True)
+    ]
+    for run, found in zip(runs, facts, strict=True):
+        for name, value in found.items():
+            if value != facts[0][name]:
+                raise InputError(
+                    f"{run.root}: {name} is not that of {runs[0].root}; runs that are seen as one must have "
+                    f"asked the same questions on the same studies in the same form"
+                )
+    keys: dict[str, str] = {}
+    for run, manifest in zip(runs, manifests, strict=True):
+        for model, described in manifest["models"].items():
+            key = str(described["model_key"])
+            if keys.setdefault(model, key) != key:
+                raise InputError(
+                    f"{run.root}: model {model} is {key}, in an earlier run {keys[model]}; one name stands "
+                    "for one model: give one of them another name, or leave that run out"
+                )
+
+
+def merged_run(runs: Sequence[Run]) -> Run:
+    """The folder of the merged view: beside the first run, the same for the same runs in any order."""
+    names = sorted(run.root.name for run in runs)
+    return Run(runs[0].root.parent / f"merged-{digest_of(names)[:8]}")
+
+
+def merged(parts: Sequence[Replies]) -> Replies:
+    """Verdicts of several runs; of one made twice the judged one counts, then that of the run named first."""
+    rows = pa.concat_tables(
+        part.verdicts.append_column("order", pa.array([at] * part.verdicts.num_rows, pa.int64()))
+        for at, part in enumerate(parts)
+    )
+    rows = rows.append_column("unjudged", pc.not_equal(rows["status"], "judged"))
+    ordered = rows.sort_by([(name, "ascending") for name in (*_KEY, "unjudged", "order")])
+    first = ordered.append_column("row", pa.array(range(ordered.num_rows))).group_by(list(_KEY))
+    chosen = ordered.take(first.aggregate([("row", "min")])["row_min"])
+    chosen = chosen.select(tables.VERDICTS.names)
+    counts = Counter(dict.fromkeys(("engine_error", "missing"), 0))
+    for part in parts:
+        counts += Counter(part.counts)
+    for status in ("engine_error", "missing"):  # what one run lacks another may have
+        counts[status] = len(pc.unique(chosen.filter(pc.equal(chosen["status"], status))["request_key"]))
+    beside = _first_of(tables.concat([part.beside for part in parts], tables.SCORES))
+    return Replies(chosen, beside, parts[0].questions_digest, counts)
+
+
+def _first_of(scores: pa.Table) -> pa.Table:
+    """Rows of scores without those that an earlier run has as well."""
+    seen: set[tuple[str, str, str]] = set()
+    rows = []
+    for at, row in enumerate(scores.select(["metric", "scope", "arm_id"]).to_pylist()):
+        key = row["metric"], row["scope"], row["arm_id"]
+        rows += [] if key in seen else [at]
+        seen.add(key)
+    return scores.take(pa.array(rows, pa.int64()))

@@ -1,0 +1,80 @@
+"""Several runs judged as one."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_cohort import make_cohort, reader, sweep_spec, swept
+
+from cardiolens import record, tables
+from cardiolens.configure import read_runs
+from cardiolens.errors import InputError
+from cardiolens.judge import judge_together
+from cardiolens.merging import merged_run
+from cardiolens.store import Run
+
+ORACLE, CONSTANT = reader("oracle"), reader("constant", answer="A")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_cohort(tmp_path_factory.mktemp("merging"), 6)
+
+
+def run(root: Path, *models: dict[str, Any], **changes: Any) -> Run:
+    """A finished run with its record."""
+    planned, judged = swept(sweep_spec(root, *models, **({"subtask": ["C10", "L01"]} | changes)))
+    record.write_configuration(planned)
+    record.write_manifest(planned, {"questions_digest": judged.replies.questions_digest})
+    return planned.run
+
+
+def test_runs_of_two_models_are_compared_as_one(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [run(root, ORACLE), run(root, CONSTANT, ORACLE, name="other")]
+    assert judge_together(runs) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"run: {merged_run(runs).root}"
+    assert merged_run(runs) == merged_run(runs[::-1])
+    view = merged_run(runs)
+    verdicts, both = (tables.read(one.verdicts, tables.VERDICTS) for one in (view, runs[1]))
+    assert verdicts.equals(both)  # the oracle stands in both runs, and once in the view
+    scores = tables.read(view.scores, tables.SCORES).to_pylist()
+    assert any(row["versus_arm_id"] for row in scores)
+    assert view.analyses.exists()
+
+
+def test_what_one_run_lacks_another_gives(root: Path) -> None:
+    whole = run(root, ORACLE, name="whole")
+    lacking = run(root, ORACLE, name="lacking", budget=[8, 4])
+    assert judge_together([lacking, whole]) == 0
+    view = tables.read(merged_run([lacking, whole]).verdicts, tables.VERDICTS)
+    assert view.num_rows == tables.read(lacking.verdicts, tables.VERDICTS).num_rows
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"limit": 3}, "questions_digest"),
+        ({"subtask": ["C10"]}, "questions_digest"),
+        ({"caption": "full"}, "caption"),
+        ({"statistics": {"min_n": 2, "resamples": 200, "seed": 7}}, "statistics"),
+    ],
+)
+def test_mixtures_are_refused(root: Path, changes: dict[str, Any], what: str) -> None:
+    runs = [run(root, ORACLE), run(root, CONSTANT, name="strange", **changes)]
+    with pytest.raises(InputError, match=rf"strange-\w+: {what} is not that of .*/small-"):
+        judge_together(runs)
+
+
+def test_one_name_for_two_models_is_refused(root: Path) -> None:
+    named = [run(root, reader("constant", "same", answer=letter), name=f"m{letter}") for letter in "AB"]
+    with pytest.raises(InputError, match=r"model same is same-\w+, in an earlier run same-\w+; one name"):
+        judge_together(named)
+
+
+def test_runs_are_named_as_a_list(root: Path) -> None:
+    one = run(root, ORACLE)
+    assert read_runs([f"run={one.root}"]) == [one]
+    with pytest.raises(InputError, match="give two runs or more, each once"):
+        read_runs([f"runs=[{one.root},{one.root}]"])
+    with pytest.raises(InputError, match="no such folder"):
+        read_runs([f"runs=[{one.root},{root}/nowhere]"])
