@@ -278,12 +278,17 @@ def parse(tree: Mapping[str, Any]) -> SweepSpec:
         raise InputError(describe(error)) from None
 
 
+_SAID = 5  # errors that one message names
+
+
 def describe(error: ValidationError) -> str:
-    """A validation error in the words of the configuration file."""
+    """A validation error in the words of the configuration file; the first few where there are many."""
     lines = []
-    for item in error.errors(include_url=False):
+    found = error.errors(include_url=False)
+    for item in found[:_SAID]:
         where = ".".join(map(str, item["loc"]))
         given = "" if isinstance(item["input"], dict | BaseModel) else f", got {item['input']!r}"
         said = f"{item['msg'].removeprefix('Value error, ')}{given}"
         lines.append(f"{where}: {said}" if where else said)
-    return "; ".join(lines)
+    more = [f"and {len(found) - _SAID} more"] if len(found) > _SAID else []
+    return "; ".join(lines + more)
