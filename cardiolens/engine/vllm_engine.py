@@ -1,5 +1,6 @@
 """vLLM as an engine: the only module that imports it."""
 
+import math
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ class VllmEngine:
         except ValueError as error:  # refused by vLLM's own checks; the engine goes on
             raise RequestError(f"{type(error).__name__}: {error}") from error
         assert final is not None, "vLLM ended a request without an output"
-        return _reply(final)
+        return _reply(final, ask)
 
     def frames_processed(self) -> int:
         return self._frames_processed
@@ -102,6 +103,7 @@ class VllmEngine:
             seed=drawn.seed,
             max_tokens=ask.max_tokens,
             structured_outputs=StructuredOutputsParams(**_bound(ask)) if ask.legal else None,
+            logprobs=len(ask.legal) if _one_letter(ask) else None,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
 
@@ -116,6 +118,18 @@ class VllmEngine:
 def _bound(ask: Ask) -> dict[str, Any]:
     """What structured decoding is told: one of the legal replies, or any text that ends in one."""
     return {"regex": last_line_pattern(ask.legal)} if ask.reasons_first else {"choice": list(ask.legal)}
+
+
+def _one_letter(ask: Ask) -> bool:
+    """Whether the reply is one letter, so that its first token tells the probability of every legal reply."""
+    return bool(ask.legal) and not ask.reasons_first and all(len(reply) == 1 for reply in ask.legal)
+
+
+def _option_logprobs(completion: Any, legal: tuple[str, ...]) -> dict[str, float]:
+    """Log-probability of each legal letter, among the legal ones: decoding masks all others before."""
+    first = completion.logprobs[0] if completion.logprobs else {}
+    named = {entry.decoded_token: entry.logprob for entry in first.values()}
+    return {letter: named[letter] for letter in legal if math.isfinite(named.get(letter, math.nan))}
 
 
 def _frame_counter(engine: VllmEngine) -> Any:
@@ -135,7 +149,7 @@ def _frame_counter(engine: VllmEngine) -> Any:
     return FrameCounter()
 
 
-def _reply(output: Any) -> Reply:
+def _reply(output: Any, ask: Ask) -> Reply:
     completion = output.outputs[0]
     return Reply(
         text=completion.text,
@@ -143,4 +157,5 @@ def _reply(output: Any) -> Reply:
         prompt_tokens=len(output.prompt_token_ids or ()),
         cached_tokens=output.num_cached_tokens or 0,
         output_tokens=len(completion.token_ids),
+        option_logprobs=_option_logprobs(completion, ask.legal) if _one_letter(ask) else {},
     )

@@ -10,6 +10,7 @@ from cardiolens.stats.inference import MARGIN, Verdict, equivalent, minimum_dete
 Row = Mapping[str, object]
 
 LEVEL = 0.05
+FEWEST_PATIENTS = 20  # with fewer a percentile bootstrap is too narrow for any claim (docs/statistics.md)
 _NORMAL_95 = 1.959963984540054
 
 
@@ -82,13 +83,16 @@ def tested(claim: str, p: float, detail: str) -> Finding:
 
 
 def _interval(row: Row) -> Interval:
+    """The interval of a row as far as it may be relied on: none with fewer than FEWEST_PATIENTS."""
     value, low, high = (float(str(row[name])) for name in ("value", "low", "high"))
+    if int(str(row["n_patients"])) < FEWEST_PATIENTS:
+        return Interval(value, math.nan, math.nan)
     return Interval(value, low, high)
 
 
 def _numbers(interval: Interval, level: int) -> str:
     if math.isnan(interval.low):
-        return f"{signed(interval.value)}, no interval"
+        return f"{signed(interval.value)}, no interval to rely on"
     ends = f"{signed(interval.low)} to {signed(interval.high)}"
     return f"{signed(interval.value)}, {level} % CI {ends}"
 

@@ -19,7 +19,7 @@ from cardiolens.spec import SweepSpec
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_cohort(tmp_path_factory.mktemp("scoring"), 12)
+    return make_cohort(tmp_path_factory.mktemp("scoring"), 20)
 
 
 SOME = ["C02", "C10", "L01", "D01", "D02"]
@@ -42,7 +42,7 @@ def test_scores_of_a_run_hold_paired_differences_of_its_arms(root: Path) -> None
     found = {row["metric"]: row for row in rows if row["versus_arm_id"] == arm["oracle", 8]}
     assert {"primary", "primary.equivalence", "primary.sign_flip_p", "primary.holm_p"} <= set(found)
     assert found["primary"]["high"] < 0
-    assert found["primary"]["n_patients"] == 12
+    assert found["primary"]["n_patients"] == 20
 
 
 def test_an_arm_without_a_judged_item_is_compared_with_nothing(root: Path) -> None:
@@ -77,7 +77,7 @@ def test_analyses_of_a_run_are_written_with_their_sentences(root: Path) -> None:
     joint = [row for row in found["confusion"]["table"] if row["subtask"] == "D01+D02"]
     arm = next(arm.arm_id for arm in planned.arms if arm.model.name == "oracle")
     assert all(row["gold"] == row["predicted"] for row in joint if row["arm_id"] == arm)
-    assert sum(row["n"] for row in joint if row["arm_id"] == arm) == 12
+    assert sum(row["n"] for row in joint if row["arm_id"] == arm) == 20
 
 
 class Stored:

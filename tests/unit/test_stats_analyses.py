@@ -82,6 +82,12 @@ def test_a_change_is_claimed_only_where_the_interval_excludes_zero(
     assert ("80 % power" in found.sentence) == (verdict == "cannot tell")
 
 
+def test_with_few_patients_nothing_is_claimed() -> None:
+    for n, verdict in ((19, "cannot tell"), (20, "supported")):
+        found = findings.change("It", "x", row("primary", "tier:1", 5.0, 4.0, 6.0, n_patients=n))
+        assert found.verdict == verdict
+
+
 def test_without_an_interval_nothing_can_be_told() -> None:
     bare = row("primary", "tier:1", 5.0, math.nan, math.nan)
     for found in (
