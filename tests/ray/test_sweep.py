@@ -1,6 +1,7 @@
 """The whole way with real vLLM on CPU: phantom, shards, plan, stream, verdicts, scores, W&B files."""
 
 import json
+import math
 import shutil
 import struct
 import subprocess
@@ -57,6 +58,15 @@ def test_the_embedded_model_gives_legal_answers_at_chance_level(demo: Place) -> 
     choices = choices.filter(pc.equal(choices["channel"], "answer"))
     assert set(choices["parse_status"].to_pylist()) == {"ok"}
     assert all(value < 70 for values in tier_scores(demo, "tiny").values() for value in values)
+
+
+def test_the_probabilities_of_single_letters_are_kept(demo: Place) -> None:
+    rows = [row for row in demo.completions().to_pylist() if row["option_logprobs"]]
+    assert rows
+    for row in rows:
+        logprobs = dict(row["option_logprobs"])
+        assert sum(map(math.exp, logprobs.values())) == pytest.approx(1, abs=1e-3)
+        assert logprobs[row["text"]] == max(logprobs.values())
 
 
 def test_every_planned_request_is_completed_once_and_counted(demo: Place) -> None:
