@@ -37,7 +37,5 @@ def request_key(shown_state: "Hash", question_text: str, *decoding: str) -> str:
 
 def _add(state: "Hash", *texts: str) -> None:
     """Feed texts so that no two different lists of texts feed the same bytes."""
-    for text in texts:
-        encoded = text.encode()
-        state.update(len(encoded).to_bytes(8, "little"))
-        state.update(encoded)
+    encoded = [text.encode() for text in texts]
+    state.update(b"".join([piece for text in encoded for piece in (len(text).to_bytes(8, "little"), text)]))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 from cardiolens.select.rules import rules
@@ -68,6 +69,7 @@ class Routed:
         return tuple(volume for source in self.sources for volume in source.volumes)
 
 
+@lru_cache(maxsize=256)
 def resolve(volumes: Volumes, route: Route) -> Routed:
     """The sources of a route in a study; substitutes where all are absent, or why the question is skipped."""
     by_id = {volume.volume_id: volume for volume in volumes}

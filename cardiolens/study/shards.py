@@ -8,6 +8,8 @@ replaced preparation left behind is never read.
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -149,16 +151,15 @@ def _row_groups(
     store: Path, volumes: pa.Table, columns: Iterable[str] | None = None
 ) -> Iterator[tuple[str, pa.Table]]:
     """Each volume's id with its row group, or some columns of it."""
+    names = None if columns is None else list(columns)
     places = volumes.select(["part", "row_group", "volume_id"]).to_pylist()
-    for place in places:
-        path = store / FRAMES_FOLDER / place["part"]
+    for name, in_part in groupby(places, key=itemgetter("part")):  # opening a part costs more than reading
+        path = store / FRAMES_FOLDER / name
         try:
             with pq.ParquetFile(path) as part:
-                names = None if columns is None else list(columns)
-                yield (
-                    place["volume_id"],
-                    part.read_row_group(place["row_group"], columns=names, use_threads=False),
-                )
+                for place in in_part:
+                    found = part.read_row_group(place["row_group"], columns=names, use_threads=False)
+                    yield place["volume_id"], found
         except (pa.ArrowInvalid, OSError) as error:
             reason = str(error).splitlines()[0]
             raise InputError(

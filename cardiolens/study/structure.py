@@ -22,6 +22,10 @@ class VolumeStructure:
     t_on: int | None = None
     t_peak: int | None = None
 
+    def __hash__(self) -> int:
+        """Of what mostly differs: structures are looked up for every request, and eleven fields take long."""
+        return hash((self.volume_id, self.n_slices, self.n_phases, self.es_phase))
+
     @property
     def n_frames(self) -> int:
         return self.n_slices * self.n_phases

@@ -30,7 +30,7 @@ def protocol_folder(protocol: str) -> Path:
 def read_yaml(path: Path) -> dict[str, Any]:
     """The keys and values of one data file; InputError names the file and what is wrong with it."""
     try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+        tree = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)  # ten times faster
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); a protocol folder needs it") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:

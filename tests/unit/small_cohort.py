@@ -143,9 +143,12 @@ async def _answer(planned: Plan, model: ModelSpec) -> None:
     replica = Replica(
         lambda: open_reader(model, planned.store.questions, arms), completions, 4096, planned.spec.stream
     )
-    for at in range(left.work.num_rows):
-        async for _ in replica(read(left.work.slice(at, 1))):
+
+    async def study(row: int) -> None:
+        async for _ in replica(read(left.work.slice(row, 1))):
             pass
+
+    await asyncio.gather(*map(study, range(left.work.num_rows)))
 
 
 def values(judged: Judged, arm_id: str, metrics: Iterable[str]) -> dict[tuple[str, str], float]:
