@@ -103,10 +103,11 @@ def show_scores(arms: Sequence[Arm], scores: pa.Table) -> None:
     primary = rows.filter(pc.equal(rows["metric"], "primary")).to_pylist()
     values = {(row["arm_id"], row["scope"]): row for row in primary}
     tiers = sorted({scope for _, scope in values})
+    simulated = any(arm.model.engine != "vllm" for arm in arms)
     table = Table(
         title="scores in percent, with 95 % intervals over patients",
         title_justify="left",
-        caption=f"* simulated reader; {_items(primary, tiers)}",
+        caption=f"{'* simulated reader; ' if simulated else ''}{_items(primary, tiers)}",
         caption_justify="left",
     )
     controls = any(arm.control != "none" for arm in arms)

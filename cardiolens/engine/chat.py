@@ -55,12 +55,22 @@ class Chat:
         if FRAME not in text:
             return self._tokens([self._render(system, [{"type": "text", "text": text}])])
         frames, _, question = text.rpartition(FRAME)
+        shown, tail = self.count_shown(system, frames, sizes, exact=exact)
+        return shown + self.count_asked(f"{question}{tail}")
+
+    def count_shown(
+        self, system: str, frames: str, sizes: tuple[tuple[int, int], ...], *, exact: bool
+    ) -> tuple[int, str]:
+        """Tokens up to the last frame, and what the model's template puts after the question.
+
+        `frames` is the message up to the last frame's place.
+        """
         tail = self._head(system, frames)[1]
-        return (
-            self._head_tokens(system, frames, exact)
-            + self._tokens([f"{question}{tail}"])
-            + sum(map(self.image_tokens, sizes))
-        )
+        return self._head_tokens(system, frames, exact) + sum(map(self.image_tokens, sizes)), tail
+
+    def count_asked(self, question: str) -> int:
+        """Tokens of everything after the last frame."""
+        return self._tokens([question])
 
     def _render_head(self, system: str, frames: str) -> tuple[str, str]:
         """What stands before the question, and after it. `frames` ends before the last frame's place."""

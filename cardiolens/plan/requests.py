@@ -13,7 +13,7 @@ from cardiolens.plan.arms import Arm
 from cardiolens.plan.columns import RequestColumns
 from cardiolens.plan.control import BLANK, blank_digest, shuffled
 from cardiolens.plan.keys import asked_of, request_key, shown
-from cardiolens.prompts.frames import frame_block
+from cardiolens.prompts.frames import FRAME, frame_block
 from cardiolens.prompts.legal import CONSTRAINED, legal_replies
 from cardiolens.prompts.question import AskedQuestion
 from cardiolens.prompts.render import Closing, question_block, system_message
@@ -53,6 +53,8 @@ class _Shown:
     text: str
     state: "blake2b"
     sizes: tuple[tuple[int, int], ...]  # as rendered
+    rest: str = ""  # of the text, after the last frame
+    counted: tuple[int, str] | None = None  # tokens up to the last frame; what follows the question
 
 
 _Picture = tuple[str, tuple[int, int]]  # frame key; height and width as rendered
@@ -205,9 +207,17 @@ class ModelPlanner:
             places = [(frame.volume_id, frame.idx) for frame in frames]
             pictures = [self._blank(study, place) if blank else study.pictures[place] for place in places]
             state = shown(self._asked, system, text, tuple(key for key, _ in pictures))
-            block = _Shown(system, text, state, tuple(size for _, size in pictures))
+            block = self._counted(_Shown(system, text, state, tuple(size for _, size in pictures)))
             study.shown[system, frames, blank] = block
         return block
+
+    def _counted(self, block: _Shown) -> _Shown:
+        """With the tokens that all requests which show it share."""
+        frames, found, rest = block.text.rpartition(FRAME)
+        if self._chat is None or not found:
+            return block
+        counted = self._chat.count_shown(block.system, frames, block.sizes, exact=False)
+        return replace(block, rest=rest, counted=counted)
 
     def _blank(self, study: _Study, place: tuple[str, int]) -> _Picture:
         key = frame_key(blank_digest(study.digests[place].digest), self._rendering.digest)
@@ -221,13 +231,12 @@ class ModelPlanner:
         selection: Selection,
         block: _Shown,
     ) -> dict[str, Any]:
-        text = f"{block.text}{ending}"
         max_tokens = self._max_tokens(asked, prompt)
-        status, tokens = self._status(selection, block, text, max_tokens)
+        status, tokens = self._status(selection, block, ending, max_tokens)
         return {
             "subtask": asked.subtask,
             "system": block.system,
-            "prompt": text,
+            "prompt": f"{block.text}{ending}",
             "answer_format": self._format_of(asked, prompt),
             "answer_type": asked.answer_type,
             "option_keys": tuple(key for key, _ in asked.options),
@@ -268,7 +277,7 @@ class ModelPlanner:
         self,
         selection: Selection,
         block: _Shown,
-        text: str,
+        ending: str,
         max_tokens: int,
     ) -> tuple[str, int | None]:
         """Planned, or why the request will not be sent; and its prompt tokens where the model counts any."""
@@ -276,7 +285,9 @@ class ModelPlanner:
             return f"skipped: {selection.skipped}", None
         if self._chat is None:
             return PLANNED, None
-        tokens = self._chat.count(block.system, text, block.sizes, exact=False)
-        if tokens + max_tokens > _NEAR * self._model.max_model_len:
-            tokens = self._chat.count(block.system, text, block.sizes)
+        if block.counted is not None:
+            before, tail = block.counted
+            tokens = before + self._chat.count_asked(f"{block.rest}{ending}{tail}")
+        if block.counted is None or tokens + max_tokens > _NEAR * self._model.max_model_len:
+            tokens = self._chat.count(block.system, f"{block.text}{ending}", block.sizes)
         return (OVERFLOW if tokens + max_tokens > self._model.max_model_len else PLANNED), tokens
