@@ -46,25 +46,40 @@ def ray_cluster(spec: ClusterSpec) -> Iterator[None]:
             "object_store_memory": int(spec.object_store_gib * 2**30),
         }
     try:
-        with _muted_stderr():
-            ray.init(
-                **options,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-                runtime_env={"env_vars": QUIET_ENVIRONMENT},
-            )
+        _connect(options)
     except ConnectionError as error:
         raise RunError(f"cluster.address={spec.address}: no Ray cluster answers there ({error})") from error
-    except Exception as error:
-        raise RunError(
-            f"Ray could not be started on this machine ({str(error).splitlines()[0]}); is it short of "
-            "memory, of space in /tmp, or very busy?"
-        ) from error
+    except Exception:  # noqa: BLE001 - Ray raises nothing more particular
+        ray.shutdown()
+        _start_again(options)
     _quieten()
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _connect(options: dict[str, object]) -> None:
+    import ray
+
+    with _muted_stderr():
+        ray.init(
+            **options,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            runtime_env={"env_vars": QUIET_ENVIRONMENT},
+        )
+
+
+def _start_again(options: dict[str, object]) -> None:
+    """Ray gives itself 30 s to start, which a busy machine may miss once."""
+    try:
+        _connect(options)
+    except Exception as error:
+        raise RunError(
+            f"Ray could not be started on this machine ({str(error).splitlines()[0]}); is it short of "
+            "memory, of space in /tmp, or very busy?"
+        ) from error
 
 
 @contextmanager
