@@ -105,6 +105,7 @@ def test_a_killed_worker_or_engine_is_replaced_within_the_run(
     assert_as_undisturbed(place, undisturbed)
 
 
+@pytest.mark.slow
 def test_two_sweeps_at_once_lose_nothing(place: Place, undisturbed: Place) -> None:
     both = [place.start(*ASKED), place.start(*ASKED)]
     printed = [running.communicate(timeout=500)[0] for running in both]
