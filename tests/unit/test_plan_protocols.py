@@ -7,6 +7,8 @@ import pytest
 
 from cardiolens import tables
 from cardiolens.configure import read_spec
+from cardiolens.engine.chat import Chat
+from cardiolens.engine.rendering import Rendering
 from cardiolens.errors import InputError
 from cardiolens.plan.plan import plan
 from cardiolens.prompts.legal import last_line_pattern, legal_replies
@@ -68,6 +70,16 @@ def test_a_budget_in_tokens_needs_a_model_that_has_them():
     assert str(read_spec(["budget=[16,tokens:8192]"]).budget[1]) == "tokens:8192"
     with pytest.raises(InputError, match=r"budget tokens:8192 needs .* oracle is a simulated reader"):
         read_spec(["budget=[tokens:8192]", "model=[tiny,oracle]"])
+
+
+def test_a_budget_in_tokens_shows_what_fits_the_model_s_own_processor(sweep_of: Sweep):
+    planned = plan(sweep_of("model=[tiny]", "subtask=[C10]", "budget=[tokens:100]"))
+    (row,) = tables.read(planned.run.requests("tiny"), tables.REQUESTS).to_pylist()
+    folder = planned.identities["tiny"].folder
+    assert folder is not None
+    height, width = planned.volumes["height"][0].as_py(), planned.volumes["width"][0].as_py()
+    tokens = Chat(folder).image_tokens(Rendering(planned.spec.model[0].long_side).size(height, width))
+    assert len(row["frames"]) == 100 // tokens > 1
 
 
 @pytest.mark.parametrize(
