@@ -13,7 +13,7 @@ from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from cardiolens.cluster import be_quiet
 from cardiolens.errors import InputError, RunError
@@ -57,6 +57,8 @@ def read_spec(argv: Sequence[str]) -> SweepSpec:
         with initialize_config_dir(str(packaged_conf()), version_base="1.3"):
             tree = compose(CONFIG_NAME, overrides=words)
             return _spec(tree)
+    except MissingMandatoryValue as error:
+        raise InputError(f"{error.full_key} has no value; give one: {error.full_key}=...") from None
     except (HydraException, OmegaConfBaseException) as error:
         raise InputError(_said(error)) from None
 

@@ -15,6 +15,7 @@ from cardiolens import tables
 from cardiolens.cluster import ray_cluster
 from cardiolens.errors import InputError, RunError
 from cardiolens.select.feature_store import missing_parts, write_features
+from cardiolens.select.sight import Sight, check_encoders, sights_of
 from cardiolens.spec import ClusterSpec, DatasetSpec, SweepSpec
 from cardiolens.study.cohort import Cohort, StudyRecord, untouched, write_cohort
 from cardiolens.study.group import Outcome, WindowPct, by_pixels, current_cohort, prepare_group
@@ -92,17 +93,18 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
     return done
 
 
-def prepare_features(store: Path, cluster: ClusterSpec = OWN_CLUSTER) -> int:
+def prepare_features(store: Path, sight: Sight, cluster: ClusterSpec = OWN_CLUSTER) -> int:
     """Compute what selectors see of frames, for the parts that lack it; the number of those parts."""
-    parts = missing_parts(store, read_volumes(store))
+    parts = missing_parts(store, read_volumes(store), sight)
     if not parts:
         return 0
     with ray_cluster(cluster):
         import ray
 
         rows = [{"part": part} for part in parts]
+        options = {"store": store.absolute(), "sight": sight}
         dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
-            _features_batch, batch_size=1, batch_format="pyarrow", fn_kwargs={"store": store.absolute()}
+            _features_batch, batch_size=1, batch_format="pyarrow", fn_kwargs=options
         )
         try:
             return len(dataset.take_all())
@@ -111,9 +113,9 @@ def prepare_features(store: Path, cluster: ClusterSpec = OWN_CLUSTER) -> int:
             raise RunError(f"features were not computed ({reason}); run it again") from error
 
 
-def _features_batch(batch: pa.Table, store: Path) -> pa.Table:
+def _features_batch(batch: pa.Table, store: Path, sight: Sight) -> pa.Table:
     for part in batch["part"].to_pylist():
-        write_features(store, part)
+        write_features(store, part, sight)
     return batch
 
 
@@ -237,9 +239,10 @@ def _outcome(row: dict[str, Any]) -> Outcome:
 def prepare_verb(spec: SweepSpec) -> int:
     """Prepare the dataset of a sweep; 0 only if every study is prepared."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
+    check_encoders(spec)
     failed = prepare(spec.dataset, spec.store, spec.strict, spec.cluster).failed
-    if spec.looks_at_pixels:
-        prepare_features(spec.store, spec.cluster)
+    for sight in sights_of(spec):
+        prepare_features(spec.store, sight, spec.cluster)
     return 1 if failed else 0
 
 

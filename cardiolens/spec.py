@@ -110,22 +110,29 @@ class SelectorSpec(Spec):
     """One slice selection protocol."""
 
     name: str
-    kind: Literal["random", "clinical", "uniform", "all", "kcenter", "kmedoids"]
+    kind: Literal["random", "clinical", "uniform", "all", "kcenter", "kmedoids", "relevance"]
     seeds: tuple[Seed, ...] = ()  # random: one arm a seed
     pool: Literal["routed", "sequence"] = "routed"  # of every kind but clinical
     lax_small_k: Literal["temporal", "spatial"] = "temporal"  # clinical
+    encoder: Path | None = None  # folder of an image encoder that sees for kcenter, kmedoids and relevance
     order: Literal["presented", "nested"] = "presented"  # nested: smaller budgets first, a shared prefix
 
     @model_validator(mode="after")
     def _seeded(self) -> "SelectorSpec":
         if (self.kind == "random") != bool(self.seeds):
             raise ValueError("a random selector needs seeds, e.g. [2026]; every other kind has none")
+        if self.kind == "relevance" and self.encoder is None:
+            raise ValueError("kind relevance needs encoder, the local folder of a CLIP type model")
+        if self.encoder is not None and not self.looks_at_pixels:
+            raise ValueError(
+                f"kind {self.kind} looks at no frames; encoder goes with kcenter, kmedoids, relevance"
+            )
         return self
 
     @property
     def looks_at_pixels(self) -> bool:
         """Whether it chooses by features of the frames, which must be computed first."""
-        return self.kind in ("kcenter", "kmedoids")
+        return self.kind in ("kcenter", "kmedoids", "relevance")
 
 
 class PromptSpec(Spec):
@@ -240,11 +247,6 @@ class SweepSpec(Spec):
     @classmethod
     def _listed(cls, value: object) -> object:
         return tuple(_budget(entry) for entry in (value if isinstance(value, list | tuple) else (value,)))
-
-    @property
-    def looks_at_pixels(self) -> bool:
-        """Whether a selector needs features of the frames."""
-        return any(selector.looks_at_pixels for selector in self.selector)
 
     @model_validator(mode="after")
     def _countable(self) -> "SweepSpec":

@@ -15,6 +15,7 @@ from cardiolens.plan.plan import Plan, plan
 from cardiolens.plan.totals import totals_of
 from cardiolens.prepare import Prepared, prepare, prepare_features
 from cardiolens.scoring import Judged, judge_and_score
+from cardiolens.select.sight import check_encoders, sights_of
 from cardiolens.spec import DatasetSpec, SweepSpec
 from cardiolens.store import run_of
 from cardiolens.stream import stream
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 def sweep(spec: SweepSpec) -> int:
     """Run a sweep to its end; 0 only if every study was prepared and every planned request has a verdict."""
     check_tracker(spec.tracker)
+    check_encoders(spec)
     record.log_to(run_of(spec))
     with ExitStack() as cluster:
         if (
@@ -34,8 +36,8 @@ def sweep(spec: SweepSpec) -> int:
             cluster.enter_context(ray_cluster(spec.cluster))
         _make_phantom(spec.dataset)
         prepared = prepare(spec.dataset, spec.store, spec.strict, spec.cluster)
-        if spec.looks_at_pixels:
-            prepare_features(spec.store, spec.cluster)
+        for sight in sights_of(spec):
+            prepare_features(spec.store, sight, spec.cluster)
         planned = plan(spec)
         left = {model.name: _missing(planned, model.name) for model in spec.model}
         if spec.mode == "plan":

@@ -25,6 +25,7 @@ from cardiolens.prompts.question import AskedQuestion, report_fields
 from cardiolens.prompts.template import check_folder
 from cardiolens.select.feature_store import read_features
 from cardiolens.select.route import Route
+from cardiolens.select.sight import Sight, sights_of
 from cardiolens.spec import SweepSpec
 from cardiolens.store import Run, Store, deciding, run_of
 from cardiolens.study.cohort import COHORT_NAME
@@ -79,10 +80,12 @@ def plan(spec: SweepSpec) -> Plan:
     if spec.templates is not None:
         check_folder(spec.templates)
     volumes, study_ids = _limited(read_volumes(store.root), spec.limit)
-    subjects = _Subjects(store, volumes, _questions(spec, store, catalogue, volumes, study_ids))
+    sights = sights_of(spec)
+    subjects = _Subjects(store, volumes, _questions(spec, store, catalogue, volumes, study_ids), sights)
     questions_sha256 = _sha256(spec.dataset.questions)
     inputs = [deciding(spec), _sha256(store.root / COHORT_NAME), questions_sha256, catalogue.sha256]
     inputs += [] if spec.templates is None else [digest_of_tree(spec.templates)]
+    inputs += [sight.key for sight in sights]
     all_arms = arms(spec)
     identities = {model.name: identify(model, store.models) for model in spec.model}
     written: dict[str, Written] = {}
@@ -114,6 +117,7 @@ class _Subjects:
     store: Store
     volumes: pa.Table
     questions: Mapping[str, Sequence[Question]]
+    sights: Sequence[Sight]  # of the selectors that look at frames
 
 
 def _plan_model(
@@ -211,7 +215,7 @@ def _parts(planner: ModelPlanner, subjects: _Subjects) -> Iterator[RequestColumn
 
     def frames_of(study_id: str) -> Frames:
         root, rows = subjects.store.root, _of_study(subjects.volumes, known[study_id])
-        features = read_features(root, rows) if planner.looks_at_pixels else None
+        features = {sight.encoder: read_features(root, rows, sight) for sight in subjects.sights}
         return Frames(known[study_id], read_digests(root, rows), features)
 
     for study_id in known:

@@ -19,7 +19,7 @@ from cardiolens.prompts.question import AskedQuestion
 from cardiolens.prompts.render import Closing, question_block, system_message
 from cardiolens.prompts.template import template_for
 from cardiolens.select.choose import choose
-from cardiolens.select.feature_store import StudyFeatures
+from cardiolens.select.feature_store import Features
 from cardiolens.select.route import Route
 from cardiolens.select.selection import Frame, Selection
 from cardiolens.select.token_budget import fitting
@@ -62,11 +62,11 @@ _Picture = tuple[str, tuple[int, int]]  # frame key; height and width as rendere
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """A study as far as its frames are shown; features where a selector looks at them."""
+    """A study as far as its frames are shown; features where a selector looks at them, by its encoder."""
 
     structure: StudyStructure
     digests: Mapping[tuple[str, int], FrameDigest]
-    features: StudyFeatures | None = None
+    features: Features
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class _Study:
 
     structure: StudyStructure
     pictures: Mapping[tuple[str, int], _Picture]  # by volume_id, idx
-    features: StudyFeatures | None  # where a selector looks at frames
+    features: Features
     digests: Mapping[tuple[str, int], FrameDigest]
     shown: dict[tuple[str, tuple[Frame, ...], bool], _Shown] = field(default_factory=dict)
 
@@ -126,7 +126,7 @@ class ModelPlanner:
         study = self._study(frames_of, study_id)
         for question in questions:
             for protocol, arms in self._arms.items():
-                selection = self._select(study, question.route, *protocol)
+                selection = self._select(study, question, *protocol)
                 for arm, arm_id in arms:
                     showing = self._showing(question, arm, _Showing(study_id, study, selection), frames_of)
                     columns.add(showing.selection.frames, self._request(question, arm, arm_id, showing))
@@ -150,19 +150,18 @@ class ModelPlanner:
             why = selection.skipped or "no other patient with the same views"
             return replace(own, selection=Selection((), selection.flags, why))
         donor = self._study(frames_of, question.donor)
-        shown = self._select(donor, question.route, arm.selector, arm.seed, arm.budget)
+        shown = self._select(donor, question, arm.selector, arm.seed, arm.budget)
         return _Showing(question.donor, donor, shown)
 
-    @property
-    def looks_at_pixels(self) -> bool:
-        """Whether a study's features are needed to choose its frames."""
-        return any(selector.looks_at_pixels for selector, _, _ in self._arms)
-
     def _select(
-        self, study: _Study, route: Route, selector: SelectorSpec, seed: int | None, budget: Budget
+        self, study: _Study, question: Question, selector: SelectorSpec, seed: int | None, budget: Budget
     ) -> Selection:
+        seen, words = study.features.get(selector.encoder), question.asked.question
+
         def at(n_frames: int) -> Selection:
-            return choose(selector, seed, study.structure, route, n_frames, features=study.features)
+            return choose(
+                selector, seed, study.structure, question.route, n_frames, features=seen, question=words
+            )
 
         def tokens_of(frame: Frame) -> int:
             assert self._chat is not None, "a budget in tokens is refused for a reader that has none"

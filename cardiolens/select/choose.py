@@ -27,18 +27,20 @@ def choose(
     budget: int,
     *,
     features: StudyFeatures | None = None,
+    question: str | None = None,
 ) -> Selection:
     """The frames that a selector shows for a subtask, at most `budget` (kind `all`: every frame).
 
-    `seed` is a random selector's; `features`, the study's, are needed where `selector.looks_at_pixels`.
-    Subtasks with the same sources share one tuple of frames.
+    `seed` is a random selector's; `features`, the study's, are needed where `selector.looks_at_pixels`; the
+    question's words where its kind is relevance. Subtasks with the same sources share one tuple of frames.
     """
     if budget < 1:
         raise InputError(f"budget {budget} is not a number of frames; give 1 or more, e.g. 16")
     volumes = tuple(structure.volumes.values())
     if selector.kind == "clinical":
         return _clinical(volumes, route, budget, selector.lax_small_k, selector.order == "nested")
-    given = Given(selector.name, selector.kind, selector.pool, structure.study_id, seed, features)
+    asked = question if selector.kind == "relevance" else None
+    given = Given(selector.name, selector.kind, selector.pool, structure.study_id, seed, features, asked)
     return _pooled(volumes, route, budget, selector.order == "nested", given)
 
 

@@ -1,4 +1,4 @@
-"""Choosing frames that differ: k-centre and k-medoids on a matrix of distances (specification 6)."""
+"""Choosing frames that differ by a matrix of their distances: k-centre, k-medoids, relevance (section 6)."""
 
 from collections.abc import Callable, Mapping
 
@@ -9,6 +9,7 @@ Floats = NDArray[np.float64]
 
 TIE = 1e-9
 _ROUNDS = 20
+_LAMBDA = 0.5  # of maximal marginal relevance: how much nearness to the question counts
 _SAME = 1e-12  # squared distances below it are rounding errors of equal frames
 
 
@@ -45,6 +46,23 @@ def kmedoids(distance: Floats, k: int) -> list[int]:
 
 
 ALGORITHMS: Mapping[str, Callable[[Floats, int], list[int]]] = {"kcenter": kcenter, "kmedoids": kmedoids}
+
+
+def relevant(distance: Floats, near: Floats, k: int) -> list[int]:
+    """Maximal marginal relevance: repeatedly the frame nearest the question and least like those chosen.
+
+    `distance` is between unit vectors, `near` the cosine of each frame and the question; ties to the first.
+    (Carbonell and Goldstein 1998.)
+    """
+    alike = 1 - distance**2 / 2
+    most_alike = np.zeros(len(near))
+    chosen: list[int] = []
+    while len(chosen) < min(k, len(near)):
+        worth = _LAMBDA * near - (1 - _LAMBDA) * most_alike
+        worth[chosen] = -np.inf
+        chosen.append(_first(worth))
+        most_alike = alike[chosen].max(axis=0)
+    return chosen
 
 
 def _first(values: Floats) -> int:

@@ -1,9 +1,10 @@
 """Features beside the shards: computed once a frame, read a study at a time.
 
-`store/features/v<version>/<part>` has the row groups of `store/frames/<part>`: a changed study gets a new
+`store/features/<sight>/<part>` has the row groups of `store/frames/<part>`: a changed study gets a new
 frames part, and so new features.
 """
 
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,78 +15,99 @@ from numpy.typing import NDArray
 
 from cardiolens import tables
 from cardiolens.errors import InputError
-from cardiolens.select.diversity import ALGORITHMS, Floats, distances
-from cardiolens.select.features import N_FEATURES, VERSION, volume_features
+from cardiolens.select.diversity import ALGORITHMS, Floats, distances, relevant
 from cardiolens.select.route import Volumes
 from cardiolens.select.rules import rules
 from cardiolens.select.selection import Frame, pick_all, pick_idx
+from cardiolens.select.sight import PIXELS, Sight
 from cardiolens.study.shards import FRAMES_FOLDER, VOLUMES_FOLDER
 
 FEATURES = pa.schema(
-    [("idx", pa.int32()), ("digest", pa.string()), ("features", pa.binary(N_FEATURES * 4))],
-    metadata={"table": "features", "version": VERSION},
+    [("idx", pa.int32()), ("digest", pa.string()), ("features", pa.binary())],
+    metadata={"table": "features", "version": "2"},
 )
-_PIXELS = ("idx", "height", "width", "pixels", "digest")
+_COLUMNS = ("idx", "height", "width", "pixels", "digest")
 
 
 class StudyFeatures:
-    """What data-driven selectors know of one study: how far its frames are from each other."""
+    """What data-driven selectors know of a study: how far its frames are from each other and a question."""
 
-    def __init__(self, vectors: dict[str, NDArray[np.float32]]) -> None:
+    def __init__(self, vectors: dict[str, NDArray[np.float32]], sight: Sight = PIXELS) -> None:
         self._volumes = sorted(vectors, key=_canonical)
         lengths = [len(vectors[volume_id]) for volume_id in self._volumes]
         self._starts = dict(zip(self._volumes, np.cumsum([0, *lengths]).tolist(), strict=False))
-        self._distances = distances(np.concatenate([vectors[volume_id] for volume_id in self._volumes]))
+        rows = np.concatenate([vectors[volume_id] for volume_id in self._volumes])
+        self._distances = distances(rows)
+        self._sight = sight
+        self._vectors = None if sight.encoder is None else rows  # which a question is compared with
         self._picked = lru_cache(maxsize=256)(self._pick)
 
-    def picked(self, algorithm: str, pool: Volumes, budget: int) -> tuple[Frame, ...]:
-        """The frames that an algorithm picks from a pool, whatever the order in which its volumes come."""
-        return self._picked(
-            algorithm, tuple(sorted(pool, key=lambda volume: _canonical(volume.volume_id))), budget
-        )
+    def picked(
+        self, algorithm: str, pool: Volumes, budget: int, question: str | None = None
+    ) -> tuple[Frame, ...]:
+        """The frames that an algorithm picks from a pool, whatever the order in which its volumes come.
 
-    def _pick(self, algorithm: str, pool: Volumes, budget: int) -> tuple[Frame, ...]:
+        With a question, those that are near it and unlike each other (kind relevance).
+        """
+        in_order = sorted(pool, key=lambda volume: _canonical(volume.volume_id))
+        return self._picked(algorithm, tuple(in_order), budget, question)
+
+    def _pick(self, algorithm: str, pool: Volumes, budget: int, question: str | None) -> tuple[Frame, ...]:
         if budget >= sum(volume.n_frames for volume in pool):
             return tuple(frame for volume in pool for frame in pick_all(volume, range(volume.n_frames)))
         owners = [(volume, idx) for volume in pool for idx in range(volume.n_frames)]
         rows = np.array([self._starts[volume.volume_id] + idx for volume, idx in owners], np.int64)
         among: Floats = self._distances[np.ix_(rows, rows)]
-        chosen = (owners[place] for place in ALGORITHMS[algorithm](among, budget))
-        return tuple(pick_idx(volume, idx) for volume, idx in chosen)
+        places = (
+            ALGORITHMS[algorithm](among, budget)
+            if question is None
+            else relevant(among, self._near(rows, question), budget)
+        )
+        return tuple(pick_idx(volume, idx) for volume, idx in (owners[place] for place in places))
+
+    def _near(self, rows: NDArray[np.int64], question: str) -> Floats:
+        """Cosines of frames and a question."""
+        assert self._vectors is not None, "kind relevance has an encoder, or it is refused"
+        near: Floats = self._vectors[rows].astype(np.float64) @ self._sight.of_question(question)
+        return near
 
 
 def _canonical(volume_id: str) -> int:
     return [view for views in rules().views.values() for view in views].index(volume_id)
 
 
-def missing_parts(store: Path, volumes: pa.Table) -> list[str]:
+Features = Mapping[Path | None, StudyFeatures]
+"""Of one study, by the encoder that sees; None: the frames' own pixels."""
+
+
+def missing_parts(store: Path, volumes: pa.Table, sight: Sight = PIXELS) -> list[str]:
     """Parts of these `volumes` rows whose features are not computed yet."""
     parts = sorted(set(volumes["part"].to_pylist()))
-    return [part for part in parts if not (_folder(store) / part).is_file()]
+    return [part for part in parts if not (_folder(store, sight) / part).is_file()]
 
 
-def write_features(store: Path, part: str) -> None:
+def write_features(store: Path, part: str, sight: Sight = PIXELS) -> None:
     """Compute the features of every frame of one part, a volume at a time."""
     rows = tables.read_part(
         store / VOLUMES_FOLDER / part, tables.VOLUMES, ["row_group", "sequence", "n_phases"]
     )
     with (
-        tables.atomic(_folder(store) / part) as beside,
+        tables.atomic(_folder(store, sight) / part) as beside,
         pq.ParquetFile(store / FRAMES_FOLDER / part) as frames,
         pq.ParquetWriter(beside, FEATURES, compression="zstd", use_dictionary=False) as writer,
     ):
         wanted = {row["row_group"]: row for row in rows.to_pylist()}
         for group in range(frames.num_row_groups):
             row = wanted.get(group)  # a study that was not kept has frames and no volumes
-            found = FEATURES.empty_table() if row is None else _computed(frames, group, row)
+            found = FEATURES.empty_table() if row is None else _computed(frames, group, row, sight)
             writer.write_table(found, row_group_size=max(1, found.num_rows))
 
 
-def read_features(store: Path, volumes: pa.Table) -> StudyFeatures:
+def read_features(store: Path, volumes: pa.Table, sight: Sight = PIXELS) -> StudyFeatures:
     """The features of one study; `volumes` are its rows as read_volumes gives them."""
     vectors = {}
     for place in volumes.select(["part", "row_group", "volume_id"]).to_pylist():
-        path = _folder(store) / place["part"]
+        path = _folder(store, sight) / place["part"]
         try:
             with pq.ParquetFile(path) as part:
                 rows = part.read_row_group(place["row_group"], columns=["idx", "features"], use_threads=False)
@@ -94,20 +116,20 @@ def read_features(store: Path, volumes: pa.Table) -> StudyFeatures:
             raise InputError(
                 f"{path}: features of the frames are not there or not whole ({reason}); prepare again"
             ) from None
-        found = np.frombuffer(b"".join(rows["features"].to_pylist()), np.float32).reshape(-1, N_FEATURES)
+        found = np.frombuffer(b"".join(rows["features"].to_pylist()), np.float32).reshape(rows.num_rows, -1)
         vectors[place["volume_id"]] = found[np.argsort(rows["idx"].to_numpy())]
-    return StudyFeatures(vectors)
+    return StudyFeatures(vectors, sight)
 
 
-def _computed(frames: pq.ParquetFile, group: int, row: dict[str, object]) -> pa.Table:
-    table = frames.read_row_group(group, columns=list(_PIXELS), use_threads=False).sort_by("idx")
+def _computed(frames: pq.ParquetFile, group: int, row: dict[str, object], sight: Sight) -> pa.Table:
+    table = frames.read_row_group(group, columns=list(_COLUMNS), use_threads=False).sort_by("idx")
     height, width = table["height"][0].as_py(), table["width"][0].as_py()
     pixels = np.frombuffer(b"".join(table["pixels"].to_pylist()), np.uint8)
     frames_FHW = pixels.reshape(table.num_rows, height, width, -1)[..., 0]
-    vectors = volume_features(frames_FHW, int(str(row["n_phases"])), cyclic=row["sequence"] == "cine")
-    packed = pa.array([vector.tobytes() for vector in vectors], pa.binary(N_FEATURES * 4))
+    vectors = sight.of_volume(frames_FHW, int(str(row["n_phases"])), cyclic=row["sequence"] == "cine")
+    packed = pa.array([vector.tobytes() for vector in vectors], pa.binary())
     return pa.table([table["idx"], table["digest"], packed], schema=FEATURES)
 
 
-def _folder(store: Path) -> Path:
-    return store / "features" / f"v{VERSION}"
+def _folder(store: Path, sight: Sight) -> Path:
+    return store / "features" / sight.key

@@ -22,6 +22,7 @@ class Given:
     study_id: str
     seed: int | None = None
     features: StudyFeatures | None = None
+    question: str | None = None  # where the choice depends on it
 
 
 def _random(pool: Volumes, budget: int, given: Given) -> list[Frame]:
@@ -51,7 +52,7 @@ def _diverse(pool: Volumes, budget: int, given: Given) -> list[Frame]:
             f"selector {given.selector!r} ({given.kind}) looks at frames and needs their features; "
             "prepare the dataset with this selector named"
         )
-    return list(given.features.picked(given.kind, pool, budget))
+    return list(given.features.picked(given.kind, pool, budget, given.question))
 
 
 CHOICES: Mapping[str, Callable[[Volumes, int, Given], list[Frame]]] = {
@@ -60,4 +61,5 @@ CHOICES: Mapping[str, Callable[[Volumes, int, Given], list[Frame]]] = {
     "all": _all,
     "kcenter": _diverse,
     "kmedoids": _diverse,
+    "relevance": _diverse,
 }

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from cardiolens.errors import InputError
 from cardiolens.select.choose import choose
-from cardiolens.select.feature_store import StudyFeatures
+from cardiolens.select.feature_store import Features
 from cardiolens.select.picture import Panel, picture
 from cardiolens.select.route import Route
 from cardiolens.select.selection import Selection, record
-from cardiolens.select.study_folder import declared_structure, look_at
+from cardiolens.select.sight import check_encoders, sights_of
+from cardiolens.select.study_folder import LookedAt, declared_structure, look_at
 from cardiolens.spec import SelectorSpec, SweepSpec
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
 from cardiolens.study.structure import StudyStructure
@@ -58,19 +59,18 @@ def find_study(name: str, spec: SweepSpec) -> Study:
 
 def records(study: Study, spec: SweepSpec) -> Iterator[dict[str, object]]:
     """A record for each subtask, selector and budget; pixels are read only if a selector looks at them."""
-    if any(selector.looks_at_pixels for selector in spec.selector):
+    if sights_of(spec):
         seen = look_at(study, spec.dataset.window_pct)
-        return (shown.record() for shown in _shown(seen.structure, spec, seen.features()))
+        return (shown.record() for shown in _shown(seen.structure, spec, _features(seen, spec)))
     structure = declared_structure(study, spec.dataset.window_pct)
-    return (shown.record() for shown in _shown(structure, spec, None))
+    return (shown.record() for shown in _shown(structure, spec, {}))
 
 
 def draw(study: Study, spec: SweepSpec, folder: Path) -> list[Path]:
     """One picture a subtask, `<study>-<subtask>.png`."""
     seen = look_at(study, spec.dataset.window_pct)
-    features = seen.features() if any(selector.looks_at_pixels for selector in spec.selector) else None
     panels: dict[str, list[Panel]] = {}
-    for shown in _shown(seen.structure, spec, features):
+    for shown in _shown(seen.structure, spec, _features(seen, spec)):
         panels.setdefault(shown.subtask, []).append(Panel(shown.title, shown.selection))
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{study.study_id}-{subtask}.png" for subtask in panels]
@@ -79,13 +79,25 @@ def draw(study: Study, spec: SweepSpec, folder: Path) -> list[Path]:
     return paths
 
 
-def _shown(structure: StudyStructure, spec: SweepSpec, features: StudyFeatures | None) -> Iterator[Shown]:
+def _features(seen: LookedAt, spec: SweepSpec) -> Features:
+    check_encoders(spec)
+    return {sight.encoder: seen.features(sight) for sight in sights_of(spec)}
+
+
+def _shown(structure: StudyStructure, spec: SweepSpec, features: Features) -> Iterator[Shown]:
     catalogue = load_catalogue(spec.dataset.protocol)
     subtasks: Sequence[str] = spec.subtask or tuple(catalogue.subtasks)
     seeded = [(selector, seed) for selector in spec.selector for seed in selector.seeds or (None,)]
     for subtask, (selector, seed), budget in product(subtasks, seeded, spec.budget):
         if not isinstance(budget, int):
             raise InputError(f"budget {budget}: tokens depend on a model; give a number of frames here")
-        route = Route.of(catalogue[subtask])
-        selection = choose(selector, seed, structure, route, budget, features=features)
+        selection = choose(
+            selector,
+            seed,
+            structure,
+            Route.of(catalogue[subtask]),
+            budget,
+            features=features.get(selector.encoder),
+            question=catalogue[subtask].question,
+        )
         yield Shown(structure.study_id, subtask, selector, seed, budget, selection)

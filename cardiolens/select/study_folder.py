@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cardiolens.errors import InputError
 from cardiolens.select.feature_store import StudyFeatures
-from cardiolens.select.features import volume_features
+from cardiolens.select.sight import Sight
 from cardiolens.study.ingest import IngestedVolume, ingest
 from cardiolens.study.layout import Layout
 from cardiolens.study.manifest import Study, VolumeManifest
@@ -26,15 +26,14 @@ class LookedAt:
     structure: StudyStructure
     pixels: Pixels
 
-    def features(self) -> StudyFeatures:
+    def features(self, sight: Sight) -> StudyFeatures:
         """What data-driven selectors know of it."""
         volumes = self.structure.volumes
-        return StudyFeatures(
-            {
-                name: volume_features(frames, volumes[name].n_phases, cyclic=volumes[name].sequence == "cine")
-                for name, frames in self.pixels.items()
-            }
-        )
+        seen = {
+            name: sight.of_volume(frames, volumes[name].n_phases, cyclic=volumes[name].sequence == "cine")
+            for name, frames in self.pixels.items()
+        }
+        return StudyFeatures(seen, sight)
 
 
 def look_at(study: Study, window_pct: WindowPct) -> LookedAt:

@@ -1,0 +1,85 @@
+"""A pretrained image encoder from a local folder: what it makes of frames and, of CLIP type, of questions.
+
+The folder is one that `save_pretrained` wrote: config, weights, image processor and, to compare frames with
+questions, text tower and tokenizer. Vectors have unit length, so that a product of two is their cosine. They
+are computed on CPU in float32: on another machine their last digits may differ, and so may a tie.
+"""
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardiolens.errors import InputError
+
+_AT_ONCE = 32  # frames that are encoded together
+_REMEDY = "give the folder of a saved image encoder, e.g. of CLIP or ResNet type"
+
+
+@lru_cache(maxsize=4)
+def open_encoder(folder: Path) -> "Encoder":
+    """The encoder of a folder, loaded once a process."""
+    return Encoder(folder)
+
+
+class Encoder:
+    """An image encoder and, where its folder has them, a text tower and its tokenizer."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            from transformers import AutoImageProcessor, AutoModel
+            from transformers.utils.logging import disable_progress_bar
+
+            disable_progress_bar()
+            self._model: Any = AutoModel.from_pretrained(folder, local_files_only=True).eval()
+            self._images: Any = AutoImageProcessor.from_pretrained(folder, local_files_only=True)
+        except ImportError as error:
+            raise InputError(
+                f"encoder {folder}: {error}; install the extra: pip install 'cardiolens[encoder]'"
+            ) from None
+        except (OSError, ValueError) as error:
+            reason = str(error).strip().splitlines()[0]
+            raise InputError(f"encoder {folder}: cannot be loaded ({reason}); {_REMEDY}") from None
+        self._folder = folder
+
+    def frames(self, frames_FHW: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """A unit vector a frame, (frames, features)."""
+        encode = getattr(self._model, "get_image_features", self._model)
+        found = []
+        for start in range(0, len(frames_FHW), _AT_ONCE):
+            pictures = [np.repeat(frame[..., None], 3, axis=2) for frame in frames_FHW[start:][:_AT_ONCE]]
+            found.append(self._vectors(encode, self._images(images=pictures, return_tensors="pt")))
+        return np.concatenate(found)
+
+    def text(self, words: str) -> NDArray[np.float32]:
+        """The unit vector of a text, cut to what the text tower reads; InputError if there is none."""
+        if not hasattr(self._model, "get_text_features"):
+            raise InputError(
+                f"encoder {self._folder}: reads no text, and kind relevance compares frames with "
+                "questions; give the folder of a CLIP type model, or choose kind kcenter"
+            )
+        tokens = self._tokenizer()([words], truncation=True, return_tensors="pt")
+        tokens.pop("token_type_ids", None)
+        vector: NDArray[np.float32] = self._vectors(self._model.get_text_features, tokens)[0]
+        return vector
+
+    def _tokenizer(self) -> Any:
+        from transformers import AutoTokenizer
+
+        if not any(self._folder.glob("tokenizer*.json")):  # transformers would make an empty one
+            raise InputError(f"encoder {self._folder}: has no tokenizer; save it in the same folder")
+        return AutoTokenizer.from_pretrained(self._folder, local_files_only=True)
+
+    def _vectors(self, encode: Any, inputs: Any) -> NDArray[np.float32]:
+        import torch
+
+        with torch.inference_mode():
+            given = encode(**inputs)
+        pooled = given if isinstance(given, torch.Tensor) else getattr(given, "pooler_output", None)
+        if pooled is None:
+            raise InputError(f"encoder {self._folder}: gives no pooled vector of a frame; {_REMEDY}")
+        rows = pooled.reshape(len(pooled), -1).to(torch.float32).numpy()
+        unit: NDArray[np.float32] = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+        return unit
