@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LOCKS = ("build", "cpu", "dev", "gpu")
 LIGHT = (
     "cardiolens.configure",
+    "cardiolens.engine.placement",
     "cardiolens.judging.parse",
     "cardiolens.plan.keys",
     "cardiolens.prompts.render",

@@ -1,0 +1,170 @@
+"""What one replica of a model takes of a cluster: GPUs of one node, a share of one, or several nodes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+COMFORT = 0.6  # of the memory an engine may use, held by weights: the rest is for cached keys and values
+LIMIT = 0.85  # the same, where nothing smaller is left to do
+SHARES = (0.25, 0.5)  # of a GPU, for models that leave most of it empty
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A machine of the cluster, or one that is planned with."""
+
+    name: str
+    gpus: int
+    gpu_memory_gib: float
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A model that has work left, as far as its place depends on it."""
+
+    name: str
+    needs: Literal["gpu", "processor", "network"]
+    weight_gib: float = 0.0  # all weights as they are served
+    billions: float = 0.0  # active parameters, for the estimate of time
+    heads: int | None = None  # attention heads, which tensor parallel must divide
+    tensor_parallel: int | None = None  # None: derived, as are the next two
+    replicas: int | None = None
+    fraction: float | None = None  # of one GPU
+    utilization: float = 0.9  # of a GPU's memory that the engine may use
+    studies: int = 1  # with work left: more replicas would idle
+    requests: int = 0
+    prompt_tokens: int = 0
+    output_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """One way to run one replica."""
+
+    tensor_parallel: int = 1
+    pipeline_parallel: int = 1  # nodes that it spans
+    least_share: float = 1.0  # of each GPU; below 1 others may share it
+    grows: bool = True  # to the whole GPU where nobody shares it
+    nodes: tuple[int, ...] = ()  # where it may stand: places in the cluster's tuple
+    reason: str = ""
+
+    @property
+    def gpus(self) -> int:
+        return self.tensor_parallel * self.pipeline_parallel
+
+
+def footprints(candidate: Candidate, nodes: Sequence[Node]) -> tuple[Footprint, ...]:
+    """Every way to run one replica, the fewest GPUs first; none where the cluster is too small.
+
+    Tensor parallel stays within a node. Several nodes are spanned only where no single one holds the weights.
+    """
+    by_size: dict[tuple[int, float], list[int]] = {}
+    reasons: dict[tuple[int, float], str] = {}
+    for place, node in enumerate(nodes):
+        found = _within(candidate, node)
+        if found is not None:
+            size, share, reason = found
+            by_size.setdefault((size, share), []).append(place)
+            reasons[(size, share)] = reason
+    within = [
+        Footprint(
+            size, 1, share, candidate.fraction is None, tuple(by_size[size, share]), reasons[size, share]
+        )
+        for size, share in sorted(by_size)
+    ]
+    return tuple(within or _spanning(candidate, nodes))
+
+
+def refusal(candidate: Candidate, nodes: Sequence[Node]) -> str:
+    """Why a model without a footprint fits nowhere, and what to change."""
+    most = max((node.gpus for node in nodes), default=0)
+    if not most:
+        return f"{candidate.name} needs a GPU, and the cluster has none"
+    wanted = candidate.tensor_parallel
+    if wanted is not None and not _divides(wanted, candidate):
+        return (
+            f"tensor_parallel {wanted} of {candidate.name} does not divide its {candidate.heads} attention "
+            "heads; choose a divisor or auto"
+        )
+    if wanted is not None and wanted > most:
+        return (
+            f"tensor_parallel {wanted} of {candidate.name} is more than the {most} GPUs of the largest node; "
+            "choose less or auto"
+        )
+    sizes = ", ".join(f"{node.gpus} x {node.gpu_memory_gib:g} GiB" for node in nodes)
+    return (
+        f"{candidate.name} has {candidate.weight_gib:g} GiB of weights, more than the GPUs it may use "
+        f"together hold ({sizes}; {LIMIT * candidate.utilization:.0%} of each may hold weights); add GPUs, "
+        "quantize it, or leave it out"
+    )
+
+
+def _within(candidate: Candidate, node: Node) -> tuple[int, float, str] | None:
+    """Tensor parallel size, least share and reason on one node; None where it does not fit."""
+    usable = node.gpu_memory_gib * candidate.utilization
+    weight, size = candidate.weight_gib, candidate.tensor_parallel
+    if candidate.fraction is not None:
+        fits = node.gpus > 0 and weight <= LIMIT * usable * candidate.fraction
+        return (1, candidate.fraction, f"fraction {candidate.fraction:g} declared") if fits else None
+    if size is not None:
+        fits = size <= node.gpus and _divides(size, candidate) and weight / size <= LIMIT * usable
+        return (
+            (size, _share(weight, usable) if size == 1 else 1.0, "tensor parallel declared") if fits else None
+        )
+    sizes = _sizes(candidate, node.gpus)
+    for size in sizes:
+        if weight / size <= COMFORT * usable:
+            told = (
+                f"{weight:.3g} GiB of weights over {size} x {node.gpu_memory_gib:g} GiB leave room to batch"
+            )
+            return size, _share(weight, usable) if size == 1 else 1.0, told
+    if sizes and weight / sizes[-1] <= LIMIT * usable:
+        told = f"{weight:.3g} GiB of weights just fit {sizes[-1]} x {node.gpu_memory_gib:g} GiB"
+        return sizes[-1], 1.0, told
+    return None
+
+
+def _share(weight_gib: float, usable_gib: float) -> float:
+    """The least share of a GPU on which a model still has room to batch."""
+    return next((share for share in SHARES if weight_gib <= COMFORT * usable_gib * share), 1.0)
+
+
+def _spanning(candidate: Candidate, nodes: Sequence[Node]) -> list[Footprint]:
+    """Whole nodes, as few as hold the weights: one pipeline stage each."""
+    if candidate.fraction is not None or not candidate.weight_gib:
+        return []
+    largest = sorted(range(len(nodes)), key=lambda place: (-_memory(nodes[place]), nodes[place].name))
+    for stages in range(2, len(nodes) + 1):
+        chosen = [nodes[place] for place in largest[:stages]]
+        sizes = _sizes(candidate, min(node.gpus for node in chosen))
+        if candidate.tensor_parallel is not None:
+            sizes = [size for size in sizes if size == candidate.tensor_parallel]
+        usable = min(node.gpu_memory_gib for node in chosen) * candidate.utilization
+        if sizes and candidate.weight_gib / (sizes[-1] * stages) <= LIMIT * usable:
+            told = (
+                f"{candidate.weight_gib:.3g} GiB of weights exceed every node: {stages} nodes, a stage each"
+            )
+            alike = [place for place in largest if _at_least(nodes[place], sizes[-1], usable, candidate)]
+            return [Footprint(sizes[-1], stages, nodes=tuple(alike), reason=told)]
+    return []
+
+
+def _at_least(node: Node, gpus: int, usable_gib: float, candidate: Candidate) -> bool:
+    return node.gpus >= gpus and node.gpu_memory_gib * candidate.utilization >= usable_gib
+
+
+def _memory(node: Node) -> float:
+    return node.gpus * node.gpu_memory_gib
+
+
+def _sizes(candidate: Candidate, gpus: int) -> list[int]:
+    """Legal tensor parallel sizes on so many GPUs: powers of two that divide the attention heads."""
+    if candidate.tensor_parallel is not None:
+        sizes = [candidate.tensor_parallel]
+    else:
+        sizes = [1 << power for power in range(gpus.bit_length())]
+    return [size for size in sizes if size <= gpus and _divides(size, candidate)]
+
+
+def _divides(size: int, candidate: Candidate) -> bool:
+    return candidate.heads is None or candidate.heads % size == 0

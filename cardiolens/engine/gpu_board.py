@@ -1,0 +1,99 @@
+"""Who stands on which GPU in one wave."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from cardiolens.engine.footprint import Footprint, Node
+
+_WHOLE = 1.0 + 1e-9  # shares are sums of floats
+
+
+@dataclass(slots=True)
+class _Standing:
+    """The replicas of one model."""
+
+    way: Footprint
+    places: list[tuple[tuple[int, int], ...]] = field(default_factory=list)  # by replica: (node, GPU) each
+
+
+class Board:
+    """The GPUs of a cluster and the replicas put on them; every GPU holds shares of at most one in all."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = nodes
+        self._on: list[list[list[str]]] = [[[] for _ in range(node.gpus)] for node in nodes]
+        self._standing: dict[str, _Standing] = {}
+
+    def put(self, model: str, way: Footprint, *, alone: bool) -> bool:
+        """Stand one replica where it leaves least behind; False where there is no room.
+
+        `alone`: on GPUs that nobody else uses, except for a share that was declared.
+        """
+        places = self._across(way) if way.pipeline_parallel > 1 else self._within(way, alone)
+        if places is None:
+            return False
+        self._standing.setdefault(model, _Standing(way)).places.append(places)
+        for node, gpu in places:
+            self._on[node][gpu].append(model)
+        return True
+
+    def replicas(self, model: str) -> int:
+        return len(self._standing[model].places)
+
+    def gpus(self, model: str) -> float:
+        """GPUs that a model has in all, shares counted as such."""
+        standing = self._standing[model]
+        return len(standing.places) * standing.way.gpus * self.share(model)
+
+    def hosts(self, model: str) -> tuple[tuple[str, ...], ...]:
+        """By replica: the names of its nodes."""
+        places = self._standing[model].places
+        return tuple(
+            tuple(dict.fromkeys(self._nodes[node].name for node, _ in replica)) for replica in places
+        )
+
+    def share(self, model: str) -> float:
+        """Of each of its GPUs: what the most crowded of them leaves it."""
+        way = self._standing[model].way
+        if not way.grows:
+            return way.least_share
+        spots = [spot for replica in self._standing[model].places for spot in replica]
+        return min(self._shares(node, gpu)[model] for node, gpu in spots)
+
+    def _shares(self, node: int, gpu: int) -> dict[str, float]:
+        """The least shares of those on one GPU, doubled in the order they came while there is room."""
+        on = self._on[node][gpu]
+        shares = {model: self._standing[model].way.least_share * on.count(model) for model in on}
+        growing = [model for model in shares if self._standing[model].way.grows]
+        while fit := [one for one in growing if sum(shares.values()) + shares[one] <= _WHOLE]:
+            smallest = min(fit, key=lambda model: shares[model])
+            shares[smallest] *= 2
+        return shares
+
+    def _within(self, way: Footprint, alone: bool) -> tuple[tuple[int, int], ...] | None:
+        """GPUs of the node that is left with the fewest."""
+        best: tuple[tuple[int, int], tuple[tuple[int, int], ...]] | None = None
+        for node in way.nodes:
+            gpus = self._room(node, way, alone)
+            if len(gpus) >= way.tensor_parallel:
+                rank = (len(gpus), node)
+                if best is None or rank < best[0]:
+                    best = rank, tuple((node, gpu) for gpu in gpus[: way.tensor_parallel])
+        return None if best is None else best[1]
+
+    def _room(self, node: int, way: Footprint, alone: bool) -> list[int]:
+        """GPUs of a node that have room for a share, the fullest first."""
+        taken = [sum(self._standing[model].way.least_share for model in on) for on in self._on[node]]
+        if alone and way.grows:
+            return [gpu for gpu, share in enumerate(taken) if not share]
+        fit = [gpu for gpu, share in enumerate(taken) if share + way.least_share <= _WHOLE]
+        return sorted(fit, key=lambda gpu: (-taken[gpu], gpu))
+
+    def _across(self, way: Footprint) -> tuple[tuple[int, int], ...] | None:
+        """Free GPUs of as many nodes as there are stages."""
+        stages: list[tuple[int, int]] = []
+        for node in way.nodes:
+            free = self._room(node, way, alone=True)
+            if len(free) >= way.tensor_parallel and len(stages) < way.gpus:
+                stages += [(node, gpu) for gpu in free[: way.tensor_parallel]]
+        return tuple(stages) if len(stages) == way.gpus else None

@@ -1,0 +1,183 @@
+"""Which models run where, and when: waves of models side by side, decided before any GPU is touched."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from cardiolens.engine.estimate import Rates, load_seconds, work_seconds
+from cardiolens.engine.footprint import Candidate, Footprint, Node, footprints, refusal
+from cardiolens.engine.gpu_board import Board
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The replicas of one model in one wave."""
+
+    model: str
+    tensor_parallel: int
+    pipeline_parallel: int
+    hosts: tuple[tuple[str, ...], ...]  # by replica: the node, or the nodes that it spans
+    share: float  # of each of its GPUs; 0 without GPUs
+    utilization: float  # of a GPU's memory that an engine may use, its share applied
+    reason: str
+    seconds: float  # estimated, loading included
+
+    @property
+    def replicas(self) -> int:
+        return len(self.hosts)
+
+    @property
+    def gpus_per_replica(self) -> float:
+        """What a replica reserves: whole GPUs, or a fraction of one."""
+        return self.tensor_parallel * self.pipeline_parallel * self.share
+
+    @property
+    def gpus(self) -> float:
+        return self.replicas * self.gpus_per_replica
+
+    @property
+    def spans_nodes(self) -> bool:
+        return self.pipeline_parallel > 1
+
+    @property
+    def gpu_hours(self) -> float:
+        return self.gpus * self.seconds / 3600
+
+
+Wave = tuple[Group, ...]
+"""Models that run side by side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A model that fits nowhere."""
+
+    model: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Waves, one after another, and the models that fit nowhere."""
+
+    nodes: tuple[Node, ...]
+    waves: tuple[Wave, ...]
+    refusals: tuple[Refusal, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Estimated for all waves: each lasts as long as its longest model."""
+        return sum(max(group.seconds for group in wave) for wave in self.waves)
+
+    @property
+    def gpu_hours(self) -> float:
+        return sum(group.gpu_hours for wave in self.waves for group in wave)
+
+
+def place(nodes: Sequence[Node], candidates: Iterable[Candidate], rates: Rates | None = None) -> Placement:
+    """Place every model or say why not; longest work first, by name where it is the same.
+
+    On a cluster with GPUs, models that need none run beside the first wave; without, those that compute here
+    have a wave each, since the processor is what they would share.
+    """
+    rates = rates or Rates()
+    nodes = tuple(sorted(nodes, key=lambda node: node.name))
+    ordered = sorted(candidates, key=lambda one: (-_alone(one, rates), one.name))
+    waiting = [one for one in ordered if one.needs == "gpu"]
+    ways = {one.name: footprints(one, nodes) for one in waiting}
+    refusals = tuple(Refusal(one.name, refusal(one, nodes)) for one in waiting if not ways[one.name])
+    waiting = [one for one in waiting if ways[one.name]]
+    waves: list[Wave] = []
+    while waiting:
+        waves.append(_wave(nodes, waiting, ways, rates))
+        placed = {group.model for group in waves[-1]}
+        waiting = [one for one in waiting if one.name not in placed]
+    return Placement(nodes, _with_others(waves, ordered, rates), refusals)
+
+
+def _alone(candidate: Candidate, rates: Rates) -> float:
+    return load_seconds(candidate, rates) + work_seconds(candidate, rates)
+
+
+def _wave(
+    nodes: Sequence[Node], waiting: Sequence[Candidate], ways: dict[str, tuple[Footprint, ...]], rates: Rates
+) -> Wave:
+    """One replica of each model that finds room, then sharers, then more replicas on what is left."""
+    board = Board(nodes)
+    chosen: dict[str, Footprint] = {}
+    for alone in (True, False):  # a GPU of its own for as many as find one, before small ones share
+        for one in waiting:
+            if one.name not in chosen:
+                found = next((way for way in ways[one.name] if board.put(one.name, way, alone=alone)), None)
+                if found is not None:
+                    chosen[one.name] = found
+    members = [one for one in waiting if one.name in chosen]
+    _replicate(board, members, chosen, rates)
+    return tuple(_group(one, chosen[one.name], board, rates) for one in members)
+
+
+def _replicate(
+    board: Board, members: Sequence[Candidate], chosen: dict[str, Footprint], rates: Rates
+) -> None:
+    """Give what is left to the model that would take longest, again and again."""
+    while True:
+        wanting = [one for one in members if board.replicas(one.name) < _most(one)]
+        wanting.sort(key=lambda one: (-work_seconds(one, rates) / board.gpus(one.name), one.name))
+        if not any(board.put(one.name, chosen[one.name], alone=True) for one in wanting):
+            return
+
+
+def _most(candidate: Candidate) -> int:
+    """Replicas that can have work: no more than studies, nor than declared."""
+    return candidate.studies if candidate.replicas is None else candidate.replicas
+
+
+def _group(one: Candidate, way: Footprint, board: Board, rates: Rates) -> Group:
+    share = board.share(one.name)
+    hosts = board.hosts(one.name)
+    seconds = load_seconds(one, rates) + work_seconds(one, rates) / (len(hosts) * way.gpus * share)
+    return Group(
+        model=one.name,
+        tensor_parallel=way.tensor_parallel,
+        pipeline_parallel=way.pipeline_parallel,
+        hosts=hosts,
+        share=share,
+        utilization=round(one.utilization * share, 4),
+        reason=_reason(one, way, share, len(hosts)),
+        seconds=seconds,
+    )
+
+
+def _reason(one: Candidate, way: Footprint, share: float, replicas: int) -> str:
+    parts = [way.reason]
+    if share < 1 and one.fraction is None:
+        parts.append(f"shares a GPU ({share:g}), since more models wait than GPUs are free")
+    if one.replicas is not None:
+        parts.append(
+            "replicas declared"
+            if replicas == one.replicas
+            else f"{one.replicas} replicas declared, no room for more"
+        )
+    elif replicas > 1:
+        parts.append(f"{replicas} replicas fill GPUs that no waiting model can use")
+    return "; ".join(parts)
+
+
+def _with_others(waves: list[Wave], ordered: Sequence[Candidate], rates: Rates) -> tuple[Wave, ...]:
+    """The waves of GPU models, joined by those that need none."""
+    remote = [
+        _without_gpus(one, "answers come over the network", rates)
+        for one in ordered
+        if one.needs == "network"
+    ]
+    told = "computes on the processor"
+    local = [_without_gpus(one, told, rates) for one in ordered if one.needs == "processor"]
+    if waves:
+        return ((*waves[0], *remote, *local), *waves[1:])
+    if not local:
+        return (tuple(remote),) if remote else ()
+    return ((local[0], *remote), *((group,) for group in local[1:]))
+
+
+def _without_gpus(one: Candidate, reason: str, rates: Rates) -> Group:
+    hosts = ((),) * (one.replicas or 1)
+    return Group(one.name, one.tensor_parallel or 1, 1, hosts, 0.0, one.utilization, reason, 0.0)

@@ -1,0 +1,202 @@
+"""Where models run: laws that hold on any cluster, and places worked out by hand."""
+
+import math
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cardiolens.engine.footprint import Candidate, Node, footprints
+from cardiolens.engine.gpu_board import Board
+from cardiolens.engine.placement import Placement, place
+
+EIGHT = (Node("a", 8, 80.0),)
+TWICE_EIGHT = (Node("a", 8, 80.0), Node("b", 8, 80.0))
+
+
+def model(name: str, weight_gib: float, **options: object) -> Candidate:
+    values = {"billions": weight_gib / 2, "studies": 200, "prompt_tokens": 10**7, "output_tokens": 10**5}
+    return Candidate(name, "gpu", weight_gib, **{**values, **options})
+
+
+def shapes(placement: Placement) -> list[dict[str, tuple[int, int, float]]]:
+    """By wave and model: tensor parallel size, replicas, share of a GPU."""
+    return [
+        {group.model: (group.tensor_parallel, group.replicas, group.share) for group in wave}
+        for wave in placement.waves
+    ]
+
+
+nodes = st.lists(
+    st.builds(Node, st.just(""), st.sampled_from([0, 1, 2, 3, 4, 8]), st.sampled_from([24.0, 48.0, 80.0])),
+    min_size=1,
+    max_size=4,
+).map(lambda found: tuple(Node(f"n{at}", one.gpus, one.gpu_memory_gib) for at, one in enumerate(found)))
+
+
+@st.composite
+def candidates(draw: st.DrawFn) -> tuple[Candidate, ...]:
+    made = []
+    for at in range(draw(st.integers(1, 8))):
+        fraction = draw(st.sampled_from([None, None, None, 0.3, 0.5]))
+        size = None if fraction else draw(st.sampled_from([None, None, 1, 2, 4, 16]))
+        made.append(
+            model(
+                f"m{at}",
+                draw(st.sampled_from([0.5, 4.0, 8.0, 16.0, 30.0, 61.0, 131.0, 440.0, 1400.0])),
+                heads=draw(st.sampled_from([None, 12, 14, 16, 32])),
+                tensor_parallel=size,
+                replicas=draw(st.sampled_from([None, None, 1, 3])),
+                fraction=fraction,
+                studies=draw(st.integers(1, 20)),
+                prompt_tokens=draw(st.integers(0, 10**8)),
+            )
+        )
+    return tuple(made)
+
+
+@settings(max_examples=150, deadline=None)
+@given(nodes, candidates())
+def test_every_model_is_placed_once_or_refused_with_a_reason(nodes, candidates):
+    placement = place(nodes, candidates)
+    named = Counter(group.model for wave in placement.waves for group in wave)
+    named.update(refused.model for refused in placement.refusals)
+    assert named == Counter(one.name for one in candidates)
+    assert all(group.reason for wave in placement.waves for group in wave)
+    assert all(refused.model in refused.reason for refused in placement.refusals)
+
+
+@settings(max_examples=150, deadline=None)
+@given(nodes, candidates())
+def test_a_wave_never_takes_more_gpus_than_a_node_has(nodes, candidates):
+    for wave in place(nodes, candidates).waves:
+        taken: Counter[str] = Counter()
+        for group in wave:
+            for hosts in group.hosts:
+                assert len(hosts) == group.pipeline_parallel
+                for host in hosts:
+                    taken[host] += group.tensor_parallel * group.share
+        assert all(taken[node.name] <= node.gpus + 1e-6 for node in nodes)
+
+
+@settings(max_examples=150, deadline=None)
+@given(nodes, candidates())
+def test_weights_fit_the_memory_they_are_given(nodes, candidates):
+    memory = {node.name: node.gpu_memory_gib for node in nodes}
+    weights = {one.name: one.weight_gib for one in candidates}
+    for wave in place(nodes, candidates).waves:
+        for group in wave:
+            held = weights[group.model] / (group.tensor_parallel * group.pipeline_parallel)
+            least = min(memory[host] for hosts in group.hosts for host in hosts)
+            assert held <= 0.85 * group.utilization * least + 1e-6
+
+
+@settings(max_examples=150, deadline=None)
+@given(nodes, candidates())
+def test_no_gpu_idles_while_a_model_that_fits_waits(nodes, candidates):
+    """Every model of a later wave is tried on the GPUs that each earlier wave leaves free."""
+    placement = place(nodes, candidates)
+    known = {one.name: one for one in candidates}
+    for at, wave in enumerate(placement.waves):
+        free = Counter({node.name: node.gpus for node in nodes})
+        for group in wave:
+            for hosts in group.hosts:
+                for host in hosts:
+                    free[host] -= math.ceil(group.tensor_parallel * group.share)
+        left = [Node(node.name, max(0, free[node.name]), node.gpu_memory_gib) for node in nodes]
+        for later in placement.waves[at + 1 :]:
+            for group in later:
+                ways = footprints(known[group.model], nodes)
+                assert not any(Board(left).put("x", way, alone=False) for way in ways)
+
+
+@settings(max_examples=100, deadline=None)
+@given(nodes, candidates(), st.randoms(use_true_random=False))
+def test_the_order_in_which_models_and_nodes_are_given_changes_nothing(nodes, candidates, random):
+    shuffled, turned = list(candidates), list(nodes)
+    random.shuffle(shuffled)
+    random.shuffle(turned)
+    assert place(nodes, candidates) == place(turned, shuffled)
+
+
+def test_a_model_alone_fills_the_cluster_with_replicas():
+    assert shapes(place(EIGHT, [model("a", 16.0)])) == [{"a": (1, 8, 1.0)}]
+    assert shapes(place(TWICE_EIGHT, [model("a", 131.0)])) == [{"a": (4, 4, 1.0)}]
+
+
+def test_there_are_no_more_replicas_than_studies_or_declared():
+    assert shapes(place(EIGHT, [model("a", 16.0, studies=3)])) == [{"a": (1, 3, 1.0)}]
+    assert shapes(place(EIGHT, [model("a", 16.0, replicas=2)])) == [{"a": (1, 2, 1.0)}]
+
+
+def test_what_is_left_of_a_wave_goes_to_the_longest_work():
+    long, short = model("long", 16.0, prompt_tokens=10**9), model("short", 16.0)
+    assert shapes(place(EIGHT, [short, long])) == [{"long": (1, 7, 1.0), "short": (1, 1, 1.0)}]
+
+
+def test_two_small_models_share_one_gpu_and_its_memory():
+    placement = place((Node("a", 1, 80.0),), [model("a", 8.0), model("b", 16.0)])
+    assert shapes(placement) == [{"a": (1, 1, 0.5), "b": (1, 1, 0.5)}]
+    assert [group.utilization for group in placement.waves[0]] == [0.45, 0.45]
+
+
+def test_small_models_do_not_share_where_each_finds_a_gpu():
+    assert shapes(place((Node("a", 2, 80.0),), [model("a", 8.0), model("b", 8.0)])) == [
+        {"a": (1, 1, 1.0), "b": (1, 1, 1.0)}
+    ]
+
+
+def test_a_declared_fraction_is_kept_even_on_an_empty_gpu():
+    (group,) = place((Node("a", 1, 80.0),), [model("a", 8.0, fraction=0.3, replicas=1)]).waves[0]
+    assert (group.share, group.gpus, group.utilization) == (0.3, 0.3, 0.27)
+
+
+def test_nodes_are_spanned_only_where_one_is_too_small():
+    (group,) = place(TWICE_EIGHT, [model("huge", 700.0)]).waves[0]
+    assert (group.tensor_parallel, group.pipeline_parallel, group.hosts) == (8, 2, (("a", "b"),))
+    assert "exceed every node" in group.reason
+    (within,) = place(TWICE_EIGHT, [model("large", 440.0)]).waves[0]
+    assert (within.tensor_parallel, within.pipeline_parallel, within.replicas) == (8, 1, 2)
+    spanned = place((Node("a", 1, 80.0), Node("b", 1, 80.0)), [model("m", 100.0)]).waves[0][0]
+    assert spanned.hosts == (("a", "b"),)
+
+
+@pytest.mark.parametrize(
+    ("candidate", "said"),
+    [
+        (model("m", 5000.0), "5000 GiB of weights"),
+        (model("m", 8.0, tensor_parallel=16), "more than the 8 GPUs of the largest node"),
+        (model("m", 8.0, tensor_parallel=4, heads=14), "does not divide its 14 attention heads"),
+    ],
+)
+def test_what_fits_nowhere_is_refused_with_the_reason(candidate, said):
+    placement = place(EIGHT, [candidate])
+    assert placement.waves == ()
+    assert said in placement.refusals[0].reason
+
+
+def test_tensor_parallel_divides_the_attention_heads():
+    (way,) = footprints(model("m", 61.0, heads=14), EIGHT)
+    assert way.tensor_parallel == 2
+    assert footprints(model("m", 131.0, heads=14), EIGHT) == ()
+
+
+def test_waves_run_the_longest_work_first():
+    large = [model(f"m{at}", 131.0, prompt_tokens=at * 10**7) for at in range(1, 6)]
+    placement = place(EIGHT, large)
+    assert [sorted(shape) for shape in shapes(placement)] == [["m4", "m5"], ["m2", "m3"], ["m1"]]
+    assert all(
+        max(group.seconds for group in first) >= max(group.seconds for group in then)
+        for first, then in pairwise(placement.waves)
+    )
+    assert placement.seconds == sum(max(group.seconds for group in wave) for wave in placement.waves)
+
+
+def test_models_that_need_no_gpu_run_beside_the_first_wave():
+    others = [Candidate("reader", "processor"), Candidate("api", "network", replicas=1)]
+    with_gpus = place(EIGHT, [model("m", 440.0), model("n", 440.0), *others])
+    assert [sorted(shape) for shape in shapes(with_gpus)] == [["api", "m", "reader"], ["n"]]
+    without = place((), [*others, Candidate("tiny", "processor", replicas=2)])
+    assert shapes(without) == [{"reader": (1, 1, 0.0), "api": (1, 1, 0.0)}, {"tiny": (1, 2, 0.0)}]
