@@ -103,7 +103,7 @@ def show_scores(arms: Sequence[Arm], scores: pa.Table) -> None:
     primary = rows.filter(pc.equal(rows["metric"], "primary")).to_pylist()
     values = {(row["arm_id"], row["scope"]): row for row in primary}
     tiers = sorted({scope for _, scope in values})
-    simulated = any(arm.model.engine != "vllm" for arm in arms)
+    simulated = any(arm.model.simulated for arm in arms)
     table = Table(
         title="scores in percent, with 95 % intervals over patients",
         title_justify="left",
@@ -116,7 +116,7 @@ def show_scores(arms: Sequence[Arm], scores: pa.Table) -> None:
         right = name == "budget" or name.startswith("tier")
         table.add_column(name, justify="right" if right else "left", no_wrap=True)
     for arm in arms:
-        name = arm.model.name if arm.model.engine == "vllm" else f"{arm.model.name}*"
+        name = f"{arm.model.name}*" if arm.model.simulated else arm.model.name
         cells = [_cell(values.get((arm.arm_id, tier))) for tier in tiers]
         control = (arm.control,) if controls else ()
         table.add_row(name, arm.selector_name, str(arm.budget), arm.prompt.name, *control, *cells)

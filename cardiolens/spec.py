@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from cardiolens.errors import InputError
+from cardiolens.http_spec import HttpSpec
 
 Positive = Annotated[int, Field(gt=0)]
 Seed = Annotated[int, Field(ge=0)]
@@ -61,6 +62,7 @@ class Sampling(Spec):
 
 Engine = Literal[
     "vllm",
+    "http",
     "oracle",  # and all below: simulated readers
     "uniform",
     "prevalence",
@@ -77,8 +79,8 @@ class ModelSpec(Spec):
 
     name: str
     engine: Engine = "vllm"
-    source: str = ""  # embedded | a local folder | a hub id
-    revision: str | None = None
+    source: str = ""  # embedded | a local folder | a hub id; http: of the processor that counts tokens
+    revision: str | None = None  # http: as declared, e.g. a commit, a snapshot's name or a date
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = "bfloat16"
     quantization: str | None = None
     max_model_len: Positive = 8192
@@ -87,22 +89,56 @@ class ModelSpec(Spec):
     kv_cache_gib: Annotated[float, Field(gt=0)] | None = None  # CPU only
     tensor_parallel: Positive = 1
     replicas: Positive = 1
+    image_tokens: Positive | None = None  # http: of a frame, as declared, where no processor counts
     long_side: Positive = 448  # frames are resized so that their longer side has so many pixels
     max_tokens: Mapping[str, Positive] = {}  # by prompt name, or 'report'; overrides the prompt's
     sampling: Sampling = Sampling()
     options: Mapping[str, float | int | str] = {}  # of a simulated reader
+    http: HttpSpec | None = None  # where it is served, with engine: http
+
+    @property
+    def simulated(self) -> bool:
+        """Whether it stands for a model and sees no frame."""
+        return self.engine not in ("vllm", "http")
 
     @property
     def answers_from(self) -> Literal["images", "truth", "options"]:
         """What the engine looks at: frames, the questions' answers, or the options alone."""
-        if self.engine == "vllm":
+        if not self.simulated:
             return "images"
         return "options" if self.engine in ("uniform", "constant") else "truth"
+
+    @property
+    def determined(self) -> bool:
+        """Whether the same request is meant to have the same answer, so that arms may share it."""
+        return self.sampling.determined and (self.http is None or self.http.sends_sampling)
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether prompts can be measured before they are sent, exactly or by declared image tokens."""
+        return not self.simulated and bool(self.source or self.image_tokens)
+
+    @property
+    def served(self) -> HttpSpec:
+        """Where a model with engine: http is served."""
+        assert self.http is not None, "checked when the configuration was read"
+        return self.http
 
     @model_validator(mode="after")
     def _sourced(self) -> "ModelSpec":
         if self.engine == "vllm" and not self.source:
             raise ValueError("a vllm model needs source: a hub id, a local folder or 'embedded'")
+        if (self.engine == "http") != (self.http is not None):
+            raise ValueError(
+                "engine: http needs http: with base_url and api_model, and no other engine has it"
+            )
+        if self.engine == "http" and not self.revision:
+            raise ValueError(
+                "an http model needs revision: what is known of its version, e.g. the commit that is served, "
+                "a dated snapshot's name, or the date of asking"
+            )
+        if self.engine == "http" and self.replicas > 1:
+            raise ValueError("an http model has one replica; raise http.max_in_flight to ask more at once")
         return self
 
 
@@ -250,12 +286,23 @@ class SweepSpec(Spec):
 
     @model_validator(mode="after")
     def _countable(self) -> "SweepSpec":
-        readers = [model.name for model in self.model if model.engine != "vllm"]
+        uncounted = [model for model in self.model if not model.counts_tokens]
         counted = [budget for budget in self.budget if isinstance(budget, TokenBudget)]
-        if readers and counted:
+        if uncounted and counted:
+            why = "is a simulated reader" if uncounted[0].simulated else "declares no image_tokens"
             raise ValueError(
-                f"budget {counted[0]} needs a model that has visual tokens, and {readers[0]} is a simulated "
-                "reader; give a number of frames, or leave that reader out"
+                f"budget {counted[0]} needs a model whose visual tokens are known, and {uncounted[0].name} "
+                f"{why}; give a number of frames, or leave that model out"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _bindable(self) -> "SweepSpec":
+        free = [model.name for model in self.model if model.http and model.http.dialect != "vllm"]
+        if free and self.answer_format == "choice":
+            raise ValueError(
+                f"answer_format choice needs structured decoding, which {free[0]} is not known to have; "
+                "use letters or json, or declare http.dialect: vllm if vLLM serves it"
             )
         return self
 
@@ -289,7 +336,10 @@ def describe(error: ValidationError) -> str:
     found = error.errors(include_url=False)
     for item in found[:_SAID]:
         where = ".".join(map(str, item["loc"]))
-        given = "" if isinstance(item["input"], dict | BaseModel) else f", got {item['input']!r}"
+        shown = (
+            not isinstance(item["input"], dict | BaseModel) and "key" not in where
+        )  # a key is not repeated
+        given = f", got {item['input']!r}" if shown else ""
         said = f"{item['msg'].removeprefix('Value error, ')}{given}"
         lines.append(f"{where}: {said}" if where else said)
     more = [f"and {len(found) - _SAID} more"] if len(found) > _SAID else []

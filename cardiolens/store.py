@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.digest import digest_of
+from cardiolens.http_spec import SERVING
 from cardiolens.spec import SweepSpec
 
 
@@ -72,4 +73,8 @@ def run_of(spec: SweepSpec) -> Run:
 
 def deciding(spec: SweepSpec) -> dict[str, Any]:
     """The part of a configuration that decides a sweep's numbers."""
-    return spec.model_dump(mode="json", exclude=set(_EXECUTION))
+    left_out: dict[str, Any] = {
+        **dict.fromkeys(_EXECUTION, True),
+        "model": {"__all__": {"http": set(SERVING)}},
+    }
+    return spec.model_dump(mode="json", exclude=left_out)

@@ -101,7 +101,7 @@ def _configuration(plan: Plan, arm: Arm) -> dict[str, object]:
         "arm_id": arm.arm_id,
         "model": arm.model.name,
         "model_key": plan.identities[arm.model.name].model_key,
-        "simulated": arm.model.engine != "vllm",
+        "simulated": arm.model.simulated,
         "selector": arm.selector_name,
         "budget": arm.budget_value,
         "prompt": arm.prompt.name,

@@ -18,7 +18,7 @@ class Identity:
     """A model as far as its answers depend on it."""
 
     model_key: str  # readable name and 16 hex digits; the folder of its completions
-    folder: Path | None  # of its files; None for a simulated reader
+    folder: Path | None  # of its files, or of its processor's alone; None where nothing counts tokens
     facts: dict[str, object]  # what the key was made of
 
 
@@ -28,7 +28,9 @@ def identify(model: ModelSpec, cache: Path) -> Identity:
     `cache` is where the embedded model is built. Left out, since they must not change what is asked: tensor
     parallel size, batch, node, attention backend.
     """
-    if model.engine != "vllm":
+    if model.engine == "http":
+        return _served(model, cache)
+    if model.simulated:
         check_reader(model)
         facts: dict[str, object] = {"reader": model.engine, "options": dict(model.options)}
         return Identity(_key(model.name, facts), None, facts)
@@ -46,6 +48,23 @@ def identify(model: ModelSpec, cache: Path) -> Identity:
         "device": flavour,
     }
     return Identity(_key(model.name, facts), folder, facts)
+
+
+def _served(model: ModelSpec, cache: Path) -> Identity:
+    """A model behind HTTP, as far as it can be known: what it is called and what the user declares.
+
+    The host is no part of it: a model keeps its completions when its server moves. Nothing here is proven;
+    what a server does behind a name cannot be seen from outside.
+    """
+    http = model.served
+    facts: dict[str, object] = {
+        "served_as": http.api_model,
+        "declared_revision": model.revision,
+        "extra_body": dict(http.extra_body),
+        "sends_sampling": http.sends_sampling,
+        "pinned": False,
+    }
+    return Identity(_key(model.name, facts), _resolve(model, cache)[0] if model.source else None, facts)
 
 
 def installed_engine() -> tuple[str, str]:

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 from cardiolens.digest import digest_of
+from cardiolens.http_spec import SERVING as HTTP_SERVING
 from cardiolens.spec import Budget, Control, ModelSpec, PromptSpec, SelectorSpec, SweepSpec, TokenBudget
 
 
@@ -36,9 +38,13 @@ class Arm:
 
     @property
     def arm_id(self) -> str:
-        """The label with eight hex digits of every option that decides what is asked."""
+        """The label with eight hex digits of every option that decides what is asked.
+
+        Of the model only what differs from the defaults counts: a new option changes no known id.
+        """
+        served: dict[str, Any] = {**dict.fromkeys(SERVING, True), "http": set(HTTP_SERVING)}
         asked = [
-            self.model.model_dump(mode="json", exclude=set(SERVING)),
+            self.model.model_dump(mode="json", exclude=served, exclude_defaults=True),
             self.selector.model_dump(mode="json", exclude={"seeds"}),
             self.seed,
             self.budget.model_dump() if isinstance(self.budget, TokenBudget) else self.budget,

@@ -112,7 +112,7 @@ class ModelPlanner:
         self._chat = chat  # None for a simulated reader, which has no tokens
         self._rendering = Rendering(model.long_side)
         self._asked = asked_of(identity.model_key, model.sampling)
-        self._keyed_by_arm = model.answers_from == "truth" or not model.sampling.determined
+        self._keyed_by_arm = model.answers_from == "truth" or not model.determined
         self._study = lru_cache(maxsize=_STUDIES)(self._open)
 
     def add_study(

@@ -1,0 +1,117 @@
+"""Configuration of a model behind an OpenAI-compatible server."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, Field, JsonValue, field_validator, model_validator
+
+Positive = Annotated[int, Field(gt=0)]
+Price = Annotated[float, Field(ge=0)]
+
+# Where and how a model is asked, not what: changes none of its answers.
+SERVING = frozenset(
+    {
+        "base_url",
+        "api_aliases",
+        "api_key_env",
+        "allow_external",
+        "max_in_flight",
+        "timeout_seconds",
+        "tries",
+        "first_wait_seconds",
+        "max_tokens_total",
+        "max_usd",
+        "usd_per_million_input",
+        "usd_per_million_output",
+    }
+)
+
+# Set by CardioLens, or a place where an identity or a key could slip out.
+_OURS = frozenset(
+    {
+        "api_key",
+        "authorization",
+        "logprobs",
+        "max_completion_tokens",
+        "max_tokens",
+        "messages",
+        "metadata",
+        "model",
+        "n",
+        "prompt_cache_key",
+        "safety_identifier",
+        "seed",
+        "store",
+        "stream",
+        "temperature",
+        "top_logprobs",
+        "top_p",
+        "user",
+    }
+)
+
+
+class HttpSpec(BaseModel, frozen=True, extra="forbid"):
+    """A server, how it is asked, and how much of it may be used."""
+
+    base_url: str  # what stands before /chat/completions, e.g. http://127.0.0.1:8000/v1
+    api_model: Annotated[str, Field(min_length=1)]  # its name in requests and replies
+    api_aliases: tuple[str, ...] = ()  # other names by which replies may call it
+    api_key_env: str | None = None  # the environment variable that holds the key
+    allow_external: bool = False  # frames may leave this machine
+    dialect: Literal["openai", "vllm"] = "openai"  # vllm: structured decoding is understood
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    sends_sampling: bool = True  # false: the server refuses temperature, top_p and seed
+    extra_body: Mapping[str, JsonValue] = {}  # further fields of every request, e.g. reasoning_effort: low
+    max_in_flight: Positive = 16  # requests; fewer while the server says 429
+    timeout_seconds: Annotated[float, Field(gt=0)] = 600.0  # of one try
+    tries: Positive = 8  # of one request in one run, while the server fails
+    first_wait_seconds: Annotated[float, Field(gt=0)] = 1.0  # before the second try; doubled each time
+    max_tokens_total: Positive | None = None  # prompt and output, over all runs on one store
+    max_usd: Annotated[float, Field(gt=0)] | None = None  # the same, at these prices
+    usd_per_million_input: Price | None = None
+    usd_per_million_output: Price | None = None
+
+    @field_validator("base_url")
+    @classmethod
+    def _plain(cls, value: str) -> str:
+        parts = urlsplit(value)
+        extras = parts.username, parts.password, parts.query, parts.fragment
+        if parts.scheme not in ("http", "https") or not parts.hostname or any(extras):
+            raise ValueError(
+                "must be http(s)://host[:port]/path without user, query or fragment, "
+                "e.g. http://127.0.0.1:8000/v1"
+            )
+        return value.rstrip("/")
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _names_a_variable(cls, value: str | None) -> str | None:
+        if value is not None and not _is_variable(value):
+            raise ValueError(
+                "must be the name of an environment variable, e.g. OPENAI_API_KEY, never the key itself"
+            )
+        return value
+
+    @field_validator("extra_body")
+    @classmethod
+    def _further(cls, value: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+        if ours := sorted(_OURS & {name.lower() for name in value}):
+            raise ValueError(f"may not hold {', '.join(ours)}: these are set by CardioLens or never sent")
+        return value
+
+    @model_validator(mode="after")
+    def _priced(self) -> "HttpSpec":
+        if self.max_usd is not None and None in (self.usd_per_million_input, self.usd_per_million_output):
+            raise ValueError("max_usd needs usd_per_million_input and usd_per_million_output")
+        return self
+
+    @property
+    def host(self) -> str:
+        """The host that is asked, without port."""
+        return urlsplit(self.base_url).hostname or ""
+
+
+def _is_variable(name: str) -> bool:
+    return name.isascii() and name.isidentifier() and name == name.upper() and len(name) <= 64
