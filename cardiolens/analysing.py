@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,6 +16,7 @@ from cardiolens.stats.confusion import confusion_rows
 from cardiolens.stats.factors import ArmFactors
 from cardiolens.stats.items import cohort
 from cardiolens.stats.landscape import headlines
+from cardiolens.stats.report_references import Forms
 from cardiolens.stats.status import status_counts
 from cardiolens.stats.subcohort import Part, full_versus_part
 
@@ -27,10 +29,12 @@ def analyses_of(
     arms: Sequence[ArmFactors],
     parts: Sequence[Part],
     statistics: StatisticsSpec,
+    *,
+    forms: Forms,
 ) -> list[Analysis]:
     """Every analysis that these arms allow; `parts` are named parts of the cohort, such as the public one."""
     models = headlines(arms)
-    options = statistics.model_dump()
+    options: dict[str, Any] = statistics.model_dump() | {"forms": forms}
     of_parts = [full_versus_part(verdicts, part, models, **options) for part in parts if models]
     return [
         *analyse(scores.to_pylist(), arms),

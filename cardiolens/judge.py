@@ -54,7 +54,7 @@ def _replies(run: Run, spec: SweepSpec) -> Replies:
 def _conclude(run: Run, replies: Replies, spec: SweepSpec, asked: Sequence[Arm]) -> pa.Table:
     """Write what follows from replies, and show it."""
     parts = parts_of(read_volumes(spec.store), replies.verdicts)
-    scores, analyses = conclude(run, replies, parts, asked, spec.statistics)
+    scores, analyses = conclude(run, replies, parts, asked, spec)
     show.show_scores(asked, scores)
     show.show_findings(analyses)
     return scores

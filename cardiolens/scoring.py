@@ -12,11 +12,12 @@ from cardiolens import tables
 from cardiolens.analysing import analyses_of, parts_of, write_analyses
 from cardiolens.digest import digest_of
 from cardiolens.errors import InputError
+from cardiolens.judging.entities import report_forms
 from cardiolens.judging.finals import duplicates, finals
 from cardiolens.judging.verdicts import judge
 from cardiolens.plan.arms import Arm, arms
 from cardiolens.plan.requests import PLANNED
-from cardiolens.spec import StatisticsSpec, SweepSpec
+from cardiolens.spec import SweepSpec
 from cardiolens.stats.analysis import Analysis
 from cardiolens.stats.confidence import confidence_scores
 from cardiolens.stats.factors import ArmFactors, families, gains
@@ -26,6 +27,7 @@ from cardiolens.stats.scores import score
 from cardiolens.stats.subcohort import Part
 from cardiolens.store import Run, Store
 from cardiolens.study.shards import read_volumes
+from cardiolens.tasks.catalogue import load_catalogue
 
 _REQUEST_COLUMNS = ("arm_id", "qa_id", "option_keys", "status", "request_key")
 _REQUESTED = pa.schema([tables.REQUESTS.field(name) for name in _REQUEST_COLUMNS])
@@ -68,7 +70,7 @@ def judge_and_score(run: Run, store: Store, model_keys: Mapping[str, str], spec:
     """Write verdicts, scores and analyses of a run anew from what its models said; no engine is touched."""
     replies = judge_run(run, store, model_keys, spec)
     parts = parts_of(read_volumes(store.root), replies.verdicts)
-    scores, analyses = conclude(run, replies, parts, arms(spec), spec.statistics)
+    scores, analyses = conclude(run, replies, parts, arms(spec), spec)
     return Judged(replies, scores, analyses)
 
 
@@ -86,6 +88,7 @@ def judge_run(
     }
     qa_ids = pc.unique(tables.concat(asked.values(), _REQUESTED)["qa_id"])
     questions = questions.filter(pc.is_in(questions["qa_id"], qa_ids))
+    _check_subtasks(questions, spec.dataset.protocol)
     digest = digest_of(questions.sort_by("qa_id").to_pylist())
     if questions_digest not in (None, digest):
         raise InputError(
@@ -109,6 +112,18 @@ def judge_run(
     )
 
 
+def _check_subtasks(questions: pa.Table, protocol: str) -> None:
+    """Refuse questions on a subtask that the protocol does not have."""
+    known = load_catalogue(protocol).subtasks
+    strange = questions.filter(pc.invert(pc.is_in(questions["subtask"], pa.array(list(known)))))
+    for row in strange.select(["qa_id", "subtask"]).slice(0, 1).to_pylist():
+        raise InputError(
+            f"question {row['qa_id']}: subtask {row['subtask']!r} is not in protocol {protocol!r}, which has "
+            f"{', '.join(known)}; judge with the questions file of the run, or name its protocol in "
+            "dataset.protocol"
+        )
+
+
 def _beside(verdicts: pa.Table, requests: pa.Table, completions: pa.Table, spec: SweepSpec) -> list[pa.Table]:
     """Scores that need more than verdicts: of option probabilities, and of places where options moved."""
     resampling = spec.statistics.resamples, spec.statistics.seed
@@ -121,16 +136,17 @@ def _beside(verdicts: pa.Table, requests: pa.Table, completions: pa.Table, spec:
 
 
 def conclude(
-    run: Run, replies: Replies, parts: Sequence[Part], asked: Sequence[Arm], statistics: StatisticsSpec
+    run: Run, replies: Replies, parts: Sequence[Part], asked: Sequence[Arm], spec: SweepSpec
 ) -> tuple[pa.Table, list[Analysis]]:
     """Write verdicts, and the scores and analyses that follow from them."""
     verdicts = replies.verdicts
     factors = _judged_arms(asked, verdicts)
-    options: dict[str, Any] = statistics.model_dump()
-    options |= {"headlines": headlines(factors), "gains": gains(factors)}
+    forms = report_forms(load_catalogue(spec.dataset.protocol))
+    options: dict[str, Any] = spec.statistics.model_dump()
+    options |= {"headlines": headlines(factors), "gains": gains(factors), "forms": forms}
     scored = score(verdicts, families=families(factors), **options)
     scores = tables.concat([scored, replies.beside], tables.SCORES)
-    analyses = analyses_of(verdicts, scores, factors, parts, statistics)
+    analyses = analyses_of(verdicts, scores, factors, parts, spec.statistics, forms=forms)
     tables.replace(run.verdicts, verdicts, tables.VERDICTS)
     tables.replace(run.scores, scores, tables.SCORES)
     write_analyses(run.analyses, analyses)

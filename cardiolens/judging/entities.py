@@ -51,6 +51,12 @@ class ReportForm:
         return frozenset(option.text for option in self.fields[field].options if option.normal)
 
 
+def report_forms(catalogue: Catalogue) -> dict[str, Mapping[str, Subtask]]:
+    """The fields of every report subtask of a protocol."""
+    reports = [entry.id for entry in catalogue.subtasks.values() if entry.answer_type == "report"]
+    return {subtask: ReportForm.of(catalogue, subtask).fields for subtask in reports}
+
+
 def entity_counts(form: ReportForm, gold: frozenset[Entity], found: frozenset[Entity]) -> dict[str, float]:
     """Counts whose sums give P, R, F1, the same on abnormal entities alone, and contradiction."""
     ill, called = form.abnormal(gold), form.abnormal(found)

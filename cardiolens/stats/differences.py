@@ -1,7 +1,7 @@
 """Paired differences between arms: the same items, the same resamples (specification 8.5)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from cardiolens.stats.bootstrap import percentile
 from cardiolens.stats.inference import MARGIN, equivalent, holm
 from cardiolens.stats.items import Bools, Floats, Items
 from cardiolens.stats.paired import FLIPS, mcnemar_of, sign_flip
+from cardiolens.stats.report_references import Forms
 from cardiolens.stats.rows import as_row
 from cardiolens.stats.statistic import Basis, Key, Statistic
 from cardiolens.stats.tiers import arm_statistics
@@ -32,6 +33,7 @@ class Resampling:
     weights: Floats
     min_n: int
     seed: int
+    forms: Forms = field(default_factory=dict)
 
     @property
     def method(self) -> str:
@@ -40,7 +42,7 @@ class Resampling:
 
     def statistics(self, answers: Answers) -> dict[Key, Statistic]:
         """Every statistic of the answers of one arm."""
-        return arm_statistics(answers, self.weights, self.min_n, self.seed)
+        return arm_statistics(answers, self.weights, self.min_n, self.seed, self.forms)
 
 
 def compared(statistics: Mapping[Key, Statistic]) -> dict[Key, Statistic]:

@@ -17,7 +17,8 @@ from cardiolens.stats.statistic import Basis, Key, Statistic
 Headlines = Mapping[str, Mapping[str, Sequence[str]]]  # by model, by protocol: arms, one a seed
 
 HEADLINE = {"budget": "16", "prompt": "standard", "control": "none"}
-METRICS = ("primary", "primary.skill")
+COMPARED = ("primary", "primary.skill")
+METRICS = (*COMPARED, "primary.uniform", "primary.prevalence", "primary.constant")
 PREFIX = "headline:"
 
 
@@ -28,6 +29,12 @@ def headlines(arms: Sequence[ArmFactors]) -> Headlines:
         if all(getattr(arm, name) == value for name, value in HEADLINE.items()):
             found.setdefault(arm.model, {}).setdefault(arm.protocol, []).append(arm.arm_id)
     return found
+
+
+def of_headline(statistics: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
+    """The statistics of an arm that headlines are made of: tier scores beside their references."""
+    keys = [(metric, tier) for tier in TIERS for metric in METRICS]
+    return {key: statistics[key] for key in keys if key in statistics}
 
 
 def headline_rows(
@@ -45,7 +52,7 @@ def headline_rows(
     ]
     for first, second in combinations(sorted(means), 2):
         ours, theirs = means[first], means[second]
-        for key in [key for key in ours if key in theirs]:
+        for key in [key for key in ours if key in theirs and key[0] in COMPARED]:
             difference = Statistic(ours[key].values - theirs[key].values, ours[key].basis)
             arms = {"arm_id": f"{PREFIX}{first}", "versus_arm_id": f"{PREFIX}{second}"}
             rows.append(arms | as_row(key, difference, method))

@@ -17,7 +17,8 @@ Guesses = Mapping[str, Mapping[str, float]]  # by reader, by metric
 def best_constant(answer_type: str, state: State, classes: Bools) -> dict[str, Floats]:
     """The score of the best constant answer by metric; of multi-select the set with the best micro-F1."""
     if isinstance(state, Sets):
-        return {"micro_f1": best_constant_f1(state.options[..., 0] + state.options[..., 2], _items_in(state))}
+        positive = state.options[..., 0] + state.options[..., 2]
+        return {"micro_f1": best_constant_f1(positive, _items_in(state), positive.sum(axis=-1))}
     assert isinstance(state, Choices)
     gold = state.confusion.sum(axis=-1)
     size = gold.shape[-1]
@@ -25,14 +26,14 @@ def best_constant(answer_type: str, state: State, classes: Bools) -> dict[str, F
     return {name: _best(name, np.stack([score[name] for score in scores])) for name in scores[0]}
 
 
-def best_constant_f1(positive: Floats, items: Floats) -> Floats:
+def best_constant_f1(positive: Floats, items: Floats, right: Floats) -> Floats:
     """Micro-F1 of the best constant set, of how often each entry is right (..., entry) among items (...).
 
-    The best set of k entries holds the k most frequent: 2 tp / (k n + all positives).
+    The best set of k entries holds the k most frequent: 2 tp / (k n + all that is right).
     """
     tp = np.cumsum(-np.sort(-positive, axis=-1), axis=-1)
     called = np.arange(1, positive.shape[-1] + 1) * items[..., None]
-    best = metrics.ratio(2 * tp, called + positive.sum(axis=-1, keepdims=True))
+    best = metrics.ratio(2 * tp, called + right[..., None])
     return np.asarray(best.max(axis=-1))
 
 

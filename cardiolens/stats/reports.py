@@ -1,7 +1,7 @@
 """Tier 2: scores of reports by sequence, and their macro means (specification 3.3)."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +10,18 @@ from numpy.typing import NDArray
 
 from cardiolens.stats import report_metrics
 from cardiolens.stats.items import Bools, Floats, Ints, count, patient_rows, strings
+from cardiolens.stats.references import skill
 from cardiolens.stats.report_metrics import ENTITY_COUNTS, TEXT_COUNTS, Sums
+from cardiolens.stats.report_references import (
+    Forms,
+    best_constant_report,
+    guessed_reports,
+    option_flags,
+)
 from cardiolens.stats.statistic import Basis, Key, Statistic, mean_of
 
+PRIMARY = "entity_f1"
+_PRIMARY_AND_REFERENCES = (PRIMARY, *(f"{PRIMARY}.{name}" for name in ("uniform", "prevalence", "constant")))
 NAMES = tuple(dict.fromkeys((*ENTITY_COUNTS, *TEXT_COUNTS)))
 _CHANNELS: dict[str, Callable[[Sums], dict[str, Floats]]] = {
     "fields": report_metrics.of_fields,
@@ -32,6 +41,9 @@ class Reports:
     parse_status: NDArray[np.str_]
     patient: Ints
     counts: Floats  # (row, name in NAMES)
+    said: Ints  # rows with one number named the same entities
+    gold: Bools  # (row, name in entities)
+    entities: tuple[str, ...]  # as named in verdicts, e.g. "lv_size: Normal size"
 
     @staticmethod
     def of(verdicts: pa.Table, patients: list[str]) -> "Reports":
@@ -44,6 +56,7 @@ class Reports:
         lengths = (named["lcs"], named["words"], named["reference_words"])
         named["reports"] = np.ones(len(rows))
         named["rouge_l"] = np.nan_to_num(report_metrics.rouge_l(*lengths))
+        entities, gold = _flags(rows["gold"])
         return Reports(
             arm=strings(rows["arm_id"]),
             qa_id=strings(rows["qa_id"]),
@@ -53,37 +66,93 @@ class Reports:
             parse_status=strings(rows["parse_status"]),
             patient=patient_rows(rows["patient_id"], patients),
             counts=np.stack([named[name] for name in NAMES], axis=-1),
+            said=_codes(pc.binary_join(rows["parsed"], "\n")),
+            gold=gold,
+            entities=entities,
         )
 
     def where(self, chosen: Bools) -> "Reports":
         """Some of the rows."""
-        return Reports(**{field.name: getattr(self, field.name)[chosen] for field in fields(self)})
+        rows = [field.name for field in fields(self) if field.name != "entities"]
+        return replace(self, **{name: getattr(self, name)[chosen] for name in rows})
 
 
-def report_statistics(reports: Reports, weights: Floats) -> dict[Key, Statistic]:
-    """Scores of each report subtask, and their unweighted means over sequences as those of tier 2."""
+def report_statistics(reports: Reports, weights: Floats, seed: int, forms: Forms) -> dict[Key, Statistic]:
+    """Scores of each report subtask, and their unweighted means over sequences as those of tier 2.
+
+    `primary` repeats `entity_f1`, with the references of 8.3 where `forms` holds the subtask.
+    """
     found: dict[Key, Statistic] = {}
     for channel, of_sums in _CHANNELS.items():
         rows = reports.where(reports.channel == channel)
-        by_subtask = {
-            str(subtask): _statistics(rows.where(rows.subtask == subtask), weights, of_sums)
-            for subtask in np.unique(rows.subtask)
-        }
+        by_subtask = {}
+        for subtask in map(str, np.unique(rows.subtask)):
+            of_one = rows.where(rows.subtask == subtask)
+            by_subtask[subtask] = _statistics(of_one, weights, of_sums)
+            if channel == "fields" and subtask in forms:
+                by_subtask[subtask] |= _references(subtask, of_one, weights, seed, forms)
         basis = Basis.of(rows, f"mean over {' '.join(by_subtask)}")
         for metric in next(iter(by_subtask.values()), {}):
             parts = {subtask: statistics[metric] for subtask, statistics in by_subtask.items()}
             found |= {(metric, f"subtask:{subtask}"): part for subtask, part in parts.items()}
             found[metric, "tier:2"] = mean_of(parts, basis)
-    return found | {
-        ("primary", scope): value for (metric, scope), value in found.items() if metric == "entity_f1"
+    found |= {
+        (metric.replace(PRIMARY, "primary"), scope): statistic
+        for (metric, scope), statistic in found.items()
+        if metric in _PRIMARY_AND_REFERENCES
     }
+    return found | _skills(found)
 
 
 def _statistics(
     rows: Reports, weights: Floats, of_sums: Callable[[Sums], dict[str, Floats]]
 ) -> dict[str, Statistic]:
-    by_patient = np.zeros((weights.shape[1], len(NAMES)))
-    np.add.at(by_patient, rows.patient, rows.counts)
-    sums = dict(zip(NAMES, (weights @ by_patient).T, strict=True))
+    sums = _sums(rows, weights)
     basis = Basis.of(rows)
     return {metric: Statistic(values, basis) for metric, values in of_sums(sums).items()}
+
+
+def _sums(rows: Reports, weights: Floats) -> dict[str, Floats]:
+    by_patient = np.zeros((weights.shape[1], len(NAMES)))
+    np.add.at(by_patient, rows.patient, rows.counts)
+    return dict(zip(NAMES, (weights @ by_patient).T, strict=True))
+
+
+def _references(
+    subtask: str, rows: Reports, weights: Floats, seed: int, forms: Forms
+) -> dict[str, Statistic]:
+    """References of `entity_f1` on the fields of one subtask."""
+    form, sums, basis = forms[subtask], _sums(rows, weights), Basis.of(rows)
+    gold = option_flags(form, rows.entities, rows.gold)
+    right = sums["tp"] + sums["fn"]
+    by_patient = np.zeros((weights.shape[1], gold.shape[1]))
+    np.add.at(by_patient, rows.patient, gold)
+    constant = best_constant_report(form, weights @ by_patient, sums["reports"], right)
+    guessed = guessed_reports(subtask, form, gold, float(right[0]), seed)
+    values = {"constant": constant} | {name: np.array([mean]) for name, mean in guessed.items()}
+    return {f"{PRIMARY}.{name}": Statistic(value, basis) for name, value in values.items()}
+
+
+def _skills(found: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
+    return {
+        ("primary.skill", scope): Statistic(
+            skill(found["primary", scope].values, constant.values), constant.basis
+        )
+        for (metric, scope), constant in found.items()
+        if metric == "primary.constant"
+    }
+
+
+def _flags(column: pa.ChunkedArray) -> tuple[tuple[str, ...], Bools]:
+    """The distinct strings of lists, sorted, and which of them each list holds."""
+    lists = column.combine_chunks()
+    names = sorted(pc.unique(lists.flatten()).to_pylist())
+    flags = np.zeros((len(lists), len(names)), np.bool_)
+    parent = np.asarray(pc.list_parent_indices(lists))
+    flags[parent, np.asarray(pc.index_in(lists.flatten(), value_set=pa.array(names, pa.string())))] = True
+    return tuple(names), flags
+
+
+def _codes(column: pa.ChunkedArray) -> Ints:
+    encoded = pc.fill_null(column, "").combine_chunks().dictionary_encode()
+    return np.asarray(encoded.indices, np.int64)

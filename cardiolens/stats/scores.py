@@ -8,7 +8,8 @@ from cardiolens.stats.answers import Answers
 from cardiolens.stats.bootstrap import resampling_weights
 from cardiolens.stats.differences import ArmPair, Families, Resampling, compared, difference_rows
 from cardiolens.stats.items import cohort
-from cardiolens.stats.landscape import Headlines, headline_rows
+from cardiolens.stats.landscape import Headlines, headline_rows, of_headline
+from cardiolens.stats.report_references import Forms
 from cardiolens.stats.rows import as_row
 from cardiolens.stats.statistic import Key, Statistic
 from cardiolens.stats.status import judged_shares, marked
@@ -24,27 +25,30 @@ def score(
     *,
     headlines: Headlines | None = None,
     gains: Collection[ArmPair] = (),
+    forms: Forms | None = None,
 ) -> pa.Table:
     """Scores of every arm with 95 % intervals, then paired differences of the pairs of each family of arms,
     then headlines of models, each a mean over arms.
 
     `gains` are pairs of an arm and the same shown no image: their difference is `image_gain` as well, and of
-    the blind one there is `text_shortcut`, its score beyond the best constant answer.
+    the blind one there is `text_shortcut`, its score beyond the best constant answer. Reports have references
+    where `forms` holds what their fields may hold.
 
     Values are percent, save those of `rows.OWN_UNIT` and p-values. Items that were not run stay out, and the
     method says where that leaves a cell incomplete. Rows of arms are sorted by (arm, scope, metric); neither
     order nor parts of `verdicts` change a digit.
     """
     patients = cohort(verdicts)
-    sampling = Resampling(resampling_weights(len(patients), resamples, seed), min_n, seed)
+    sampling = Resampling(resampling_weights(len(patients), resamples, seed), min_n, seed, forms or {})
     answers = Answers.of(verdicts, patients)
     shares = judged_shares(verdicts)
     blind = {versus for _, versus in gains}
     rows: list[dict[str, object]] = []
     kept: dict[str, dict[Key, Statistic]] = {}
+    of_headlines: dict[str, dict[Key, Statistic]] = {}
     for arm in answers.arms:
         found = sampling.statistics(answers.of_arm(arm))
-        kept[arm] = compared(found)
+        kept[arm], of_headlines[arm] = compared(found), of_headline(found)
         found |= _text_shortcuts(found) if arm in blind else {}
         rows += [
             marked({"arm_id": arm} | as_row(key, found[key], sampling.method), shares)
@@ -57,7 +61,7 @@ def score(
         for row in differences
         if row["metric"] == "primary" and (row["arm_id"], row["versus_arm_id"]) in gains
     ]
-    rows += headline_rows(kept, headlines or {}, sampling.method)
+    rows += headline_rows(of_headlines, headlines or {}, sampling.method)
     return from_rows(rows, SCORES)
 
 

@@ -11,15 +11,16 @@ from cardiolens.stats import findings
 from cardiolens.stats.analysis import TIERS, Analysis
 from cardiolens.stats.answers import Answers
 from cardiolens.stats.bootstrap import resampling_weights
+from cardiolens.stats.differences import Resampling
 from cardiolens.stats.findings import Finding, Row
 from cardiolens.stats.items import Bools, Floats, Items, cohort
 from cardiolens.stats.landscape import PREFIX, Headlines, model_means
 from cardiolens.stats.metrics import ratio
 from cardiolens.stats.paired import kendall
+from cardiolens.stats.report_references import Forms
 from cardiolens.stats.rows import as_row
 from cardiolens.stats.states import Answered, Choices
 from cardiolens.stats.statistic import Key, Statistic
-from cardiolens.stats.tiers import arm_statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,14 @@ class Part:
 
 
 def full_versus_part(
-    verdicts: pa.Table, part: Part, models: Headlines, *, min_n: int, resamples: int, seed: int
+    verdicts: pa.Table,
+    part: Part,
+    models: Headlines,
+    *,
+    min_n: int,
+    resamples: int,
+    seed: int,
+    forms: Forms | None = None,
 ) -> Analysis:
     """Headlines of models on the full cohort and on a part, their differences, and gold label shifts.
 
@@ -40,7 +48,7 @@ def full_versus_part(
     """
     patients = cohort(verdicts)
     inside = _inside(patients, part.patients)
-    weights = separate_weights(inside, resamples, seed)
+    sampling = Resampling(separate_weights(inside, resamples, seed), min_n, seed, forms or {})
     method = f"full cohort minus {int(inside.sum())} patients; part and remainder resampled separately"
     method += f", percentile, B={resamples}, seed {seed}"
     answers = Answers.of(verdicts, patients)
@@ -50,10 +58,7 @@ def full_versus_part(
         names = [arm for of_protocol in protocols.values() for arm in of_protocol]
         full, some = (
             model_means(
-                {
-                    name: arm_statistics(shown, weights, min_n, seed)
-                    for name, shown in zip(names, chosen, strict=True)
-                },
+                {name: sampling.statistics(shown) for name, shown in zip(names, chosen, strict=True)},
                 protocols,
             )
             for chosen in (arms, [arm.of_patients(inside) for arm in arms])

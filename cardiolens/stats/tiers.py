@@ -5,6 +5,7 @@ import numpy as np
 from cardiolens.stats.answers import Answers
 from cardiolens.stats.items import Floats, Items
 from cardiolens.stats.references import skill
+from cardiolens.stats.report_references import Forms
 from cardiolens.stats.reports import report_statistics
 from cardiolens.stats.statistic import Basis, Key, Statistic, mean_of
 from cardiolens.stats.subtasks import subtask_statistics
@@ -16,7 +17,9 @@ _BESIDE = ("collapse_index", "mean_cardinality", "precision", "recall", "abnorma
 _REFERENCES = ("uniform", "prevalence", "constant")
 
 
-def arm_statistics(answers: Answers, weights: Floats, min_n: int, seed: int) -> dict[Key, Statistic]:
+def arm_statistics(
+    answers: Answers, weights: Floats, min_n: int, seed: int, forms: Forms
+) -> dict[Key, Statistic]:
     """Statistics of every subtask, sequence and tier, of the answers of one arm."""
     items = answers.items
     by_subtask = {
@@ -29,7 +32,7 @@ def arm_statistics(answers: Answers, weights: Floats, min_n: int, seed: int) -> 
         for metric, statistic in statistics.items()
     }
     found |= _understanding(by_subtask, items.where(items.tier == 1), min_n)
-    found |= report_statistics(answers.reports, weights)
+    found |= report_statistics(answers.reports, weights, seed, forms)
     return found | _diagnosis(by_subtask, items.where(items.tier == 3))
 
 

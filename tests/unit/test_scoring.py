@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from small_cohort import make_cohort, reader, sweep_spec, swept
+from small_cohort import make_cohort, reader, sweep_spec, swept, values
 
 from cardiolens import tables
 from cardiolens.errors import InputError
@@ -56,6 +56,20 @@ def test_an_arm_without_a_judged_item_is_compared_with_nothing(root: Path) -> No
     assert judged.replies.counts["missing"] == judged.replies.unfinished > 0
 
 
+def test_reports_stand_beside_chance(root: Path) -> None:
+    """The reader that copies another patient's reference scores what the reference of that name promises."""
+    readers = reader("oracle"), reader("prevalence"), reader("collapse", share=1.0)
+    spec = sweep_spec(root, *readers, name="reports", subtask=["R-CINE", "R-LGE", "R-PERF", "R-T2"])
+    planned, judged = swept(spec)
+    metrics = ("primary", *(f"primary.{name}" for name in ("uniform", "prevalence", "constant", "skill")))
+    found = {arm.model.name: values(judged, arm.arm_id, metrics) for arm in planned.arms}
+    oracle = {metric: found["oracle"][metric, "tier:2"] for metric in metrics}
+    assert oracle["primary"] == oracle["primary.skill"] == pytest.approx(100)
+    assert oracle["primary.uniform"] < oracle["primary.prevalence"] < oracle["primary.constant"] < 90
+    assert found["prevalence"]["primary", "tier:2"] == pytest.approx(oracle["primary.prevalence"], abs=8)
+    assert abs(found["prevalence"]["primary.skill", "tier:2"]) < 60
+
+
 def test_analyses_of_a_run_are_written_with_their_sentences(root: Path) -> None:
     readers = reader("oracle"), reader("uniform", seed=1), reader("constant", answer="A")
     seeds = {"name": "random", "kind": "random", "seeds": [1, 2]}
@@ -71,7 +85,12 @@ def test_analyses_of_a_run_are_written_with_their_sentences(root: Path) -> None:
     said = [finding["sentence"] for finding in found["landscape"]["findings"]]
     assert any(line.startswith("Model oracle instead of uniform raises the headline") for line in said)
     headline = [row for row in found["landscape"]["table"] if row["arm_id"] == "headline:oracle"]
-    assert [row["value"] for row in headline if row.get("versus_arm_id") is None] == pytest.approx([100] * 4)
+    alone = [row for row in headline if row.get("versus_arm_id") is None]
+    scores = [row["value"] for row in alone if row["metric"] in ("primary", "primary.skill")]
+    assert scores == pytest.approx([100] * 4)
+    chance = [row["value"] for row in alone if row["metric"] == "primary.constant"]
+    assert len(chance) == 2
+    assert max(chance) < 90
     claims = [finding["sentence"] for finding in found["slice protocols"]["findings"]]
     assert any("are equivalent within 2 points on tier 1 (oracle" in line for line in claims)
     joint = [row for row in found["confusion"]["table"] if row["subtask"] == "D01+D02"]
@@ -171,9 +190,15 @@ def test_questions_that_changed_since_the_run_are_refused(stored: Stored, change
         stored.judged(digest)
 
 
-def test_a_question_on_an_unknown_subtask_is_named(stored: Stored) -> None:
-    change_questions(stored, answer_type="essay", subtask="X99")
+def test_a_question_of_an_unknown_type_is_named(stored: Stored) -> None:
+    change_questions(stored, answer_type="essay")
     with pytest.raises(InputError, match=r"PH-\d+:L01: answer_type 'essay' is not one of"):
+        stored.judged()
+
+
+def test_a_question_on_an_unknown_subtask_is_named(stored: Stored) -> None:
+    change_questions(stored, subtask="X99")
+    with pytest.raises(InputError, match=r"PH-\d+:L01: subtask 'X99' is not in protocol 'open.*C01"):
         stored.judged()
 
 

@@ -1,0 +1,94 @@
+"""What reports written without looking would score on the same studies (specification 8.3).
+
+What a guess of a report is, 8.3 leaves open; ours: *prevalence* copies the reference of a study drawn at
+random, *uniform* draws every field (of several values any non-empty set, each as likely; of a conditional
+field only where the draw of its parent opens it), the best *constant* is the list of values with the best
+micro F1, at most one of a field that takes one.
+"""
+
+import functools
+import zlib
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from cardiolens.stats.items import Bools, Floats
+from cardiolens.stats.metrics import ratio
+from cardiolens.stats.references import SIMULATIONS, best_constant_f1
+from cardiolens.tasks.catalogue import Subtask
+
+Forms = Mapping[str, Mapping[str, Subtask]]
+"""What the fields of a report may hold, by report subtask and field."""
+
+
+def option_flags(form: Mapping[str, Subtask], entities: Sequence[str], flags: Bools) -> Bools:
+    """Flags (report, entity) of named entities as flags (report, option), options in the form's order."""
+    place = {name: at for at, name in enumerate(entities)}
+    names = [f"{field}: {option.text}" for field, subtask in form.items() for option in subtask.options]
+    found = np.zeros((len(flags), len(names)), np.bool_)
+    known = [at for at, name in enumerate(names) if name in place]
+    found[:, known] = flags[:, [place[names[at]] for at in known]]
+    return found
+
+
+def best_constant_report(
+    form: Mapping[str, Subtask], positive: Floats, reports: Floats, right: Floats
+) -> Floats:
+    """Micro F1 of the best constant report, of how often each option is right (..., option).
+
+    `reports` and `right` (...) count reports and all entities that are right, options or not.
+    """
+    candidates = [
+        of_field if subtask.answer_type == "multi" else of_field.max(axis=-1, keepdims=True)
+        for subtask, of_field in zip(form.values(), _by_field(form, positive), strict=True)
+    ]
+    return best_constant_f1(np.concatenate(candidates, axis=-1), reports, right)
+
+
+def guessed_reports(
+    subtask: str, form: Mapping[str, Subtask], gold: Bools, right: float, seed: int
+) -> dict[str, float]:
+    """Mean micro F1 of SIMULATIONS seeded readers of each kind on gold (report, option)."""
+    return _guessed(subtask, tuple(form.values()), gold.tobytes(), right, seed)
+
+
+@functools.lru_cache(maxsize=256)  # arms mostly answer the same reports
+def _guessed(
+    subtask: str, fields: tuple[Subtask, ...], gold_bytes: bytes, right: float, seed: int
+) -> dict[str, float]:
+    options = sum(len(filled.options) for filled in fields)
+    gold = np.frombuffer(gold_bytes, np.bool_).reshape(-1, options)
+    reports = len(gold)
+    dice = np.random.default_rng([seed, zlib.crc32(subtask.encode())])
+    scores: dict[str, list[float]] = {"uniform": [], "prevalence": []}
+    for _ in range(SIMULATIONS):
+        scores["uniform"].append(_f1(gold, _drawn(fields, reports, dice), right))
+        scores["prevalence"].append(_f1(gold, gold[dice.integers(0, reports, reports)], right))
+    return {name: float(np.mean(found)) for name, found in scores.items()}
+
+
+def _f1(gold: Bools, said: Bools, right: float) -> float:
+    return float(ratio(np.array(2.0 * (gold & said).sum()), np.array(said.sum() + right)))
+
+
+def _drawn(fields: Sequence[Subtask], reports: int, dice: np.random.Generator) -> Bools:
+    """Reports (report, option) with every field drawn, a conditional one where its parent's draw opens it."""
+    drawn = {subtask.id: _drawn_field(subtask, reports, dice) for subtask in fields}
+    for subtask in fields:
+        if subtask.parent in drawn:
+            parent = next(other for other in fields if other.id == subtask.parent)
+            opening = [key in subtask.parent_answers for key in parent.keys]
+            drawn[subtask.id] &= drawn[parent.id][:, opening].any(axis=1, keepdims=True)
+    return np.concatenate(list(drawn.values()), axis=1)
+
+
+def _drawn_field(subtask: Subtask, reports: int, dice: np.random.Generator) -> Bools:
+    size = len(subtask.options)
+    if subtask.answer_type == "multi":
+        return np.asarray(dice.integers(1, 2**size, (reports, 1)) >> np.arange(size) & 1, np.bool_)
+    return np.asarray(dice.integers(0, size, (reports, 1)) == np.arange(size))
+
+
+def _by_field(form: Mapping[str, Subtask], options: Floats) -> list[Floats]:
+    ends = np.cumsum([len(subtask.options) for subtask in form.values()])
+    return np.split(options, ends[:-1], axis=-1)
