@@ -4,9 +4,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from cardiolens.dataset_spec import PhantomSpec
 from cardiolens.phantom.cohort import write_study
 from cardiolens.phantom.roster import roster, study
-from cardiolens.spec import PhantomSpec
 
 STUDIES = ("PH-NORMAL", "PH-HCM-ASH", "PH-DCM", "PH-ICM-LAD", "PH-ACM")
 COHORT = 670

@@ -28,8 +28,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cardiolens.cluster import ray_cluster
+from cardiolens.dataset_spec import DatasetSpec
+from cardiolens.execution_spec import ClusterSpec
 from cardiolens.prepare import prepare
-from cardiolens.spec import ClusterSpec, DatasetSpec
 
 PART_BYTES = 192 << 20  # of pixels
 

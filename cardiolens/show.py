@@ -55,21 +55,31 @@ def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, T
 
 
 @contextmanager
-def progress_of(model: str, left: int) -> Iterator[Any]:
-    """A callable to be told counters; a bar on a terminal, else a line every 30 seconds."""
+def progress_of(left: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+    """By model a callable to be told counters; bars on a terminal, else a line every 30 seconds."""
     if not console.is_terminal:
-        yield _plain_progress(model, left)
+        yield {model: _plain_progress(model, requests) for model, requests in left.items()}
         return
-    columns = (SpinnerColumn(), TextColumn(model), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, TextColumn("{task.fields[note]}"), console=console) as bar:
-        task = bar.add_task(model, total=left, note="starting")
-        done: Counter[str] = Counter()
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, TextColumn("{task.fields[note]}"), console=console) as bars:
+        yield {model: _bar_progress(bars, model, requests) for model, requests in left.items()}
 
-        def tell(counters: Counter[str]) -> None:
-            done.update(counters)
-            bar.update(task, completed=_requests(done), note=_note(done))
 
-        yield tell
+def _bar_progress(bars: Progress, model: str, left: int) -> Any:
+    task = bars.add_task(model, total=left, note="starting")
+    done: Counter[str] = Counter()
+
+    def tell(counters: Counter[str]) -> None:
+        done.update(counters)
+        bars.update(task, completed=_requests(done), note=_note(done))
+
+    return tell
 
 
 def _plain_progress(model: str, left: int) -> Any:

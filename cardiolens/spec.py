@@ -4,48 +4,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
+from cardiolens.card import ModelCard
+from cardiolens.dataset_spec import DatasetSpec
 from cardiolens.errors import InputError
+from cardiolens.execution_spec import ClusterSpec, StatisticsSpec, StreamSpec, TrackerSpec
+from cardiolens.frozen import Auto, Gib, Positive, Seed, Spec, describe
 from cardiolens.http_spec import HttpSpec
-
-Positive = Annotated[int, Field(gt=0)]
-Seed = Annotated[int, Field(ge=0)]
-
-
-class Spec(BaseModel):
-    """A frozen piece of configuration; unknown keys are errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
-
-
-class PhantomSpec(Spec):
-    """A synthetic cohort: which studies, how large, how hard."""
-
-    seed: Seed = 2026
-    n_sampled: Annotated[int, Field(ge=0)] = 0  # studies drawn around the canonical ones
-    canonical: tuple[str, ...] = ()  # names of canonical studies to include, e.g. PH-NORMAL
-    size: Literal["default", "ci"] = "ci"
-    difficulty: Literal["easy", "standard", "hard"] = "standard"
-    masks: bool = False
-
-
-class DatasetSpec(Spec):
-    """A cohort: a folder of studies and a file of questions."""
-
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
-    studies: Path
-    questions: Path
-    protocol: str = "openprotocol-1"
-    window_pct: tuple[float, float] = (1.0, 99.0)  # intensity percentiles shown as black and white
-    phantom: PhantomSpec | None = None  # made first, where `studies` does not exist
-
-    @field_validator("window_pct")
-    @classmethod
-    def _ordered(cls, value: tuple[float, float]) -> tuple[float, float]:
-        if not 0 <= value[0] < value[1] <= 100:
-            raise ValueError("must be two percentiles, low below high, both within 0..100")
-        return value
 
 
 class Sampling(Spec):
@@ -59,6 +25,20 @@ class Sampling(Spec):
     def determined(self) -> bool:
         return self.temperature == 0 or self.seed is not None
 
+
+SERVING = (
+    "replicas",
+    "tensor_parallel",
+    "fraction",
+    "gpu_memory_utilization",
+    "kv_cache_gib",
+    "max_num_seqs",
+    "weight_gib",
+    "parameters",
+    "attention_heads",
+    "card",
+)
+"""Fields of a model that say how it is served or what is known of it: what is asked is the same."""
 
 Engine = Literal[
     "vllm",
@@ -86,14 +66,21 @@ class ModelSpec(Spec):
     max_model_len: Positive = 8192
     max_num_seqs: Positive = 128
     gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)] = 0.9
-    kv_cache_gib: Annotated[float, Field(gt=0)] | None = None  # CPU only
-    tensor_parallel: Positive = 1
-    replicas: Positive = 1
+    kv_cache_gib: Gib | None = None  # CPU only
+    tensor_parallel: Positive | Auto = "auto"  # GPUs a replica, within one node
+    replicas: Positive | Auto = "auto"  # at most so many
+    fraction: Annotated[float, Field(gt=0, lt=1)] | None = None  # of one GPU a replica
+    weight_gib: Gib | None = None  # as served; None: counted from the files
+    parameters: Annotated[float, Field(gt=0)] | None = None  # billions that one token passes through
+    attention_heads: Positive | None = None  # which tensor_parallel must divide
     image_tokens: Positive | None = None  # http: of a frame, as declared, where no processor counts
+    template_options: Mapping[str, bool | int | str] = {}  # of the chat template, e.g. enable_thinking
+    trust_remote_code: bool = False  # run Python that comes with the model's files
     long_side: Positive = 448  # frames are resized so that their longer side has so many pixels
     max_tokens: Mapping[str, Positive] = {}  # by prompt name, or 'report'; overrides the prompt's
     sampling: Sampling = Sampling()
     options: Mapping[str, float | int | str] = {}  # of a simulated reader
+    card: ModelCard | None = None  # of a published model, for the catalogue
     http: HttpSpec | None = None  # where it is served, with engine: http
 
     @property
@@ -125,6 +112,12 @@ class ModelSpec(Spec):
         return self.http
 
     @model_validator(mode="after")
+    def _shared_or_split(self) -> "ModelSpec":
+        if self.fraction is not None and self.tensor_parallel not in ("auto", 1):
+            raise ValueError("fraction shares one GPU, tensor_parallel takes several; give one of them")
+        return self
+
+    @model_validator(mode="after")
     def _sourced(self) -> "ModelSpec":
         if self.engine == "vllm" and not self.source:
             raise ValueError("a vllm model needs source: a hub id, a local folder or 'embedded'")
@@ -137,7 +130,7 @@ class ModelSpec(Spec):
                 "an http model needs revision: what is known of its version, e.g. the commit that is served, "
                 "a dated snapshot's name, or the date of asking"
             )
-        if self.engine == "http" and self.replicas > 1:
+        if self.engine == "http" and self.replicas not in ("auto", 1):
             raise ValueError("an http model has one replica; raise http.max_in_flight to ask more at once")
         return self
 
@@ -197,41 +190,6 @@ Budget = Positive | TokenBudget
 """How much a request may show: a number of frames, or of visual tokens."""
 
 
-class TrackerSpec(Spec):
-    """Where runs are mirrored."""
-
-    kind: Literal["wandb", "none"] = "wandb"
-    project: str = "cardiolens"
-    entity: str | None = None
-    mode: Literal["online", "offline"] = "offline"
-
-
-class ClusterSpec(Spec):
-    """The Ray cluster that runs the stream."""
-
-    address: str | None = None  # None: start one on this machine
-    object_store_gib: Annotated[float, Field(gt=0)] = 1.0
-
-
-class StreamSpec(Spec):
-    """Bounds of the stream."""
-
-    studies_in_flight: Positive = 4  # rows an engine works on at once
-    flush_rows: Positive = 256
-    flush_seconds: Annotated[float, Field(gt=0)] = 10.0
-    max_attempts: Positive = 3  # tries of one request over all runs
-    engine_restarts: Annotated[int, Field(ge=0)] = 3  # of one replica in one run
-    stall_seconds: Annotated[float, Field(gt=0)] = 1800.0  # no completion for so long ends the run
-
-
-class StatisticsSpec(Spec):
-    """How scores are made."""
-
-    min_n: Positive = 5  # subtasks with fewer items stay out of tier means
-    resamples: Positive = 2000
-    seed: Seed = 2026
-
-
 class SweepSpec(Spec):
     """A sweep: every model x selector x budget x prompt x control on one dataset."""
 
@@ -255,6 +213,7 @@ class SweepSpec(Spec):
     statistics: StatisticsSpec = StatisticsSpec()
     mode: Literal["run", "plan"] = "run"
     strict: bool = False
+    keep_going: bool = False  # a model that cannot run is named at the end; the others run
 
     @field_validator("model", "selector", "prompt", mode="before")
     @classmethod
@@ -325,22 +284,3 @@ def parse(tree: Mapping[str, Any]) -> SweepSpec:
         return SweepSpec.model_validate(tree)
     except ValidationError as error:
         raise InputError(describe(error)) from None
-
-
-_SAID = 5  # errors that one message names
-
-
-def describe(error: ValidationError) -> str:
-    """A validation error in the words of the configuration file; the first few where there are many."""
-    lines = []
-    found = error.errors(include_url=False)
-    for item in found[:_SAID]:
-        where = ".".join(map(str, item["loc"]))
-        shown = (
-            not isinstance(item["input"], dict | BaseModel) and "key" not in where
-        )  # a key is not repeated
-        given = f", got {item['input']!r}" if shown else ""
-        said = f"{item['msg'].removeprefix('Value error, ')}{given}"
-        lines.append(f"{where}: {said}" if where else said)
-    more = [f"and {len(found) - _SAID} more"] if len(found) > _SAID else []
-    return "; ".join(lines + more)

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.digest import digest_of
-from cardiolens.http_spec import SERVING
-from cardiolens.spec import SweepSpec
+from cardiolens.http_spec import SERVING as HTTP_SERVING
+from cardiolens.spec import SERVING, SweepSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Run:
 
 
 # How a sweep is executed and where it is mirrored; the same answers, so the same run.
-_EXECUTION = ("outputs", "cluster", "tracker", "stream", "mode", "strict")
+_EXECUTION = ("outputs", "cluster", "tracker", "stream", "mode", "strict", "keep_going")
 
 
 def run_of(spec: SweepSpec) -> Run:
@@ -75,6 +75,6 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
     """The part of a configuration that decides a sweep's numbers."""
     left_out: dict[str, Any] = {
         **dict.fromkeys(_EXECUTION, True),
-        "model": {"__all__": {"http": set(SERVING)}},
+        "model": {"__all__": {**dict.fromkeys(SERVING, True), "http": set(HTTP_SERVING)}},
     }
     return spec.model_dump(mode="json", exclude=left_out)

@@ -4,9 +4,9 @@ import logging
 import queue
 import threading
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,46 +16,54 @@ import pyarrow as pa
 from cardiolens import tables
 from cardiolens.engine.ask import Engine
 from cardiolens.engine.identity import Identity
+from cardiolens.engine.placement import Group
 from cardiolens.engine.rendering import Rendering
 from cardiolens.engine.replica import COUNTERS, Replica
+from cardiolens.engine.reserve import reserved
 from cardiolens.errors import RunError
 from cardiolens.plan.arms import Arm
 from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
 from cardiolens.reading import StudyReader
-from cardiolens.spec import ModelSpec, StreamSpec
+from cardiolens.spec import ModelSpec
 
 log = logging.getLogger(__name__)
 
 Progress = Callable[[Counter[str]], None]
 
 
-def stream(plan: Plan, model: ModelSpec, missing: Missing, progress: Progress) -> Counter[str]:
-    """Execute what is missing for one model; the counters of all replicas, summed.
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """What the replicas of one model did, and where they stood."""
+
+    counters: Counter[str]
+    seats: frozenset[str]
+
+
+def stream(plan: Plan, model: ModelSpec, group: Group, missing: Missing, progress: Progress) -> Streamed:
+    """Execute what is missing for one model on its replicas.
 
     RunError when an engine cannot be started, dies too often, or nothing is completed for too long.
     """
-    if not missing.left:
-        return Counter()
-    completions = plan.store.completions(plan.identities[model.name].model_key)
+    completions = _completions(plan, model)
     completions.mkdir(parents=True, exist_ok=True)
     total: Counter[str] = Counter()
-    rows = pipeline(plan, model, missing.work, completions).iter_batches(
-        batch_size=None, batch_format="pyarrow"
-    )
-    for batch in _watched(rows, completions, plan.spec.stream.stall_seconds):
-        counters = Counter({name: sum(batch[name].to_pylist()) for name in COUNTERS})
-        total += counters
-        progress(counters)
-    return total
+    seats: set[str] = set()
+    with reserved(group, plan.spec.stream) as places:
+        dataset = pipeline(plan, model, group, missing.work, places)
+        rows = dataset.iter_batches(batch_size=None, batch_format="pyarrow")
+        for batch in _watched(rows, completions, plan.spec.stream.stall_seconds):
+            counters = Counter({name: sum(batch[name].to_pylist()) for name in COUNTERS})
+            total += counters
+            seats.update(batch["seat"].to_pylist())
+            progress(counters)
+    return Streamed(total, frozenset(seats))
 
 
-def pipeline(plan: Plan, model: ModelSpec, work: pa.Table, completions: Path) -> Any:
-    """The lazy dataset whose rows are the counters of finished studies."""
+def pipeline(plan: Plan, model: ModelSpec, group: Group, work: pa.Table, places: Mapping[str, Any]) -> Any:
+    """The lazy dataset whose rows are the counters of finished studies; `places` as `reserved` gave them."""
     import ray
 
-    # Ray 2.60 has no other way to bound an actor's restarts, and warns that it will have one in 2.64.
-    warnings.filterwarnings("ignore", message="`ray_remote_args_fn` is deprecated")
     reader = StudyReader(
         plan.store.root, plan.volumes, Rendering(model.long_side), model.answers_from == "truth"
     )
@@ -65,39 +73,22 @@ def pipeline(plan: Plan, model: ModelSpec, work: pa.Table, completions: Path) ->
         .map_batches(reader, batch_size=1, batch_format="pyarrow", zero_copy_batch=True)
         .map_batches(
             Replica,
-            fn_constructor_args=(_maker(plan, model), completions, _width(model), plan.spec.stream),
+            fn_constructor_args=(
+                _maker(plan, model, group),
+                _completions(plan, model),
+                _width(model),
+                plan.spec.stream,
+            ),
             batch_size=1,
             batch_format="pyarrow",
             zero_copy_batch=True,
-            **_placement(model, plan.spec.stream),
+            **places,
         )
     )
 
 
-def _placement(model: ModelSpec, stream: StreamSpec) -> dict[str, Any]:
-    """One actor a replica with its GPUs reserved; restarts bounded, so that a failing actor ends the run.
-
-    Ray's own default restarts a dying actor for ever, silently.
-    """
-    import ray
-
-    restarts = {"max_restarts": stream.engine_restarts, "max_task_retries": stream.engine_restarts}
-    return {
-        "compute": ray.data.ActorPoolStrategy(
-            size=model.replicas,
-            max_tasks_in_flight_per_actor=stream.studies_in_flight,
-            max_concurrent_calls_per_actor=stream.studies_in_flight,
-        ),
-        "num_cpus": 0,
-        "num_gpus": model.tensor_parallel if model.engine == "vllm" and _on_gpu() else 0,
-        "ray_remote_args_fn": lambda: restarts,
-    }
-
-
-def _on_gpu() -> bool:
-    from cardiolens.engine.identity import installed_engine
-
-    return installed_engine()[0] == "cuda"
+def _completions(plan: Plan, model: ModelSpec) -> Path:
+    return plan.store.completions(plan.identities[model.name].model_key)
 
 
 def _width(model: ModelSpec) -> int:
@@ -105,20 +96,20 @@ def _width(model: ModelSpec) -> int:
     return model.max_num_seqs + model.max_num_seqs // 2
 
 
-def _maker(plan: Plan, model: ModelSpec) -> Callable[[], Engine]:
+def _maker(plan: Plan, model: ModelSpec, group: Group) -> Callable[[], Engine]:
     """What makes the engine, in the actor."""
     identity = plan.identities[model.name]
     if model.engine == "vllm":
-        return partial(_make_vllm, model, identity, plan.most_frames[model.name])
+        return partial(_make_vllm, model, identity, plan.most_frames[model.name], group)
     arms = {arm.arm_id: arm for arm in plan.arms if arm.model.name == model.name}
     return partial(_make_reader, model, plan.store.questions, arms)
 
 
-def _make_vllm(model: ModelSpec, identity: Identity, max_frames: int) -> Engine:
+def _make_vllm(model: ModelSpec, identity: Identity, max_frames: int, group: Group) -> Engine:
     from cardiolens.engine.vllm_engine import VllmEngine
 
     assert identity.folder is not None
-    return VllmEngine(model, identity.folder, max_frames)
+    return VllmEngine(model, identity.folder, max_frames, group)
 
 
 def _make_reader(model: ModelSpec, questions: Path, arms: Mapping[str, Arm]) -> Engine:

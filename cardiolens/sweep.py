@@ -3,23 +3,28 @@
 import logging
 import sys
 import time
-from collections import Counter
 from contextlib import ExitStack
 
 from cardiolens import record, show
 from cardiolens.cluster import ray_cluster
 from cardiolens.configure import run_verb
+from cardiolens.dataset_spec import DatasetSpec
+from cardiolens.engine.footprint import Node
+from cardiolens.engine.inventory import nodes_of_ray, nodes_to_plan_with
+from cardiolens.engine.placement import Placement
 from cardiolens.phantom.cohort import make_cohort
+from cardiolens.placing import place_sweep
 from cardiolens.plan.missing import Missing, missing
 from cardiolens.plan.plan import Plan, plan
 from cardiolens.plan.totals import totals_of
 from cardiolens.prepare import Prepared, prepare, prepare_features
 from cardiolens.scoring import Judged, judge_and_score
 from cardiolens.select.sight import check_encoders, sights_of
-from cardiolens.spec import DatasetSpec, SweepSpec
+from cardiolens.show_placement import show_placement
+from cardiolens.spec import SweepSpec
 from cardiolens.store import run_of
-from cardiolens.stream import stream
 from cardiolens.track import check_tracker, track
+from cardiolens.waves import Executed, execute
 
 log = logging.getLogger(__name__)
 
@@ -41,13 +46,16 @@ def sweep(spec: SweepSpec) -> int:
         planned = plan(spec)
         left = {model.name: _missing(planned, model.name) for model in spec.model}
         if spec.mode == "plan":
-            show.show_plan(planned, left, {name: totals_of(planned.run.requests(name)) for name in left})
+            _show_plan(planned, left)
             return 0
         record.write_configuration(planned)
+        nodes: tuple[Node, ...] = ()
         if any(work.left for work in left.values()):
             cluster.enter_context(ray_cluster(spec.cluster))
-        executed, generating = _execute(planned, left)
-    return _conclude(planned, prepared, left, executed, generating)
+            nodes = nodes_of_ray(spec.cluster)
+        placement = place_sweep(planned, left, nodes)
+        executed = execute(planned, placement, left)
+    return _conclude(planned, prepared, left, placement, executed)
 
 
 def _make_phantom(dataset: DatasetSpec) -> None:
@@ -62,43 +70,38 @@ def _missing(planned: Plan, model: str) -> Missing:
     return missing(planned.run.requests(model), completions, planned.spec.stream.max_attempts)
 
 
-def _execute(planned: Plan, left: dict[str, Missing]) -> tuple[dict[str, Counter[str]], float]:
-    """Counters of what was executed, by model, and the seconds it took."""
-    started = time.monotonic()
-    executed: dict[str, Counter[str]] = {}
-    for model in planned.spec.model:
-        work = left[model.name]
-        if work.left:
-            with show.progress_of(model.name, work.left) as progress:
-                executed[model.name] = stream(planned, model, work, progress)
-    return executed, time.monotonic() - started
+def _show_plan(planned: Plan, left: dict[str, Missing]) -> None:
+    totals = {name: totals_of(planned.run.requests(name)) for name in left}
+    show.show_plan(planned, left, totals)
+    show_placement(place_sweep(planned, left, nodes_to_plan_with(planned.spec.cluster), totals))
 
 
 def _conclude(
     planned: Plan,
     prepared: Prepared,
     left: dict[str, Missing],
-    executed: dict[str, Counter[str]],
-    generating: float,
+    placement: Placement,
+    executed: Executed,
 ) -> int:
     """Judge, score, write the record, mirror it, and say how it ended."""
     started = time.monotonic()
     keys = {name: identity.model_key for name, identity in planned.identities.items()}
     judged = judge_and_score(planned.run, planned.store, keys, planned.spec)
-    loading = sum(counters["load_ms"] for counters in executed.values()) / 1000
     seconds = {
         "prepare": prepared.seconds,
         "plan": planned.seconds,
-        "load": loading,
-        "generate": generating - loading,
+        "load": executed.load_seconds,
+        "generate": executed.seconds - executed.load_seconds,
         "judge": time.monotonic() - started,
     }
     unique = sum(work.unique for work in left.values())
-    counted = record.counters(planned, unique, executed, judged.replies.counts)
+    counted = record.counters(planned, unique, executed.counters, judged.replies.counts)
     record.write_manifest(
         planned,
         {
             **counted,
+            "placement": record.placed(placement, executed),
+            "failed": executed.failed,
             "seconds": {name: round(value, 3) for name, value in seconds.items()},
             "duplicates": judged.replies.duplicates,
             "unrequested": judged.replies.unrequested,
@@ -107,10 +110,12 @@ def _conclude(
     )
     track(planned, judged.scores, counted)
     show.show_scores(planned.arms, judged.scores)
-    return _exit_code(planned, prepared, judged, counted["requests"])
+    return _exit_code(planned, prepared, judged, counted["requests"], executed.failed)
 
 
-def _exit_code(planned: Plan, prepared: Prepared, judged: Judged, requests: dict[str, int]) -> int:
+def _exit_code(
+    planned: Plan, prepared: Prepared, judged: Judged, requests: dict[str, int], failed: dict[str, str]
+) -> int:
     show.say(
         f"requests: {requests['asked']} asked, {requests['unique']} unique, {requests['executed']} executed, "
         f"{requests['reused']} reused, {requests['error']} failed, {requests['overflow']} overflow, "
@@ -120,8 +125,10 @@ def _exit_code(planned: Plan, prepared: Prepared, judged: Judged, requests: dict
         show.say(f"incomplete: {unfinished} requests have no final completion; run the same command again")
     for study, error in prepared.failed:
         show.say(f"not prepared: {study}: {error}")
+    for model, reason in failed.items():
+        show.say(f"not run: {model}: {reason}")
     show.say(f"run: {planned.run.root}")
-    return 1 if unfinished or prepared.failed else 0
+    return 1 if unfinished or prepared.failed or failed else 0
 
 
 def main() -> int:

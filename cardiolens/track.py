@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from cardiolens.digest import digest_of
 from cardiolens.errors import InputError
+from cardiolens.execution_spec import TrackerSpec
 from cardiolens.plan.arms import Arm
 from cardiolens.plan.plan import Plan
-from cardiolens.spec import TrackerSpec
 
 log = logging.getLogger(__name__)
 

@@ -1,5 +1,6 @@
 """A model's own chat format: the prompt string it is given, and its tokens counted without running it."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,18 @@ _KNOWN_TEXTS = 1 << 18
 class Chat:
     """Chat template, tokenizer and image processor of one model folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        template_options: Mapping[str, bool | int | str] | None = None,
+        *,
+        trust_remote_code: bool = False,
+    ) -> None:
         from transformers import AutoProcessor
 
+        self._options = dict(template_options or {})
         try:
-            self._processor: Any = AutoProcessor.from_pretrained(folder)
+            self._processor: Any = AutoProcessor.from_pretrained(folder, trust_remote_code=trust_remote_code)
         except (OSError, ValueError, ImportError) as error:
             raise InputError(
                 f"{folder}: its processor cannot be loaded ({error}); is it a vision-language model?"
@@ -92,7 +100,10 @@ class Chat:
             {"role": "system", "content": [{"type": "text", "text": system}]},
             {"role": "user", "content": content},
         ]
-        return str(self._processor.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+        rendered = self._processor.apply_chat_template(
+            messages, tokenize=False, add_generation_prompt=True, **self._options
+        )
+        return str(rendered)
 
     def _find_placeholder(self) -> str:
         parts = [{"type": "text", "text": _HERE}, {"type": "image"}, {"type": "text", "text": _THERE}]

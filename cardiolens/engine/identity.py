@@ -47,6 +47,8 @@ def identify(model: ModelSpec, cache: Path) -> Identity:
         "chat_template": _chat_template_hash(folder),
         "device": flavour,
     }
+    if model.template_options:
+        facts["template_options"] = dict(model.template_options)
     return Identity(_key(model.name, facts), folder, facts)
 
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 from cardiolens.engine.ask import Ask, Engine, Pictures, RequestError, Row
 from cardiolens.engine.supervisor import Supervisor
 from cardiolens.engine.writer import CompletionWriter
+from cardiolens.execution_spec import StreamSpec
 from cardiolens.plan.missing import Done
-from cardiolens.spec import StreamSpec
 
 PICTURE = pa.struct(
     [("key", pa.string()), ("height", pa.int32()), ("width", pa.int32()), ("pixels", pa.large_binary())]
@@ -49,7 +49,13 @@ COUNTERS = (
     "output_tokens",
     "load_ms",  # engine starts
 )
-PROGRESS = pa.schema([("study_id", pa.string()), *((name, pa.int64()) for name in COUNTERS)])
+PROGRESS = pa.schema(
+    [
+        ("study_id", pa.string()),
+        ("seat", pa.string()),  # <Ray node>:<its GPUs that the replica sees>
+        *((name, pa.int64()) for name in COUNTERS),
+    ]
+)
 
 
 class Replica:
@@ -90,7 +96,8 @@ class Replica:
         counters["frames_referenced"] = sum(len(ask.frame_keys) for ask in asks)
         counters["load_ms"] = round(1000 * supervisor.take_load_seconds())
         self._frames_reported = processed
-        return pa.Table.from_pylist([{"study_id": study["study_id"], **counters}], schema=PROGRESS)
+        row = {"study_id": study["study_id"], "seat": seat(), **counters}
+        return pa.Table.from_pylist([row], schema=PROGRESS)
 
     async def _settle(self, ask: Ask, pictures: Pictures, supervisor: Supervisor) -> Row:
         """Ask, collect the completion, and wait until it is on disk."""
@@ -104,6 +111,14 @@ class Replica:
             self._writer.flush_soon()
         await written
         return row
+
+
+def seat() -> str:
+    """Where this replica stands: its Ray node and the GPUs that it was given."""
+    import ray
+
+    node = ray.get_runtime_context().get_node_id() if ray.is_initialized() else os.uname().nodename
+    return f"{node}:{os.environ.get('CUDA_VISIBLE_DEVICES', '')}"
 
 
 def _answered_before_restart(completions: Path) -> frozenset[str]:

@@ -9,6 +9,7 @@ from uuid import uuid4
 from cardiolens.engine.ask import Ask, EngineDeadError, Pictures, Reply, RequestError
 from cardiolens.engine.chat import Chat
 from cardiolens.engine.identity import installed_engine
+from cardiolens.engine.placement import Group
 from cardiolens.prompts.legal import last_line_pattern
 from cardiolens.spec import ModelSpec
 
@@ -16,9 +17,10 @@ from cardiolens.spec import ModelSpec
 class VllmEngine:
     """One replica: vLLM's asynchronous engine, its core in a process of its own."""
 
-    def __init__(self, model: ModelSpec, folder: Path, max_frames: int) -> None:
+    def __init__(self, model: ModelSpec, folder: Path, max_frames: int, group: Group) -> None:
         self._model = model
         self._folder = folder
+        self._group = group
         self._max_frames = max_frames  # the most that one prompt shows
         self._engine: Any = None
         self._frames_processed = 0
@@ -58,7 +60,8 @@ class VllmEngine:
 
     @cached_property
     def _chat(self) -> Chat:
-        return Chat(self._folder)
+        model = self._model
+        return Chat(self._folder, model.template_options, trust_remote_code=model.trust_remote_code)
 
     def _engine_options(self) -> dict[str, Any]:
         on_cpu = installed_engine()[0] == "cpu"
@@ -70,7 +73,9 @@ class VllmEngine:
             "quantization": model.quantization,
             "max_model_len": model.max_model_len,
             "max_num_seqs": model.max_num_seqs,
-            "tensor_parallel_size": model.tensor_parallel,
+            "trust_remote_code": model.trust_remote_code,
+            "tensor_parallel_size": self._group.tensor_parallel,
+            "pipeline_parallel_size": self._group.pipeline_parallel,
             "limit_mm_per_prompt": {"image": self._max_frames},
             "seed": 0,
             "enable_prefix_caching": True,
@@ -79,7 +84,9 @@ class VllmEngine:
         if on_cpu:
             options["kv_cache_memory_bytes"] = int((model.kv_cache_gib or 4.0) * 2**30)
         else:
-            options["gpu_memory_utilization"] = model.gpu_memory_utilization
+            options["gpu_memory_utilization"] = self._group.utilization
+        if self._group.spans_nodes:
+            options["distributed_executor_backend"] = "ray"  # within a node vLLM's own processes
         return options
 
     def _prompt(self, ask: Ask, pictures: Pictures) -> dict[str, Any]:

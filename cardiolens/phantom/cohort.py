@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from cardiolens.dataset_spec import PhantomSpec
 from cardiolens.errors import InputError, RunError
 from cardiolens.phantom.appearance import appearance
 from cardiolens.phantom.geometry import Heart
@@ -15,7 +16,6 @@ from cardiolens.phantom.render import render
 from cardiolens.phantom.reports import reports
 from cardiolens.phantom.roster import PROTOCOL, SEQUENCES, catalogue, roster, study
 from cardiolens.phantom.write import write_labels, write_records, write_volume
-from cardiolens.spec import PhantomSpec
 from cardiolens.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.tasks.instantiate import records
 from cardiolens.tasks.questions import write_questions

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from cardiolens.errors import InputError
-from cardiolens.spec import describe
+from cardiolens.frozen import describe
 
 Segments = tuple[int, ...]
 _STRICT = ConfigDict(extra="forbid")

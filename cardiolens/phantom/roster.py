@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
+from cardiolens.dataset_spec import PhantomSpec
 from cardiolens.errors import InputError
 from cardiolens.phantom import draws
 from cardiolens.phantom.archetypes import archetypes, canonical_values
 from cardiolens.phantom.sampler import Study, canonical_study, drawn
 from cardiolens.phantom.sub_cohort import class_of, is_public
-from cardiolens.spec import PhantomSpec
 from cardiolens.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.tasks.instantiate import answer, asked
 from cardiolens.tasks.truth import Truth, findings

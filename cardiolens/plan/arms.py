@@ -7,7 +7,16 @@ from typing import Any
 
 from cardiolens.digest import digest_of
 from cardiolens.http_spec import SERVING as HTTP_SERVING
-from cardiolens.spec import Budget, Control, ModelSpec, PromptSpec, SelectorSpec, SweepSpec, TokenBudget
+from cardiolens.spec import (
+    SERVING,
+    Budget,
+    Control,
+    ModelSpec,
+    PromptSpec,
+    SelectorSpec,
+    SweepSpec,
+    TokenBudget,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +51,7 @@ class Arm:
 
         Of the model only what differs from the defaults counts: a new option changes no known id.
         """
-        served: dict[str, Any] = {**dict.fromkeys(SERVING, True), "http": set(HTTP_SERVING)}
+        served: dict[str, Any] = {**dict.fromkeys(("name", *SERVING), True), "http": set(HTTP_SERVING)}
         asked = [
             self.model.model_dump(mode="json", exclude=served, exclude_defaults=True),
             self.selector.model_dump(mode="json", exclude={"seeds"}),
@@ -51,10 +60,6 @@ class Arm:
             self.prompt.model_dump(mode="json"),
         ]
         return f"{self.label.replace('/', '-').replace(':', '')}-{digest_of(asked)[:8]}"
-
-
-# How a model is served does not change what is asked of it.
-SERVING = ("replicas", "tensor_parallel", "gpu_memory_utilization", "kv_cache_gib", "max_num_seqs", "name")
 
 
 def arms(spec: SweepSpec) -> tuple[Arm, ...]:

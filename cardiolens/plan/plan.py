@@ -129,7 +129,9 @@ def _plan_model(
     found = kept(folder, digest)
     if found is not None:
         return found
-    chat = None if identity.folder is None else Chat(identity.folder)
+    chat = None
+    if identity.folder is not None:
+        chat = Chat(identity.folder, model.template_options, trust_remote_code=model.trust_remote_code)
     written = _write(ModelPlanner(spec, model, identity, arms, chat), folder, subjects)
     keep(folder, digest, written)
     return written

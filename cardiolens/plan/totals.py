@@ -20,14 +20,24 @@ class Totals:
     frames_referenced: int  # by distinct planned requests
     frames_distinct: int
     prompt_tokens: int | None  # of distinct planned requests; None where the reader has no tokens
+    output_tokens: int  # that their replies may have at most
 
 
 def totals_of(requests: Path) -> Totals:
     """Read the plan of one model part by part; a study's requests stand in one part, so parts add up."""
-    sums = {"asked": 0, "overflow": 0, "skipped": 0, "frames_referenced": 0, "frames_distinct": 0}
+    sums = dict.fromkeys(
+        ("asked", "overflow", "skipped", "frames_referenced", "frames_distinct", "output_tokens"), 0
+    )
     tokens: int | None = None
     for part in tables.parts(requests):
-        columns = ("frames_study_id", "frames", "status", "predicted_tokens", "request_key")
+        columns = (
+            "frames_study_id",
+            "frames",
+            "max_tokens",
+            "status",
+            "predicted_tokens",
+            "request_key",
+        )
         table = tables.read_part(part, tables.REQUESTS, columns)
         planned = table.filter(pc.equal(table["status"], PLANNED))
         overflow = pc.sum(pc.equal(table["status"], OVERFLOW)).as_py() or 0
@@ -38,6 +48,7 @@ def totals_of(requests: Path) -> Totals:
         referenced, distinct = _frames(unique)
         sums["frames_referenced"] += referenced
         sums["frames_distinct"] += distinct
+        sums["output_tokens"] += pc.sum(unique["max_tokens"]).as_py() or 0
         counted = pc.sum(unique["predicted_tokens"]).as_py()
         tokens = tokens if counted is None else (tokens or 0) + counted
     return Totals(**sums, prompt_tokens=tokens)

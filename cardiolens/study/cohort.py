@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cardiolens import tables
 from cardiolens.errors import InputError
-from cardiolens.spec import describe
+from cardiolens.frozen import describe
 from cardiolens.study.manifest import Study
 
 COHORT_NAME = "cohort.json"

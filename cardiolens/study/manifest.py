@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from cardiolens.errors import InputError
-from cardiolens.spec import describe
+from cardiolens.frozen import describe
 from cardiolens.study.layout import Layout, Order, even, resolve
 from cardiolens.study.sequences import SHORT_AXIS, Sequence, sequences
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from cardiolens.errors import InputError
-from cardiolens.spec import describe
+from cardiolens.frozen import describe
 from cardiolens.tasks.lexicon import Lexicon, load_lexicon
 from cardiolens.tasks.protocol import DATA, protocol_folder, read_yaml, shipped
 

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, Va
 
 from cardiolens import tables
 from cardiolens.errors import InputError
-from cardiolens.spec import describe
+from cardiolens.frozen import describe
 from cardiolens.tasks.catalogue import Catalogue, Subtask
 
 FRAME_PLACE = "\ufffc"  # stands where a frame stands in a prompt, so no text may hold it

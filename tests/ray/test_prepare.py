@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from cardiolens.cluster import ray_cluster
+from cardiolens.dataset_spec import DatasetSpec
 from cardiolens.errors import InputError, RunError
+from cardiolens.execution_spec import ClusterSpec
 from cardiolens.prepare import prepare
-from cardiolens.spec import ClusterSpec, DatasetSpec
 from cardiolens.study.shards import read_volumes
 
 pytestmark = [

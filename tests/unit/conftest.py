@@ -11,8 +11,9 @@ import pytest
 from hypothesis import settings
 
 from cardiolens.configure import read_spec
+from cardiolens.dataset_spec import PhantomSpec
 from cardiolens.phantom.cohort import make_cohort
-from cardiolens.spec import PhantomSpec, SweepSpec
+from cardiolens.spec import SweepSpec
 from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.group import prepare_group
 

@@ -8,7 +8,7 @@ from cardiolens import tables
 from cardiolens.engine.ask import Ask
 from cardiolens.engine.readers import Constant
 from cardiolens.engine.replica import STUDY_ASKS, Replica
-from cardiolens.spec import StreamSpec
+from cardiolens.execution_spec import StreamSpec
 
 
 def ask(number: int) -> dict[str, object]:

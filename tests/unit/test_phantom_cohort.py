@@ -11,12 +11,12 @@ import nibabel as nib
 import numpy as np
 import pytest
 
+from cardiolens.dataset_spec import PhantomSpec
 from cardiolens.errors import InputError, RunError
 from cardiolens.phantom.cohort import make_cohort, write_study
 from cardiolens.phantom.nifti import gzipped
 from cardiolens.phantom.planes import views
 from cardiolens.phantom.roster import catalogue
-from cardiolens.spec import PhantomSpec
 from cardiolens.tasks.questions import read_questions
 
 PINNED = {

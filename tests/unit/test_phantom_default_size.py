@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from cardiolens.dataset_spec import PhantomSpec
 from cardiolens.phantom.cohort import make_cohort
 from cardiolens.phantom.planes import views
 from cardiolens.phantom.roster import catalogue
-from cardiolens.spec import PhantomSpec
 from cardiolens.tasks.questions import read_questions
 
 pytestmark = pytest.mark.slow

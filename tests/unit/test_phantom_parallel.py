@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from cardiolens.cluster import ray_cluster
+from cardiolens.dataset_spec import PhantomSpec
 from cardiolens.errors import RunError
+from cardiolens.execution_spec import ClusterSpec
 from cardiolens.phantom.cohort import make_cohort
-from cardiolens.spec import ClusterSpec, PhantomSpec
 
 ROOT = Path(__file__).parents[2]
 SPEC = PhantomSpec(canonical=("PH-ICM-RCA",), n_sampled=2)

@@ -2,11 +2,11 @@ from collections import Counter
 
 import pytest
 
+from cardiolens.dataset_spec import PhantomSpec
 from cardiolens.errors import InputError
 from cardiolens.phantom import roster
 from cardiolens.phantom.roster import SEQUENCES, answers, catalogue, covered, study
 from cardiolens.phantom.sub_cohort import class_of, is_public
-from cardiolens.spec import PhantomSpec
 from cardiolens.tasks.instantiate import asked
 from cardiolens.tasks.truth import findings
 

@@ -3,10 +3,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cardiolens.dataset_spec import PhantomSpec
 from cardiolens.phantom import reports
 from cardiolens.phantom.archetypes import canonical_values
 from cardiolens.phantom.roster import SEQUENCES, catalogue, roster, study
-from cardiolens.spec import PhantomSpec
 from cardiolens.tasks.entities import extract
 from cardiolens.tasks.truth import findings
 

@@ -1,0 +1,37 @@
+"""Which studies a sweep is about, and how a synthetic cohort is made."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from cardiolens.frozen import Seed, Spec
+
+
+class PhantomSpec(Spec):
+    """A synthetic cohort: which studies, how large, how hard."""
+
+    seed: Seed = 2026
+    n_sampled: Annotated[int, Field(ge=0)] = 0  # studies drawn around the canonical ones
+    canonical: tuple[str, ...] = ()  # names of canonical studies to include, e.g. PH-NORMAL
+    size: Literal["default", "ci"] = "ci"
+    difficulty: Literal["easy", "standard", "hard"] = "standard"
+    masks: bool = False
+
+
+class DatasetSpec(Spec):
+    """A cohort: a folder of studies and a file of questions."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+    studies: Path
+    questions: Path
+    protocol: str = "openprotocol-1"
+    window_pct: tuple[float, float] = (1.0, 99.0)  # intensity percentiles shown as black and white
+    phantom: PhantomSpec | None = None  # made first, where `studies` does not exist
+
+    @field_validator("window_pct")
+    @classmethod
+    def _ordered(cls, value: tuple[float, float]) -> tuple[float, float]:
+        if not 0 <= value[0] < value[1] <= 100:
+            raise ValueError("must be two percentiles, low below high, both within 0..100")
+        return value

@@ -1,0 +1,69 @@
+"""What Ray is told about the replicas of a model: their GPUs, their nodes, and how often they may restart."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import cycle
+from typing import Any
+
+from cardiolens.engine.placement import Group
+from cardiolens.execution_spec import StreamSpec
+
+Arguments = dict[str, Any]
+
+
+@contextmanager
+def reserved(group: Group, stream: StreamSpec) -> Iterator[Arguments]:
+    """Arguments of `map_batches` for an actor a replica; what is reserved for it is given back at the end.
+
+    Within a node a replica's GPUs are reserved by the actor itself, which stands on the node that the
+    placement chose. A replica that spans nodes stands in a placement group with a bundle a GPU, which vLLM's
+    Ray executor fills.
+    """
+    import ray
+
+    spans = [_span(group) for _ in group.hosts] if group.spans_nodes else []
+    seats = spans or [_on_node(hosts[0]) if hosts else {} for hosts in group.hosts]
+    try:
+        yield {
+            "compute": ray.data.ActorPoolStrategy(
+                size=group.replicas,
+                max_tasks_in_flight_per_actor=stream.studies_in_flight,
+                max_concurrent_calls_per_actor=stream.studies_in_flight,
+            ),
+            "num_cpus": 0,
+            "num_gpus": 0 if spans else group.gpus_per_replica,
+            "ray_remote_args_fn": _in_turn(seats, stream.engine_restarts),
+        }
+    finally:
+        for span in spans:
+            ray.util.remove_placement_group(span["scheduling_strategy"].placement_group)
+
+
+def _in_turn(seats: list[Arguments], restarts: int) -> Callable[[], Arguments]:
+    """What Ray Data asks for at each actor that it starts: one seat after another, restarts bounded.
+
+    Ray's own default restarts a dying actor for ever, silently. Ray 2.60 has no other way to bound it, nor to
+    put actors of one pool on different nodes, and warns that it will have one in 2.64.
+    """
+    warnings.filterwarnings("ignore", message="`ray_remote_args_fn` is deprecated")
+    bounds = {"max_restarts": restarts, "max_task_retries": restarts}
+    turns = cycle([{**bounds, **seat} for seat in seats])
+    return lambda: next(turns)
+
+
+def _on_node(node: str) -> Arguments:
+    """Soft: waits while the node is busy, and stands elsewhere when it is gone."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    return {"scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=True)}
+
+
+def _span(group: Group) -> Arguments:
+    import ray
+    from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+    bundles = [{"GPU": 1.0}] * (group.tensor_parallel * group.pipeline_parallel)
+    reserved_gpus = ray.util.placement_group(bundles, strategy="PACK")
+    strategy = PlacementGroupSchedulingStrategy(reserved_gpus, placement_group_capture_child_tasks=True)
+    return {"scheduling_strategy": strategy}

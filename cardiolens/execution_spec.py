@@ -1,0 +1,47 @@
+"""How a sweep is executed, scored and mirrored."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from cardiolens.frozen import Gib, Positive, Rate, Seed, Spec
+
+
+class TrackerSpec(Spec):
+    """Where runs are mirrored."""
+
+    kind: Literal["wandb", "none"] = "wandb"
+    project: str = "cardiolens"
+    entity: str | None = None
+    mode: Literal["online", "offline"] = "offline"
+
+
+class ClusterSpec(Spec):
+    """The Ray cluster that runs the stream; its size is declared to plan for a machine that is elsewhere."""
+
+    address: str | None = None  # None: start one on this machine
+    object_store_gib: Gib = 1.0
+    nodes: Positive = 1
+    gpus: Positive | None = None  # of each node; None: as found
+    gpu_memory_gib: Gib | None = None  # of each GPU; None: as found
+    prefill_rate: Rate = 80_000.0  # of one GPU: prompt tokens/s x billions of parameters
+    decode_rate: Rate = 16_000.0  # of one GPU: output tokens/s x billions of parameters
+
+
+class StreamSpec(Spec):
+    """Bounds of the stream."""
+
+    studies_in_flight: Positive = 4  # rows an engine works on at once
+    flush_rows: Positive = 256
+    flush_seconds: Annotated[float, Field(gt=0)] = 10.0
+    max_attempts: Positive = 3  # tries of one request over all runs
+    engine_restarts: Annotated[int, Field(ge=0)] = 3  # of one replica in one run
+    stall_seconds: Annotated[float, Field(gt=0)] = 1800.0  # no completion for so long ends the run
+
+
+class StatisticsSpec(Spec):
+    """How scores are made."""
+
+    min_n: Positive = 5  # subtasks with fewer items stay out of tier means
+    resamples: Positive = 2000
+    seed: Seed = 2026

@@ -1,0 +1,101 @@
+"""From a plan to the placement of its models: what each has left, weighs, and may take."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from cardiolens.engine.estimate import Rates
+from cardiolens.engine.footprint import Candidate, Node
+from cardiolens.engine.identity import installed_engine
+from cardiolens.engine.placement import Placement, place
+from cardiolens.errors import InputError
+from cardiolens.execution_spec import ClusterSpec
+from cardiolens.plan.missing import Missing
+from cardiolens.plan.plan import Plan
+from cardiolens.plan.totals import Totals, totals_of
+from cardiolens.spec import ModelSpec
+
+_GIB = 2**30
+_WEIGHT_FILES = ("*.safetensors", "*.bin")
+
+
+def place_sweep(
+    plan: Plan,
+    missing: Mapping[str, Missing],
+    nodes: Sequence[Node],
+    totals: Mapping[str, Totals] | None = None,
+) -> Placement:
+    """Where the models with work left run. InputError where one fits nowhere, unless `keep_going`."""
+    cluster = plan.spec.cluster
+    candidates = []
+    for model in plan.spec.model:
+        left = missing[model.name]
+        if left.left:
+            counted = totals[model.name] if totals else _totals(plan, model, nodes)
+            folder = plan.identities[model.name].folder
+            candidates.append(candidate(model, needs(model, nodes, cluster), folder, left, counted))
+    placement = place(nodes, candidates, Rates(cluster.prefill_rate, cluster.decode_rate))
+    if placement.refusals and not plan.spec.keep_going and plan.spec.mode == "run":
+        said = "; ".join(refused.reason for refused in placement.refusals)
+        raise InputError(f"{said}; or run the other models with keep_going=true")
+    return placement
+
+
+def needs(
+    model: ModelSpec, nodes: Sequence[Node], cluster: ClusterSpec
+) -> Literal["gpu", "processor", "network"]:
+    """What a model occupies while it runs.
+
+    A simulated reader that declares `weight_gib` is placed like a model of that weight: a rehearsal.
+    """
+    if model.engine == "http":
+        return "network"
+    if model.engine == "vllm":
+        return "gpu" if cluster.gpus is not None or installed_engine()[0] == "cuda" else "processor"
+    return "gpu" if model.weight_gib is not None and nodes else "processor"
+
+
+def candidate(
+    model: ModelSpec,
+    needs: Literal["gpu", "processor", "network"],
+    folder: Path | None,
+    left: Missing,
+    totals: Totals | None,
+) -> Candidate:
+    """What the placement must know of a model; tokens are those of the requests left, on average."""
+    weight = weight_gib(model, folder) if needs == "gpu" else 0.0
+    share = left.left / left.unique
+    return Candidate(
+        name=model.name,
+        needs=needs,
+        weight_gib=weight,
+        billions=model.parameters or weight * _GIB / 2e9,
+        heads=model.attention_heads,
+        tensor_parallel=None if model.tensor_parallel == "auto" else model.tensor_parallel,
+        replicas=None if model.replicas == "auto" else model.replicas,
+        fraction=model.fraction,
+        utilization=model.gpu_memory_utilization,
+        studies=max(1, left.work.num_rows),
+        requests=left.left,
+        prompt_tokens=int(share * (totals.prompt_tokens or 0)) if totals else 0,
+        output_tokens=int(share * totals.output_tokens) if totals else 0,
+    )
+
+
+def weight_gib(model: ModelSpec, folder: Path | None) -> float:
+    """Declared, else the size of the files; two bytes a declared parameter where there are no files."""
+    if model.weight_gib is not None:
+        return model.weight_gib
+    for pattern in _WEIGHT_FILES:
+        if folder is not None and (sizes := [path.stat().st_size for path in folder.glob(pattern)]):
+            return sum(sizes) / _GIB
+    if model.parameters is None:
+        raise InputError(
+            f"model {model.name}: weight_gib is not declared and its folder holds no weights; declare it"
+        )
+    return 2e9 * model.parameters / _GIB
+
+
+def _totals(plan: Plan, model: ModelSpec, nodes: Sequence[Node]) -> Totals | None:
+    """Tokens decide an order and an estimate only where GPUs are divided."""
+    return totals_of(plan.run.requests(model.name)) if nodes else None

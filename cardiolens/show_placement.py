@@ -1,0 +1,65 @@
+"""Where models will run, as a table on the terminal or as Markdown."""
+
+from collections.abc import Iterator
+
+from rich.table import Table
+
+from cardiolens.engine.placement import Group, Placement
+from cardiolens.show import console, say
+
+COLUMNS = ("wave", "model", "tensor parallel", "replicas", "GPUs", "hours", "GPU hours", "why")
+_ESTIMATED = (
+    "hours: from declared rates, at most: as if no prompt token came from a cache and every reply were full"
+)
+
+
+def show_placement(placement: Placement) -> None:
+    """A line a model and wave, then what all of it takes and what fits nowhere."""
+    table = Table(
+        title=cluster_of(placement), title_justify="left", caption=_ESTIMATED, caption_justify="left"
+    )
+    for name in COLUMNS:
+        table.add_column(name, justify="left" if name in ("model", "why") else "right")
+    for row in placement_rows(placement):
+        table.add_row(*row)
+    if placement.waves:
+        console.print(table)
+    if placement.gpu_hours:
+        say(f"estimate: {placement.seconds / 3600:.2g} hours, {placement.gpu_hours:.2g} GPU hours")
+    for refused in placement.refusals:
+        say(f"fits nowhere: {refused.model}: {refused.reason}")
+
+
+def placement_rows(placement: Placement) -> Iterator[tuple[str, ...]]:
+    """The table's lines, in the order of COLUMNS."""
+    for number, wave in enumerate(placement.waves, 1):
+        for group in wave:
+            yield (
+                str(number),
+                group.model,
+                _split(group),
+                str(group.replicas),
+                f"{group.gpus:g}",
+                *_cost(group),
+            )
+
+
+def cluster_of(placement: Placement) -> str:
+    """The cluster in words."""
+    gpus = [f"{node.gpus} x {node.gpu_memory_gib:g} GiB" for node in placement.nodes]
+    return f"placement on {' + '.join(gpus) or 'no GPU'}"
+
+
+def _split(group: Group) -> str:
+    """Tensor parallel size, and stages where nodes are spanned."""
+    return (
+        f"{group.tensor_parallel} x {group.pipeline_parallel}"
+        if group.spans_nodes
+        else str(group.tensor_parallel)
+    )
+
+
+def _cost(group: Group) -> tuple[str, str, str]:
+    if not group.gpus:
+        return "-", "-", group.reason
+    return f"{group.seconds / 3600:.2g}", f"{group.gpu_hours:.2g}", group.reason

@@ -1,0 +1,90 @@
+"""What a sweep's configuration says of places: read, derived from files, shown."""
+
+from pathlib import Path
+
+import pytest
+
+from cardiolens.configure import read_spec
+from cardiolens.engine.footprint import Node
+from cardiolens.engine.inventory import nodes_to_plan_with
+from cardiolens.engine.placement import place
+from cardiolens.errors import InputError
+from cardiolens.execution_spec import ClusterSpec
+from cardiolens.placing import candidate, needs, weight_gib
+from cardiolens.plan.missing import WORK, Missing
+from cardiolens.plan.totals import Totals
+from cardiolens.show_placement import placement_rows
+from cardiolens.spec import ModelSpec
+from cardiolens.store import run_of
+
+EIGHT = (Node("a", 8, 80.0),)
+
+
+def model(**options: object) -> ModelSpec:
+    return ModelSpec.model_validate({"name": "m", "source": "hub/m", **options})
+
+
+def work(left: int, done: int, studies: int) -> Missing:
+    row = {"study_id": "s", "part": "p", "rows": [0], "attempts": [1]}
+    return Missing(WORK.empty_table().from_pylist([row] * studies, schema=WORK), left + done, done, 0)
+
+
+def test_tokens_of_what_is_left_and_declared_limits_reach_the_placement():
+    totals = Totals(100, 0, 0, 0, 0, prompt_tokens=1000, output_tokens=400)
+    spec = model(weight_gib=16.0, tensor_parallel=2, replicas=3, attention_heads=32, parameters=8)
+    found = candidate(spec, "gpu", None, work(left=25, done=75, studies=5), totals)
+    assert (found.prompt_tokens, found.output_tokens, found.requests, found.studies) == (250, 100, 25, 5)
+    assert (found.tensor_parallel, found.replicas, found.heads, found.billions) == (2, 3, 32, 8)
+
+
+def test_weights_are_declared_counted_from_files_or_from_parameters(tmp_path: Path):
+    assert weight_gib(model(weight_gib=3.0), tmp_path) == 3.0
+    (tmp_path / "model-1.safetensors").write_bytes(b"\0" * 1024)
+    (tmp_path / "model-2.safetensors").write_bytes(b"\0" * 1024)
+    assert weight_gib(model(parameters=8), tmp_path) == 2048 / 2**30
+    assert weight_gib(model(parameters=8), None) == pytest.approx(14.9, abs=0.01)
+    with pytest.raises(InputError, match="weight_gib is not declared"):
+        weight_gib(model(), None)
+
+
+def test_a_reader_with_weights_rehearses_a_cluster_and_stays_on_the_processor_without_one():
+    reader = ModelSpec(name="r", engine="uniform", weight_gib=16.0)
+    assert needs(reader, EIGHT, ClusterSpec()) == "gpu"
+    assert needs(reader, (), ClusterSpec()) == "processor"
+    assert needs(ModelSpec(name="r", engine="uniform"), EIGHT, ClusterSpec()) == "processor"
+
+
+def test_a_cluster_is_declared_to_plan_for_a_machine_that_is_elsewhere():
+    cluster = ClusterSpec(nodes=2, gpus=8, gpu_memory_gib=141)
+    assert nodes_to_plan_with(cluster) == (Node("node-1", 8, 141), Node("node-2", 8, 141))
+
+
+def test_how_a_model_is_served_changes_neither_run_nor_arms():
+    words = ["model=[tiny]"]
+    served = ["+model.tiny.tensor_parallel=2", "+model.tiny.replicas=3", "keep_going=true", "cluster.gpus=8"]
+    assert run_of(read_spec(words)) == run_of(read_spec([*words, *served]))
+    assert run_of(read_spec(words)) != run_of(read_spec([*words, "model.tiny.max_model_len=4096"]))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"tensor_parallel": "all"}, "tensor_parallel"),
+        ({"fraction": 1.0}, "fraction"),
+        ({"fraction": 0.5, "tensor_parallel": 2}, "shares one GPU"),
+        ({"replicas": 0}, "replicas"),
+    ],
+)
+def test_what_no_placement_can_mean_is_refused_when_it_is_read(options, said):
+    with pytest.raises(ValueError, match=said):
+        model(**options)
+
+
+def test_the_table_names_size_replicas_hours_and_the_reason():
+    left = work(left=10, done=0, studies=50)
+    totals = Totals(10, 0, 0, 0, 0, prompt_tokens=36_000_000, output_tokens=0)
+    one = candidate(model(weight_gib=131.0, parameters=70, replicas=1), "gpu", None, left, totals)
+    (row,) = placement_rows(place(EIGHT, [one]))
+    seconds = 60 + 131 + 36e6 * 70 / 80_000 / 4
+    assert row[:7] == ("1", "m", "4", "1", "4", f"{seconds / 3600:.2g}", f"{4 * seconds / 3600:.2g}")
+    assert "131 GiB of weights over 4 x 80 GiB" in row[7]
