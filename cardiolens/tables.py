@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from cardiolens.errors import InputError, RunError
@@ -175,6 +174,9 @@ SCORES = _schema(
 )
 
 
+_LISTINGS = 20  # of a folder whose parts are compacted while they are read
+
+
 def empty(schema: pa.Schema) -> pa.Table:
     """A table of the schema without rows."""
     return schema.empty_table()
@@ -248,9 +250,19 @@ def parts(folder: Path) -> list[Path]:
 
 
 def read(folder: Path, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read all parts of a table, or some of its columns; without parts an empty table."""
+    """Read all parts of a table, or some of its columns; without parts an empty table.
+
+    Parts may be compacted meanwhile: where one is gone that was listed, they are listed once more.
+    """
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-    tables = [read_part(path, schema, columns) for path in parts(folder)]
+    for listing in range(1, _LISTINGS + 1):
+        try:
+            tables = [read_part(path, schema, columns) for path in parts(folder)]
+        except InputError as error:
+            if listing == _LISTINGS or not isinstance(error.__cause__, FileNotFoundError):
+                raise
+        else:
+            break
     return pa.concat_tables(tables) if tables else wanted.empty_table()
 
 
@@ -267,14 +279,6 @@ def read_part(path: Path, schema: pa.Schema, columns: Sequence[str] | None = Non
             return part.read(columns=None if columns is None else list(columns))
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(f"{path}: not a whole Parquet file ({error}); delete it and run again") from error
-
-
-def read_filtered(folder: Path, schema: pa.Schema, where: ds.Expression, columns: Sequence[str]) -> pa.Table:
-    """Rows of a table that satisfy an expression, without holding the rest."""
-    files = [str(path) for path in parts(folder)]
-    if not files:
-        return pa.schema([schema.field(name) for name in columns]).empty_table()
-    return ds.dataset(files, schema=schema).to_table(columns=list(columns), filter=where)
 
 
 def concat(tables: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:

@@ -1,0 +1,113 @@
+"""`python -m cardiolens.store ls|verify|prune|compact store=stores/...`: look at a store, care for it."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from rich.table import Table
+
+from cardiolens.configure import tell
+from cardiolens.errors import InputError, RunError
+from cardiolens.show import console, say
+from cardiolens.store import Store
+from cardiolens.store.compact import compact
+from cardiolens.store.contents import contents
+from cardiolens.store.prune import delete, useless
+from cardiolens.store.verify import problems
+from cardiolens.study.cohort import read_cohort
+
+Words = Mapping[str, str]
+
+
+def ls(store: Store, words: Words) -> int:
+    """What there is: tables, parts, rows, bytes, schema versions."""
+    table = Table(title=f"store {store.root}", title_justify="left")
+    for name in ("table", "parts", "rows", "MB", "schema", "broken parts"):
+        table.add_column(name, justify="left" if name == "table" else "right")
+    for content in contents(store):
+        sizes = f"{content.parts:,}", f"{content.rows:,}", f"{content.n_bytes / 1e6:,.1f}"
+        broken = str(len(content.broken)) if content.broken else "-"
+        table.add_row(content.name, *sizes, ", ".join(content.versions) or "-", broken)
+    console.print(table)
+    cohort = read_cohort(store.root)
+    if cohort is not None:
+        say(f"{len(cohort.studies)} studies prepared, {len(cohort.failed)} failed")
+    return 0
+
+
+def verify(store: Store, words: Words) -> int:
+    """Read everything; 1 if anything is wrong."""
+    found = 0
+    for problem in problems(store):
+        found += 1
+        say(problem)
+    say(f"{found} problems" if found else "whole: every part was read, every frame digested")
+    return 1 if found else 0
+
+
+def prune(store: Store, words: Words) -> int:
+    """Say what nobody reads any more; delete it with apply=true."""
+    files = useless(store, _listed(words.get("models", "[]")))
+    for file in files:
+        say(f"{file.path}: {file.n_bytes / 1e6:.1f} MB, {file.why}")
+    total = f"{len(files)} files, {sum(file.n_bytes for file in files) / 1e6:.1f} MB"
+    if words.get("apply") == "true":
+        delete(files)
+        say(f"deleted: {total}")
+    else:
+        say(f"{total}; nothing is deleted yet: add apply=true" if files else "nothing to delete")
+    return 0
+
+
+def compacted(store: Store, words: Words) -> int:
+    """Merge small completion parts."""
+    for done in compact(store):
+        say(
+            f"{done.name}: {done.parts_before} parts became {done.parts_after}, {done.rows:,} rows"
+            + (f", {done.repeated} repeated rows dropped" if done.repeated else "")
+        )
+    return 0
+
+
+VERBS: Mapping[str, tuple[Callable[[Store, Words], int], tuple[str, ...]]] = {
+    "ls": (ls, ("store",)),
+    "verify": (verify, ("store",)),
+    "prune": (prune, ("store", "models", "apply")),
+    "compact": (compacted, ("store",)),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    given = list(sys.argv[1:] if argv is None else argv)
+    try:
+        if not given or given[0] not in VERBS:
+            raise InputError(
+                f"{given[0] if given else 'no verb'}: give one of {', '.join(VERBS)}, and store=<folder>"
+            )
+        verb, legal = VERBS[given[0]]
+        words = _words(given[1:], legal)
+        return verb(Store(Path(words["store"])), words)
+    except (InputError, RunError) as error:
+        return tell(error)
+
+
+def _words(given: Sequence[str], legal: Sequence[str]) -> dict[str, str]:
+    words = {}
+    for word in given:
+        name, equals, value = word.partition("=")
+        if not equals or name not in legal:
+            raise InputError(f"{word!r}: give {', '.join(f'{name}=...' for name in legal)}")
+        words[name] = value
+    if "store" not in words:
+        raise InputError("store=... is not given; name the store's folder, e.g. store=stores/phantom_ci")
+    if words.get("apply", "true") not in ("true", "false"):
+        raise InputError(f"apply={words['apply']}: choose true or false")
+    return words
+
+
+def _listed(value: str) -> list[str]:
+    return [name.strip() for name in value.strip("[]").split(",") if name.strip()]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

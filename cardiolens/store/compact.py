@@ -1,0 +1,82 @@
+"""Few large completion parts for many small ones: shared file systems suffer from thousands of files.
+
+A merged part appears whole before its sources go. A kill in between leaves rows twice, alike in every column;
+the next compaction drops them. A reader that listed the sources lists again (tables.read).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cardiolens import tables
+from cardiolens.store import Store
+from cardiolens.store.contents import held
+
+PART_ROWS = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What became of one model's completions."""
+
+    name: str
+    parts_before: int
+    parts_after: int
+    rows: int
+    repeated: int  # rows that stood there twice, alike in every column
+
+
+def compact(store: Store) -> Iterator[Compacted]:
+    """Merge the completion parts of every model into parts of at most 65,536 rows."""
+    for table in held(store):
+        if table.schema is tables.COMPLETIONS:
+            yield _compact(table.name, table.folder)
+
+
+def _compact(name: str, folder: Path) -> Compacted:
+    before, rows, repeated = tables.parts(folder), 0, 0
+    for group in _groups(before):
+        read = tables.concat(
+            (tables.read_part(path, tables.COMPLETIONS) for path in group), tables.COMPLETIONS
+        )
+        merged = _distinct(read)
+        rows += merged.num_rows
+        repeated += read.num_rows - merged.num_rows
+        if len(group) > 1 or merged.num_rows < read.num_rows:
+            tables.write_part(folder, merged, tables.COMPLETIONS)
+            for path in group:
+                path.unlink(missing_ok=True)
+    return Compacted(name, len(before), len(tables.parts(folder)), rows, repeated)
+
+
+def _groups(paths: list[Path]) -> Iterator[list[Path]]:
+    """Neighbouring parts that together hold as many rows as one part may."""
+    group: list[Path] = []
+    held_rows = 0
+    for path in paths:
+        n_rows = pq.read_metadata(path).num_rows
+        if group and held_rows + n_rows > PART_ROWS:
+            yield group
+            group, held_rows = [], 0
+        group.append(path)
+        held_rows += n_rows
+    if group:
+        yield group
+
+
+def _distinct(rows: pa.Table) -> pa.Table:
+    """Rows in their order, one of those that are alike in every column."""
+    by_key: dict[str, list[int]] = {}
+    for place, key in enumerate(rows["request_key"].to_pylist()):
+        by_key.setdefault(key, []).append(place)
+    dropped: set[int] = set()
+    for places in by_key.values():
+        seen: list[dict[str, object]] = []
+        for place in places if len(places) > 1 else ():
+            row = rows.slice(place, 1).to_pylist()[0]
+            dropped |= {place} if row in seen else set()
+            seen.append(row)
+    return rows if not dropped else rows.take([n for n in range(rows.num_rows) if n not in dropped])

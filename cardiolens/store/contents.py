@@ -1,0 +1,75 @@
+"""What a store holds: tables, parts, rows, bytes; nothing is read but the parts' ends."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cardiolens import tables
+from cardiolens.errors import InputError
+from cardiolens.select.feature_store import FEATURES
+from cardiolens.store import Store
+from cardiolens.study.cohort import COHORT_NAME
+from cardiolens.study.shards import FRAMES_FOLDER, VOLUMES_FOLDER
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One table of a store."""
+
+    name: str  # e.g. completions/<model_key>
+    folder: Path
+    schema: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """How much of one table there is."""
+
+    name: str
+    parts: int
+    rows: int
+    n_bytes: int
+    versions: tuple[str, ...]  # of the schemas that the parts were written with
+    broken: tuple[Path, ...]  # parts whose end cannot be read
+
+
+def held(store: Store) -> list[Held]:
+    """Every table of a store; InputError where the folder is none."""
+    known = [
+        Held(FRAMES_FOLDER, store.root / FRAMES_FOLDER, tables.FRAMES),
+        Held(VOLUMES_FOLDER, store.root / VOLUMES_FOLDER, tables.VOLUMES),
+        Held("questions", store.questions, tables.QUESTIONS),
+    ]
+    found = [table for table in known if table.folder.is_dir()]
+    if not found and not (store.root / COHORT_NAME).exists():
+        raise InputError(
+            f"store={store.root}: is not a store (no {COHORT_NAME}, frames, volumes or questions); "
+            "give the folder that a sweep's `store` names, e.g. stores/phantom_ci"
+        )
+    for group, schema in (("features", FEATURES), ("completions", tables.COMPLETIONS)):
+        found += [Held(f"{group}/{folder.name}", folder, schema) for folder in _folders(store.root / group)]
+    return found
+
+
+def contents(store: Store) -> Iterator[Content]:
+    """How much of every table there is."""
+    for table in held(store):
+        rows, n_bytes, versions, broken = 0, 0, set(), []
+        paths = tables.parts(table.folder)
+        for path in paths:
+            n_bytes += path.stat().st_size
+            try:
+                metadata = pq.read_metadata(path)
+            except (pa.ArrowInvalid, OSError):
+                broken.append(path)
+                continue
+            rows += metadata.num_rows
+            versions.add((metadata.schema.to_arrow_schema().metadata or {}).get(b"version", b"?").decode())
+        yield Content(table.name, len(paths), rows, n_bytes, tuple(sorted(versions)), tuple(broken))
+
+
+def _folders(root: Path) -> list[Path]:
+    return sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []

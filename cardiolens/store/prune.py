@@ -1,0 +1,73 @@
+"""What nobody reads any more: parts of studies that were prepared again, leftovers of killed writers."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cardiolens import tables
+from cardiolens.errors import InputError
+from cardiolens.store import Store
+from cardiolens.store.contents import held
+from cardiolens.study.cohort import read_cohort
+
+_SETTLED = 24 * 3600.0  # seconds: younger files may belong to a writer that is at work
+
+
+@dataclass(frozen=True, slots=True)
+class Useless:
+    """A file that can go, and why."""
+
+    path: Path
+    n_bytes: int
+    why: str
+
+
+def useless(store: Store, models: Sequence[str] = ()) -> list[Useless]:
+    """Files that no command reads, and all completions of the models named; nothing is deleted here.
+
+    `models` are model keys; InputError for one that the store does not have.
+    """
+    found = [*_leftovers(store), *_superseded(store), *_completions(store, models)]
+    return [Useless(path, path.stat().st_size, why) for path, why in found]
+
+
+def delete(files: Sequence[Useless]) -> None:
+    """Delete files; one that is gone already is no error."""
+    for file in files:
+        file.path.unlink(missing_ok=True)
+
+
+def _leftovers(store: Store) -> Iterator[tuple[Path, str]]:
+    for path in sorted(store.root.rglob(".*.tmp")):
+        if path.is_file() and _settled(path):
+            yield path, "left by a writer that was killed"
+
+
+def _superseded(store: Store) -> Iterator[tuple[Path, str]]:
+    """Parts that no study of the cohort is in; their features too."""
+    cohort = read_cohort(store.root)
+    if cohort is None:
+        return
+    current = {record.part for record in cohort.studies.values()}
+    for table in held(store):
+        if table.name.partition("/")[0] in ("frames", "volumes", "features"):
+            for path in tables.parts(table.folder):
+                if path.name not in current and _settled(path):
+                    yield path, "its studies were prepared again, or left the dataset"
+
+
+def _completions(store: Store, models: Sequence[str]) -> Iterator[tuple[Path, str]]:
+    known = [table.folder.name for table in held(store) if table.schema is tables.COMPLETIONS]
+    if unknown := sorted(set(models) - set(known)):
+        raise InputError(
+            f"models: {unknown[0]!r} has no completions in {store.root}; choose from "
+            f"{', '.join(known) or 'none: there are no completions'}"
+        )
+    for model_key in models:
+        for path in tables.parts(store.completions(model_key)):
+            yield path, f"completions of {model_key}, which you named"
+
+
+def _settled(path: Path) -> bool:
+    return time.time() - path.stat().st_mtime > _SETTLED

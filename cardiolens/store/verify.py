@@ -1,0 +1,50 @@
+"""Whether a store is whole: every part is read, every pixel digested again, every reference followed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cardiolens import tables
+from cardiolens.store import Store
+from cardiolens.store.contents import Held, held
+from cardiolens.study.cohort import read_cohort
+from cardiolens.study.shards import FRAMES_FOLDER, holds_part, pixel_digest
+
+
+def problems(store: Store) -> Iterator[str]:
+    """What is wrong with a store, a sentence each; none where it is whole. Memory: one row group."""
+    for table in held(store):
+        for path in tables.parts(table.folder):
+            yield from _part_problems(table, path)
+    cohort = read_cohort(store.root)
+    for study_id, record in cohort.studies.items() if cohort is not None else ():
+        if not holds_part(store.root, record):
+            yield f"{study_id}: its part {record.part} is not there; prepare again"
+
+
+def _part_problems(table: Held, path: Path) -> Iterator[str]:
+    try:
+        with pq.ParquetFile(path) as part:
+            if not part.schema_arrow.equals(table.schema, check_metadata=False):
+                yield f"{path}: its columns are not those of table {table.name}; move it out of the store"
+                return
+            for group in range(part.num_row_groups):
+                rows = part.read_row_group(group)
+                yield from _changed_pixels(path, rows) if table.name == FRAMES_FOLDER else ()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        reason = str(error).splitlines()[0]
+        yield f"{path}: not a whole Parquet file ({reason}); delete it, and run the same command again"
+
+
+def _changed_pixels(path: Path, frames: pa.Table) -> Iterator[str]:
+    columns = (frames[name].to_pylist() for name in ("study_id", "volume_id", "idx", "digest"))
+    shapes = zip(*(frames[name].to_pylist() for name in ("height", "width", "channels")), strict=True)
+    for place, pixels, shape in zip(zip(*columns, strict=True), frames["pixels"], shapes, strict=True):
+        study_id, volume_id, idx, digest = place
+        if pixel_digest(pixels.as_buffer(), *shape) != digest:
+            yield (
+                f"{path}: {study_id} {volume_id} frame {idx}: its pixels are not those that were prepared; "
+                "delete the part, and prepare again"
+            )

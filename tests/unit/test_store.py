@@ -1,0 +1,177 @@
+"""Looking at a store and caring for it: nothing that is read is ever deleted, and nothing changes by it."""
+
+import os
+import re
+import shutil
+import threading
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from cardiolens import tables
+from cardiolens.errors import InputError
+from cardiolens.plan.missing import Done
+from cardiolens.store import Store
+from cardiolens.store.__main__ import main
+from cardiolens.store.compact import PART_ROWS, compact
+from cardiolens.store.prune import useless
+from cardiolens.store.verify import problems
+from cardiolens.study.shards import FRAMES_FOLDER, read_volumes
+
+KEY = "tiny-0123"
+WHEN = datetime(2026, 11, 22, tzinfo=UTC)
+
+
+@pytest.fixture
+def store(prepared_phantom: Path, tmp_path: Path) -> Store:
+    shutil.copytree(prepared_phantom / "store", tmp_path / "store")
+    return Store(tmp_path / "store")
+
+
+def completion(number: int, **changed: object) -> dict[str, object]:
+    return {
+        "request_key": f"{number:032x}",
+        "text": "ANSWER: A",
+        "status": "ok",
+        "attempt": 1,
+        "written_at": WHEN,
+    } | changed
+
+
+def write(store: Store, *parts: list[dict[str, object]]) -> None:
+    for rows in parts:
+        tables.write_part(
+            store.completions(KEY), tables.from_rows(rows, tables.COMPLETIONS), tables.COMPLETIONS
+        )
+
+
+def aged(path: Path) -> Path:
+    past = time.time() - 2 * 86400
+    os.utime(path, (past, past))
+    return path
+
+
+def test_ls_counts_what_there_is(store: Store, capsys: pytest.CaptureFixture[str]):
+    write(store, [completion(1), completion(2)], [completion(3)])
+    (store.completions(KEY) / "part-broken.parquet").write_bytes(b"PAR1")
+    assert main(["ls", f"store={store.root}"]) == 0
+    said = capsys.readouterr().out
+    cells = [re.findall(r"[^\s│]+", line) for line in said.splitlines()]
+    assert [line[:3] + line[-1:] for line in cells if f"completions/{KEY}" in line] == [
+        [f"completions/{KEY}", "3", "3", "1"]
+    ]
+    assert any(line[:2] == ["frames", "1"] for line in cells)
+    assert "1 studies prepared, 0 failed" in said
+
+
+def test_a_whole_store_is_said_to_be_whole(store: Store, capsys: pytest.CaptureFixture[str]):
+    write(store, [completion(1)])
+    assert main(["verify", f"store={store.root}"]) == 0
+    assert "whole" in capsys.readouterr().out
+
+
+def test_verify_names_a_changed_pixel_a_cut_part_and_a_missing_one(store: Store):
+    (part,) = tables.parts(store.root / FRAMES_FOLDER)
+    frames = tables.read_part(part, tables.FRAMES)
+    rows = frames.to_pylist()
+    rows[5]["pixels"] = bytes([rows[5]["pixels"][0] ^ 1]) + rows[5]["pixels"][1:]
+    tables.write_part(part.parent, tables.from_rows(rows, tables.FRAMES), tables.FRAMES, part.name)
+    write(store, [completion(1)])
+    (cut,) = tables.parts(store.completions(KEY))
+    cut.write_bytes(cut.read_bytes()[:-9])
+    found = list(problems(store))
+    place = f"{rows[5]['study_id']} {rows[5]['volume_id']} frame {rows[5]['idx']}: its pixels are not those"
+    assert [place in problem for problem in found] == [True, False]
+    assert str(cut) in found[1]
+    assert "not a whole Parquet file" in found[1]
+    part.unlink()
+    assert any("PH-NORMAL: its part part-1.parquet is not there" in problem for problem in problems(store))
+    assert main(["verify", f"store={store.root}"]) == 1
+
+
+def test_prune_says_first_and_deletes_only_what_nobody_reads(
+    store: Store, capsys: pytest.CaptureFixture[str]
+):
+    (frames,) = tables.parts(store.root / FRAMES_FOLDER)
+    old = aged(Path(shutil.copy(frames, frames.with_name("part-0.parquet"))))
+    young = Path(shutil.copy(frames, frames.with_name("part-2.parquet")))  # a writer may be at work
+    leftover = store.root / FRAMES_FOLDER / ".part-3.parquet.abcd.tmp"
+    leftover.write_bytes(b"half")
+    aged(leftover)
+    aged(frames)
+    assert {file.path for file in useless(store)} == {old, leftover}
+    assert main(["prune", f"store={store.root}"]) == 0
+    assert "nothing is deleted yet: add apply=true" in capsys.readouterr().out
+    assert old.exists()
+    assert main(["prune", f"store={store.root}", "apply=true"]) == 0
+    assert (old.exists(), leftover.exists(), young.exists(), frames.exists()) == (False, False, True, True)
+    assert read_volumes(store.root).num_rows > 0
+    assert useless(store) == []
+
+
+def test_prune_takes_completions_only_by_name(store: Store):
+    write(store, [completion(1)])
+    aged(tables.parts(store.completions(KEY))[0])
+    assert useless(store) == []
+    with pytest.raises(InputError, match=rf"'other' has no completions .* choose from {KEY}"):
+        useless(store, ["other"])
+    assert main(["prune", f"store={store.root}", f"models=[{KEY}]", "apply=true"]) == 0
+    assert tables.parts(store.completions(KEY)) == []
+
+
+def test_compacting_keeps_every_row_and_drops_exact_repetitions(store: Store):
+    rows = [completion(number) for number in range(40)]
+    retried = [completion(7, status="engine_error", attempt=n) for n in (1, 2)]
+    write(store, *([row] for row in rows), retried, [rows[3]])
+    before = Done.of(store.completions(KEY))
+    (done,) = compact(store)
+    assert (done.parts_before, done.parts_after, done.rows, done.repeated) == (42, 1, 42, 1)
+    after = tables.read(store.completions(KEY), tables.COMPLETIONS).to_pylist()
+    assert after[:40] == tables.from_rows(rows, tables.COMPLETIONS).to_pylist()
+    assert Done.of(store.completions(KEY)).failed == before.failed
+    (again,) = compact(store)
+    assert (again.parts_before, again.parts_after, again.repeated) == (1, 1, 0)
+
+
+def test_large_parts_are_left_alone(store: Store):
+    write(store, [completion(n) for n in range(PART_ROWS)], [completion(-1 & 0xFFFF_FFFF)])
+    large = tables.parts(store.completions(KEY))[0]
+    (done,) = compact(store)
+    assert (done.parts_before, done.parts_after) == (2, 2)
+    assert large.exists()
+
+
+def test_readers_see_all_rows_while_parts_are_compacted(store: Store):
+    write(store, *([completion(number)] for number in range(60)))
+    seen: list[int] = []
+    stop = threading.Event()
+
+    def read() -> None:
+        while not stop.is_set():
+            seen.append(len(Done.of(store.completions(KEY)).final))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    list(compact(store))
+    stop.set()
+    reader.join()
+    assert set(seen) == {60}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "no verb: give one of ls, verify, prune, compact"),
+        (["list"], "list: give one of ls"),
+        (["ls"], "store=... is not given"),
+        (["ls", "stores"], "'stores': give store=..."),
+        (["compact", "store=x", "apply=true"], "'apply=true': give store=..."),
+        (["prune", "store=x", "apply=yes"], "apply=yes: choose true or false"),
+        (["ls", "store=nowhere"], "store=nowhere: is not a store"),
+    ],
+)
+def test_wrong_words_are_refused(words: list[str], message: str, capsys: pytest.CaptureFixture[str]):
+    assert main(words) == 2
+    assert message in capsys.readouterr().err
