@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from cardiolens.stats.items import Bools, Items, items
 from cardiolens.stats.reports import Reports
@@ -28,7 +29,8 @@ class Answers:
 
     def of_arm(self, arm: str) -> "Answers":
         """The rows of one arm."""
-        return Answers(self.items.where(self.items.arm == arm), self.reports.where(self.reports.arm == arm))
+        items, reports = self.items, self.reports
+        return Answers(items.where(_rows(items.arm, arm)), reports.where(_rows(reports.arm, arm)))
 
     def of_patients(self, chosen: Bools) -> "Answers":
         """The rows of some patients of the cohort."""
@@ -38,8 +40,8 @@ class Answers:
     def common_with(self, other: "Answers") -> "Answers":
         """The rows whose question the other arm was judged on as well."""
         return Answers(
-            self.items.where(np.isin(self.items.qa_id, other.items.qa_id)),
-            self.reports.where(np.isin(self.reports.qa_id, other.reports.qa_id)),
+            self.items.where(np.isin(self.items.question, other.items.question)),
+            self.reports.where(np.isin(self.reports.question, other.reports.question)),
         )
 
     def in_scope(self, scope: str) -> Items | Reports:
@@ -55,4 +57,9 @@ class Answers:
         return chosen if len(chosen) else self.reports.where(self.reports.subtask == name)
 
     def __len__(self) -> int:
-        return len(self.items) + len(self.reports.qa_id)
+        return len(self.items) + len(self.reports.question)
+
+
+def _rows(arms: NDArray[np.str_], arm: str) -> slice:
+    """Where an arm stands in a sorted column."""
+    return slice(int(np.searchsorted(arms, arm, "left")), int(np.searchsorted(arms, arm, "right")))

@@ -12,6 +12,7 @@ from cardiolens.stats.inference import MARGIN, equivalent, holm
 from cardiolens.stats.items import Bools, Floats, Items
 from cardiolens.stats.paired import FLIPS, mcnemar_of, sign_flip
 from cardiolens.stats.report_references import Forms
+from cardiolens.stats.reports import Reports
 from cardiolens.stats.rows import as_row
 from cardiolens.stats.statistic import Basis, Key, Statistic
 from cardiolens.stats.tiers import arm_statistics
@@ -62,10 +63,11 @@ def difference_rows(
     on those that both have.
     """
     rows: list[dict[str, object]] = []
+    of_arm = {arm: answers.of_arm(arm) for arm in answers.arms}
     for name, pairs in families.items():
         family = []
         for arm, versus in pairs:
-            pair = Pair.of(answers, arm, versus)
+            pair = Pair.of(of_arm, arm, versus)
             ours, theirs = (
                 statistics[one] if pair.complete else compared(sampling.statistics(common))
                 for one, common in ((arm, pair.arm), (versus, pair.versus))
@@ -86,19 +88,18 @@ class Pair:
     complete: bool  # neither had other items
 
     @staticmethod
-    def of(answers: Answers, arm: str, versus: str) -> "Pair":
+    def of(of_arm: Mapping[str, Answers], arm: str, versus: str) -> "Pair":
         """The common items of two arms; an arm without any judged item is an InputError."""
         for name in (arm, versus):
-            if name not in answers.arms:
-                raise InputError(f"arm {name!r} has no judged item; compare two of {', '.join(answers.arms)}")
-        first, second = answers.of_arm(arm), answers.of_arm(versus)
+            if name not in of_arm:
+                raise InputError(f"arm {name!r} has no judged item; compare two of {', '.join(of_arm)}")
+        first, second = of_arm[arm], of_arm[versus]
         ours, theirs = first.common_with(second), second.common_with(first)
         return Pair(ours, theirs, len(ours) == len(first) and len(theirs) == len(second))
 
-    def same_requests(self, scope: str) -> int:
-        """Judged rows of a scope in which both arms asked the same, and so differ by exactly zero."""
-        ours, theirs = self.arm.in_scope(scope), self.versus.in_scope(scope)
-        return int((ours.request_key == theirs.request_key).sum())
+    def in_scope(self, scope: str) -> tuple[Items | Reports, Items | Reports]:
+        """The rows of both arms that a statistic of this scope rests on."""
+        return self.arm.in_scope(scope), self.versus.in_scope(scope)
 
 
 def _pair_rows(
@@ -110,9 +111,11 @@ def _pair_rows(
         rows.append(as_row(key, difference, sampling.method))
         if key[0] == "primary":
             rows.append(_equivalence_row(key[1], difference, sampling))
-    scopes = sorted({scope for metric, scope in ours if metric == "primary" and (metric, scope) in theirs})
-    rows += _test_rows(pair, scopes, sampling)
-    same = {scope: pair.same_requests(scope) for scope in {str(row["scope"]) for row in rows}}
+    chosen = {scope: pair.in_scope(scope) for scope in sorted({str(row["scope"]) for row in rows})}
+    tested = {str(row["scope"]) for row in rows if row["metric"] == "primary"}
+    rows += _test_rows({scope: both for scope, both in chosen.items() if scope in tested}, sampling)
+    # where both arms asked the same they differ by exactly zero
+    same = {scope: int((mine.request == other.request).sum()) for scope, (mine, other) in chosen.items()}
     return [row | {"n_same_request": same[str(row["scope"])]} for row in rows]
 
 
@@ -122,9 +125,10 @@ def _equivalence_row(scope: str, difference: Statistic, sampling: Resampling) ->
     return row | {"method": f"{verdict}: within {MARGIN:g} points, 90 % interval; {row['method']}"}
 
 
-def _test_rows(pair: Pair, scopes: Sequence[str], sampling: Resampling) -> list[dict[str, object]]:
+def _test_rows(
+    chosen: Mapping[str, tuple[Items | Reports, Items | Reports]], sampling: Resampling
+) -> list[dict[str, object]]:
     """Sign flips of patients for every scope of picked answers, McNemar beside it for one right option."""
-    chosen = {scope: (pair.arm.in_scope(scope), pair.versus.in_scope(scope)) for scope in scopes}
     picked = {
         scope: (ours, theirs)
         for scope, (ours, theirs) in chosen.items()

@@ -23,12 +23,12 @@ class Items:
     """
 
     arm: NDArray[np.str_]
-    qa_id: NDArray[np.str_]
     subtask: NDArray[np.str_]
     sequence: NDArray[np.str_]
     answer_type: NDArray[np.str_]
-    request_key: NDArray[np.str_]
     parse_status: NDArray[np.str_]
+    question: Ints  # one number a qa_id of the table
+    request: Ints  # one number a request_key
     patient: Ints  # row of the cohort
     tier: Ints
     options: Ints  # how many
@@ -61,15 +61,13 @@ def items(verdicts: pa.Table, patients: list[str]) -> Items:
     rows = verdicts.filter(judged).sort_by(order).combine_chunks()
     return Items(
         arm=strings(rows["arm_id"]),
-        qa_id=strings(rows["qa_id"]),
         subtask=strings(rows["subtask"]),
         sequence=strings(rows["sequence"]),
         answer_type=strings(rows["answer_type"]),
-        request_key=strings(rows["request_key"]),
         parse_status=strings(rows["parse_status"]),
-        patient=np.asarray(
-            pc.index_in(rows["patient_id"], value_set=pa.array(patients, pa.string())), np.int64
-        ),
+        question=codes(rows["qa_id"]),
+        request=codes(rows["request_key"]),
+        patient=patient_rows(rows["patient_id"], patients),
         tier=np.asarray(rows["tier"], np.int64),
         options=count(rows, "options").astype(np.int64),
         gold=_bits(rows["gold"]),
@@ -98,6 +96,12 @@ def patient_rows(column: pa.ChunkedArray, patients: list[str]) -> Ints:
 def strings(column: pa.ChunkedArray) -> NDArray[np.str_]:
     """A column as NumPy strings, null as the empty one."""
     return np.asarray(pc.fill_null(column, "").combine_chunks().to_numpy(zero_copy_only=False), dtype=np.str_)
+
+
+def codes(column: pa.ChunkedArray) -> Ints:
+    """One number for each distinct string, in order of appearance; null is the empty one."""
+    encoded = pc.fill_null(column, "").combine_chunks().dictionary_encode()
+    return np.asarray(encoded.indices, np.int64)
 
 
 def _bits(column: pa.ChunkedArray) -> Ints:

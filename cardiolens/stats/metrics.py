@@ -13,8 +13,8 @@ from cardiolens.stats.states import Choices, Sets, State
 
 def ratio(part: Floats, whole: Floats) -> Floats:
     """part / whole, NaN where whole is 0."""
-    undefined = np.full(np.broadcast_shapes(part.shape, whole.shape), np.nan)
-    return np.asarray(np.divide(part, whole, out=undefined, where=whole != 0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(whole != 0, part / whole, np.nan)  # keeps the order in memory
 
 
 def mean_defined(values: Floats, axis: int = -1) -> Floats:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cardiolens.stats import report_metrics
-from cardiolens.stats.items import Bools, Floats, Ints, count, patient_rows, strings
+from cardiolens.stats.items import Bools, Floats, Ints, codes, count, patient_rows, strings
 from cardiolens.stats.references import skill
 from cardiolens.stats.report_metrics import ENTITY_COUNTS, TEXT_COUNTS, Sums
 from cardiolens.stats.report_references import (
@@ -34,11 +34,11 @@ class Reports:
     """Judged channels of reports, sorted by (arm, subtask, patient, question, channel)."""
 
     arm: NDArray[np.str_]
-    qa_id: NDArray[np.str_]
     subtask: NDArray[np.str_]
     channel: NDArray[np.str_]
-    request_key: NDArray[np.str_]
     parse_status: NDArray[np.str_]
+    question: Ints  # one number a qa_id of the table
+    request: Ints  # one number a request_key
     patient: Ints
     counts: Floats  # (row, name in NAMES)
     said: Ints  # rows with one number named the same entities
@@ -59,19 +59,19 @@ class Reports:
         entities, gold = _flags(rows["gold"])
         return Reports(
             arm=strings(rows["arm_id"]),
-            qa_id=strings(rows["qa_id"]),
             subtask=strings(rows["subtask"]),
             channel=strings(rows["channel"]),
-            request_key=strings(rows["request_key"]),
             parse_status=strings(rows["parse_status"]),
+            question=codes(rows["qa_id"]),
+            request=codes(rows["request_key"]),
             patient=patient_rows(rows["patient_id"], patients),
             counts=np.stack([named[name] for name in NAMES], axis=-1),
-            said=_codes(pc.binary_join(rows["parsed"], "\n")),
+            said=codes(pc.binary_join(rows["parsed"], "\n")),
             gold=gold,
             entities=entities,
         )
 
-    def where(self, chosen: Bools) -> "Reports":
+    def where(self, chosen: Bools | slice) -> "Reports":
         """Some of the rows."""
         rows = [field.name for field in fields(self) if field.name != "entities"]
         return replace(self, **{name: getattr(self, name)[chosen] for name in rows})
@@ -151,8 +151,3 @@ def _flags(column: pa.ChunkedArray) -> tuple[tuple[str, ...], Bools]:
     parent = np.asarray(pc.list_parent_indices(lists))
     flags[parent, np.asarray(pc.index_in(lists.flatten(), value_set=pa.array(names, pa.string())))] = True
     return tuple(names), flags
-
-
-def _codes(column: pa.ChunkedArray) -> Ints:
-    encoded = pc.fill_null(column, "").combine_chunks().dictionary_encode()
-    return np.asarray(encoded.indices, np.int64)
