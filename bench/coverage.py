@@ -4,27 +4,28 @@
     python -m bench.coverage --cohorts 100 --patients 50
 
 A patient's items share an effect, so do the answers of two arms to one patient. Truth is the same statistic
-of 1,000,000 simulated patients. Product code makes every statistic, interval, test and verdict.
+of five times 1,000,000 simulated patients. Product code makes every statistic, interval, test and verdict.
 """
 
 import argparse
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.stats import metrics
-from cardiolens.stats.bootstrap import percentile, resampling_weights
+from cardiolens.stats.bootstrap import effective_patients, resampling_weights
 from cardiolens.stats.inference import equivalent
 from cardiolens.stats.paired import mcnemar_of, sign_flip, wilcoxon
 from cardiolens.stats.references import gold_classes
 from cardiolens.stats.report_metrics import of_entities
 from cardiolens.stats.states import Answered, state_of
+from cardiolens.stats.statistic import Basis, Statistic
 
 Floats = NDArray[np.float64]
 
-TRUTH_PATIENTS = 1_000_000
+TRUTH_COHORTS, TRUTH_PATIENTS = 5, 1_000_000
 PATIENT_SD = 0.7  # of the effect that both arms share; items have SD 1
 ARM_SD = 0.3  # of a patient's effect on one arm
 SHIFTS = (0.0, -0.12)  # of the two arms
@@ -101,25 +102,35 @@ class Cohort:
         return counts
 
 
-def statistics(cohort: Cohort, weights: Floats) -> dict[str, Floats]:
-    """Tier scores and their differences: (1 + resamples), percent."""
+def statistics(cohort: Cohort, weights: Floats) -> dict[str, Statistic]:
+    """Tier scores and their differences."""
+    sizes: list[NDArray[np.int64]] = []
     tiers = {
-        1: _mean(cohort, weights, UNDERSTANDING, "primary"),
+        1: _mean(cohort, weights, UNDERSTANDING, "primary", []),
         2: _report_scores(cohort, weights),
-        3: _mean(cohort, weights, DIAGNOSIS, "macro_f1"),
+        3: _mean(cohort, weights, DIAGNOSIS, "macro_f1", sizes),
     }
-    found = {f"tier {tier}": 100 * arms[0] for tier, arms in tiers.items()}
-    return found | {f"tier {tier} difference": 100 * (arms[0] - arms[1]) for tier, arms in tiers.items()}
+    whole = Basis(cohort.patients, cohort.patients, 0, 0)
+    basis = {1: whole, 2: whole, 3: replace(whole, n_effective=effective_patients(sizes))}
+    found = {f"tier {tier}": Statistic(arms[0], basis[tier]) for tier, arms in tiers.items()}
+    return found | {
+        f"tier {tier} difference": Statistic(arms[0] - arms[1], basis[tier]) for tier, arms in tiers.items()
+    }
 
 
-def _mean(cohort: Cohort, weights: Floats, kinds: tuple[Kind, ...], metric: str) -> Floats:
-    """(arm, 1 + resamples) means of a metric over subtasks."""
-    values = [_values(cohort, weights, kind, metric) for kind in kinds]
+def _mean(
+    cohort: Cohort, weights: Floats, kinds: tuple[Kind, ...], metric: str, sizes: list[NDArray[np.int64]]
+) -> Floats:
+    """(arm, 1 + resamples) means of a metric over subtasks; `sizes` learns those of their gold classes."""
+    values = [_values(cohort, weights, kind, metric, sizes) for kind in kinds]
     return np.asarray(metrics.mean_defined(np.stack(values, axis=-1)))
 
 
-def _values(cohort: Cohort, weights: Floats, kind: Kind, metric: str) -> Floats:
+def _values(
+    cohort: Cohort, weights: Floats, kind: Kind, metric: str, sizes: list[NDArray[np.int64]]
+) -> Floats:
     asked, arms = cohort.answers(kind)
+    sizes.append(np.unique(arms[0].gold, return_counts=True)[1])
     name = metrics.PRIMARY[kind.answer_type] if metric == "primary" else metric
     rows = []
     for answered in arms:
@@ -138,11 +149,13 @@ def _report_scores(cohort: Cohort, weights: Floats) -> Floats:
 
 
 def truths() -> dict[str, float]:
-    """The statistics of a cohort too large for chance."""
-    cohort = Cohort.draw(np.random.default_rng(1), TRUTH_PATIENTS)
-    return {
-        name: float(values[0]) for name, values in statistics(cohort, np.ones((1, TRUTH_PATIENTS))).items()
-    }
+    """The statistics of cohorts too large for chance, their mean."""
+    once = np.ones((1, TRUTH_PATIENTS))
+    found = [
+        statistics(Cohort.draw(np.random.default_rng([1, number]), TRUTH_PATIENTS), once)
+        for number in range(TRUTH_COHORTS)
+    ]
+    return {name: 100 * float(np.mean([of_one[name].values[0] for of_one in found])) for name in found[0]}
 
 
 def coverage(patients: int, cohorts: int, resamples: int, truth: dict[str, float]) -> Iterator[str]:
@@ -152,14 +165,14 @@ def coverage(patients: int, cohorts: int, resamples: int, truth: dict[str, float
     within = dict.fromkeys(truth, 0)
     width = dict.fromkeys(truth, 0.0)
     for seed in range(cohorts):
-        for name, values in statistics(
-            Cohort.draw(np.random.default_rng([7, seed]), patients), weights
-        ).items():
-            interval = percentile(values)
+        cohort = Cohort.draw(np.random.default_rng([7, seed]), patients)
+        for name, statistic in statistics(cohort, weights).items():
+            interval = statistic.interval(100)
             covered[name] += interval.low <= truth[name] <= interval.high
             width[name] += (interval.high - interval.low) / cohorts
             # at the margin: how often is a difference of exactly the margin called equivalent
-            within[name] += equivalent(percentile(values, level=0.9), margin=abs(truth[name])) == "supported"
+            narrow = statistic.interval(100, level=0.9)
+            within[name] += equivalent(narrow, margin=abs(truth[name])) == "supported"
     for name, value in truth.items():
         erred = f"{100 * within[name] / cohorts:.1f}" if "difference" in name else ""
         share = 100 * covered[name] / cohorts

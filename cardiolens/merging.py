@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -59,7 +60,7 @@ def merged(parts: Sequence[Replies]) -> Replies:
     rows = rows.append_column("unjudged", pc.not_equal(rows["status"], "judged"))
     ordered = rows.sort_by([(name, "ascending") for name in (*_KEY, "unjudged", "order")])
     first = ordered.append_column("row", pa.array(range(ordered.num_rows))).group_by(list(_KEY))
-    chosen = ordered.take(first.aggregate([("row", "min")])["row_min"])
+    chosen = ordered.take(np.sort(first.aggregate([("row", "min")])["row_min"]))  # groups come in any order
     chosen = chosen.select(tables.VERDICTS.names)
     counts = Counter(dict.fromkeys(("engine_error", "missing"), 0))
     for part in parts:

@@ -122,35 +122,43 @@ class Prevalence(Oracle):
         return alike[int(_draw(self._seed, ask) * len(alike))]
 
 
-class Noisy(Oracle):
+class _Straying(Oracle):
+    """An oracle that does something else with a probability, for the same request always the same."""
+
+    def __init__(self, truth: Truth, probability: float, seed: int) -> None:
+        super().__init__(truth)
+        self._probability = probability
+        self._seed = seed
+
+    def strays(self, ask: Ask, what: str = "") -> bool:
+        return _draw(self._seed, ask, what) < self._probability
+
+
+class Noisy(_Straying):
     """Wrong with probability `error`: one of the other legal replies, each as likely. Reports stay right."""
 
     def __init__(self, truth: Truth, error: float, seed: int = SEED) -> None:
-        super().__init__(truth)
-        self._error = _share("error", error)
-        self._seed = seed
+        super().__init__(truth, _share("error", error), seed)
 
     def pick(self, ask: Ask, answer: Answer) -> Answer:
-        wrong = _draw(self._seed, ask) < self._error
-        return _other(ask, answer, self._truth.exclusive[_asked(ask)], self._seed) if wrong else answer
+        alone = self._truth.exclusive[_asked(ask)]
+        return _other(ask, answer, alone, self._seed) if self.strays(ask) else answer
 
 
-class Collapse(Oracle):
+class Collapse(_Straying):
     """Gives up with probability `share` and answers what is most often true. Reports stay right."""
 
     def __init__(self, truth: Truth, share: float, seed: int = SEED) -> None:
-        super().__init__(truth)
-        self._give_up = _share("share", share)
-        self._seed = seed
+        super().__init__(truth, _share("share", share), seed)
 
     def pick(self, ask: Ask, answer: Answer) -> Answer:
-        if ask.answer_type == "report" or _draw(self._seed, ask) >= self._give_up:
+        if ask.answer_type == "report" or not self.strays(ask):
             return answer
         counted = Counter(self.alike(ask))
         return max(sorted(counted), key=counted.__getitem__)
 
 
-class Conservative(Oracle):
+class Conservative(_Straying):
     """Withholds each true option of several with probability `drop`, and so calls a gate normal.
 
     An exclusive option (normal) is never withheld, nor is anything added: precision stays at 100. Where
@@ -158,16 +166,14 @@ class Conservative(Oracle):
     """
 
     def __init__(self, truth: Truth, drop: float, seed: int = SEED) -> None:
-        super().__init__(truth)
-        self._drop = _share("drop", drop)
-        self._seed = seed
+        super().__init__(truth, _share("drop", drop), seed)
 
     def pick(self, ask: Ask, answer: Answer) -> Answer:
         if ask.answer_type == "multi":
             alone = self._truth.exclusive[_asked(ask)]
-            return tuple(key for key in answer if key in alone or _draw(self._seed, ask, key) >= self._drop)
+            return tuple(key for key in answer if key in alone or not self.strays(ask, key))
         gate = self._truth.subtasks[_asked(ask)] in GATES
-        return (min(ask.option_keys),) if gate and _draw(self._seed, ask) < self._drop else answer
+        return (min(ask.option_keys),) if gate and self.strays(ask) else answer
 
 
 class BudgetEffect(Oracle):

@@ -48,7 +48,7 @@ def confidence_scores(
     """
     patients = cohort(verdicts)
     weights = resampling_weights(len(patients), resamples, seed)
-    method = f"percentile cluster bootstrap, B={resamples}, seed {seed}"
+    method = f"expanded percentile cluster bootstrap, B={resamples}, seed {seed}"
     rows = [
         {"arm_id": arm} | as_row((metric, f"subtask:{subtask}"), Statistic(values, Basis.of(items)), method)
         for (arm, subtask), items in probabilities(verdicts, requests, completions, patients).items()

@@ -7,7 +7,6 @@ import numpy as np
 
 from cardiolens.errors import InputError
 from cardiolens.stats.answers import Answers
-from cardiolens.stats.bootstrap import percentile
 from cardiolens.stats.inference import MARGIN, equivalent, holm
 from cardiolens.stats.items import Bools, Floats, Items
 from cardiolens.stats.paired import FLIPS, mcnemar_of, sign_flip
@@ -39,7 +38,7 @@ class Resampling:
     @property
     def method(self) -> str:
         """In words, for the table."""
-        return f"percentile cluster bootstrap, B={len(self.weights) - 1}, seed {self.seed}"
+        return f"expanded percentile cluster bootstrap, B={len(self.weights) - 1}, seed {self.seed}"
 
     def statistics(self, answers: Answers) -> dict[Key, Statistic]:
         """Every statistic of the answers of one arm."""
@@ -121,7 +120,7 @@ def _pair_rows(
 
 def _equivalence_row(scope: str, difference: Statistic, sampling: Resampling) -> dict[str, object]:
     row = as_row(("primary.equivalence", scope), difference, sampling.method, level=0.9)
-    verdict = equivalent(percentile(difference.defined * 100, level=0.9))
+    verdict = equivalent(difference.interval(100, level=0.9))
     return row | {"method": f"{verdict}: within {MARGIN:g} points, 90 % interval; {row['method']}"}
 
 

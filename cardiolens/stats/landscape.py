@@ -84,6 +84,7 @@ def _basis(having: Mapping[str, Sequence[Statistic]]) -> Basis:
         n_parse_error=sum(part.n_parse_error for part in all_parts),
         n_refusal=sum(part.n_refusal for part in all_parts),
         note=f"mean over selection protocols {' '.join(having)} ({len(all_parts)} arms)",
+        n_effective=min(part.n_effective for part in all_parts),
     )
 
 

@@ -24,7 +24,7 @@ def position_scores(verdicts: pa.Table, requests: pa.Table, resamples: int, seed
     """
     patients = cohort(verdicts)
     weights = resampling_weights(len(patients), resamples, seed)
-    method = f"percentile cluster bootstrap, B={resamples}, seed {seed}"
+    method = f"expanded percentile cluster bootstrap, B={resamples}, seed {seed}"
     places = _places(verdicts, requests)
     number = {patient: at for at, patient in enumerate(patients)}
     rows: list[dict[str, object]] = []

@@ -1,6 +1,5 @@
 """Statistics as rows of the table of scores."""
 
-from cardiolens.stats.bootstrap import percentile
 from cardiolens.stats.statistic import Key, Statistic
 
 # metrics with a unit of their own; all others are percent
@@ -11,7 +10,7 @@ def as_row(key: Key, statistic: Statistic, method: str, level: float = 0.95) -> 
     """A statistic with its interval as a row of scores, less its arms."""
     metric, scope = key
     basis = statistic.basis
-    interval = percentile(statistic.defined * scale(metric), level)
+    interval = statistic.interval(scale(metric), level)
     return {
         "metric": metric,
         "scope": scope,

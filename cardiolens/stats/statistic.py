@@ -1,14 +1,16 @@
 """A statistic in the cohort and in each resample of it, and what it rests on."""
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.stats import metrics
-from cardiolens.stats.items import Floats, Ints
+from cardiolens.stats.bootstrap import Interval, effective_patients, percentile
+from cardiolens.stats.items import Floats, Ints, Items
 
 Key = tuple[str, str]  # metric, scope
 
@@ -32,6 +34,9 @@ class Basis:
     n_parse_error: int  # truncated replies included
     n_refusal: int
     note: str = ""
+    n_effective: float = (
+        math.inf
+    )  # patients that it is worth, where small classes make it fewer than there are
 
     @staticmethod
     def of(rows: Judged, note: str = "") -> "Basis":
@@ -44,6 +49,14 @@ class Basis:
             note=note,
         )
 
+    def of_classes(self, items: Items) -> "Basis":
+        """The same for a mean over the gold classes of one question or of several, with its rarest class."""
+        subtasks = np.unique(items.subtask)
+        sizes = [np.unique(items.gold[items.subtask == name], return_counts=True)[1] for name in subtasks]
+        rarest = f"rarest class {min(map(min, sizes))} items"
+        note = f"{self.note}, {rarest}" if self.note else rarest
+        return replace(self, note=note, n_effective=effective_patients(sizes))
+
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
@@ -52,10 +65,11 @@ class Statistic:
     values: Floats
     basis: Basis
 
-    @property
-    def defined(self) -> Floats:
-        """The values, without resamples where these would all be the one patient there is."""
-        return self.values if self.basis.n_patients > 1 else self.values[:1]
+    def interval(self, unit: float, level: float = 0.95) -> Interval:
+        """The value in a unit, with its interval; a single patient gives none."""
+        patients = self.basis.n_patients
+        drawn = self.values if patients > 1 else self.values[:1]
+        return percentile(drawn * unit, level, max(2, min(patients, self.basis.n_effective)))
 
 
 def mean_of(parts: Mapping[str, Statistic], basis: Basis) -> Statistic:

@@ -50,7 +50,7 @@ def full_versus_part(
     inside = _inside(patients, part.patients)
     sampling = Resampling(separate_weights(inside, resamples, seed), min_n, seed, forms or {})
     method = f"full cohort minus {int(inside.sum())} patients; part and remainder resampled separately"
-    method += f", percentile, B={resamples}, seed {seed}"
+    method += f", expanded percentile, B={resamples}, seed {seed}"
     answers = Answers.of(verdicts, patients)
     rows: list[Row] = []
     for model, protocols in models.items():

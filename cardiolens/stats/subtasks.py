@@ -14,6 +14,8 @@ _NORMAL = 1
 # metrics that enter tier scores, each with its references
 _REFERRED = {"single": ("accuracy", "macro_f1"), "ordinal": ("accuracy",), "multi": ("micro_f1",)}
 
+_OVER_CLASSES = ("macro_f1", "balanced_accuracy")  # means over gold classes
+
 
 def subtask_statistics(items: Items, weights: Floats, seed: int) -> dict[str, Statistic]:
     """Metrics, references and skill, and collapse indices by name, of the items of one subtask and arm.
@@ -41,7 +43,11 @@ def subtask_statistics(items: Items, weights: Floats, seed: int) -> dict[str, St
         name.replace(primary, "primary"): value for name, value in values.items() if _is(primary, name)
     }
     basis = Basis.of(items)
-    return {name: Statistic(value, basis) for name, value in values.items()}
+    of_classes = basis if answer_type == "multi" else basis.of_classes(items)
+    return {
+        name: Statistic(value, of_classes if name.startswith(_OVER_CLASSES) else basis)
+        for name, value in values.items()
+    }
 
 
 def _abnormal_calls(items: Items, weights: Floats) -> Floats:

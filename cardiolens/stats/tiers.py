@@ -72,7 +72,7 @@ def _diagnosis(by_subtask: Subtasks, items: Items) -> dict[Key, Statistic]:
     if not subtasks:
         return {}
     which = " and ".join(subtasks) if len(subtasks) > 1 else f"{subtasks[0]} alone"
-    basis = Basis.of(items, f"macro_f1 of {which}")
+    basis = Basis.of(items, f"macro_f1 of {which}").of_classes(items)
     accuracies = {subtask: by_subtask[subtask]["accuracy"] for subtask in subtasks}
     accuracy = mean_of(accuracies, Basis.of(items, f"accuracy of {which}"))
     return _with_references(by_subtask, subtasks, "macro_f1", basis, "tier:3") | {

@@ -8,6 +8,7 @@ import pytest
 
 from cardiolens.stats import findings
 from cardiolens.stats.analyses import analyse
+from cardiolens.stats.bootstrap import percentile
 from cardiolens.stats.factors import ArmFactors, families
 from cardiolens.stats.landscape import headline_rows, headlines
 from cardiolens.stats.statistic import Basis, Statistic
@@ -16,6 +17,10 @@ from cardiolens.stats.statistic import Basis, Statistic
 def arm(name: str, **changes: str) -> ArmFactors:
     given = {"model": "m", "selector": "clinical", "budget": "16", "prompt": "standard", "control": "none"}
     return ArmFactors(name, **(given | changes))
+
+
+def arms_of(**changes: dict[str, str]) -> list[ArmFactors]:
+    return [arm(name, **change) for name, change in changes.items()]
 
 
 def row(metric: str, scope: str, value: float, low: float, high: float, **changes: Any) -> dict[str, Any]:
@@ -28,15 +33,9 @@ def row(metric: str, scope: str, value: float, low: float, high: float, **change
 
 
 def test_families_hold_pairs_one_factor_apart() -> None:
-    arms = [
-        arm("a"),
-        arm("b", selector="random@1"),
-        arm("c", prompt="reasoning"),
-        arm("d", control="blind"),
-        arm("e", budget="8"),
-        arm("f", selector="random@1", prompt="reasoning"),
-    ]
-    assert families(arms) == {
+    one_apart = {"c": {"prompt": "reasoning"}, "d": {"control": "blind"}, "e": {"budget": "8"}}
+    random = {"b": {"selector": "random@1"}, "f": {"selector": "random@1", "prompt": "reasoning"}}
+    assert families(arms_of(a={}, **one_apart, **random)) == {
         "selector | m, 16, standard, none": [("b", "a")],
         "prompt | m, clinical, 16, none": [("c", "a")],
         "control | m, clinical, 16, standard": [("a", "d")],
@@ -183,14 +182,8 @@ def test_tiers_are_compared_over_models() -> None:
 
 
 def test_a_headline_averages_seeds_before_protocols() -> None:
-    arms = [
-        arm("a"),
-        arm("b", selector="random@1"),
-        arm("c", selector="random@2"),
-        arm("d", budget="8"),
-        arm("e", prompt="reasoning"),
-    ]
-    models = headlines(arms)
+    random = {"b": {"selector": "random@1"}, "c": {"selector": "random@2"}}
+    models = headlines(arms_of(a={}, d={"budget": "8"}, e={"prompt": "reasoning"}, **random))
     assert models == {"m": {"clinical": ["a"], "random": ["b", "c"]}}
     basis = Basis(10, 5, 1, 0)
     statistics = {
@@ -199,6 +192,7 @@ def test_a_headline_averages_seeds_before_protocols() -> None:
     }
     (found,) = headline_rows(statistics, models, "by resampling")
     assert (found["arm_id"], found["value"]) == ("headline:m", pytest.approx(60))
-    assert [found["low"], found["high"]] == pytest.approx([40 + 0.025 * 35, 75 - 0.025 * 35])
+    wanted = percentile(np.array([60.0, 40, 75]), patients=5)
+    assert [found["low"], found["high"]] == pytest.approx([wanted.low, wanted.high])
     assert (found["n_items"], found["n_patients"], found["n_parse_error"]) == (30, 5, 3)
     assert found["method"] == ("mean over selection protocols clinical random (3 arms); by resampling")

@@ -84,4 +84,4 @@ def test_tier_two_is_the_macro_over_sequences_of_micro_f1() -> None:
     assert found["field_match", "subtask:R-LGE"]["value"] == 70
     assert found["rouge_l", "tier:2"]["value"] == pytest.approx(100 * 2 / 3)
     assert (found["primary", "tier:2"]["n_items"], found["primary", "tier:2"]["n_patients"]) == (3, 2)
-    assert found["primary", "tier:2"]["method"].startswith("mean over R-LGE R-T2; percentile")
+    assert found["primary", "tier:2"]["method"].startswith("mean over R-LGE R-T2; expanded percentile")

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy import stats
 
-from cardiolens.stats.bootstrap import percentile, resampling_weights
+from cardiolens.stats.bootstrap import effective_patients, percentile, resampling_weights
 from cardiolens.stats.scores import score
 from cardiolens.tables import SCORES, VERDICTS, from_rows
 
@@ -131,7 +132,7 @@ def test_a_single_patient_has_no_interval() -> None:
 
 def test_method_names_the_interval() -> None:
     row = scores_of(cohort(4))["accuracy", "subtask:L01"]
-    assert row["method"] == "percentile cluster bootstrap, B=50, seed 1"
+    assert row["method"] == "expanded percentile cluster bootstrap, B=50, seed 1"
 
 
 def test_order_and_parts_change_no_digit() -> None:
@@ -180,7 +181,7 @@ def test_an_interval_agrees_with_resampling_written_out() -> None:
         right = sum(len(gold & found) for gold, found in sets)
         means.append(2 * right / sum(len(gold) + len(found) for gold, found in sets))
         values.append(100 * sum(means) / 3)
-    expected = percentile(np.array(values))
+    expected = percentile(np.array(values), patients=15)
     row = scores_of(rows, resamples=40)["primary", "tier:1"]
     assert [row["value"], row["low"], row["high"]] == pytest.approx(
         [expected.value, expected.low, expected.high]
@@ -192,6 +193,38 @@ def test_weights_draw_whole_cohorts() -> None:
     assert weights.shape == (31, 9)
     assert (weights[0] == 1).all()
     assert (weights.sum(axis=1) == 9).all()
+
+
+def test_percentiles_reach_as_far_as_a_t_interval_of_so_many_patients() -> None:
+    drawn = stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000)
+    found = percentile(np.concatenate([[0.0], drawn]), patients=12)
+    # what makes 1.96 standard errors of n into t standard errors of n - 1
+    assert found.high == pytest.approx(np.sqrt(12 / 11) * stats.t.ppf(0.975, 11), abs=2e-3)
+    assert found.low == pytest.approx(-found.high)
+    plain = percentile(np.concatenate([[0.0], drawn]))
+    assert plain.high == pytest.approx(1.96, abs=1e-3)
+
+
+def test_small_classes_are_worth_few_patients() -> None:
+    assert effective_patients([np.array([40])]) == pytest.approx(40)
+    assert effective_patients([np.array([40, 40])]) == pytest.approx(79)
+    # a variance of 1/2 with 1 degree of freedom beside one of 1/100 with 99
+    by_hand = 1 + 0.51**2 / (0.25 + 1e-4 / 99)
+    assert effective_patients([np.array([2, 100])]) == pytest.approx(by_hand)
+    # two questions of two classes, each question a half
+    assert effective_patients([np.array([5, 5]), np.array([5, 5])]) == pytest.approx(17)
+    assert effective_patients([np.array([1])]) == 2
+
+
+def test_a_macro_mean_names_its_rarest_class_and_is_wider_for_it() -> None:
+    rows = cohort(40)
+    for row in rows:
+        if row["subtask"] == "D01":
+            row["gold"] = ["B"] if row["patient_id"] in ("p000", "p001") else ["A"]
+    found = scores_of(rows)["macro_f1", "subtask:D01"]
+    assert found["method"].startswith("rarest class 2 items; expanded percentile")
+    accuracy = scores_of(rows)["accuracy", "subtask:D01"]
+    assert accuracy["method"].startswith("expanded percentile")
 
 
 def test_undefined_resamples_stay_out() -> None:
