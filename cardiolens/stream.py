@@ -92,7 +92,12 @@ def _completions(plan: Plan, model: ModelSpec) -> Path:
 
 
 def _width(model: ModelSpec) -> int:
-    """Requests in flight: what the engine runs at once, and half as many waiting at its door."""
+    """Requests in flight: what the engine runs at once, and half as many waiting at its door.
+
+    A server has no door where we could wait: its engine sends as much as it bears.
+    """
+    if model.http is not None:
+        return model.http.max_in_flight
     return model.max_num_seqs + model.max_num_seqs // 2
 
 
@@ -101,6 +106,8 @@ def _maker(plan: Plan, model: ModelSpec, group: Group) -> Callable[[], Engine]:
     identity = plan.identities[model.name]
     if model.engine == "vllm":
         return partial(_make_vllm, model, identity, plan.most_frames[model.name], group)
+    if model.engine == "http":
+        return partial(_make_http, model, _completions(plan, model))
     arms = {arm.arm_id: arm for arm in plan.arms if arm.model.name == model.name}
     return partial(_make_reader, model, plan.store.questions, arms)
 
@@ -110,6 +117,12 @@ def _make_vllm(model: ModelSpec, identity: Identity, max_frames: int, group: Gro
 
     assert identity.folder is not None
     return VllmEngine(model, identity.folder, max_frames, group)
+
+
+def _make_http(model: ModelSpec, completions: Path) -> Engine:
+    from cardiolens.engine.http_engine import HttpEngine
+
+    return HttpEngine(model, completions)
 
 
 def _make_reader(model: ModelSpec, questions: Path, arms: Mapping[str, Arm]) -> Engine:

@@ -10,6 +10,7 @@ from cardiolens.cluster import ray_cluster
 from cardiolens.configure import run_verb
 from cardiolens.dataset_spec import DatasetSpec
 from cardiolens.engine.footprint import Node
+from cardiolens.engine.http_access import check_access
 from cardiolens.engine.inventory import nodes_of_ray, nodes_to_plan_with
 from cardiolens.engine.placement import Placement
 from cardiolens.phantom.cohort import make_cohort
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 def sweep(spec: SweepSpec) -> int:
     """Run a sweep to its end; 0 only if every study was prepared and every planned request has a verdict."""
     check_tracker(spec.tracker)
+    check_access(spec)
     check_encoders(spec)
     record.log_to(run_of(spec))
     with ExitStack() as cluster:

@@ -1,1 +1,1 @@
-"""What answers requests: vLLM, and simulated readers with a known result."""
+"""What answers requests: vLLM, servers behind HTTP, and simulated readers with a known result."""

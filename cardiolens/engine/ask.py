@@ -35,6 +35,7 @@ class Reply:
     cached_tokens: int = 0
     output_tokens: int = 0
     option_logprobs: dict[str, float] = field(default_factory=dict)
+    refused: bool = False  # by the model's host, not in words
 
 
 Pictures = Callable[[str], np.ndarray]
@@ -50,7 +51,15 @@ class RequestError(RuntimeError):
 
 
 class Engine(Protocol):
-    """One replica of a model, or a reader that stands for one."""
+    """One replica of a model, or a reader that stands for one.
+
+    A RunError from any method ends the run.
+    """
+
+    @property
+    def mortal(self) -> bool:
+        """Whether a request can kill it, so that one which failed before is asked with care."""
+        ...
 
     async def start(self) -> None:
         """Make it ready; called again after its death."""

@@ -63,6 +63,7 @@ def _served(model: ModelSpec, cache: Path) -> Identity:
         "served_as": http.api_model,
         "declared_revision": model.revision,
         "extra_body": dict(http.extra_body),
+        "template_options": dict(model.template_options),
         "sends_sampling": http.sends_sampling,
         "pinned": False,
     }

@@ -24,6 +24,8 @@ SEED = 2026
 class Reader:
     """What simulated readers share: they start at once, process no frame and never die."""
 
+    mortal = False
+
     async def start(self) -> None:
         pass
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from cardiolens.engine.ask import Ask, Engine, Pictures, RequestError, Row
 from cardiolens.engine.supervisor import Supervisor
 from cardiolens.engine.writer import CompletionWriter
+from cardiolens.errors import RunError
 from cardiolens.execution_spec import StreamSpec
 from cardiolens.plan.missing import Done
 
@@ -74,6 +75,7 @@ class Replica:
         self._completions = completions
         self._node = os.uname().nodename
         self._open = 0  # asks of studies at hand that have no reply yet
+        self._settling: set[asyncio.Task[Row]] = set()  # asks whose completions are not on disk
         self._frames_reported = 0
         self._answered = _answered_before_restart(completions)
         self._supervisor: Supervisor | None = None  # made in the loop that it lives in
@@ -89,7 +91,7 @@ class Replica:
         asks = [_ask(row) for row in study["asks"] if row["request_key"] not in self._answered]
         pictures = _pictures(study["pictures"])
         self._open += len(asks)
-        rows = await asyncio.gather(*(self._settle(ask, pictures, supervisor) for ask in asks))
+        rows = await self._settle_all(asks, pictures, supervisor)
         counters = _count(rows)
         processed = self._engine.frames_processed()
         counters["frames_processed"] = processed - self._frames_reported
@@ -99,10 +101,26 @@ class Replica:
         row = {"study_id": study["study_id"], "seat": seat(), **counters}
         return pa.Table.from_pylist([row], schema=PROGRESS)
 
+    async def _settle_all(self, asks: list[Ask], pictures: Pictures, supervisor: Supervisor) -> list[Row]:
+        """The rows of all asks; where the run ends instead, whatever else was in flight is on disk first."""
+        tasks = [asyncio.create_task(self._settle(ask, pictures, supervisor)) for ask in asks]
+        self._settling.update(tasks)
+        for task in tasks:
+            task.add_done_callback(self._settling.discard)
+        try:
+            return await asyncio.gather(*tasks)
+        except RunError:
+            while self._settling:
+                await asyncio.wait(self._settling)
+            raise
+
     async def _settle(self, ask: Ask, pictures: Pictures, supervisor: Supervisor) -> Row:
         """Ask, collect the completion, and wait until it is on disk."""
         try:
             row = await _complete(ask, pictures, supervisor)
+        except RunError:
+            self._writer.flush_soon()
+            raise
         finally:
             self._open -= 1
         row |= {"request_key": ask.request_key, "node": self._node, "attempt": ask.attempt}
@@ -144,7 +162,7 @@ async def _complete(ask: Ask, pictures: Pictures, supervisor: Supervisor) -> Row
         "cached_tokens": reply.cached_tokens,
         "output_tokens": reply.output_tokens,
         "seconds": time.monotonic() - started,
-        "status": "ok",
+        "status": "refused" if reply.refused else "ok",
     }
 
 

@@ -50,11 +50,12 @@ class Supervisor:
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         """The engine's reply; RequestError where it cannot answer, RunError when it died too often."""
         async with self._slots:
-            if ask.attempt == 1:
+            feared = ask.attempt > 1 and self._engine.mortal
+            if not feared:
                 await self._calm.wait()
             if self._given_up is not None:
                 raise self._given_up
-            if ask.attempt > 1:
+            if feared:
                 return await self._suspect(ask, pictures, died=None)
             self._in_flight += 1
             self._idle.clear()

@@ -1,6 +1,5 @@
 """vLLM as an engine: the only module that imports it."""
 
-import math
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -8,14 +7,16 @@ from uuid import uuid4
 
 from cardiolens.engine.ask import Ask, EngineDeadError, Pictures, Reply, RequestError
 from cardiolens.engine.chat import Chat
+from cardiolens.engine.decoding import bound, one_letter, option_logprobs
 from cardiolens.engine.identity import installed_engine
 from cardiolens.engine.placement import Group
-from cardiolens.prompts.legal import last_line_pattern
 from cardiolens.spec import ModelSpec
 
 
 class VllmEngine:
     """One replica: vLLM's asynchronous engine, its core in a process of its own."""
+
+    mortal = True
 
     def __init__(self, model: ModelSpec, folder: Path, max_frames: int, group: Group) -> None:
         self._model = model
@@ -109,8 +110,8 @@ class VllmEngine:
             top_p=drawn.top_p,
             seed=drawn.seed,
             max_tokens=ask.max_tokens,
-            structured_outputs=StructuredOutputsParams(**_bound(ask)) if ask.legal else None,
-            logprobs=len(ask.legal) if _one_letter(ask) else None,
+            structured_outputs=StructuredOutputsParams(**bound(ask)) if ask.legal else None,
+            logprobs=len(ask.legal) if one_letter(ask) else None,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
 
@@ -122,21 +123,10 @@ class VllmEngine:
         self._frames_processed += processed
 
 
-def _bound(ask: Ask) -> dict[str, Any]:
-    """What structured decoding is told: one of the legal replies, or any text that ends in one."""
-    return {"regex": last_line_pattern(ask.legal)} if ask.reasons_first else {"choice": list(ask.legal)}
-
-
-def _one_letter(ask: Ask) -> bool:
-    """Whether the reply is one letter, so that its first token tells the probability of every legal reply."""
-    return bool(ask.legal) and not ask.reasons_first and all(len(reply) == 1 for reply in ask.legal)
-
-
-def _option_logprobs(completion: Any, legal: tuple[str, ...]) -> dict[str, float]:
-    """Log-probability of each legal letter, among the legal ones: decoding masks all others before."""
+def _first_token(completion: Any) -> dict[str, float]:
+    """Log-probabilities at the first place of a reply, by token."""
     first = completion.logprobs[0] if completion.logprobs else {}
-    named = {entry.decoded_token: entry.logprob for entry in first.values()}
-    return {letter: named[letter] for letter in legal if math.isfinite(named.get(letter, math.nan))}
+    return {entry.decoded_token: entry.logprob for entry in first.values()}
 
 
 def _frame_counter(engine: VllmEngine) -> Any:
@@ -164,5 +154,5 @@ def _reply(output: Any, ask: Ask) -> Reply:
         prompt_tokens=len(output.prompt_token_ids or ()),
         cached_tokens=output.num_cached_tokens or 0,
         output_tokens=len(completion.token_ids),
-        option_logprobs=_option_logprobs(completion, ask.legal) if _one_letter(ask) else {},
+        option_logprobs=option_logprobs(_first_token(completion), ask.legal) if one_letter(ask) else {},
     )

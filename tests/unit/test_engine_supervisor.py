@@ -17,6 +17,8 @@ def ask(name: str, attempt: int = 1) -> Ask:
 class Mortal:
     """Dies, with everything in flight, when a deadly request is asked, or once after so many replies."""
 
+    mortal = True
+
     def __init__(
         self, deadly: tuple[str, ...] = (), dies_after: int | None = None, refused: str = ""
     ) -> None:

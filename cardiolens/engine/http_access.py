@@ -1,0 +1,62 @@
+"""Whether a server may be asked: leave to send frames away, the key, and the way there."""
+
+import ipaddress
+import os
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from cardiolens.errors import InputError
+from cardiolens.http_spec import HttpSpec
+from cardiolens.spec import ModelSpec, SweepSpec
+
+
+def check_access(spec: SweepSpec) -> None:
+    """Refuse, before anything starts, a server that may not be asked or whose key is missing.
+
+    A dry run asks nobody: what a commercial model would be asked can be seen without leave or key.
+    """
+    if spec.mode == "plan":
+        return
+    for model in spec.model:
+        if model.engine == "http":
+            check_leave(model)
+            read_key(model)
+
+
+def check_leave(model: ModelSpec) -> None:
+    """InputError unless the model is on this machine or frames may leave it."""
+    http = model.served
+    if not is_loopback(http.host) and not http.allow_external:
+        raise InputError(
+            f"model {model.name}: frames of patients would be sent to {http.host}, not this machine; "
+            f"if you may do that, say model.{model.name}.http.allow_external=true"
+        )
+
+
+def read_key(model: ModelSpec) -> str | None:
+    """The key in the environment; None where the server needs none."""
+    name = model.served.api_key_env
+    if name is None:
+        return None
+    key = os.environ.get(name, "").strip()
+    if not key:
+        raise InputError(
+            f"model {model.name}: the environment variable {name} is not set; put the key of "
+            f"{model.served.host} there, here and on every node of the cluster"
+        )
+    return key
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine by name or address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def proxy_of(http: HttpSpec) -> str | None:
+    """The proxy that the environment names for a server; never one for this machine."""
+    if is_loopback(http.host) or proxy_bypass(http.host):
+        return None
+    return getproxies().get(urlsplit(http.base_url).scheme)

@@ -1,0 +1,60 @@
+"""A request as the bytes of an OpenAI-compatible call.
+
+What is sent: the messages, frames as PNG without metadata, and decoding options. No id of a study, a patient,
+a question or a request, and no seed but the configured one.
+"""
+
+import json
+from base64 import b64encode
+from collections.abc import Callable
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from cardiolens.engine.ask import Ask
+from cardiolens.engine.decoding import bound, one_letter
+from cardiolens.prompts.frames import FRAME
+from cardiolens.spec import ModelSpec
+
+
+def body(model: ModelSpec, ask: Ask, url_of: Callable[[str], str]) -> bytes:
+    """The JSON of one chat completion; `url_of` gives a frame's picture by its key."""
+    http = model.served
+    fields: dict[str, Any] = {
+        **http.extra_body,
+        "model": http.api_model,
+        "messages": messages(ask, url_of),
+        http.max_tokens_field: ask.max_tokens,
+    }
+    if http.sends_sampling:
+        drawn = model.sampling
+        fields |= {"temperature": drawn.temperature, "top_p": drawn.top_p}
+        fields |= {} if drawn.seed is None else {"seed": drawn.seed}
+    if model.template_options:
+        fields["chat_template_kwargs"] = dict(model.template_options)
+    if ask.legal and http.dialect == "vllm":
+        fields["structured_outputs"] = bound(ask)
+        if one_letter(ask):
+            fields |= {"logprobs": True, "top_logprobs": min(20, len(ask.legal))}
+    return json.dumps(fields, ensure_ascii=False).encode()
+
+
+def messages(ask: Ask, url_of: Callable[[str], str]) -> list[dict[str, Any]]:
+    """System and user message; each frame's picture where the text has its place."""
+    content: list[dict[str, Any]] = []
+    keys = iter(ask.frame_keys)
+    for place, piece in enumerate(ask.text.split(FRAME)):
+        if place:
+            content.append({"type": "image_url", "image_url": {"url": url_of(next(keys))}})
+        if piece:
+            content.append({"type": "text", "text": piece})
+    return [{"role": "system", "content": ask.system}, {"role": "user", "content": content}]
+
+
+def data_url(pixels_HW: np.ndarray) -> str:
+    """A frame as a PNG data URL: lossless, one channel, nothing but pixels."""
+    written = BytesIO()
+    Image.fromarray(pixels_HW).save(written, "PNG")
+    return f"data:image/png;base64,{b64encode(written.getvalue()).decode()}"

@@ -1,0 +1,157 @@
+"""A model behind an OpenAI-compatible server as an engine."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+from cardiolens import tables
+from cardiolens.engine.ask import Ask, Pictures, Reply, RequestError
+from cardiolens.engine.http_access import check_leave, proxy_of, read_key
+from cardiolens.engine.http_body import body, data_url
+from cardiolens.engine.http_budget import Budget
+from cardiolens.engine.http_fault import RULES, FaultError, Kind, fault_of, is_filtered
+from cardiolens.engine.http_gate import Gate
+from cardiolens.engine.http_reply import read_reply, read_usage
+from cardiolens.engine.http_retry import Backoff
+from cardiolens.engine.http_transport import Answer, Transport
+from cardiolens.errors import RunError
+from cardiolens.spec import ModelSpec
+
+log = logging.getLogger(__name__)
+
+_LONGEST_WAIT = 600.0  # seconds; a server that asks for more ends the run
+_HOPELESS = 5  # requests in a row that the server failed on: it is the server, not the requests
+_KEPT_PICTURES = 1024
+
+
+class HttpEngine:
+    """Asks a server, as much at once as it bears, again where that helps, and no more than may be spent.
+
+    `draw` gives random numbers of 0..1 that spread the waits.
+    """
+
+    mortal = False
+
+    def __init__(
+        self, model: ModelSpec, completions: Path, draw: Callable[[], float] = random.random
+    ) -> None:
+        self._model = model
+        self._http = model.served
+        self._completions = completions  # of this model: what earlier runs spent
+        self._draw = draw
+        self._backoff = Backoff(self._http.first_wait_seconds)
+        self._pictures: dict[str, str] = {}  # data URLs by frame key, the latest used last
+        self._encoded = 0
+        self._answered = 0
+        self._failed_in_a_row = 0
+
+    async def start(self) -> None:
+        check_leave(self._model)
+        self._key, proxy = read_key(self._model), proxy_of(self._http)
+        self._budget = Budget(self._http, *_spent(self._completions))
+        self._gate = Gate(self._http.max_in_flight)
+        self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._transport = Transport(self._http, self._key, proxy)
+        through = "" if proxy is None else ", through a proxy that the environment names"
+        log.info("model %s is asked at %s%s", self._model.name, self._http.base_url, through)
+
+    async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
+        sent = body(self._model, ask, partial(self._url, pictures))
+        tries = 0
+        while True:
+            tries += 1
+            answered = self._answered
+            try:
+                return await self._try(sent, ask, tries)
+            except FaultError as fault:
+                if fault.kind is Kind.THROTTLED and self._answered > answered:
+                    tries = 1  # others get through, so this one will
+                await self._go_on(fault, tries)
+
+    def frames_processed(self) -> int:
+        return self._encoded
+
+    def close(self) -> None:
+        self._closing = asyncio.ensure_future(self._transport.close())
+
+    async def _try(self, sent: bytes, ask: Ask, tries: int) -> Reply:
+        async with self._gate.slot() as entered:
+            if reached := self._budget.reached():
+                raise self._end(f"{reached}; raise it to go on")
+            try:
+                reply = self._read(await self._transport.post(sent), ask)
+            except FaultError as fault:
+                if fault.kind is Kind.THROTTLED:
+                    self._gate.throttled(entered, self._wait(fault, tries))
+                raise
+            self._gate.succeeded()
+        self._answered += 1
+        self._failed_in_a_row = 0
+        return reply
+
+    def _read(self, answer: Answer, ask: Ask) -> Reply:
+        """The reply; what it took is counted whatever else it holds."""
+        if is_filtered(answer.status, answer.body):
+            return Reply("", "content_filter", refused=True)
+        if answer.status != 200:
+            raise fault_of(answer.status, answer.headers, answer.body)
+        if usage := read_usage(answer.body):
+            self._budget.spend(usage.prompt_tokens, usage.completion_tokens)
+        return read_reply(answer.body, self._http, ask)
+
+    async def _go_on(self, fault: FaultError, tries: int) -> None:
+        """Wait before the next try; RequestError or RunError where there is none."""
+        if self._wait(fault, tries) > _LONGEST_WAIT:
+            raise self._end(f"{fault}; it asks to wait for {fault.retry_after:.0f} s: run again after that")
+        if tries >= min(RULES[fault.kind].tries, self._http.tries):
+            raise self._given_up(fault, tries)
+        if fault.kind is not Kind.THROTTLED:  # for these the gate waits, and everybody with it
+            await asyncio.wait([self._over], timeout=self._wait(fault, tries))
+
+    def _wait(self, fault: FaultError, tries: int) -> float:
+        return self._backoff.wait(tries, self._draw(), fault.retry_after)
+
+    def _given_up(self, fault: FaultError, tries: int) -> Exception:
+        said = f"{fault}{f' ({tries} tries)' if tries > 1 else ''}"
+        if RULES[fault.kind].ends_run:
+            return self._end(said)
+        # Once others were answered, a rejected request is to blame itself.
+        if fault.kind is not Kind.REJECTED or not self._answered:
+            self._failed_in_a_row += 1
+        if self._failed_in_a_row >= _HOPELESS:
+            return self._end(f"{_HOPELESS} requests in a row failed, the last so: {said}")
+        return RequestError(self._without_key(f"{self._http.host} {said}"))
+
+    def _end(self, why: str) -> RunError:
+        """Nothing more is asked; what is in flight may finish."""
+        name, host = self._model.name, self._http.host
+        said = self._without_key(f"model {name}: {host} {why}; what was completed is kept")
+        self._gate.close(said)
+        if not self._over.done():
+            self._over.set_result(None)
+        return RunError(said)
+
+    def _without_key(self, text: str) -> str:
+        """Servers repeat keys in what they say of them."""
+        return text if self._key is None else text.replace(self._key, "<key>")
+
+    def _url(self, pictures: Pictures, key: str) -> str:
+        url = self._pictures.pop(key, None)
+        if url is None:
+            url = data_url(pictures(key))
+            self._encoded += 1
+        self._pictures[key] = url
+        if len(self._pictures) > _KEPT_PICTURES:
+            del self._pictures[next(iter(self._pictures))]
+        return url
+
+
+def _spent(completions: Path) -> tuple[int, int]:
+    """Prompt and output tokens of all completions that a store holds of a model."""
+    rows = tables.read(completions, tables.COMPLETIONS, ("prompt_tokens", "output_tokens"))
+    return pc.sum(rows["prompt_tokens"]).as_py() or 0, pc.sum(rows["output_tokens"]).as_py() or 0

@@ -1,0 +1,112 @@
+"""What can go wrong between a request and its reply, and what is done about each kind."""
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from http import HTTPStatus
+from typing import Any
+
+from cardiolens.engine.http_retry import read_retry_after
+
+_SAID = 300  # characters of a server's words that a message repeats
+
+
+class Kind(Enum):
+    """A kind of failure."""
+
+    THROTTLED = "says that it gets too much"
+    UNREACHABLE = "cannot be reached"
+    BUSY = "fails"
+    CUT = "cut the connection"
+    SLOW = "did not answer in time"
+    MALFORMED = "answered with what is no completion"
+    REJECTED = "rejects the request"
+    FORBIDDEN = "cannot be used"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What follows from a kind."""
+
+    tries: int  # at most; fewer where the configuration says so
+    ends_run: bool  # no request could be answered now; otherwise one request was not
+
+
+RULES = {
+    Kind.THROTTLED: Rule(tries=1000, ends_run=True),
+    Kind.UNREACHABLE: Rule(tries=1000, ends_run=True),
+    Kind.BUSY: Rule(tries=1000, ends_run=False),
+    Kind.CUT: Rule(tries=1000, ends_run=False),
+    Kind.SLOW: Rule(tries=3, ends_run=False),
+    Kind.MALFORMED: Rule(tries=3, ends_run=False),  # each of these was paid for
+    Kind.REJECTED: Rule(tries=1, ends_run=False),
+    Kind.FORBIDDEN: Rule(tries=1, ends_run=True),
+}
+
+
+class FaultError(Exception):
+    """One try failed."""
+
+    def __init__(self, kind: Kind, said: str, retry_after: float | None = None) -> None:
+        super().__init__(f"{kind.value}: {said}")
+        self.kind = kind
+        self.retry_after = retry_after  # seconds that the server asked to wait
+
+
+_REMEDIES = {
+    401: "check the key in the variable that http.api_key_env names",
+    403: "the key may not use this model or server",
+    404: "check http.base_url and http.api_model",
+    413: "show fewer frames, or smaller ones (long_side)",
+}
+_TEMPORARY = (408, 409, 425)
+_OUT_OF_MONEY = ("insufficient_quota", "billing_hard_limit_reached")
+_FILTERED = ("content_filter", "content_policy_violation")
+
+
+def fault_of(status: int, headers: dict[str, str], body: bytes) -> FaultError:
+    """The failure that a reply with another status than 200 tells of."""
+    error = _error(body)
+    said = f"{status} {_phrase(status)}: {error['message'] or 'without a word'}"
+    remedy = f"; {_REMEDIES[status]}" if status in _REMEDIES else ""
+    if 300 <= status < 400:
+        where = headers.get("location", "nowhere")
+        return FaultError(
+            Kind.FORBIDDEN, f"{status} redirects to {where}, which is not followed; set http.base_url"
+        )
+    if status == 429 and error["code"] in _OUT_OF_MONEY:
+        return FaultError(Kind.FORBIDDEN, f"{said}; the account has no credit left")
+    retry_after = read_retry_after(headers.get("retry-after"), datetime.now(UTC))
+    if status == 429:
+        return FaultError(Kind.THROTTLED, said, retry_after)
+    if status >= 500 or status in _TEMPORARY:
+        return FaultError(Kind.BUSY, said, retry_after)
+    if status in (401, 403, 404):
+        return FaultError(Kind.FORBIDDEN, f"{said}{remedy}")
+    if "context" in error["message"] and ("length" in error["message"] or "tokens" in error["message"]):
+        remedy = "; set max_model_len to the server's, and source or image_tokens, so that the plan knows"
+    return FaultError(Kind.REJECTED, f"{said}{remedy}")
+
+
+def is_filtered(status: int, body: bytes) -> bool:
+    """Whether a server's content filter turned the request away: a refusal, not a failure."""
+    return status == 400 and _error(body)["code"] in _FILTERED
+
+
+def _error(body: bytes) -> dict[str, str]:
+    """Code and message of an error, in the several forms that servers give it."""
+    try:
+        tree: Any = json.loads(body)
+    except ValueError:
+        return {"code": "", "message": body.decode(errors="replace")[:_SAID]}
+    tree = tree[0] if isinstance(tree, list) and tree else tree
+    error = tree.get("error", tree) if isinstance(tree, dict) else {}
+    if not isinstance(error, dict):
+        return {"code": "", "message": str(error)[:_SAID]}
+    message = error.get("message") or error.get("detail") or ""
+    return {"code": str(error.get("code") or error.get("type")), "message": str(message)[:_SAID]}
+
+
+def _phrase(status: int) -> str:
+    return HTTPStatus(status).phrase if status in set(HTTPStatus) else "unknown status"

@@ -1,0 +1,78 @@
+"""The door to a server: lets in as many requests as its window allows, none while it asked for a pause."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from cardiolens.engine.http_window import Window
+from cardiolens.errors import RunError
+
+
+class Gate:
+    """First come, first served; lives in one event loop."""
+
+    def __init__(self, most: int) -> None:
+        self._window = Window(most)
+        self._inside = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._pause: asyncio.TimerHandle | None = None
+        self._closed: str | None = None
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[float]:
+        """A place at the server; the loop's time of entering. RunError once it is closed."""
+        await self._enter()
+        try:
+            yield asyncio.get_running_loop().time()
+        finally:
+            self._inside -= 1
+            self._let_in()
+
+    def succeeded(self) -> None:
+        """A request was answered: there may be room for more."""
+        self._window.succeeded()
+
+    def throttled(self, entered: float, seconds: float) -> None:
+        """The server said that it gets too much: fewer, and none for so many seconds."""
+        loop = asyncio.get_running_loop()
+        self._window.throttled(entered, loop.time())
+        until = loop.time() + seconds
+        if self._pause is not None and self._pause.when() >= until:
+            return
+        if self._pause is not None:
+            self._pause.cancel()
+        self._pause = loop.call_at(until, self._go_on)
+
+    def close(self, why: str) -> None:
+        """Let nobody in any more, RunError for all who come or wait; those inside may finish."""
+        self._closed = why
+        while self._waiting:
+            waiting = self._waiting.popleft()
+            if not waiting.done():
+                waiting.set_exception(RunError(why))
+
+    async def _enter(self) -> None:
+        if self._closed is not None:
+            raise RunError(self._closed)
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiting)
+        self._let_in()
+        try:
+            await waiting
+        except asyncio.CancelledError:
+            if waiting.done() and not waiting.cancelled():  # let in, and cancelled before it could know
+                self._inside -= 1
+                self._let_in()
+            raise
+
+    def _let_in(self) -> None:
+        while self._waiting and self._pause is None and self._inside < self._window.size:
+            waiting = self._waiting.popleft()
+            if not waiting.done():
+                self._inside += 1
+                waiting.set_result(None)
+
+    def _go_on(self) -> None:
+        self._pause = None
+        self._let_in()

@@ -1,0 +1,304 @@
+"""The parts of the HTTP engine that need no server: schedule, window, gate, caps, bodies, replies, access."""
+
+import asyncio
+import base64
+import json
+from datetime import UTC, datetime
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from cardiolens.engine.ask import Ask
+from cardiolens.engine.http_access import check_access, is_loopback, proxy_of
+from cardiolens.engine.http_body import body, data_url, messages
+from cardiolens.engine.http_budget import Budget
+from cardiolens.engine.http_fault import FaultError, Kind
+from cardiolens.engine.http_gate import Gate
+from cardiolens.engine.http_reply import read_reply
+from cardiolens.engine.http_retry import Backoff, read_retry_after
+from cardiolens.engine.http_window import Window
+from cardiolens.errors import InputError, RunError
+from cardiolens.prompts.frames import FRAME
+from cardiolens.spec import ModelSpec
+from tests.unit.http_server import MODEL, completion
+from tests.unit.test_http_spec import model, sweep
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def ask(text: str = "q", frames: tuple[str, ...] = (), legal: tuple[str, ...] = (), **changes: Any) -> Ask:
+    return Ask("key", "system", text, frames, "single", ("A", "B"), legal, 8, **changes)
+
+
+def test_waits_double_up_to_a_minute() -> None:
+    assert [Backoff(1.0).wait(tries, 0.0) for tries in range(1, 9)] == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert Backoff(1.0).wait(3, 0.5) == 3.0
+
+
+@given(st.integers(1, 10_000), st.floats(0, 1), st.none() | st.floats(0, 1e6))
+def test_a_wait_is_never_shorter_than_the_server_asked(tries: int, draw: float, asked: float | None) -> None:
+    wait = Backoff(0.5).wait(tries, draw, asked)
+    assert (asked or 0.25) <= wait <= max(60, 1.1 * (asked or 0))
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("7", 7), ("0.5", 0.5), ("-3", 0),
+        ("Thu, 01 Jan 2026 00:01:00 GMT", 60), ("Wed, 31 Dec 2025 00:00:00 GMT", 0),
+        ("soon", None), ("", None), ("inf", None), ("nan", None), (None, None),
+    ],
+)  # fmt: skip
+def test_retry_after_is_a_number_or_a_date(header: str | None, seconds: float | None) -> None:
+    assert read_retry_after(header, NOW) == seconds
+
+
+def test_the_window_grows_fast_until_throttled_then_slowly() -> None:
+    window = Window(100)
+    for _ in range(24):
+        window.succeeded()
+    assert window.size == 32
+    window.throttled(sent_at=1.0, now=2.0)
+    window.throttled(sent_at=1.5, now=2.1)  # sent before the cut
+    assert window.size == 16
+    for _ in range(17):
+        window.succeeded()
+    assert window.size == 17
+    window.throttled(sent_at=3.0, now=4.0)
+    assert window.size == 8
+
+
+@given(st.integers(1, 64), st.lists(st.booleans(), max_size=200))
+def test_the_window_stays_within_its_bounds(most: int, events: list[bool]) -> None:
+    window = Window(most)
+    for now, success in enumerate(events):
+        window.succeeded() if success else window.throttled(now, now)
+        assert 1 <= window.size <= most
+
+
+def test_the_gate_lets_in_no_more_than_its_window_and_none_while_paused() -> None:
+    async def crowd() -> tuple[int, float]:
+        gate, inside, most = Gate(3), 0, 0
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        async with gate.slot() as entered:
+            gate.throttled(entered, 0.02)
+            gate.throttled(entered, 0.05)
+            gate.throttled(entered, 0.01)  # shorter: changes nothing
+
+        async def visit() -> float:
+            nonlocal inside, most
+            async with gate.slot() as entered:
+                inside += 1
+                most = max(most, inside)
+                await asyncio.sleep(0)
+                inside -= 1
+            return entered
+
+        first, *_ = await asyncio.gather(*(visit() for _ in range(20)))
+        return most, first - begun
+
+    most, waited = asyncio.run(crowd())
+    assert most == 1, "3, halved"
+    assert 0.045 < waited < 5
+
+
+def test_a_visitor_who_gives_up_leaves_no_trace() -> None:
+    async def leave() -> None:
+        gate = Gate(1)
+        async with gate.slot():
+            waiting = asyncio.create_task(anext(aiter_of(gate)))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+        late = asyncio.create_task(anext(aiter_of(gate)))
+        async with asyncio.timeout(5):
+            await late
+
+    asyncio.run(leave())
+
+
+async def aiter_of(gate: Gate) -> Any:
+    async with gate.slot() as entered:
+        yield entered
+
+
+def test_a_closed_gate_sends_everybody_away() -> None:
+    async def close() -> list[Any]:
+        gate = Gate(1)
+        async with gate.slot():
+            waiting = asyncio.create_task(anext(aiter_of(gate)))
+            await asyncio.sleep(0)
+            gate.close("over")
+        return await asyncio.gather(waiting, anext(aiter_of(gate)), return_exceptions=True)
+
+    assert [(type(error), str(error)) for error in asyncio.run(close())] == [(RunError, "over")] * 2
+
+
+def test_cost_is_counted_in_tokens_and_money() -> None:
+    served = model(
+        max_usd=1, max_tokens_total=900_000, usd_per_million_input=1.5, usd_per_million_output=10
+    ).served
+    budget = Budget(served, 400_000, 30_000)
+    assert budget.usd == pytest.approx(0.9)
+    assert budget.reached() is None
+    budget.spend(0, 10_000)
+    assert budget.reached() == "max_usd 1 is reached (1.00 USD, 440,000 tokens)"
+    budget.spend(460_000, 0)
+    assert budget.reached() == "max_tokens_total 900,000 is reached (900,000 tokens)"
+    assert Budget(model().served, 10**12, 10**12).reached() is None
+
+
+def test_frames_stand_where_the_text_has_their_places() -> None:
+    asked = ask(f"Frame 1: {FRAME}Frame 2: {FRAME}What?", ("a", "b"))
+    assert messages(asked, lambda key: f"url of {key}") == [
+        {"role": "system", "content": "system"},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "Frame 1: "},
+                {"type": "image_url", "image_url": {"url": "url of a"}},
+                {"type": "text", "text": "Frame 2: "},
+                {"type": "image_url", "image_url": {"url": "url of b"}},
+                {"type": "text", "text": "What?"},
+            ],
+        },
+    ]
+
+
+def test_a_picture_is_lossless_and_holds_nothing_but_pixels() -> None:
+    pixels_HW = np.random.default_rng(1).integers(0, 256, (7, 5), dtype=np.uint8)
+    written = base64.b64decode(data_url(pixels_HW).removeprefix("data:image/png;base64,"))
+    read = Image.open(BytesIO(written))
+    assert (np.asarray(read) == pixels_HW).all()
+    assert not read.info
+
+
+def sent(served: ModelSpec, asked: Ask) -> dict[str, Any]:
+    fields: dict[str, Any] = json.loads(body(served, asked, str))
+    del fields["messages"]
+    return fields
+
+
+def test_decoding_is_sent_as_the_server_understands_it() -> None:
+    plain = {"model": "some-model", "max_tokens": 8, "temperature": 0.0, "top_p": 1.0}
+    assert sent(model(), ask(legal=("A", "B"))) == plain
+    bound = {"structured_outputs": {"choice": ["A", "B"]}, "logprobs": True, "top_logprobs": 2}
+    assert sent(model(dialect="vllm"), ask(legal=("A", "B"))) == plain | bound
+    reasoned = sent(model(dialect="vllm"), ask(legal=("A", "B"), reasons_first=True))
+    assert set(reasoned["structured_outputs"]) == {"regex"}
+    assert "logprobs" not in reasoned
+    thinking = model(
+        sends_sampling=False, max_tokens_field="max_completion_tokens", extra_body={"reasoning_effort": "low"}
+    )
+    expected = {"model": "some-model", "max_completion_tokens": 8, "reasoning_effort": "low"}
+    assert sent(thinking, ask()) == expected
+
+
+def reply(asked: Ask, **changes: Any) -> Any:
+    whole = completion({"messages": []}, **changes)
+    return read_reply(json.dumps(whole).encode(), model(api_model=MODEL, api_aliases=["alias"]).served, asked)
+
+
+def test_a_reply_is_read_with_its_usage() -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 5}}
+    found = reply(ask(), usage=usage, model="alias")
+    assert (found.prompt_tokens, found.cached_tokens, found.output_tokens) == (9, 5, 2)
+    assert (found.finish_reason, found.refused, found.option_logprobs) == ("stop", False, {})
+
+
+def test_log_probabilities_of_legal_letters_are_kept() -> None:
+    first = [
+        {"token": "A", "logprob": -0.1},
+        {"token": "B", "logprob": -9999.0},
+        {"token": "x", "logprob": -1},
+    ]
+    choice = {
+        "message": {"content": "A"},
+        "finish_reason": "stop",
+        "logprobs": {"content": [{"token": "A", "logprob": -0.1, "top_logprobs": first}]},
+    }
+    assert reply(ask(legal=("A", "B")), choices=[choice]).option_logprobs == {"A": -0.1}
+    assert reply(ask(), choices=[choice]).option_logprobs == {}
+
+
+def test_a_refusal_by_the_host_is_no_failure() -> None:
+    filtered = {"message": {"content": None}, "finish_reason": "content_filter"}
+    assert reply(ask(), choices=[filtered]).refused
+    refused = {"message": {"content": None, "refusal": "I cannot"}, "finish_reason": "stop"}
+    found = reply(ask(), choices=[refused])
+    assert (found.refused, found.text) == (True, "I cannot")
+    cut = {"message": {"content": None}, "finish_reason": "length"}
+    assert (reply(ask(), choices=[cut]).refused, reply(ask(), choices=[cut]).text) == (False, "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"choices": []}, Kind.MALFORMED),
+        ({"choices": {}}, Kind.MALFORMED),
+        ({"choices": [{"message": "A"}]}, Kind.MALFORMED),
+        ({"choices": [{"message": {"content": ["A"]}}]}, Kind.MALFORMED),
+        ({"usage": {"prompt_tokens": -1, "completion_tokens": 1}}, Kind.MALFORMED),
+        ({"usage": {"prompt_tokens": 2**40, "completion_tokens": 1}}, Kind.MALFORMED),
+        ({"usage": None}, Kind.MALFORMED),
+        ({"model": None}, Kind.MALFORMED),
+        ({"model": "some-model-mini"}, Kind.FORBIDDEN),
+    ],
+)
+def test_what_is_no_completion_is_named(changes: dict[str, Any], kind: Kind) -> None:
+    with pytest.raises(FaultError) as fault:
+        reply(ask(), **changes)
+    assert fault.value.kind is kind
+    assert next(iter(changes)) in str(fault.value)
+
+
+def test_frames_leave_this_machine_only_with_leave() -> None:
+    outside = "model.served.http.base_url=https://api.example.org/v1"
+    with pytest.raises(InputError, match=r"sent to api\.example\.org.*served\.http\.allow_external=true"):
+        check_access(sweep(outside))
+    check_access(sweep(outside, "+model.served.http.allow_external=true"))
+    check_access(sweep(outside, "mode=plan"))
+    check_access(sweep())
+
+
+def test_a_missing_key_is_named_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    named = "+model.served.http.api_key_env=SOME_KEY"
+    monkeypatch.delenv("SOME_KEY", raising=False)
+    with pytest.raises(InputError, match="environment variable SOME_KEY is not set"):
+        check_access(sweep(named))
+    monkeypatch.setenv("SOME_KEY", "k")
+    check_access(sweep(named))
+
+
+@pytest.mark.parametrize(
+    ("host", "here"),
+    [
+        ("127.0.0.1", True), ("127.8.8.8", True), ("::1", True), ("localhost", True), ("0.0.0.0", False),
+        ("10.0.0.1", False), ("localhost.example.org", False),
+        ("127.0.0.1.example.org", False), ("gpu07", False),
+    ],
+)  # fmt: skip
+def test_loopback_is_this_machine_alone(host: str, here: bool) -> None:
+    assert is_loopback(host) == here
+
+
+def test_a_proxy_is_used_for_other_hosts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "http://proxy:3128")
+    monkeypatch.setenv("no_proxy", "inside.example.org")
+    ways = {
+        base: proxy_of(model(base_url=base).served)
+        for base in (
+            "http://127.0.0.1:1/v1",
+            "http://localhost/v1",
+            "https://inside.example.org/v1",
+            "https://x.org/v1",
+        )
+    }
+    assert list(ways.values()) == [None, None, None, "http://proxy:3128"]

@@ -1,0 +1,296 @@
+"""A cohort asked over HTTP while the server fails: complete and equal, or ended with a true error."""
+
+import asyncio
+import base64
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cardiolens import tables
+from cardiolens.engine.http_engine import HttpEngine
+from cardiolens.engine.rendering import Rendering
+from cardiolens.engine.replica import Replica
+from cardiolens.errors import RunError
+from cardiolens.plan.missing import missing
+from cardiolens.plan.plan import Plan, plan
+from cardiolens.reading import StudyReader
+from cardiolens.spec import ModelSpec, StreamSpec
+from tests.unit import http_server
+from tests.unit.http_server import MODEL, Fault, Server, answers, says, serving, writes
+from tests.unit.small_cohort import make_cohort, sweep_spec
+
+PATIENTS = 4
+SUBTASKS = ["C01", "C02", "C03", "C10", "L01", "L02"]
+KEY = "sk-0123456789abcdef"
+STREAM = StreamSpec(flush_rows=8, flush_seconds=0.5)
+
+
+@pytest.fixture(scope="module")
+def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_cohort(tmp_path_factory.mktemp("cohort"), PATIENTS)
+
+
+def served(**http: Any) -> ModelSpec:
+    defaults = {"base_url": "http://127.0.0.1/v1", "api_model": MODEL, "api_key_env": "SOME_KEY"}
+    told = {"name": "m", "engine": "http", "revision": "r", "long_side": 8}
+    return ModelSpec.model_validate(told | {"http": defaults | {"first_wait_seconds": 0.002} | http})
+
+
+@pytest.fixture(scope="module")
+def planned(cohort: Path) -> Plan:
+    return plan(sweep_spec(cohort, served().model_dump(), subtask=SUBTASKS))
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_KEY", KEY)
+
+
+class Asked:
+    """One run against a server: its plan, and where its completions go."""
+
+    def __init__(self, planned: Plan, folder: Path, **http: Any) -> None:
+        self.folder = folder / "completions"
+        self._planned = planned
+        self._http = http
+
+    async def run(self, base_url: str) -> None:
+        """Ask what is missing; the first error of a study is raised when all are done."""
+        planned = self._planned
+        model = served(base_url=base_url, **self._http)
+        work = missing(planned.run.requests("m"), self.folder, STREAM.max_attempts).work
+        read = StudyReader(planned.store.root, planned.volumes, Rendering(8), False)
+        engine = HttpEngine(model, self.folder, draw=lambda: 0.0)
+        replica = Replica(lambda: engine, self.folder, model.served.max_in_flight, STREAM)
+
+        async def study(row: int) -> None:
+            async for _ in replica(read(work.slice(row, 1))):
+                pass
+
+        ended = await asyncio.gather(*map(study, range(work.num_rows)), return_exceptions=True)
+        others = asyncio.all_tasks()
+        engine.close()
+        await asyncio.gather(*asyncio.all_tasks() - others)
+        for error in filter(None, ended):
+            raise error
+
+    def against(self, server: Server) -> None:
+        async def run() -> None:
+            async with serving(server) as base_url:
+                await self.run(base_url)
+
+        asyncio.run(run())
+
+    def rows(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = tables.read(self.folder, tables.COMPLETIONS).to_pylist()
+        return found
+
+    def answered(self) -> dict[str, str]:
+        rows = [row for row in self.rows() if row["status"] == "ok"]
+        replies = {row["request_key"]: row["text"] for row in rows}
+        assert len(replies) == len(rows), "a request was completed twice"
+        return replies
+
+
+@pytest.fixture(scope="module")
+def undisturbed(planned: Plan, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("SOME_KEY", KEY)
+        asked = Asked(planned, tmp_path_factory.mktemp("undisturbed"))
+        server = Server()
+        asked.against(server)
+    assert len(asked.answered()) == len(server.seen) > 2 * PATIENTS
+    return asked.answered()
+
+
+PASSING: dict[str, Fault] = {
+    "429": says(429, {"message": "slow down"}),
+    "429 with Retry-After": says(429, {"message": "slow down"}, Retry_After="0.01"),
+    "500": says(500, {"message": "oops"}),
+    "503 with Retry-After": says(503, "overloaded", Retry_After="0"),
+    "slow": http_server.hangs,
+    "cut": http_server.cuts,
+    "cut in the middle": http_server.cuts_in_the_middle,
+    "wrong JSON": writes('{"choices": [{'),
+    "a page": writes("<html>Bad Gateway</html>"),
+    "no choices": answers(choices=[]),
+    "missing choices": answers(choices=None),
+    "no usage": answers(usage=None),
+    "no text": answers(choices=[{"message": {"content": None}, "finish_reason": "stop"}]),
+    "two answers": http_server.answers_twice,
+}
+
+
+@pytest.mark.parametrize("fault", PASSING.values(), ids=PASSING)
+def test_a_fault_that_passes_changes_nothing(
+    fault: Fault, planned: Plan, undisturbed: dict[str, str], tmp_path: Path
+) -> None:
+    asked = Asked(planned, tmp_path, timeout_seconds=0.25)
+    asked.against(Server(lambda number, body: number in (1, 4, 5, 9), fault))
+    assert asked.answered() == undisturbed
+    assert len(asked.rows()) == len(undisturbed)
+
+
+LASTING: dict[str, tuple[Fault, str]] = {
+    "429": (
+        says(429, {"message": "slow down"}),
+        "says that it gets too much: 429 Too Many Requests: slow down",
+    ),
+    "429 for an hour": (
+        says(429, "quota", Retry_After="3600"),
+        "asks to wait for 3600 s: run again after that",
+    ),
+    "no credit": (
+        says(429, {"code": "insufficient_quota", "message": "pay"}),
+        "the account has no credit left",
+    ),
+    "500": (says(500, {"message": "oops"}), "5 requests in a row failed, the last so: fails: 500 .*oops"),
+    "slow": (http_server.hangs, "5 requests in a row failed, the last so: did not answer in time"),
+    "cut": (http_server.cuts, "5 requests in a row failed, the last so: cut the connection"),
+    "wrong JSON": (
+        writes("{"),
+        "5 requests in a row failed, the last so: answered with what is no completion",
+    ),
+    "other model": (
+        answers(model="another"),
+        r"answered by 'another'; .*declare http.api_aliases: \[another\]",
+    ),
+    "redirect": (
+        says(307, "moved", Location="http://example.org/"),
+        "redirects to http://example.org/, which is",
+    ),
+    "401": (says(401, {"message": f"wrong key {KEY}"}), "401 Unauthorized: wrong key <key>; check the key"),
+    "404": (says(404, {"message": "no such model"}), "404 Not Found: no such model; check http.base_url and"),
+}
+
+
+@pytest.mark.parametrize(("fault", "said"), LASTING.values(), ids=LASTING)
+def test_a_fault_that_lasts_ends_the_run_with_its_cause(
+    fault: Fault, said: str, planned: Plan, undisturbed: dict[str, str], tmp_path: Path
+) -> None:
+    asked = Asked(planned, tmp_path, timeout_seconds=0.25, tries=3)
+    server = Server(lambda number, body: number > 5, fault)
+    with pytest.raises(RunError, match=f"model m: 127.0.0.1 .*{said}.*; what was completed is kept"):
+        asked.against(server)
+    kept = asked.answered()
+    assert len(kept) == 5
+    assert kept.items() <= undisturbed.items()
+    assert KEY not in str(asked.rows())
+    Asked(planned, tmp_path).against(Server())
+    assert asked.answered() == undisturbed, "the same command goes on"
+
+
+def test_a_request_that_nobody_may_make_is_not_made_for_ever(planned: Plan, tmp_path: Path) -> None:
+    asked = Asked(planned, tmp_path)
+    server = Server(lambda number, body: True, says(400, {"message": "unknown field top_p"}))
+    with pytest.raises(RunError, match=r"5 requests in a row failed, .*400 Bad Request: unknown field top_p"):
+        asked.against(server)
+    assert len(server.seen) < 16
+
+
+def test_nobody_there_is_said_and_costs_no_request_an_attempt(planned: Plan, tmp_path: Path) -> None:
+    asked = Asked(planned, tmp_path, tries=3)
+    with pytest.raises(RunError, match=r"127\.0\.0\.1 cannot be reached: .*3 tries"):
+        asyncio.run(asked.run("http://127.0.0.1:9/v1"))
+    assert asked.rows() == []
+
+
+def test_a_request_that_is_too_long_is_recorded_and_the_others_answered(
+    planned: Plan, undisturbed: dict[str, str], tmp_path: Path
+) -> None:
+    asked = Asked(planned, tmp_path)
+    too_long = says(400, {"message": "This model's maximum context length is 512 tokens"})
+    asked.against(Server(lambda number, body: "late gadolinium" in body and number > 1, too_long))
+    failed = {row["request_key"]: row["error"] for row in asked.rows() if row["status"] == "engine_error"}
+    assert failed
+    assert asked.answered() == {key: text for key, text in undisturbed.items() if key not in failed}
+    assert all("400 Bad Request" in error and "max_model_len" in error for error in failed.values())
+    Asked(planned, tmp_path).against(Server())
+    assert asked.answered() == undisturbed
+
+
+def test_a_filter_of_the_host_is_a_refusal(
+    planned: Plan, undisturbed: dict[str, str], tmp_path: Path
+) -> None:
+    asked = Asked(planned, tmp_path)
+    filtered = says(400, {"code": "content_filter", "message": "no"})
+    asked.against(Server(lambda number, body: number in (2, 3), filtered))
+    refused = [row for row in asked.rows() if row["status"] == "refused"]
+    assert len(refused) == 2
+    assert len(asked.answered()) == len(undisturbed) - 2
+
+
+@pytest.mark.parametrize(
+    ("cap", "said"),
+    [
+        ({"max_tokens_total": 1000}, "max_tokens_total 1,000 is reached"),
+        (
+            {"max_usd": 0.001, "usd_per_million_input": 0.9, "usd_per_million_output": 2.5},
+            "max_usd 0.001 is reached",  # 0.0001 a reply
+        ),
+    ],
+)
+def test_a_cap_ends_the_run_and_counts_what_earlier_runs_spent(
+    cap: dict[str, Any], said: str, planned: Plan, undisturbed: dict[str, str], tmp_path: Path
+) -> None:
+    asked = Asked(planned, tmp_path, max_in_flight=3, **cap)
+    server = Server()
+    with pytest.raises(RunError, match=f"{said}.*; raise it to go on; what was completed is kept"):
+        asked.against(server)
+    assert 10 <= len(server.seen) <= 10 + 3 - 1, "no more than what was in flight"
+    assert len(asked.answered()) == len(server.seen)
+    again = Server()
+    with pytest.raises(RunError, match=said):
+        asked.against(again)
+    assert not again.seen
+    Asked(planned, tmp_path).against(Server())
+    assert asked.answered() == undisturbed
+
+
+def test_a_throttling_server_is_asked_less_at_once(planned: Plan, tmp_path: Path) -> None:
+    asked = Asked(planned, tmp_path, tries=20)
+    server = Server(fault=says(429, "too much"))
+    server.fails = lambda number, body: server.at_once > 2
+    asked.against(server)
+    free = Server()
+    Asked(planned, tmp_path / "free").against(free)
+    assert free.most_at_once > 2
+    turned_away = len(server.seen) - len(asked.answered())
+    assert 0 < turned_away < len(asked.answered())
+
+
+def test_usage_is_recorded(planned: Plan, tmp_path: Path) -> None:
+    asked = Asked(planned, tmp_path)
+    asked.against(Server())
+    assert {(row["prompt_tokens"], row["output_tokens"]) for row in asked.rows()} == {(100, 4)}
+
+
+def test_nothing_that_is_sent_names_a_patient_a_study_or_a_question(
+    cohort: Path, planned: Plan, tmp_path: Path
+) -> None:
+    asked = Asked(planned, tmp_path)
+    server = Server()
+    asked.against(server)
+    questions = tables.read(cohort / "store" / "questions", tables.QUESTIONS)
+    names = {*questions["patient_id"].to_pylist(), *questions["study_id"].to_pylist()}
+    names |= {*questions["qa_id"].to_pylist(), *asked.answered(), str(tmp_path), str(cohort)}
+    for headers, body in server.seen:
+        sent = json.loads(body)
+        assert set(sent) == {"model", "messages", "max_tokens", "temperature", "top_p"}
+        assert set(headers) == {
+            "Host",
+            "Content-Type",
+            "User-Agent",
+            "Authorization",
+            "Accept",
+            "Accept-Encoding",
+            "Content-Length",
+        }
+        assert headers["Authorization"] == f"Bearer {KEY}"
+        pictures = re.findall(rb"data:image/png;base64,([A-Za-z0-9+/=]+)", body)
+        assert pictures
+        whole = b"".join([body, str(headers).encode(), *map(base64.b64decode, pictures)])
+        assert not [name for name in names if name.encode() in whole]
