@@ -1,5 +1,6 @@
 """From the command line to a SweepSpec: names are checked, Hydra composes, errors name the legal set."""
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -14,13 +15,16 @@ from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+from yaml import YAMLError
 
 from cardiolens.cluster import be_quiet
 from cardiolens.errors import InputError, RunError
+from cardiolens.frozen import options_at
 from cardiolens.spec import SweepSpec, parse
 from cardiolens.store import Run
 
 GROUPS = ("model", "selector", "prompt", "control", "dataset", "cluster", "tracker", "experiment")
+ONE_OF = ("dataset", "cluster", "tracker")  # groups of which a sweep has one entry
 CONFIG_NAME = "sweep"
 
 Verb = Callable[[SweepSpec], int]
@@ -52,6 +56,7 @@ def read_spec(argv: Sequence[str]) -> SweepSpec:
     """The sweep that command-line words describe, e.g. ['+experiment=demo', 'budget=[8,16]']."""
     words = _seeds_apart(argv)
     check_names(words)
+    check_own_files()
     Plugins.instance().register(UserConfFirst)
     try:
         with initialize_config_dir(str(packaged_conf()), version_base="1.3"):
@@ -59,6 +64,10 @@ def read_spec(argv: Sequence[str]) -> SweepSpec:
             return _spec(tree)
     except MissingMandatoryValue as error:
         raise InputError(f"{error.full_key} has no value; give one: {error.full_key}=...") from None
+    except RecursionError:
+        raise InputError(
+            f"{' '.join(words)}: the defaults of a configuration file lead back to it; remove that entry"
+        ) from None
     except (HydraException, OmegaConfBaseException) as error:
         raise InputError(_said(error)) from None
 
@@ -114,6 +123,7 @@ def _through_hydra(verb: Verb, words: list[str]) -> int:
     Plugins.instance().register(UserConfFirst)
     words = _seeds_apart(words)
     check_names([word for word in words if not word.startswith("-")])
+    check_own_files()
     codes = [0]
 
     def job(tree: DictConfig) -> None:
@@ -130,7 +140,14 @@ def _through_hydra(verb: Verb, words: list[str]) -> int:
 def _spec(tree: DictConfig) -> SweepSpec:
     content: Any = OmegaConf.to_container(tree, resolve=True, throw_on_missing=True)
     content.pop("hydra", None)
-    return parse(content)
+    spec = parse(content)
+    legal = sorted({*legal_names("prompt"), *(prompt.name for prompt in spec.prompt), "report"})
+    for model in spec.model:
+        for name in model.max_tokens.keys() - set(legal):
+            raise InputError(
+                f"model.{model.name}.max_tokens.{name}: no such prompt; choose from {', '.join(legal)}"
+            )
+    return spec
 
 
 def check_names(words: Sequence[str]) -> None:
@@ -142,11 +159,28 @@ def check_names(words: Sequence[str]) -> None:
             raise InputError(
                 f"experiment={given}: an experiment is added to the defaults; write +experiment={given}"
             )
-        if group in GROUPS:
-            known = legal_names(group)
-            for name in _names(override.value()):
-                if name not in known:
-                    raise InputError(f"{group}={name}: unknown {group}; choose from {', '.join(known)}")
+        if group in GROUPS and not override.is_delete():
+            _check_group(group, override.value())
+
+
+def _check_group(group: str, value: object) -> None:
+    known, names = legal_names(group), list(_names(value))
+    for name in names:
+        if name not in known:
+            raise InputError(f"{group}={name}: unknown {group}; choose from {', '.join(known)}")
+        if isinstance(value, list) and (group in ONE_OF or names.count(name) > 1):
+            rule = "a sweep has one" if group in ONE_OF else f"{name} stands twice"
+            raise InputError(f"{group}=[{','.join(names)}]: {rule}; name each once: {', '.join(known)}")
+
+
+def check_own_files() -> None:
+    """Refuse a file of the user's own `conf/` that is not YAML: Hydra would end with a traceback."""
+    for folder in conf_folders()[:-1]:
+        for path in sorted(path for group in (".", *GROUPS) for path in (folder / group).glob("*.yaml")):
+            try:
+                OmegaConf.load(path)
+            except (YAMLError, OSError, UnicodeDecodeError) as error:
+                raise InputError(f"{path}: not YAML ({_said(error)}); correct or remove it") from None
 
 
 def legal_names(group: str) -> list[str]:
@@ -161,10 +195,14 @@ def _parsed(words: Iterable[str]) -> list[Override]:
         try:
             found.append(parser.parse_override(word))
         except HydraException:
-            raise InputError(
-                f"{word!r} is not of the form name=value; quote lists in the shell, e.g. 'budget=[8,16]'"
-            ) from None
+            raise InputError(_not_a_word(word)) from None
+        if not found[-1].key_or_group:
+            raise InputError(_not_a_word(word))
     return found
+
+
+def _not_a_word(word: str) -> str:
+    return f"{word!r} is not of the form name=value; quote lists in the shell, e.g. 'budget=[8,16]'"
 
 
 def _names(value: object) -> Iterator[str]:
@@ -178,7 +216,7 @@ def _names(value: object) -> Iterator[str]:
         case QuotedString():
             yield value.text
         case None:
-            return
+            yield "null"
         case _:
             yield str(value)
 
@@ -193,13 +231,24 @@ def _seeds_apart(words: Sequence[str]) -> list[str]:
             continue
         names: dict[str, list[str]] = {}
         for entry in value.strip("[]").split(","):
-            name, _, seed = entry.strip().partition("@")
+            name, marked, seed = entry.strip().partition("@")
+            if marked and not seed.isdecimal():
+                raise InputError(f"{word}: {seed!r} is not a seed; give a whole number, e.g. {name}@2027")
             names.setdefault(name, []).extend([seed] if seed else [])
         apart.append(f"{key}{equals}[{','.join(names)}]")
-        apart += [f"selector.{name}.seeds=[{','.join(seeds)}]" for name, seeds in names.items() if seeds]
+        apart += [f"++selector.{name}.seeds=[{','.join(seeds)}]" for name, seeds in names.items() if seeds]
     return apart
 
 
 def _said(error: Exception) -> str:
-    """What Hydra has to say, on one line."""
-    return " ".join(line.strip() for line in str(error).splitlines() if line.strip())
+    """What Hydra has to say, on one line; of a name that does not exist, which do."""
+    said = " ".join(line.strip() for line in f"{error} {error.__cause__ or ''}".splitlines() if line.strip())
+    if unknown := re.match(r"Could not override '([^']+)'", said):
+        legal = options_at(SweepSpec, unknown[1].split(".")[:-1])
+        if legal and unknown[1].rpartition(".")[2] not in legal:
+            return f"{unknown[1]}: unknown option; choose from {', '.join(legal)}"
+    if absent := re.search(r"Could not load '(\w+)/([^']+)'", said):
+        return (
+            f"{absent[1]}={absent[2]}: unknown {absent[1]}; choose from {', '.join(legal_names(absent[1]))}"
+        )
+    return said

@@ -1,11 +1,10 @@
 """Which studies a sweep is about, and how a synthetic cohort is made."""
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from cardiolens.frozen import Seed, Spec
+from cardiolens.frozen import GivenPath, Seed, Spec
 
 
 class PhantomSpec(Spec):
@@ -23,8 +22,8 @@ class DatasetSpec(Spec):
     """A cohort: a folder of studies and a file of questions."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
-    studies: Path
-    questions: Path
+    studies: GivenPath
+    questions: GivenPath
     protocol: str = "openprotocol-1"
     window_pct: tuple[float, float] = (1.0, 99.0)  # intensity percentiles shown as black and white
     phantom: PhantomSpec | None = None  # made first, where `studies` does not exist

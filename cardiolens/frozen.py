@@ -1,8 +1,11 @@
-"""What every piece of configuration is made of: frozen, without unknown keys, errors in its own words."""
+"""What every piece that a user wrote is made of: frozen, without unknown keys, errors in its own words."""
 
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
 Positive = Annotated[int, Field(gt=0)]
 Auto = Literal["auto"]
@@ -11,26 +14,71 @@ Rate = Annotated[float, Field(gt=0)]
 Seed = Annotated[int, Field(ge=0)]
 
 
-class Spec(BaseModel):
-    """A frozen piece of configuration; unknown keys are errors."""
+def _given(value: object) -> object:
+    if value == "":
+        raise ValueError("is empty, which would be the working directory; give a path (. where it is meant)")
+    return value
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+GivenPath = Annotated[Path, BeforeValidator(_given)]  # `store=$STORE` of an unset variable is none
+
+
+class Spec(BaseModel):
+    """A frozen piece of what a user wrote; unknown keys are errors that list the legal ones."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, value: object) -> object:
+        if isinstance(value, Mapping):
+            legal = {field.alias or name for name, field in cls.model_fields.items()}
+            for key in sorted(value.keys() - legal, key=str):
+                raise ValueError(f"unknown key {key!r}; expected only {', '.join(sorted(legal))}")
+        return value
+
+
+def options_at(root: type[BaseModel], path: Sequence[str]) -> list[str]:
+    """The options under a place such as (model, tiny, sampling) of a tree of models; none where it ends."""
+    spec: type[BaseModel] | None = root
+    for name in path:
+        field = None if spec is None else spec.model_fields.get(name)
+        if field is not None:  # the name of an entry, e.g. of a model, is no option
+            spec = next((kind for kind in _kinds(field.annotation) if issubclass(kind, BaseModel)), None)
+    return [] if spec is None else sorted(spec.model_fields)
+
+
+def _kinds(annotation: Any) -> Iterator[type]:
+    """The classes within a type such as tuple[ModelSpec, ...] or DatasetSpec | None."""
+    if isinstance(annotation, type):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _kinds(inner)
 
 
 _SAID = 5  # errors that one message names
+_SHOWN = 80  # characters of a wrong value
+_UNTOLD = frozenset({"patient_id", "report_id", "reference", "api_key_env"})  # may be, or hold, a secret
 
 
 def describe(error: ValidationError) -> str:
-    """A validation error in the words of the configuration file; the first few where there are many."""
-    lines = []
+    """A validation error in the words of the configuration file; the first few where there are many.
+
+    Values that may identify a patient, or be a key, are not repeated: messages go to logs and terminals.
+    """
     found = error.errors(include_url=False)
-    for item in found[:_SAID]:
-        where = ".".join(map(str, item["loc"]))
-        shown = (
-            not isinstance(item["input"], dict | BaseModel) and "key" not in where
-        )  # a key is not repeated
-        given = f", got {item['input']!r}" if shown else ""
-        said = f"{item['msg'].removeprefix('Value error, ')}{given}"
-        lines.append(f"{where}: {said}" if where else said)
+    lines = [_line(item) for item in found[:_SAID]]
     more = [f"and {len(found) - _SAID} more"] if len(found) > _SAID else []
     return "; ".join(lines + more)
+
+
+def _line(item: ErrorDetails) -> str:
+    where, given = ".".join(map(str, item["loc"])), item["input"]
+    told = _UNTOLD.isdisjoint(item["loc"]) and item["type"] not in ("json_invalid", "extra_forbidden")
+    shown = told and not isinstance(given, dict | BaseModel)
+    said = item["msg"].removeprefix("Value error, ") + (f", got {_cut(repr(given))}" if shown else "")
+    return f"{where}: {said}" if where else said
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -1,7 +1,6 @@
 """The one door from Hydra to frozen, validated values; nothing past it sees a DictConfig."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -10,7 +9,7 @@ from cardiolens.card import ModelCard
 from cardiolens.dataset_spec import DatasetSpec
 from cardiolens.errors import InputError
 from cardiolens.execution_spec import ClusterSpec, StatisticsSpec, StreamSpec, TrackerSpec
-from cardiolens.frozen import Auto, Gib, Positive, Seed, Spec, describe
+from cardiolens.frozen import Auto, Gib, GivenPath, Positive, Seed, Spec, describe
 from cardiolens.http_spec import HttpSpec
 
 
@@ -143,13 +142,15 @@ class SelectorSpec(Spec):
     seeds: tuple[Seed, ...] = ()  # random: one arm a seed
     pool: Literal["routed", "sequence"] = "routed"  # of every kind but clinical
     lax_small_k: Literal["temporal", "spatial"] = "temporal"  # clinical
-    encoder: Path | None = None  # folder of an image encoder that sees for kcenter, kmedoids and relevance
+    encoder: GivenPath | None = None  # an image encoder that sees for kcenter, kmedoids, relevance
     order: Literal["presented", "nested"] = "presented"  # nested: smaller budgets first, a shared prefix
 
     @model_validator(mode="after")
     def _seeded(self) -> "SelectorSpec":
         if (self.kind == "random") != bool(self.seeds):
             raise ValueError("a random selector needs seeds, e.g. [2026]; every other kind has none")
+        if len(set(self.seeds)) != len(self.seeds):
+            raise ValueError(f"seeds {list(self.seeds)} name one twice; give each once")
         if self.kind == "relevance" and self.encoder is None:
             raise ValueError("kind relevance needs encoder, the local folder of a CLIP type model")
         if self.encoder is not None and not self.looks_at_pixels:
@@ -202,11 +203,11 @@ class SweepSpec(Spec):
     control: tuple[Control, ...] = ("none",)
     caption: Literal["none", "view", "full"] = "view"
     answer_format: Literal["letters", "json", "choice"] = "letters"  # choice: letters by structured decoding
-    templates: Path | None = None  # a folder of prompt templates, searched before the packaged ones
+    templates: GivenPath | None = None  # a folder of prompt templates, searched before the packaged ones
     subtask: tuple[str, ...] = ()  # empty: every subtask that has questions
     limit: Positive | None = None
-    store: Path
-    outputs: Path
+    store: GivenPath
+    outputs: GivenPath
     cluster: ClusterSpec = ClusterSpec()
     tracker: TrackerSpec = TrackerSpec()
     stream: StreamSpec = StreamSpec()
@@ -219,9 +220,17 @@ class SweepSpec(Spec):
     @classmethod
     def _named(cls, value: object) -> object:
         """A config group arrives as {name: options}; each entry learns its name."""
-        if isinstance(value, Mapping):
-            return tuple({"name": name, **options} for name, options in value.items())
-        return value
+        if not isinstance(value, Mapping):
+            return value
+        for name, options in value.items():
+            if not isinstance(options, Mapping):
+                raise ValueError(f"{name} is {options!r}; expected its options, e.g. {name}: {{...}}")
+        return tuple({"name": name, **options} for name, options in value.items())
+
+    @field_validator("subtask", mode="before")
+    @classmethod
+    def _one_is_a_list(cls, value: object) -> object:
+        return (value,) if isinstance(value, str) else value
 
     @field_validator("control", mode="before")
     @classmethod

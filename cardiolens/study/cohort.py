@@ -5,21 +5,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from cardiolens import tables
 from cardiolens.errors import InputError
-from cardiolens.frozen import describe
+from cardiolens.frozen import Spec, describe
 from cardiolens.study.manifest import Study
 
 COHORT_NAME = "cohort.json"
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Stamp(_Record):
+class Stamp(Spec):
     """What tells that a file was touched: nobody can rewrite a file and keep its ctime and inode."""
 
     size: int
@@ -28,14 +24,14 @@ class Stamp(_Record):
     inode: int
 
 
-class FileRecord(_Record):
+class FileRecord(Spec):
     """A source file as it was when its study was prepared."""
 
     stamp: Stamp
     sha256: str
 
 
-class StudyRecord(_Record):
+class StudyRecord(Spec):
     """A prepared study."""
 
     folder: str
@@ -44,7 +40,7 @@ class StudyRecord(_Record):
     files: Mapping[str, FileRecord]
 
 
-class Cohort(_Record):
+class Cohort(Spec):
     """The prepared studies of a store by study_id, and why others failed."""
 
     schema_: Annotated[Literal["cohort-1"], Field(alias="schema")] = "cohort-1"

@@ -3,15 +3,14 @@
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from cardiolens.errors import InputError
-from cardiolens.frozen import describe
+from cardiolens.frozen import Spec, describe
 from cardiolens.study.layout import Layout, Order, even, resolve
 from cardiolens.study.sequences import SHORT_AXIS, Sequence, sequences
 
@@ -25,22 +24,7 @@ Length = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
-class _Part(BaseModel):
-    """A frozen piece of a manifest whose unknown keys are errors that list the legal ones."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known_keys(cls, value: object) -> object:
-        if isinstance(value, Mapping):
-            legal = {field.alias or name for name, field in cls.model_fields.items()}
-            for key in value.keys() - legal:
-                raise ValueError(f"unknown key {key!r}; expected only {', '.join(sorted(legal))}")
-        return value
-
-
-class DisplayTransform(_Part):
+class DisplayTransform(Spec):
     """From a stored slice to the displayed frame: transpose, then the flips (specification 1.4)."""
 
     transpose: Flag = False
@@ -48,7 +32,7 @@ class DisplayTransform(_Part):
     flip_cols: Flag = False
 
 
-class LayoutDeclaration(_Part):
+class LayoutDeclaration(Spec):
     """What the manifest says of a volume's grid; undeclared counts follow from the shape or are inferred."""
 
     order: Order = "slice_major"
@@ -63,7 +47,7 @@ class LayoutDeclaration(_Part):
         return self
 
 
-class MaskDeclaration(_Part):
+class MaskDeclaration(Spec):
     """A mask beside a volume; only its shape is checked."""
 
     path: str
@@ -79,7 +63,7 @@ class Timing:
     key_layers: tuple[int, ...]
 
 
-class VolumeManifest(_Part):
+class VolumeManifest(Spec):
     """One volume of a study."""
 
     volume_id: str
@@ -189,7 +173,7 @@ def _named(sequence: str) -> Sequence:
     return sequences()[sequence]
 
 
-class StudyManifest(_Part):
+class StudyManifest(Spec):
     """A study: who, from where, and its volumes."""
 
     schema_: Annotated[Literal["study-1"], Field(alias="schema")]

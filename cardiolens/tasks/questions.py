@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pyarrow as pa
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationError
 
 from cardiolens import tables
 from cardiolens.errors import InputError
-from cardiolens.frozen import describe
+from cardiolens.frozen import Spec, describe
 from cardiolens.tasks.catalogue import Catalogue, Subtask
 
 FRAME_PLACE = "\ufffc"  # stands where a frame stands in a prompt, so no text may hold it
@@ -26,18 +26,18 @@ Name = Annotated[str, Field(min_length=1)]
 PromptText = Annotated[str, Field(min_length=1), AfterValidator(_without_frame_place)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+class _Typed(Spec):
+    model_config = ConfigDict(strict=True)
 
 
-class QuestionOption(_Strict):
+class QuestionOption(_Typed):
     """One answer to pick, as the question words it."""
 
     key: Annotated[str, Field(pattern="^[A-Z]$")]
     text: PromptText
 
 
-class Reference(_Strict):
+class Reference(_Typed):
     """The report that a report question asks for."""
 
     fields: dict[str, str | list[str]]
@@ -45,7 +45,7 @@ class Reference(_Strict):
     impression: Name
 
 
-class Question(_Strict):
+class Question(_Typed):
     """One `qa-1` record of the clinical specification 2.6."""
 
     schema_: Literal["qa-1"] = Field(alias="schema")
@@ -57,14 +57,14 @@ class Question(_Strict):
     sequence: Name
     question: PromptText
     answer_type: Literal["single", "ordinal", "multi", "report"]
-    options: list[QuestionOption] = []
-    exclusive: list[str] = []  # in the table: the catalogue's
-    answer: list[str] = []
+    options: list[QuestionOption] = Field(default_factory=list)
+    exclusive: list[str] = Field(default_factory=list)  # in the table: the catalogue's
+    answer: list[str] = Field(default_factory=list)
     reference: Reference | None = None
     parent: str | None = None  # in the table: the catalogue's
     origin: Literal["report", "phantom"]
-    evidence: list[str] = []
-    verification: dict[str, JsonValue] = {}
+    evidence: list[str] = Field(default_factory=list)
+    verification: dict[str, JsonValue] = Field(default_factory=dict)
     protocol: Name
 
 
@@ -109,8 +109,9 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 def _parse(line: str, where: str) -> Question:
     try:
         record = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{where}: not JSON ({error.msg}); each line holds one qa-1 record") from None
+    except (ValueError, RecursionError) as error:
+        reason = str(error).partition(": line")[0]
+        raise InputError(f"{where}: not JSON ({reason}); each line holds one qa-1 record") from None
     if not isinstance(record, dict):
         raise InputError(f"{where}: a qa-1 record is a JSON object, found {type(record).__name__}")
     try:

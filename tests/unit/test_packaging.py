@@ -41,14 +41,20 @@ def conf_files() -> list[str]:
     return sorted(str(path.relative_to(conf)) for path in conf.rglob("*.yaml") if path.parent != conf)
 
 
+GIVEN = {  # what a user gives where a file says ???
+    "dataset": lambda name: ["dataset.studies=studies", "dataset.questions=questions.jsonl"],
+    "selector": lambda name: [f"selector.{name}.encoder=folder"],
+}
+
+
 def compose(group: str, name: str) -> SweepSpec:
     """A sweep with one configuration file chosen."""
     if group == "experiment":
         return read_spec([f"+experiment={name}"])
     chosen = read_default(group)
     words = [f"{group}=[{name}]" if isinstance(chosen, list) else f"{group}={name}"]
-    if group == "dataset" and "???" in (packaged_conf() / group / f"{name}.yaml").read_text():
-        words += ["dataset.studies=studies", "dataset.questions=questions.jsonl"]
+    if "???" in (packaged_conf() / group / f"{name}.yaml").read_text():
+        words += GIVEN[group](name)
     return read_spec(words)
 
 

@@ -102,7 +102,7 @@ def test_a_file_without_questions_is_an_empty_table(read):
         ({"schema": "qa-2"}, "schema: Input should be 'qa-1', got 'qa-2'"),
         ({"protocol": "other-1"}, "protocol is 'other-1', but 'openprotocol-1' is configured"),
         ({"origin": "guess"}, "origin: Input should be 'report' or 'phantom', got 'guess'"),
-        ({"colour": "red"}, "colour: Extra inputs are not permitted"),
+        ({"colour": "red"}, "unknown key 'colour'; expected only answer, answer_type"),
         ({"question": "a\ufffcb"}, r"question: holds U\+FFFC"),
         (
             {"options": [{"key": "A", "text": "x\ufffc"}, {"key": "B", "text": "y"}]},

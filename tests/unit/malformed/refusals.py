@@ -1,0 +1,45 @@
+"""What every malformed input must come to: a named error alone, the right exit code, nothing half-written."""
+
+import hashlib
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+LIBRARIES = r"Traceback|site-packages|pydantic|errors\.pydantic|object at 0x"
+
+Snapshot = dict[str, str]
+
+
+def snapshot(root: Path) -> Snapshot:
+    """Every file under a folder with the hash of its bytes."""
+    files = (path for path in root.rglob("*") if path.is_file())
+    return {str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def refused(
+    run: Callable[[], int],
+    said: str,
+    printed: pytest.CaptureFixture[str],
+    root: Path,
+    *,
+    code: int = 2,
+    may_appear: str = r"outputs/[^/]+/sweep\.log|store/questions/part-[^/]+\.parquet",
+) -> str:
+    """Run a verb that must refuse: its message, after every check that all malformed inputs share.
+
+    `may_appear` names files that are whole whenever they are there: the log, and the run's questions.
+    """
+    before = snapshot(root)
+    printed.readouterr()
+    assert run() == code
+    message = printed.readouterr().err
+    assert message.startswith("error: ")
+    assert message.count("\n") == 1, "one line"
+    assert re.search(said, message), message
+    assert not re.search(LIBRARIES, message), message
+    after = snapshot(root)
+    assert {name: after.get(name) for name in before} == before, "what was there has changed"
+    assert [name for name in after.keys() - before.keys() if not re.fullmatch(may_appear, name)] == []
+    return message
