@@ -144,6 +144,7 @@ def _placed(group: Group, executed: Executed) -> dict[str, Any]:
         "pipeline_parallel": group.pipeline_parallel,
         "replicas": group.replicas,
         "gpus_per_replica": group.gpus_per_replica,
+        "hosts": group.hosts,
         "reason": group.reason,
         "seats": sorted(streamed.seats) if streamed else [],
     }

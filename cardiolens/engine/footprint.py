@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 COMFORT = 0.6  # of the memory an engine may use, held by weights: the rest is for cached keys and values
 LIMIT = 0.85  # the same, where nothing smaller is left to do
@@ -58,21 +58,26 @@ def footprints(candidate: Candidate, nodes: Sequence[Node]) -> tuple[Footprint, 
 
     Tensor parallel stays within a node. Several nodes are spanned only where no single one holds the weights.
     """
-    by_size: dict[tuple[int, float], list[int]] = {}
-    reasons: dict[tuple[int, float], str] = {}
-    for place, node in enumerate(nodes):
-        found = _within(candidate, node)
-        if found is not None:
-            size, share, reason = found
-            by_size.setdefault((size, share), []).append(place)
-            reasons[(size, share)] = reason
+    found = [
+        (place, way) for place, node in enumerate(nodes) if (way := _within(candidate, node)) is not None
+    ]
+    places: dict[_Way, list[int]] = {}
+    for place, way in found:
+        places.setdefault(way, []).append(place)
     within = [
-        Footprint(
-            size, 1, share, candidate.fraction is None, tuple(by_size[size, share]), reasons[size, share]
-        )
-        for size, share in sorted(by_size)
+        Footprint(way.size, 1, way.share, candidate.fraction is None, tuple(places[way]), way.reason)
+        for way in sorted(places)
     ]
     return tuple(within or _spanning(candidate, nodes))
+
+
+class _Way(NamedTuple):
+    """One way to run a replica within a node, the better ones first in order."""
+
+    tight: bool  # little room is left beside the weights
+    size: int  # tensor parallel
+    share: float  # the least of each GPU
+    reason: str
 
 
 def refusal(candidate: Candidate, nodes: Sequence[Node]) -> str:
@@ -99,29 +104,31 @@ def refusal(candidate: Candidate, nodes: Sequence[Node]) -> str:
     )
 
 
-def _within(candidate: Candidate, node: Node) -> tuple[int, float, str] | None:
-    """Tensor parallel size, least share and reason on one node; None where it does not fit."""
+def _within(candidate: Candidate, node: Node) -> _Way | None:
+    """The best way on one node; None where it does not fit."""
     usable = node.gpu_memory_gib * candidate.utilization
     weight, size = candidate.weight_gib, candidate.tensor_parallel
     if candidate.fraction is not None:
         fits = node.gpus > 0 and weight <= LIMIT * usable * candidate.fraction
-        return (1, candidate.fraction, f"fraction {candidate.fraction:g} declared") if fits else None
-    if size is not None:
-        fits = size <= node.gpus and _divides(size, candidate) and weight / size <= LIMIT * usable
         return (
-            (size, _share(weight, usable) if size == 1 else 1.0, "tensor parallel declared") if fits else None
+            _Way(False, 1, candidate.fraction, f"fraction {candidate.fraction:g} declared") if fits else None
         )
     sizes = _sizes(candidate, node.gpus)
+    if size is not None:
+        fits = size in sizes and weight / size <= LIMIT * usable
+        share = _share(weight, usable) if size == 1 else 1.0
+        return _Way(False, size, share, "tensor parallel declared") if fits else None
     for size in sizes:
         if weight / size <= COMFORT * usable:
-            told = (
-                f"{weight:.3g} GiB of weights over {size} x {node.gpu_memory_gib:g} GiB leave room to batch"
-            )
-            return size, _share(weight, usable) if size == 1 else 1.0, told
+            share = _share(weight, usable) if size == 1 else 1.0
+            return _Way(False, size, share, f"{_over(candidate, size, node)} leave room to batch")
     if sizes and weight / sizes[-1] <= LIMIT * usable:
-        told = f"{weight:.3g} GiB of weights just fit {sizes[-1]} x {node.gpu_memory_gib:g} GiB"
-        return sizes[-1], 1.0, told
+        return _Way(True, sizes[-1], 1.0, f"{_over(candidate, sizes[-1], node)} leave little room to batch")
     return None
+
+
+def _over(candidate: Candidate, size: int, node: Node) -> str:
+    return f"{candidate.weight_gib:.3g} GiB of weights over {size} x {node.gpu_memory_gib:g} GiB"
 
 
 def _share(weight_gib: float, usable_gib: float) -> float:

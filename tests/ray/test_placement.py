@@ -51,7 +51,7 @@ def seats(place: Place) -> dict[str, list[tuple[str, tuple[int, ...]]]]:
         for group in wave:
             for seat in group["seats"]:
                 node, _, gpus = seat.partition(":")
-                numbers = tuple(sorted(int(gpu) for gpu in gpus.split(",")))
+                numbers = tuple(sorted(int(gpu) for gpu in gpus.split(",") if gpu))
                 found.setdefault(group["model"], []).append((node, numbers))
     return found
 
@@ -83,3 +83,64 @@ def test_models_stand_side_by_side_where_they_were_placed(place: Place) -> None:
     assert all(node != four for model in ("pair", "lone") for node, _ in stood[model])
     requests = place.manifest()["requests"]
     assert requests["executed"] == requests["unique"] == requests["ok"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gpus", [(8,), (4, 4), (1,) * 8, (4, 2, 1)], ids=["1x8", "2x4", "8x1", "mixed"])
+def test_every_replica_stands_where_it_was_placed(place: Place, gpus: tuple[int, ...]) -> None:
+    weights = {"wide": 131, "pair": 61, "lone": 30, "small": 8, "mini": 7}
+    chosen = rehearse(place, **{name: f"weight_gib: {weight}" for name, weight in weights.items()})
+    with ray_of(*gpus) as address:
+        place.sweep(*WORDS, chosen, f"cluster.address={address}")
+    placement = place.manifest()["placement"]
+    assert sorted(node["gpus"] for node in placement["nodes"]) == sorted(gpus)
+    stood = seats(place)
+    owners: Counter[tuple[str, int]] = Counter()
+    for group in (group for wave in placement["waves"] for group in wave):
+        found = stood[group["model"]]
+        assert len(found) <= group["replicas"], "a replica that had no study says nothing"
+        assert not Counter(node for node, _ in found) - Counter(hosts[0] for hosts in group["hosts"])
+        if group["pipeline_parallel"] == 1:
+            assert {len(numbers) for _, numbers in found} == {group["tensor_parallel"]}
+            owners.update((node, gpu) for node, numbers in found for gpu in numbers)
+    assert len(placement["waves"]) == 1
+    assert max(owners.values()) == (1 if gpus == (1,) * 8 else 2), "small and mini alone share one"
+
+
+@pytest.mark.slow
+def test_what_fits_nowhere_is_an_error_before_any_load_or_left_out(place: Place) -> None:
+    chosen = rehearse(place, vast="weight_gib: 1400", one="weight_gib: 131", other="weight_gib: 130")
+    with ray_of(4) as address:
+        words = [*WORDS, chosen, f"cluster.address={address}"]
+        printed = place.sweep(*words, expect=2)
+        assert "1400 GiB of weights" in printed
+        assert "keep_going=true" in printed
+        assert not (place.root / "store" / "completions").exists()
+        printed = place.sweep(*words, "keep_going=true", expect=1)
+    assert waves(place) == [{"one"}, {"other"}]
+    assert "not run: vast: vast has 1400 GiB of weights" in printed
+    assert list(place.manifest()["failed"]) == ["vast"]
+    requests = place.manifest()["requests"]
+    assert requests["executed"] == requests["ok"] == requests["unique"] * 2 // 3
+
+
+@pytest.mark.slow
+def test_a_model_of_tensor_parallel_two_owns_two_gpus_and_answers(place: Place) -> None:
+    words = ["model=[tiny]", "+model.tiny.tensor_parallel=2", "+model.tiny.weight_gib=1", "subtask=[C10,L01]"]
+    with ray_of(2) as address:
+        place.sweep(*WORDS, *words, f"cluster.address={address}", "cluster.gpus=2")
+    ((_, numbers),) = seats(place)["tiny"]
+    assert numbers == (0, 1)
+    requests = place.manifest()["requests"]
+    assert requests["executed"] == requests["ok"] == requests["unique"] > 0
+
+
+@pytest.mark.slow
+def test_an_engine_that_cannot_start_is_named_and_the_other_models_run(place: Place) -> None:
+    words = [*WORDS, "model=[tiny,oracle]", "model.tiny.kv_cache_gib=0.0001", "keep_going=true"]
+    printed = place.sweep(*words, expect=1)
+    assert "not run: tiny: the stream ended early: " in printed
+    assert "Traceback" not in printed
+    manifest = place.manifest()
+    assert list(manifest["failed"]) == ["tiny"]
+    assert manifest["requests"]["ok"] == manifest["requests"]["executed"] > 0

@@ -183,6 +183,12 @@ def test_tensor_parallel_divides_the_attention_heads():
     assert footprints(model("m", 131.0, heads=14), EIGHT) == ()
 
 
+def test_a_way_that_leaves_room_to_batch_comes_before_one_with_fewer_gpus():
+    nodes = (Node("a", 1, 80.0), Node("b", 2, 80.0))
+    assert [way.tensor_parallel for way in footprints(model("m", 61.0), nodes)] == [2, 1]
+    assert place(nodes, [model("m", 61.0)]).waves[0][0].hosts == (("b",),)
+
+
 def test_waves_run_the_longest_work_first():
     large = [model(f"m{at}", 131.0, prompt_tokens=at * 10**7) for at in range(1, 6)]
     placement = place(EIGHT, large)
