@@ -73,6 +73,7 @@ class ModelSpec(Spec):
     parameters: Annotated[float, Field(gt=0)] | None = None  # billions that one token passes through
     attention_heads: Positive | None = None  # which tensor_parallel must divide
     image_tokens: Positive | None = None  # http: of a frame, as declared, where no processor counts
+    adapter: str | None = None  # LoRA: a folder within the model's files, or one of its own
     template_options: Mapping[str, bool | int | str] = {}  # of the chat template, e.g. enable_thinking
     trust_remote_code: bool = False  # run Python that comes with the model's files
     long_side: Positive = 448  # frames are resized so that their longer side has so many pixels

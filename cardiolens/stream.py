@@ -115,8 +115,7 @@ def _maker(plan: Plan, model: ModelSpec, group: Group) -> Callable[[], Engine]:
 def _make_vllm(model: ModelSpec, identity: Identity, max_frames: int, group: Group) -> Engine:
     from cardiolens.engine.vllm_engine import VllmEngine
 
-    assert identity.folder is not None
-    return VllmEngine(model, identity.folder, max_frames, group)
+    return VllmEngine(model, identity, max_frames, group)
 
 
 def _make_http(model: ModelSpec, completions: Path) -> Engine:

@@ -6,6 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from cardiolens.digest import digest_of, digest_of_files
+from cardiolens.engine.adapter import find_adapter
 from cardiolens.engine.readers import check_reader
 from cardiolens.errors import InputError
 from cardiolens.spec import ModelSpec
@@ -20,6 +21,7 @@ class Identity:
     model_key: str  # readable name and 16 hex digits; the folder of its completions
     folder: Path | None  # of its files, or of its processor's alone; None where nothing counts tokens
     facts: dict[str, object]  # what the key was made of
+    adapter: Path | None = None  # folder of a LoRA adapter
 
 
 def identify(model: ModelSpec, cache: Path) -> Identity:
@@ -49,7 +51,10 @@ def identify(model: ModelSpec, cache: Path) -> Identity:
     }
     if model.template_options:
         facts["template_options"] = dict(model.template_options)
-    return Identity(_key(model.name, facts), folder, facts)
+    adapter = None if model.adapter is None else find_adapter(model.adapter, folder)
+    if adapter is not None:
+        facts["adapter"] = digest_of_files(sorted(path for path in adapter.iterdir() if path.is_file()))
+    return Identity(_key(model.name, facts), folder, facts, adapter)
 
 
 def _served(model: ModelSpec, cache: Path) -> Identity:

@@ -22,7 +22,7 @@ def reserved(group: Group, stream: StreamSpec) -> Iterator[Arguments]:
     """
     import ray
 
-    spans = [_span(group) for _ in group.hosts] if group.spans_nodes else []
+    spans = [_span(group, hosts) for hosts in group.hosts] if group.spans_nodes else []
     seats = spans or [_on_node(hosts[0]) if hosts else {} for hosts in group.hosts]
     try:
         yield {
@@ -59,11 +59,14 @@ def _on_node(node: str) -> Arguments:
     return {"scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=True)}
 
 
-def _span(group: Group) -> Arguments:
+def _span(group: Group, hosts: tuple[str, ...]) -> Arguments:
+    """A bundle a GPU on each of these nodes, in their order; the actor itself takes no GPU beside them."""
     import ray
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-    bundles = [{"GPU": 1.0}] * (group.tensor_parallel * group.pipeline_parallel)
-    reserved_gpus = ray.util.placement_group(bundles, strategy="PACK")
-    strategy = PlacementGroupSchedulingStrategy(reserved_gpus, placement_group_capture_child_tasks=True)
+    nodes = [{"ray.io/node-id": host} for host in hosts for _ in range(group.tensor_parallel)]
+    reserved_gpus = ray.util.placement_group([{"GPU": 1.0}] * len(nodes), bundle_label_selector=nodes)
+    strategy = PlacementGroupSchedulingStrategy(
+        reserved_gpus, placement_group_bundle_index=0, placement_group_capture_child_tasks=True
+    )
     return {"scheduling_strategy": strategy}

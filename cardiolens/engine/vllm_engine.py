@@ -1,14 +1,14 @@
 """vLLM as an engine: the only module that imports it."""
 
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from cardiolens.engine.adapter import room_for
 from cardiolens.engine.ask import Ask, EngineDeadError, Pictures, Reply, RequestError
 from cardiolens.engine.chat import Chat
 from cardiolens.engine.decoding import bound, one_letter, option_logprobs
-from cardiolens.engine.identity import installed_engine
+from cardiolens.engine.identity import Identity, installed_engine
 from cardiolens.engine.placement import Group
 from cardiolens.spec import ModelSpec
 
@@ -18,9 +18,11 @@ class VllmEngine:
 
     mortal = True
 
-    def __init__(self, model: ModelSpec, folder: Path, max_frames: int, group: Group) -> None:
+    def __init__(self, model: ModelSpec, identity: Identity, max_frames: int, group: Group) -> None:
+        assert identity.folder is not None, "a vllm model has files"
         self._model = model
-        self._folder = folder
+        self._folder = identity.folder
+        self._adapter = identity.adapter
         self._group = group
         self._max_frames = max_frames  # the most that one prompt shows
         self._engine: Any = None
@@ -42,7 +44,10 @@ class VllmEngine:
         request_id = f"{ask.request_key}-{uuid4().hex[:8]}"
         final = None
         try:
-            async for output in self._engine.generate(prompt, self._sampling(ask), request_id):
+            outputs = self._engine.generate(
+                prompt, self._sampling(ask), request_id, lora_request=self._lora_request
+            )
+            async for output in outputs:
                 final = output
         except Dead as error:
             raise EngineDeadError(str(error) or "the engine process died") from error
@@ -63,6 +68,12 @@ class VllmEngine:
     def _chat(self) -> Chat:
         model = self._model
         return Chat(self._folder, model.template_options, trust_remote_code=model.trust_remote_code)
+
+    @cached_property
+    def _lora_request(self) -> Any:
+        from vllm.lora.request import LoRARequest
+
+        return None if self._adapter is None else LoRARequest("adapter", 1, str(self._adapter))
 
     def _engine_options(self) -> dict[str, Any]:
         on_cpu = installed_engine()[0] == "cpu"
@@ -86,6 +97,8 @@ class VllmEngine:
             options["kv_cache_memory_bytes"] = int((model.kv_cache_gib or 4.0) * 2**30)
         else:
             options["gpu_memory_utilization"] = self._group.utilization
+        if self._adapter is not None:
+            options |= {"enable_lora": True, "max_lora_rank": room_for(self._adapter)}
         if self._group.spans_nodes:
             options["distributed_executor_backend"] = "ray"  # within a node vLLM's own processes
         return options

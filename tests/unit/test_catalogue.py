@@ -1,0 +1,122 @@
+"""The catalogue of models, as far as it can be checked without their files."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cardiolens.card import ModelCard
+from cardiolens.configure import packaged_conf, read_spec
+from cardiolens.engine.adapter import find_adapter, room_for
+from cardiolens.engine.footprint import Candidate, Node, footprints
+from cardiolens.errors import InputError
+from cardiolens.spec import ModelSpec
+
+RUN_HERE = {"tiny"}  # by vLLM, in tests/ray
+QUOTED = {"qwen2_5_vl_3b", "qwen3_vl_4b"}  # their config.json was read
+
+
+def catalogue() -> dict[str, ModelSpec]:
+    names = sorted(path.stem for path in (packaged_conf() / "model").glob("*.yaml"))
+    models = read_spec([f"model=[{','.join(name for name in names if name != 'served')}]"]).model
+    return {model.name: model for model in models if model.card is not None}
+
+
+MODELS = catalogue()
+OPEN = {name: model for name, model in MODELS.items() if model.engine == "vllm"}
+
+
+def card(model: ModelSpec) -> ModelCard:
+    assert model.card is not None
+    return model.card
+
+
+def test_the_catalogue_is_large_enough_and_of_every_kind():
+    published = [model for name, model in OPEN.items() if name not in RUN_HERE]
+    assert len(published) >= 24
+    assert {card(model).field for model in published} == {"general", "medical"}
+    assert any(model.engine == "http" for model in MODELS.values())
+
+
+def test_every_architecture_is_registered_in_the_pinned_vllm():
+    from vllm.model_executor.models.registry import ModelRegistry
+
+    known = set(ModelRegistry.get_supported_archs())
+    assert {card(model).architecture for model in OPEN.values()} <= known
+
+
+@pytest.mark.parametrize("name", sorted(OPEN))
+def test_what_a_card_says_agrees_with_what_is_served(name):
+    model = OPEN[name]
+    own = card(model)
+    assert own.context is not None
+    assert model.max_model_len <= own.context
+    assert (own.thinking in ("on", "off")) == bool(model.template_options)
+    if own.thinking in ("on", "off"):
+        assert model.template_options == {"enable_thinking": own.thinking == "on"}
+    if name in RUN_HERE:
+        return
+    assert model.weight_gib
+    assert model.parameters
+    assert model.image_tokens
+    assert model.revision or "not pinned" in own.note
+    assert len(model.revision or "0" * 40) == 40
+
+
+@pytest.mark.parametrize("name", sorted(set(OPEN) - RUN_HERE))
+def test_tensor_parallel_by_gpu_size_is_what_auto_derives(name):
+    model = OPEN[name]
+    candidate = Candidate(name, "gpu", model.weight_gib or 0.0, heads=model.attention_heads)
+    derived = {
+        gib: ways[0].tensor_parallel
+        for gib in (24, 48, 80, 141)
+        if (ways := footprints(candidate, (Node("a", 8, float(gib)),)))
+    }
+    assert card(model).tensor_parallel == derived
+
+
+def test_nothing_is_said_to_be_verified_that_was_not():
+    found = {name: card(model).verified for name, model in MODELS.items()}
+    assert {name for name, how in found.items() if how == "engine"} == RUN_HERE
+    assert {name for name, how in found.items() if how == "config"} == QUOTED
+    assert set(found.values()) == {"engine", "config", "none"}
+
+
+def test_closed_models_send_nothing_until_it_is_allowed():
+    for model in MODELS.values():
+        if model.engine == "http":
+            assert not model.served.allow_external
+            assert model.served.api_key_env
+
+
+@pytest.mark.parametrize(("size", "tokens"), [(14, 256), (16, 196)])
+def test_tokens_of_a_qwen_frame_are_those_of_the_processor_class(size, tokens):
+    from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
+
+    processor = Qwen2VLImageProcessorPil(patch_size=size)
+    assert processor.get_number_of_image_patches(448, 448, {}) // processor.merge_size**2 == tokens
+
+
+def test_the_landscape_asks_every_open_model_of_the_catalogue():
+    asked = {model.name for model in read_spec(["+experiment=landscape"]).model}
+    assert asked == (set(OPEN) - RUN_HERE) | {"oracle", "uniform"}
+
+
+def test_an_adapter_is_found_in_the_models_files_and_vllm_makes_room_for_its_rank(tmp_path: Path):
+    folder = tmp_path / "vision-lora"
+    folder.mkdir()
+    with pytest.raises(InputError, match="give the folder of a LoRA adapter"):
+        find_adapter("vision-lora", tmp_path)
+    (folder / "adapter_config.json").write_text(json.dumps({"r": 100}))
+    assert find_adapter("vision-lora", tmp_path) == folder
+    assert find_adapter(str(folder), tmp_path / "elsewhere") == folder
+    assert room_for(folder) == 128
+    (folder / "adapter_config.json").write_text(json.dumps({"r": 1000}))
+    with pytest.raises(InputError, match="rank 1 to 512"):
+        room_for(folder)
+
+
+def test_every_file_holds_one_model_of_its_own_name():
+    for path in (packaged_conf() / "model").glob("*.yaml"):
+        assert list(yaml.safe_load(path.read_text())) == [path.stem]
