@@ -47,7 +47,7 @@ def placement_rows(placement: Placement) -> Iterator[tuple[str, ...]]:
 def cluster_of(placement: Placement) -> str:
     """The cluster in words."""
     gpus = [f"{node.gpus} x {node.gpu_memory_gib:g} GiB" for node in placement.nodes]
-    return f"placement on {' + '.join(gpus) or 'no GPU'}"
+    return f"Placement on {' + '.join(gpus) or 'no GPU'}"
 
 
 def _split(group: Group) -> str:

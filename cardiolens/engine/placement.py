@@ -1,6 +1,6 @@
 """Which models run where, and when: waves of models side by side, decided before any GPU is touched."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cardiolens.engine.estimate import Rates, load_seconds, work_seconds
@@ -43,6 +43,8 @@ class Group:
         return self.gpus * self.seconds / 3600
 
 
+Ways = Mapping[str, tuple[Footprint, ...]]
+
 Wave = tuple[Group, ...]
 """Models that run side by side."""
 
@@ -76,6 +78,8 @@ class Placement:
 def place(nodes: Sequence[Node], candidates: Iterable[Candidate], rates: Rates | None = None) -> Placement:
     """Place every model or say why not; longest work first, by name where it is the same.
 
+    Each wave is the one of several drafts that keeps the GPUs busiest by the estimate: greedy, not optimal.
+
     On a cluster with GPUs, models that need none run beside the first wave; without, those that compute here
     have a wave each, since the processor is what they would share.
     """
@@ -98,32 +102,75 @@ def _alone(candidate: Candidate, rates: Rates) -> float:
     return load_seconds(candidate, rates) + work_seconds(candidate, rates)
 
 
-def _wave(
-    nodes: Sequence[Node], waiting: Sequence[Candidate], ways: dict[str, tuple[Footprint, ...]], rates: Rates
-) -> Wave:
-    """One replica of each model that finds room, then sharers, then more replicas on what is left."""
-    board = Board(nodes)
-    chosen: dict[str, Footprint] = {}
-    for alone in (True, False):  # a GPU of its own for as many as find one, before small ones share
-        for one in waiting:
-            if one.name not in chosen:
-                found = next((way for way in ways[one.name] if board.put(one.name, way, alone=alone)), None)
-                if found is not None:
-                    chosen[one.name] = found
-    members = [one for one in waiting if one.name in chosen]
-    _replicate(board, members, chosen, rates)
-    return tuple(_group(one, chosen[one.name], board, rates) for one in members)
+def _wave(nodes: Sequence[Node], waiting: Sequence[Candidate], ways: Ways, rates: Rates) -> Wave:
+    """The best of several drafts: the longest models alone with many replicas, or more of them side by side.
+
+    Side by side pays where loading weighs more than computing, or where a model cannot fill the cluster.
+    """
+    drafts = [
+        _draft(nodes, waiting, ways, rates, first, sharing=sharing)
+        for first in range(1, len(waiting) + 1)
+        for sharing in (False, True)
+    ]
+    best = max(drafts, key=lambda draft: _merit(draft, nodes, rates))
+    return tuple(_group(one, way, best.board, rates) for one, way in best.members.values())
 
 
-def _replicate(
-    board: Board, members: Sequence[Candidate], chosen: dict[str, Footprint], rates: Rates
-) -> None:
-    """Give what is left to the model that would take longest, again and again."""
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """Who would stand where in a wave."""
+
+    board: Board
+    members: dict[str, tuple[Candidate, Footprint]]
+
+
+def _draft(
+    nodes: Sequence[Node],
+    waiting: Sequence[Candidate],
+    ways: Ways,
+    rates: Rates,
+    first: int,
+    *,
+    sharing: bool,
+) -> _Draft:
+    """One replica of each of the first models, more while there is room, then whoever else finds room."""
+    draft = _Draft(Board(nodes), {})
+    for alone in (True, False) if sharing else (True,):
+        _seat(draft, waiting[:first], ways, alone=alone)
+    _replicate(draft, rates)
+    _seat(draft, waiting, ways, alone=True)
+    _replicate(draft, rates)
+    return draft
+
+
+def _seat(draft: _Draft, candidates: Sequence[Candidate], ways: Ways, *, alone: bool) -> None:
+    for one in candidates:
+        if one.name not in draft.members:
+            found = next((way for way in ways[one.name] if draft.board.put(one.name, way, alone=alone)), None)
+            if found is not None:
+                draft.members[one.name] = one, found
+
+
+def _replicate(draft: _Draft, rates: Rates) -> None:
+    """Give what is left to the model with the most work for its GPUs, again and again."""
+    board = draft.board
     while True:
-        wanting = [one for one in members if board.replicas(one.name) < _most(one)]
-        wanting.sort(key=lambda one: (-work_seconds(one, rates) / board.gpus(one.name), one.name))
-        if not any(board.put(one.name, chosen[one.name], alone=True) for one in wanting):
+        wanting = [
+            (-work_seconds(one, rates) / board.gpus(name), name, way)
+            for name, (one, way) in draft.members.items()
+            if board.replicas(name) < _most(one)
+        ]
+        if not any(board.put(name, way, alone=True) for _, name, way in sorted(wanting, key=lambda w: w[:2])):
             return
+
+
+def _merit(draft: _Draft, nodes: Sequence[Node], rates: Rates) -> tuple[float, int, int]:
+    """The share of the cluster's time that a wave computes, in percent; then more models, fewer shared."""
+    members = [(one, draft.board.gpus(name)) for name, (one, _) in draft.members.items()]
+    lasts = max(load_seconds(one, rates) + work_seconds(one, rates) / gpus for one, gpus in members)
+    computing = sum(work_seconds(one, rates) for one, _ in members)
+    shared = sum(draft.board.share(name) < 1 for name in draft.members)
+    return round(computing / lasts / sum(node.gpus for node in nodes), 2), len(members), -shared
 
 
 def _most(candidate: Candidate) -> int:
@@ -150,7 +197,7 @@ def _group(one: Candidate, way: Footprint, board: Board, rates: Rates) -> Group:
 def _reason(one: Candidate, way: Footprint, share: float, replicas: int) -> str:
     parts = [way.reason]
     if share < 1 and one.fraction is None:
-        parts.append(f"shares a GPU ({share:g}), since more models wait than GPUs are free")
+        parts.append(f"shares a GPU ({share:g}): loading weighs more than computing")
     if one.replicas is not None:
         parts.append(
             "replicas declared"
@@ -158,7 +205,7 @@ def _reason(one: Candidate, way: Footprint, share: float, replicas: int) -> str:
             else f"{one.replicas} replicas declared, no room for more"
         )
     elif replicas > 1:
-        parts.append(f"{replicas} replicas fill GPUs that no waiting model can use")
+        parts.append(f"{replicas} replicas divide its work")
     return "; ".join(parts)
 
 

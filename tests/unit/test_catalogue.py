@@ -12,7 +12,9 @@ from cardiolens.engine.adapter import find_adapter, room_for
 from cardiolens.engine.footprint import Candidate, Node, footprints
 from cardiolens.errors import InputError
 from cardiolens.spec import ModelSpec
+from jobs import show_catalogue
 
+ROOT = Path(__file__).resolve().parents[2]
 RUN_HERE = {"tiny"}  # by vLLM, in tests/ray
 QUOTED = {"qwen2_5_vl_3b", "qwen3_vl_4b"}  # their config.json was read
 
@@ -115,6 +117,14 @@ def test_an_adapter_is_found_in_the_models_files_and_vllm_makes_room_for_its_ran
     (folder / "adapter_config.json").write_text(json.dumps({"r": 1000}))
     with pytest.raises(InputError, match="rank 1 to 512"):
         room_for(folder)
+
+
+def test_the_tables_of_the_models_page_are_those_of_the_product():
+    page = (ROOT / "docs" / "models.md").read_text()
+    models = show_catalogue.catalogue()
+    tables = [show_catalogue.catalogue_table(models)]
+    tables += [show_catalogue.placement_table(models, cluster) for cluster in show_catalogue.CLUSTERS]
+    assert all("\n".join(table) in page for table in tables), "run jobs/show_catalogue.py"
 
 
 def test_every_file_holds_one_model_of_its_own_name():

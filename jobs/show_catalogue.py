@@ -1,0 +1,126 @@
+"""The tables of docs/models.md: what each model of the catalogue is, and where the open ones would run.
+
+    python jobs/show_catalogue.py
+
+The work behind the hours is that of the landscape experiment on a cohort of the paper's size, declared below.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+
+from cardiolens.card import ModelCard
+from cardiolens.configure import legal_names, read_spec
+from cardiolens.engine.footprint import Candidate, Node
+from cardiolens.engine.placement import place
+from cardiolens.show_placement import COLUMNS, cluster_of, placement_rows
+from cardiolens.spec import ModelSpec
+
+STUDIES = 200  # of our phantom cohort
+QUESTIONS = 13_494  # of the paper
+FRAMES = 16  # a question
+TEXT, REPLY = 450, 64  # tokens of a prompt besides its frames, and of a reply at most: our assumption
+CLUSTERS = (
+    (Node("node-1", 8, 80.0),),
+    (Node("node-1", 8, 80.0), Node("node-2", 8, 80.0)),
+)
+GPU_SIZES = (24, 48, 80, 141)  # GiB
+FIELDS = (
+    "field",
+    "architecture in vLLM",
+    "GiB",
+    "tokens a frame",
+    "context",
+    f"GPUs of {' / '.join(map(str, GPU_SIZES))} GiB",
+    "thinking",
+    "licence",
+    "verified",
+)
+
+
+def main() -> int:
+    models = catalogue()
+    for line in catalogue_table(models):
+        print(line)
+    for cluster in CLUSTERS:
+        print()
+        for line in placement_table(models, cluster):
+            print(line)
+    return 0
+
+
+def catalogue() -> list[ModelSpec]:
+    """Every packaged model with a card: closed ones first, then by field and name."""
+    names = [name for name in legal_names("model") if name != "served"]
+    models = [model for model in read_spec([f"model=[{','.join(names)}]"]).model if model.card is not None]
+    return sorted(models, key=lambda model: (model.engine, _card(model).field, model.name))
+
+
+def catalogue_table(models: Sequence[ModelSpec]) -> Iterator[str]:
+    """Markdown: a line a model."""
+    yield from _table(("model", "id", *FIELDS), map(_row, models))
+
+
+def placement_table(models: Sequence[ModelSpec], cluster: Sequence[Node]) -> Iterator[str]:
+    """Markdown: a line a published open model, and what all of them take."""
+    placement = place(cluster, (_candidate(model) for model in models if _published(model)))
+    yield f"### {cluster_of(placement)}"
+    yield ""
+    yield from _table(COLUMNS, placement_rows(placement))
+    yield ""
+    hours, gpu_hours = placement.seconds / 3600, placement.gpu_hours
+    yield f"In all {hours:.2g} hours and {gpu_hours:.2g} GPU hours, in {len(placement.waves)} waves."
+    yield from (f"Fits nowhere: {refused.reason}." for refused in placement.refusals)
+
+
+def _published(model: ModelSpec) -> bool:
+    return model.engine == "vllm" and model.source != "embedded"
+
+
+def _card(model: ModelSpec) -> ModelCard:
+    assert model.card is not None
+    return model.card
+
+
+def _candidate(model: ModelSpec) -> Candidate:
+    return Candidate(
+        model.name,
+        "gpu",
+        weight_gib=model.weight_gib or 0.0,
+        billions=model.parameters or 0.0,
+        heads=model.attention_heads,
+        utilization=model.gpu_memory_utilization,
+        studies=STUDIES,
+        requests=QUESTIONS,
+        prompt_tokens=QUESTIONS * (TEXT + FRAMES * (model.image_tokens or 0)),
+        output_tokens=QUESTIONS * model.max_tokens.get("standard", REPLY),
+    )
+
+
+def _row(model: ModelSpec) -> tuple[str, ...]:
+    card = _card(model)
+    pinned = "" if model.revision or not _published(model) else " (not pinned)"
+    sizes = " / ".join(str(card.tensor_parallel.get(gib, "-")) for gib in GPU_SIZES)
+    return (
+        f"`{model.name}`",
+        f"{model.source or model.served.api_model}{pinned}",
+        card.field,
+        card.architecture or "closed",
+        f"{model.weight_gib:g}" if model.weight_gib else "-",
+        str(model.image_tokens or "-"),
+        f"{card.context:,}" if card.context else "-",
+        sizes if card.tensor_parallel else "-",
+        card.thinking,
+        card.licence,
+        card.verified,
+    )
+
+
+def _table(names: Sequence[str], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    yield f"| {' | '.join(names)} |"
+    yield f"|{'---|' * len(names)}"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
