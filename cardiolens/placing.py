@@ -6,17 +6,28 @@ from typing import Literal
 
 from cardiolens.engine.estimate import Rates
 from cardiolens.engine.footprint import Candidate, Node
-from cardiolens.engine.identity import installed_engine
+from cardiolens.engine.identity import absence, installed_engine
 from cardiolens.engine.placement import Placement, place
 from cardiolens.errors import InputError
 from cardiolens.execution_spec import ClusterSpec
 from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
 from cardiolens.plan.totals import Totals, totals_of
-from cardiolens.spec import ModelSpec
+from cardiolens.spec import ModelSpec, SweepSpec
 
 _GIB = 2**30
 _WEIGHT_FILES = ("*.safetensors", "*.bin")
+
+
+def at_hand(spec: SweepSpec) -> tuple[SweepSpec, dict[str, str]]:
+    """With `keep_going` the sweep of those models whose files are here, and why each other one is not."""
+    absent = {model.name: why for model in spec.model if (why := absence(model)) is not None}
+    here = tuple(model for model in spec.model if model.name not in absent)
+    if not spec.keep_going or not absent:
+        return spec, {}
+    if not here:
+        raise InputError(f"no model of this sweep is on this machine: {next(iter(absent.values()))}")
+    return spec.model_copy(update={"model": here}), absent
 
 
 def place_sweep(

@@ -14,7 +14,7 @@ from cardiolens.engine.http_access import check_access
 from cardiolens.engine.inventory import nodes_of_ray, nodes_to_plan_with
 from cardiolens.engine.placement import Placement
 from cardiolens.phantom.cohort import make_cohort
-from cardiolens.placing import place_sweep
+from cardiolens.placing import at_hand, place_sweep
 from cardiolens.plan.missing import Missing, missing
 from cardiolens.plan.plan import Plan, plan
 from cardiolens.plan.totals import totals_of
@@ -32,6 +32,9 @@ log = logging.getLogger(__name__)
 
 def sweep(spec: SweepSpec) -> int:
     """Run a sweep to its end; 0 only if every study was prepared and every planned request has a verdict."""
+    spec, absent = at_hand(spec)
+    for model, why in absent.items():
+        show.say(f"left out: {model}: {why}")
     check_tracker(spec.tracker)
     check_access(spec)
     check_encoders(spec)
@@ -57,6 +60,7 @@ def sweep(spec: SweepSpec) -> int:
             nodes = nodes_of_ray(spec.cluster)
         placement = place_sweep(planned, left, nodes)
         executed = execute(planned, placement, left)
+        executed.failed |= absent
     return _conclude(planned, prepared, left, placement, executed)
 
 

@@ -57,6 +57,17 @@ def identify(model: ModelSpec, cache: Path) -> Identity:
     return Identity(_key(model.name, facts), folder, facts, adapter)
 
 
+def absence(model: ModelSpec) -> str | None:
+    """Why the files of a model are not on this machine; None where they are, or where none are needed."""
+    if model.engine != "vllm" or model.source == EMBEDDED:
+        return None
+    try:
+        _local(model) or _snapshot(model)
+    except InputError as error:
+        return str(error)
+    return None
+
+
 def _served(model: ModelSpec, cache: Path) -> Identity:
     """A model behind HTTP, as far as it can be known: what it is called and what the user declares.
 
@@ -93,14 +104,22 @@ def _resolve(model: ModelSpec, cache: Path) -> tuple[Path, str]:
     if model.source == EMBEDDED:
         folder = _embedded(cache)
         return folder, digest_of_files(_files(folder))
+    local = _local(model)
+    if local is not None:
+        return local, digest_of_files(_files(local))
+    return _snapshot(model)
+
+
+def _local(model: ModelSpec) -> Path | None:
+    """The folder that a model's source names; None for a hub id."""
     local = Path(model.source).expanduser()
     if local.is_dir():
-        return local.resolve(), digest_of_files(_files(local))
+        return local.resolve()
     if model.source.startswith((".", "/", "~")):
         raise InputError(
             f"model {model.name}: folder {model.source!r} does not exist; give a folder or a hub id"
         )
-    return _snapshot(model)
+    return None
 
 
 def _files(folder: Path) -> list[Path]:

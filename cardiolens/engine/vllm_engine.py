@@ -8,6 +8,7 @@ from cardiolens.engine.adapter import room_for
 from cardiolens.engine.ask import Ask, EngineDeadError, Pictures, Reply, RequestError
 from cardiolens.engine.chat import Chat
 from cardiolens.engine.decoding import bound, one_letter, option_logprobs
+from cardiolens.engine.gpu_memory import turn_on, wait_for_memory
 from cardiolens.engine.identity import Identity, installed_engine
 from cardiolens.engine.placement import Group
 from cardiolens.spec import ModelSpec
@@ -34,7 +35,10 @@ class VllmEngine:
 
         self.close()
         options = AsyncEngineArgs(**self._engine_options())
-        self._engine = AsyncLLM.from_engine_args(options, stat_loggers=[self._stat_logger])
+        with turn_on(self._group.share):
+            if self._group.gpus:
+                wait_for_memory(self._group.utilization)
+            self._engine = AsyncLLM.from_engine_args(options, stat_loggers=[self._stat_logger])
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         from vllm.v1.engine.exceptions import EngineDeadError as Dead

@@ -88,23 +88,28 @@ def test_models_stand_side_by_side_where_they_were_placed(place: Place) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("gpus", [(8,), (4, 4), (1,) * 8, (4, 2, 1)], ids=["1x8", "2x4", "8x1", "mixed"])
 def test_every_replica_stands_where_it_was_placed(place: Place, gpus: tuple[int, ...]) -> None:
-    weights = {"wide": 131, "pair": 61, "lone": 30, "small": 8, "mini": 7}
-    chosen = rehearse(place, **{name: f"weight_gib: {weight}" for name, weight in weights.items()})
+    large = {name: f"weight_gib: {weight}" for name, weight in (("wide", 131), ("pair", 61), ("lone", 30))}
+    small = {name: "weight_gib: 8\n  fraction: 0.5\n  replicas: 1" for name in ("small", "mini")}
     with ray_of(*gpus) as address:
-        place.sweep(*WORDS, chosen, f"cluster.address={address}")
+        place.sweep(*WORDS, rehearse(place, **large, **small), f"cluster.address={address}")
     placement = place.manifest()["placement"]
     assert sorted(node["gpus"] for node in placement["nodes"]) == sorted(gpus)
     stood = seats(place)
-    owners: Counter[tuple[str, int]] = Counter()
-    for group in (group for wave in placement["waves"] for group in wave):
-        found = stood[group["model"]]
-        assert len(found) <= group["replicas"], "a replica that had no study says nothing"
-        assert not Counter(node for node, _ in found) - Counter(hosts[0] for hosts in group["hosts"])
-        if group["pipeline_parallel"] == 1:
-            assert {len(numbers) for _, numbers in found} == {group["tensor_parallel"]}
-            owners.update((node, gpu) for node, numbers in found for gpu in numbers)
-    assert len(placement["waves"]) == 1
-    assert max(owners.values()) == (1 if gpus == (1,) * 8 else 2), "small and mini alone share one"
+    for wave in placement["waves"]:
+        owned: Counter[tuple[str, int]] = Counter()
+        for group in wave:
+            found = stood[group["model"]]
+            assert len(found) <= group["replicas"], "a replica that had no study says nothing"
+            assert not Counter(node for node, _ in found) - Counter(hosts[0] for hosts in group["hosts"])
+            if group["pipeline_parallel"] == 1:  # its GPUs are in bundles that vLLM's own workers fill
+                assert {len(numbers) for _, numbers in found} == {group["tensor_parallel"]}
+                share = group["gpus_per_replica"] / group["tensor_parallel"]
+                owned.update({(node, gpu): share for node, numbers in found for gpu in numbers})
+        assert max(owned.values()) <= 1
+    assert set(stood["small"]) == set(stood["mini"]), "two halves of one GPU"
+    assert any(group["pipeline_parallel"] > 1 for wave in placement["waves"] for group in wave) == (
+        gpus == (1,) * 8
+    )
 
 
 @pytest.mark.slow

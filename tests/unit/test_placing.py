@@ -10,7 +10,7 @@ from cardiolens.engine.inventory import nodes_to_plan_with
 from cardiolens.engine.placement import place
 from cardiolens.errors import InputError
 from cardiolens.execution_spec import ClusterSpec
-from cardiolens.placing import candidate, needs, weight_gib
+from cardiolens.placing import at_hand, candidate, needs, weight_gib
 from cardiolens.plan.missing import WORK, Missing
 from cardiolens.plan.totals import Totals
 from cardiolens.show_placement import placement_rows
@@ -52,6 +52,17 @@ def test_a_reader_with_weights_rehearses_a_cluster_and_stays_on_the_processor_wi
     assert needs(reader, EIGHT, ClusterSpec()) == "gpu"
     assert needs(reader, (), ClusterSpec()) == "processor"
     assert needs(ModelSpec(name="r", engine="uniform"), EIGHT, ClusterSpec()) == "processor"
+
+
+def test_models_that_are_not_here_are_left_out_and_named_only_if_asked(tmp_path: Path):
+    conf = ["model=[tiny,oracle]", f"model.tiny.source={tmp_path}/nowhere"]
+    spec = read_spec(conf)
+    assert at_hand(spec) == (spec, {})
+    narrowed, absent = at_hand(read_spec([*conf, "keep_going=true"]))
+    assert [model.name for model in narrowed.model] == ["oracle"]
+    assert "nowhere" in absent["tiny"]
+    with pytest.raises(InputError, match="no model of this sweep is on this machine"):
+        at_hand(read_spec(["model=[tiny]", f"model.tiny.source={tmp_path}/nowhere", "keep_going=true"]))
 
 
 def test_a_cluster_is_declared_to_plan_for_a_machine_that_is_elsewhere():

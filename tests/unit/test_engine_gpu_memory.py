@@ -1,0 +1,50 @@
+"""Engines that share a GPU start in turn, and wait for memory that is being given back."""
+
+import fcntl
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from cardiolens.engine.gpu_memory import lock_of, turn_on, wait_for_memory
+
+
+def locked(gpus: str) -> bool:
+    with lock_of(gpus).open("w") as turn:
+        try:
+            fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def test_only_an_engine_that_shares_its_gpu_takes_a_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    with turn_on(0.5):
+        assert locked("3")
+        assert not locked("4")
+    assert not locked("3")
+    with turn_on(1.0):
+        assert not locked("3")
+
+
+@pytest.mark.parametrize(("free", "waits"), [(20_000, True), (72_000, False)])
+def test_memory_is_waited_for_as_long_as_patience_lasts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, waits: bool
+):
+    """A program in the place of nvidia-smi says what is free; none: nothing to wait for."""
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\necho '80000, 80000'\necho '{free}, 80000'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    began = time.monotonic()
+    wait_for_memory(0.9, patience=0.5)
+    assert (time.monotonic() - began >= 0.5) == waits
+
+
+def test_without_a_driver_nothing_is_waited_for():
+    began = time.monotonic()
+    wait_for_memory(0.9, patience=30)
+    assert time.monotonic() - began < 5
