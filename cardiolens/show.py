@@ -46,11 +46,12 @@ def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, T
         table.add_column(name, justify="left" if name == "model" else "right")
     for model, left in missing.items():
         total = totals[model]
-        arms = sum(arm.model.name == model for arm in plan.arms)
-        tokens = f"{total.prompt_tokens:,}" if total.prompt_tokens is not None else "-"
+        arms = [arm for arm in plan.arms if arm.model.name == model]
+        about = "about " if arms[0].model.estimates_tokens else ""
+        tokens = f"{about}{total.prompt_tokens:,}" if total.prompt_tokens is not None else "-"
         counts = (total.asked, left.unique, left.done, left.left, total.overflow, total.skipped)
         frames = (total.frames_referenced, total.frames_distinct)
-        table.add_row(model, str(arms), *(f"{count:,}" for count in (*counts, *frames)), tokens)
+        table.add_row(model, str(len(arms)), *(f"{count:,}" for count in (*counts, *frames)), tokens)
     console.print(table)
 
 

@@ -106,6 +106,11 @@ class ModelSpec(Spec):
         return not self.simulated and bool(self.source or self.image_tokens)
 
     @property
+    def estimates_tokens(self) -> bool:
+        """Whether prompts are measured by declared image tokens, for want of a processor."""
+        return self.engine == "http" and not self.source and self.image_tokens is not None
+
+    @property
     def served(self) -> HttpSpec:
         """Where a model with engine: http is served."""
         assert self.http is not None, "checked when the configuration was read"

@@ -109,7 +109,7 @@ REQUESTS = _schema(
     ("max_tokens", pa.int32()),
     ("stage", pa.int32()),
     ("replicate", pa.int32()),
-    ("flags", _STRINGS),  # short, degraded, substituted:<view>, no_temporal_evidence
+    ("flags", _STRINGS),  # short, degraded, substituted:<view>, no_temporal_evidence, estimated_tokens
     ("status", pa.string()),  # planned | overflow | skipped: <why>
     ("predicted_tokens", pa.int32()),
     ("request_key", pa.string()),

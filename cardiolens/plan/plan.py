@@ -15,6 +15,7 @@ from cardiolens import tables
 from cardiolens.digest import digest_of_tree
 from cardiolens.engine.chat import Chat
 from cardiolens.engine.identity import Identity, identify
+from cardiolens.engine.tokens import EstimatedTokens, TokenCounter
 from cardiolens.errors import InputError
 from cardiolens.plan.arms import Arm, arms
 from cardiolens.plan.columns import RequestColumns
@@ -26,7 +27,7 @@ from cardiolens.prompts.template import check_folder
 from cardiolens.select.feature_store import read_features
 from cardiolens.select.route import Route
 from cardiolens.select.sight import Sight, sights_of
-from cardiolens.spec import SweepSpec
+from cardiolens.spec import ModelSpec, SweepSpec
 from cardiolens.store import Run, Store, deciding, run_of
 from cardiolens.study.cohort import COHORT_NAME
 from cardiolens.study.shards import read_digests, read_volumes
@@ -129,12 +130,19 @@ def _plan_model(
     found = kept(folder, digest)
     if found is not None:
         return found
-    chat = None
-    if identity.folder is not None:
-        chat = Chat(identity.folder, model.template_options, trust_remote_code=model.trust_remote_code)
-    written = _write(ModelPlanner(spec, model, identity, arms, chat), folder, subjects)
+    written = _write(ModelPlanner(spec, model, identity, arms, _counter(model, identity)), folder, subjects)
     keep(folder, digest, written)
     return written
+
+
+def _counter(model: ModelSpec, identity: Identity) -> TokenCounter | None:
+    """What counts the tokens of a model's prompts; None where nothing can."""
+    if identity.folder is not None:
+        return Chat(identity.folder, model.template_options, trust_remote_code=model.trust_remote_code)
+    if model.estimates_tokens:
+        assert model.image_tokens is not None
+        return EstimatedTokens(model.image_tokens)
+    return None
 
 
 def _limited(volumes: pa.Table, limit: int | None) -> tuple[pa.Table, tuple[str, ...]]:

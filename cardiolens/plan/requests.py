@@ -6,9 +6,9 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
-from cardiolens.engine.chat import Chat
 from cardiolens.engine.identity import Identity
 from cardiolens.engine.rendering import Rendering, frame_key
+from cardiolens.engine.tokens import TokenCounter
 from cardiolens.plan.arms import Arm
 from cardiolens.plan.columns import RequestColumns
 from cardiolens.plan.control import BLANK, blank_digest, shuffled
@@ -29,6 +29,7 @@ from cardiolens.study.structure import StudyStructure
 
 PLANNED = "planned"
 OVERFLOW = "overflow"
+ESTIMATED = "estimated_tokens"  # flag of a request whose tokens were not counted by its model's processor
 
 _STUDIES = 1024  # kept open for control other_patient, which shows each study for many others
 _NEAR = 0.9  # of a model's limit: from here on tokens are counted exactly
@@ -104,12 +105,18 @@ class ModelPlanner:
     """Plans all requests of one model, a study at a time, so that its memory does not grow."""
 
     def __init__(
-        self, spec: SweepSpec, model: ModelSpec, identity: Identity, arms: Sequence[Arm], chat: Chat | None
+        self,
+        spec: SweepSpec,
+        model: ModelSpec,
+        identity: Identity,
+        arms: Sequence[Arm],
+        counter: TokenCounter | None,
     ) -> None:
         self._spec = spec
         self._model = model
         self._arms = _by_protocol(arms)
-        self._chat = chat  # None for a simulated reader, which has no tokens
+        self._counter = counter  # None where nothing counts tokens, as for a simulated reader
+        self._estimated = (ESTIMATED,) if model.estimates_tokens else ()
         self._rendering = Rendering(model.long_side)
         self._asked = asked_of(identity.model_key, model.sampling)
         self._keyed_by_arm = model.answers_from == "truth" or not model.determined
@@ -164,8 +171,8 @@ class ModelPlanner:
             )
 
         def tokens_of(frame: Frame) -> int:
-            assert self._chat is not None, "a budget in tokens is refused for a reader that has none"
-            return self._chat.image_tokens(study.pictures[frame.volume_id, frame.idx][1])
+            assert self._counter is not None, "a budget in tokens is refused for a reader that has none"
+            return self._counter.image_tokens(study.pictures[frame.volume_id, frame.idx][1])
 
         if isinstance(budget, int):
             return at(budget)
@@ -213,9 +220,9 @@ class ModelPlanner:
     def _counted(self, block: _Shown) -> _Shown:
         """With the tokens that all requests which show it share."""
         frames, found, rest = block.text.rpartition(FRAME)
-        if self._chat is None or not found:
+        if self._counter is None or not found:
             return block
-        counted = self._chat.count_shown(block.system, frames, block.sizes, exact=False)
+        counted = self._counter.count_shown(block.system, frames, block.sizes, exact=False)
         return replace(block, rest=rest, counted=counted)
 
     def _blank(self, study: _Study, place: tuple[str, int]) -> _Picture:
@@ -243,7 +250,7 @@ class ModelPlanner:
             "max_tokens": max_tokens,
             "stage": 0,
             "replicate": 0,
-            "flags": selection.flags,
+            "flags": (*selection.flags, *self._estimated),
             "status": status,
             "predicted_tokens": tokens,
         }
@@ -282,11 +289,11 @@ class ModelPlanner:
         """Planned, or why the request will not be sent; and its prompt tokens where the model counts any."""
         if selection.skipped is not None:
             return f"skipped: {selection.skipped}", None
-        if self._chat is None:
+        if self._counter is None:
             return PLANNED, None
         if block.counted is not None:
             before, tail = block.counted
-            tokens = before + self._chat.count_asked(f"{block.rest}{ending}{tail}")
+            tokens = before + self._counter.count_asked(f"{block.rest}{ending}{tail}")
         if block.counted is None or tokens + max_tokens > _NEAR * self._model.max_model_len:
-            tokens = self._chat.count(block.system, f"{block.text}{ending}", block.sizes)
+            tokens = self._counter.count(block.system, f"{block.text}{ending}", block.sizes)
         return (OVERFLOW if tokens + max_tokens > self._model.max_model_len else PLANNED), tokens
