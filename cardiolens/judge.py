@@ -13,6 +13,7 @@ from cardiolens.analysing import parts_of
 from cardiolens.configure import read_runs, tell
 from cardiolens.errors import InputError, RunError
 from cardiolens.judging.changes import changes
+from cardiolens.page.write import write_page
 from cardiolens.plan.arms import Arm, arms
 from cardiolens.scoring import Replies, conclude, judge_run
 from cardiolens.spec import SweepSpec
@@ -29,6 +30,8 @@ def judge(run: Run) -> int:
     show.show_changes(changes(before, replies.verdicts), _moved(scored, scores))
     if replies.unrequested:
         show.say(f"ignored: {replies.unrequested} completions of requests that this run does not have")
+    if run.page.exists():
+        write_page(run, [run])
     show.say(f"run: {run.root}")
     return 1 if replies.unfinished else 0
 

@@ -13,6 +13,7 @@ from cardiolens.engine.footprint import Node
 from cardiolens.engine.http_access import check_access
 from cardiolens.engine.inventory import nodes_of_ray, nodes_to_plan_with
 from cardiolens.engine.placement import Placement
+from cardiolens.page.write import write_page
 from cardiolens.phantom.cohort import make_cohort
 from cardiolens.placing import at_hand, place_sweep
 from cardiolens.plan.missing import Missing, missing
@@ -115,6 +116,7 @@ def _conclude(
         },
     )
     track(planned, judged.scores, counted)
+    write_page(planned.run, [planned.run])
     show.show_scores(planned.arms, judged.scores)
     return _exit_code(planned, prepared, judged, counted["requests"], executed.failed)
 
@@ -133,6 +135,7 @@ def _exit_code(
         show.say(f"not prepared: {study}: {error}")
     for model, reason in failed.items():
         show.say(f"not run: {model}: {reason}")
+    show.say(f"page: {planned.run.page}")
     show.say(f"run: {planned.run.root}")
     return 1 if unfinished or prepared.failed or failed else 0
 

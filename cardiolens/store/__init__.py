@@ -50,6 +50,10 @@ class Run:
         return self.root / "analyses.json"
 
     @property
+    def page(self) -> Path:
+        return self.root / "index.html"
+
+    @property
     def configuration(self) -> Path:
         return self.root / "configuration.json"
 

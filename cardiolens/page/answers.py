@@ -1,0 +1,139 @@
+"""The first screen: which model reads best, and whether selection, budget and prompting matter."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from cardiolens.page.differences import Difference, Reading, differences
+from cardiolens.page.facts import Facts, Row
+from cardiolens.page.view import Answer, Estimate
+from cardiolens.stats import findings
+from cardiolens.stats.findings import FEWEST_PATIENTS, signed
+from cardiolens.stats.inference import MARGIN, holm
+from cardiolens.stats.landscape import PREFIX
+
+_QUESTIONS = {
+    "selector": "Does slice selection matter?",
+    "budget": "Does the slice budget matter?",
+    "prompt": "Does prompting matter?",
+}
+_NAMES = {"selector": "slice selection", "budget": "budget", "prompt": "prompt"}
+_WORDS = {"selector": "slice selections", "budget": "budgets", "prompt": "prompts"}
+
+
+def answers(facts: Facts) -> list[Answer]:
+    """Four answers, each no stronger than its intervals; what was not varied is said to be so."""
+    return [_best(facts), *(_answer(facts, factor) for factor in _QUESTIONS)]
+
+
+def _best(facts: Facts) -> Answer:
+    question = "Which model reads best?"
+    found = sorted(_headlines(facts), key=lambda row: -float(row["value"]))
+    if not found:
+        said = "A headline needs arms at K = 16 with the standard prompt and without control."
+        return Answer("model", question, "No headline score", said, differences=False)
+    tied = [_model(row) for row in found if not _shown_lower(facts, row, found[0])]
+    first = found[0]
+    verdict = tied[0] if len(tied) == 1 else f"{len(tied)} of {len(found)} cannot be told apart"
+    said = f"Highest headline score on tier 1: {_model(first)} with {_interval(first)}, "
+    said += f"{first['n_patients']} patients."
+    if len(tied) > 1:
+        said += f" Not shown to be lower: {', '.join(tied[1:4])}{' and others' if len(tied) > 4 else ''}."
+    estimates = tuple(Estimate(_model(row), row["value"], row["low"], row["high"]) for row in found[:4])
+    return Answer("model", question, verdict, said, estimates, differences=False)
+
+
+def _headlines(facts: Facts) -> list[Row]:
+    """Defined headlines on tier 1; of simulated readers only where there is no other model."""
+    rows = facts.of_arms(["primary"], "tier:1")
+    found = [row for row in rows if str(row["arm_id"]).startswith(PREFIX) and not math.isnan(row["value"])]
+    return [row for row in found if _model(row) not in facts.simulated] or found
+
+
+def _shown_lower(facts: Facts, row: Row, first: Row) -> bool:
+    """Whether a headline is shown to be lower than the highest, by their paired difference."""
+    pair = {row["arm_id"], first["arm_id"]}
+    for found in facts.of_pairs(["primary"], "tier:1"):
+        if {found["arm_id"], found["versus_arm_id"]} == pair:
+            return findings.change("", "", found).verdict != "cannot tell"
+    return False
+
+
+def _model(row: Row) -> str:
+    return str(row["arm_id"]).removeprefix(PREFIX)
+
+
+def _interval(row: Row) -> str:
+    if math.isnan(row["low"]):
+        return f"{row['value']:.1f} % (no interval)"
+    return f"{row['value']:.1f} % (95 % CI {row['low']:.1f} to {row['high']:.1f})"
+
+
+def _answer(facts: Facts, factor: str) -> Answer:
+    found = _counted(facts, differences(facts, factor))
+    if not found:
+        said = f"All arms that can be compared have the same {_NAMES[factor]}."
+        return Answer(factor, _QUESTIONS[factor], "Not varied", said)
+    readings = _readings(found)
+    counts = Counter(readings)
+    pairs = sorted(zip(found, readings, strict=True), key=lambda pair: float(pair[0].row["value"]))
+    estimates = tuple(
+        Estimate(
+            f"{one.comparison}, {one.ours.model}, {one.scope.replace(':', ' ')}",
+            one.row["value"],
+            one.row["low"],
+            one.row["high"],
+            reading,
+        )
+        for one, reading in pairs
+    )
+    said = _sentence(factor, found, counts)
+    return Answer(factor, _QUESTIONS[factor], _verdict(len(found), counts), said, estimates)
+
+
+def _readings(found: Sequence[Difference]) -> list[Reading]:
+    """How each comparison may be read beside all others: a difference must hold after Holm over all of them.
+
+    Comparisons without a p-value, those of reports, do not enter the adjustment and show nothing here.
+    """
+    untested = math.nan
+    adjusted = holm([untested if one.sign_flip_p is None else one.sign_flip_p for one in found])
+    return [_reading(one, p) for one, p in zip(found, adjusted, strict=True)]
+
+
+def _reading(one: Difference, adjusted_p: float) -> Reading:
+    if one.reading == "shown":
+        return "shown" if adjusted_p <= findings.LEVEL else "open"
+    return one.reading
+
+
+def _counted(facts: Facts, found: Sequence[Difference]) -> list[Difference]:
+    """Defined differences without control; of simulated readers only where there is no other model."""
+    defined = [one for one in found if one.ours.control == "none" and not math.isnan(one.row["value"])]
+    real = [one for one in defined if one.ours.model not in facts.simulated]
+    return real or defined
+
+
+def _verdict(n: int, counts: Counter[Reading]) -> str:
+    if counts["shown"]:
+        return f"Yes, in {counts['shown']} of {n} comparisons"
+    if counts["equivalent"] == n:
+        return f"No, within {MARGIN:g} points throughout"
+    if counts["equivalent"]:
+        return f"Not shown; {counts['equivalent']} of {n} equivalent"
+    return "Cannot be told"
+
+
+def _sentence(factor: str, found: Sequence[Difference], counts: Counter[Reading]) -> str:
+    most = max(found, key=lambda one: abs(float(one.row["value"])))
+    row = most.row
+    interval = "no interval to rely on"
+    if not math.isnan(row["low"]) and row["n_patients"] >= FEWEST_PATIENTS:
+        interval = f"95 % CI {signed(row['low'])} to {signed(row['high'])}, not adjusted for the choice"
+    alone = sum(one.reading == "shown" for one in found)
+    return (
+        f"{len(found)} comparisons of {_WORDS[factor]}: {counts['shown']} show a difference after Holm over "
+        f"all of them ({alone} within their own family), {counts['equivalent']} are equivalent within "
+        f"{MARGIN:g} points. Largest change {signed(row['value'])} points ({interval}): {most.comparison}, "
+        f"{most.ours.model}, {most.scope.replace(':', ' ')}, {row['n_patients']} patients."
+    )

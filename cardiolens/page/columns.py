@@ -1,0 +1,65 @@
+"""Columns and cells that several tables of a page share."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from cardiolens.page.view import Column
+from cardiolens.stats.factors import ArmFactors
+
+ARM = (
+    Column("model", "model"),
+    Column("selector", "selection"),
+    Column("budget", "K"),
+    Column("prompt", "prompt"),
+    Column("control", "control"),
+)
+SCOPE = Column("scope", "on")
+VALUE = Column("value", "value", "score")
+LOW, HIGH = Column("low", "95 % CI from", "score"), Column("high", "to", "score")
+COUNTS = (Column("n_items", "items", "count"), Column("n_patients", "patients", "count"))
+ENDINGS = (
+    Column("n_parse_error", "not readable", "count"),
+    Column("n_refusal", "refused", "count"),
+)
+METHOD = Column("method", "how")
+
+_TIERS = {
+    "tier:1": "Tier 1 · findings",
+    "tier:2": "Tier 2 · reports",
+    "tier:3": "Tier 3 · diagnosis",
+}
+
+
+def scope_words(scope: object) -> str:
+    """A scope as a reader of the page sees it."""
+    return _TIERS.get(str(scope), str(scope).replace(":", " ").removeprefix("subtask "))
+
+
+def arm_cells(arm: ArmFactors, simulated: frozenset[str]) -> dict[str, object]:
+    """An arm as cells; simulated readers carry an asterisk."""
+    star = "*" if arm.model in simulated else ""
+    return {
+        "model": f"{arm.model}{star}",
+        "selector": arm.selector,
+        "protocol": arm.protocol,
+        "budget": arm.budget,
+        "prompt": arm.prompt,
+        "control": arm.control,
+        "arm": f"{arm.model}{star} · {setting(arm)}",
+    }
+
+
+def setting(arm: ArmFactors, *without: str) -> str:
+    """An arm in a few words, less its model and what is given: clinical · K = 16 · standard."""
+    words = {
+        "selector": arm.selector,
+        "budget": f"K = {arm.budget}",
+        "prompt": arm.prompt,
+        "control": "" if arm.control == "none" else arm.control,
+    }
+    return " · ".join(word for name, word in words.items() if word and name not in without)
+
+
+def row_cells(row: Mapping[str, Any]) -> dict[str, object]:
+    """The cells of a row of scores, its scope in words."""
+    return {**row, "scope": scope_words(row["scope"])}

@@ -1,0 +1,133 @@
+"""Differences of arms that were varied in one thing: a row a pair and scope, and how each may be read."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from cardiolens.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, scope_words, setting
+from cardiolens.page.facts import Facts, Row
+from cardiolens.page.view import Column, Table
+from cardiolens.stats import findings
+from cardiolens.stats.factors import FACTORS, ArmFactors
+from cardiolens.stats.findings import Finding
+
+Reading = Literal["shown", "equivalent", "open"]
+
+READINGS: Mapping[Reading, str] = {
+    "shown": "difference shown",
+    "equivalent": "within 2 points",
+    "open": "cannot be told",
+}
+_METRICS = ("primary", "primary.equivalence", "primary.sign_flip_p", "primary.holm_p")
+_NAMES = {"model": "model", "selector": "selection", "budget": "K", "prompt": "prompt", "control": "control"}
+_COLUMNS = (
+    SCOPE,
+    Column("comparison", "comparison"),
+    Column("line", "line"),
+    Column("value", "difference", "points"),
+    Column("low", LOW.title, "points"),
+    Column("high", HIGH.title, "points"),
+    Column("low_90", "90 % CI from", "points"),
+    Column("high_90", "to", "points"),
+    Column("reading", "reading"),
+    Column("holm_p", "p (Holm)", "p"),
+    *COUNTS,
+    Column("n_same_request", "same request", "count"),
+    METHOD,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One arm minus another, at one scope, on the items that both were judged on."""
+
+    ours: ArmFactors
+    theirs: ArmFactors
+    factor: str
+    row: Row
+    equivalence: Row
+    sign_flip_p: float | None
+    holm_p: float | None  # over the pairs of its family
+
+    @property
+    def scope(self) -> str:
+        return str(self.row["scope"])
+
+    @property
+    def comparison(self) -> str:
+        """What was taken from what, e.g. clinical − random@2026."""
+        prefix = "K = " if self.factor == "budget" else ""
+        return f"{prefix}{getattr(self.ours, self.factor)} − {getattr(self.theirs, self.factor)}"
+
+    @property
+    def line(self) -> str:
+        """The comparison with what tells it from others of the same model and prompt."""
+        if self.factor == "control":
+            return f"− {self.theirs.control} · {setting(self.ours, 'control')}"
+        if self.factor == "prompt":
+            return setting(self.ours, "prompt", "control")
+        return f"{self.comparison} · {setting(self.ours, self.factor, 'prompt', 'control')}"
+
+    @property
+    def reading(self) -> Reading:
+        """What may be said: a difference, equivalence, or neither."""
+        if self.change.verdict != "cannot tell":
+            return "shown"
+        same = findings.equivalence("", "", "", self.equivalence).verdict
+        return "equivalent" if same == "supported" else "open"
+
+    @property
+    def change(self) -> Finding:
+        """The sentence on this difference, which says no more than its interval."""
+        cause = f"{_NAMES[self.factor]} {getattr(self.ours, self.factor)} instead of "
+        cause += str(getattr(self.theirs, self.factor))
+        where = f"the score on {scope_words(self.scope)} ({self.ours.model})"
+        return findings.change(cause[0].upper() + cause[1:], where, self.row, self.holm_p)
+
+
+def differences(facts: Facts, factor: str, scope: str = "tier:") -> list[Difference]:
+    """Every pair of arms that differ in one factor alone, at scopes that begin so."""
+    arms = {arm.arm_id: arm for arm in facts.arms}
+    found: dict[tuple[str, str, str], dict[str, Row]] = {}
+    for row in facts.of_pairs(_METRICS, scope):
+        if row["arm_id"] in arms and row["versus_arm_id"] in arms:
+            key = row["arm_id"], row["versus_arm_id"], row["scope"]
+            found.setdefault(key, {})[row["metric"]] = row
+    return [
+        Difference(arms[ours], arms[theirs], factor, rows["primary"], *_beside(rows))
+        for (ours, theirs, _), rows in found.items()
+        if _apart(arms[ours], arms[theirs]) == [factor] and "primary" in rows
+    ]
+
+
+def _beside(rows: Mapping[str, Row]) -> Iterator[Any]:
+    yield rows.get("primary.equivalence", rows["primary"])
+    for name in ("primary.sign_flip_p", "primary.holm_p"):
+        yield rows[name]["value"] if name in rows else None
+
+
+def _apart(first: ArmFactors, second: ArmFactors) -> list[str]:
+    return [name for name in FACTORS if getattr(first, name) != getattr(second, name)]
+
+
+def difference_table(name: str, title: str, found: list[Difference], facts: Facts) -> Table:
+    """Differences as rows, with the setting of all that was not varied."""
+    factor = found[0].factor if found else ""
+    setting = tuple(Column(other, _NAMES[other]) for other in FACTORS if other != factor)
+    return Table.of(name, title, (*setting, *_COLUMNS), [_record(one, facts) for one in found])
+
+
+def _record(one: Difference, facts: Facts) -> dict[str, object]:
+    star = "*" if one.ours.model in facts.simulated else ""
+    return {
+        **one.row,
+        "model": f"{one.ours.model}{star}",
+        **{name: getattr(one.ours, name) for name in FACTORS if name != "model"},
+        "scope": scope_words(one.scope),
+        "comparison": one.comparison,
+        "line": one.line,
+        "low_90": one.equivalence["low"],
+        "high_90": one.equivalence["high"],
+        "reading": READINGS[one.reading],
+        "holm_p": one.holm_p,
+    }

@@ -1,0 +1,133 @@
+"""What a page is made from: the records, scores and analyses of one run, or of several seen as one."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens import record, tables
+from cardiolens.analysing import SCHEMA
+from cardiolens.errors import InputError
+from cardiolens.page.usage import Usage, usage_of
+from cardiolens.spec import SweepSpec
+from cardiolens.stats.factors import ArmFactors
+from cardiolens.stats.findings import Finding
+from cardiolens.store import Run
+from cardiolens.tasks.catalogue import Subtask, load_catalogue
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One analysis as written: its table and its sentences."""
+
+    rows: Sequence[Row] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything that sections are made of.
+
+    `manifests` and `specs` have one entry a run; `subtasks` are empty where the protocol's folder is gone.
+    """
+
+    name: str
+    specs: tuple[SweepSpec, ...]
+    manifests: tuple[Mapping[str, Any], ...]
+    arms: tuple[ArmFactors, ...]
+    scores: pa.Table
+    analyses: Mapping[str, Told]
+    usage: tuple[Usage, ...]
+    subtasks: Mapping[str, Subtask]
+    n_patients: int
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of models in the order asked."""
+        return tuple(dict.fromkeys(arm.model for arm in self.arms))
+
+    @property
+    def simulated(self) -> frozenset[str]:
+        """Models that are simulated readers: their scores test the software, not a model."""
+        return frozenset(
+            model.name for spec in self.specs for model in spec.model if model.answers_from != "images"
+        )
+
+    def arm(self, arm_id: object) -> ArmFactors | None:
+        """The arm of a row of scores."""
+        return next((arm for arm in self.arms if arm.arm_id == arm_id), None)
+
+    def told(self, analysis: str) -> Told:
+        """An analysis by name; an empty one where the arms did not allow it."""
+        return self.analyses.get(analysis, Told())
+
+    def of_arms(self, metrics: Sequence[str], scope: str) -> list[Row]:
+        """Rows of scores of single arms with one of these metrics, at scopes that begin so."""
+        return self._rows(metrics, scope, pc.is_null(self.scores["versus_arm_id"]))
+
+    def of_pairs(self, metrics: Sequence[str], scope: str) -> list[Row]:
+        """Rows of scores that are differences of two arms."""
+        return self._rows(metrics, scope, pc.is_valid(self.scores["versus_arm_id"]))
+
+    def _rows(self, metrics: Sequence[str], scope: str, kind: pa.ChunkedArray) -> list[Row]:
+        named = pc.is_in(self.scores["metric"], value_set=pa.array(list(metrics), pa.string()))
+        chosen = pc.and_(kind, pc.and_(named, pc.starts_with(self.scores["scope"], scope)))
+        rows: list[Row] = self.scores.filter(chosen).to_pylist()
+        place = {arm.arm_id: at for at, arm in enumerate(self.arms)}
+        return sorted(rows, key=lambda row: place.get(row["arm_id"], len(place)))
+
+
+def read_facts(run: Run, parts: Sequence[Run]) -> Facts:
+    """The facts of a judged run; `parts` are the runs that it joins, or itself alone.
+
+    InputError where there is nothing to make a page of.
+    """
+    specs = tuple(record.read_configuration(part) for part in parts)
+    verdicts = tables.read(run.verdicts, tables.VERDICTS, ["patient_id"])
+    manifests = tuple(record.read_manifest(part) for part in parts)
+    return Facts(
+        name=run.root.name,
+        specs=specs,
+        manifests=manifests,
+        arms=_arms(manifests),
+        scores=tables.read(run.scores, tables.SCORES),
+        analyses=read_analyses(run),
+        usage=usage_of(parts, specs, manifests),
+        subtasks=_subtasks(specs[0].dataset.protocol),
+        n_patients=len(pc.unique(verdicts["patient_id"])),
+    )
+
+
+def _arms(manifests: Sequence[Mapping[str, Any]]) -> tuple[ArmFactors, ...]:
+    found = {arm["arm_id"]: arm for manifest in manifests for arm in manifest["arms"]}
+    return tuple(ArmFactors(**{**arm, "budget": str(arm["budget"])}) for arm in found.values())
+
+
+def _subtasks(protocol: str) -> Mapping[str, Subtask]:
+    try:
+        return load_catalogue(protocol).subtasks
+    except InputError:
+        return {}
+
+
+def read_analyses(run: Run) -> dict[str, Told]:
+    """The analyses of a run by name."""
+    try:
+        tree = json.loads(run.analyses.read_text())
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{run.root}: has no readable analyses ({error}); run python -m cardiolens.judge run={run.root}"
+        ) from None
+    if tree.get("schema") != SCHEMA:
+        raise InputError(f"{run.analyses}: is {tree.get('schema')!r}, not {SCHEMA}; judge the run again")
+    return {
+        entry["name"]: Told(
+            entry["table"], tuple(Finding(said["verdict"], said["sentence"]) for said in entry["findings"])
+        )
+        for entry in tree["analyses"]
+    }

@@ -1,0 +1,109 @@
+"""From facts to files: the one place where a page becomes HTML."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+
+import jinja2
+
+from cardiolens.page.answers import answers
+from cardiolens.page.embed import embed, figure_json, tables_of, to_json
+from cardiolens.page.facts import Facts
+from cardiolens.page.sections.asked import asked
+from cardiolens.page.sections.cohorts import cohorts
+from cardiolens.page.sections.collapse import collapse
+from cardiolens.page.sections.confidence import confidence
+from cardiolens.page.sections.controls import controls
+from cardiolens.page.sections.cost import cost
+from cardiolens.page.sections.landscape import landscape
+from cardiolens.page.sections.prompting import prompting
+from cardiolens.page.sections.reliability import reliability
+from cardiolens.page.sections.slices import slices
+from cardiolens.page.sections.subtasks import subtasks
+from cardiolens.page.strip import HEIGHT, WIDTH, strip
+from cardiolens.page.view import Column, Section, Table
+from cardiolens.stats.findings import FEWEST_PATIENTS, Finding
+
+SECTIONS: tuple[Callable[[Facts], Section], ...] = (
+    *(asked, landscape, slices, prompting, collapse, subtasks, controls, cohorts, confidence),
+    *(reliability, cost),
+)
+SCRIPTS = ("format.js", "store.js", "table.js", "grid.js", "chart.js", "page.js")
+LIBRARIES = ("vega.min.js", "vega-lite.min.js")
+_SAID = 5  # sentences of a section before the table of all
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The files of a page by path relative to the run's folder."""
+
+    index: str
+    chunks: Mapping[str, str]
+
+
+def render(facts: Facts) -> Page:
+    """The page of a run: one HTML file, and large tables beside it."""
+    sections = [_with_sentences(make(facts)) for make in SECTIONS]
+    embedded = {name: embed(table) for name, table in tables_of(sections).items()}
+    context = {
+        "facts": facts,
+        "few": facts.n_patients < FEWEST_PATIENTS,
+        "fewest": FEWEST_PATIENTS,
+        "answers": [(answer, strip(answer)) for answer in answers(facts)],
+        "box": (WIDTH, HEIGHT),
+        "sections": sections,
+        "said": {section.name: _first(section.findings) for section in sections},
+        "tables": embedded,
+        "charts": to_json(chart_forms()),
+        "style": asset("page.css"),
+        "libraries": [asset(name) for name in LIBRARIES],
+        "scripts": [asset(name) for name in SCRIPTS],
+        "figure_json": figure_json,
+        "is_grid": lambda figure: hasattr(figure, "down"),
+    }
+    index = templates().get_template("page.html").render(context)
+    return Page(index, {table.chunk: table.script for table in embedded.values() if table.chunk})
+
+
+def _first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """What can be said comes first; a few sentences are enough to begin with."""
+    return tuple(sorted(findings, key=lambda finding: finding.verdict == "cannot tell"))[:_SAID]
+
+
+def _with_sentences(section: Section) -> Section:
+    """A section whose every sentence stands in a table, where there are more than the first few."""
+    if len(section.findings) <= _SAID:
+        return section
+    columns = (Column("verdict", "verdict"), Column("sentence", "sentence"))
+    rows = [(finding.verdict, finding.sentence) for finding in section.findings]
+    table = Table(f"sentences_{section.name}", f"All sentences ({len(rows)})", columns, rows)
+    return replace(section, tables=(table, *section.tables))
+
+
+@cache
+def templates() -> jinja2.Environment:
+    """The packaged templates; every value is escaped unless it is marked as made here."""
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("cardiolens.page"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def asset(name: str) -> str:
+    """A packaged style sheet or script."""
+    return files("cardiolens.page").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+@cache
+def chart_forms() -> dict[str, object]:
+    """The Vega-Lite specification of every form of chart."""
+    folder = files("cardiolens.page").joinpath("charts")
+    return {
+        entry.name.removesuffix(".json"): json.loads(entry.read_text(encoding="utf-8"))
+        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)
+    }

@@ -1,0 +1,109 @@
+"""What was run: models, arms, cohort, protocol, how every request ended, and what was not run twice."""
+
+from collections import Counter
+
+from cardiolens.page.columns import ARM, arm_cells
+from cardiolens.page.facts import Facts
+from cardiolens.page.view import Column, Section, Table
+
+_MODELS = (
+    Column("model", "model"),
+    Column("kind", "kind"),
+    Column("model_key", "key"),
+    Column("engine", "engine"),
+    Column("dtype", "number type"),
+    Column("device", "device"),
+    Column("asked", "asked", "count"),
+    Column("unique", "distinct", "count"),
+    Column("answered", "answered", "count"),
+)
+
+
+def asked(facts: Facts) -> Section:
+    """Tables of models, of arms, and of what is fixed."""
+    return Section(
+        "asked",
+        "What was run",
+        "Models, arms, cohort and protocol, how every request ended, and what was not computed twice.",
+        tables=(_models(facts), _work(facts), _endings(facts), _arms(facts), _fixed(facts)),
+        notes=_notes(facts),
+    )
+
+
+def _notes(facts: Facts) -> tuple[str, ...]:
+    notes = []
+    if facts.simulated & set(facts.models):
+        names = ", ".join(name for name in facts.models if name in facts.simulated)
+        notes.append(
+            f"* Simulated readers ({names}) know or ignore the answers by construction: their numbers test "
+            "the software, they say nothing about a model."
+        )
+    failed = {name: why for manifest in facts.manifests for name, why in manifest.get("failed", {}).items()}
+    notes += [f"{name} failed: {why}" for name, why in failed.items()]
+    silent = [usage.model for usage in facts.usage if usage.unique and not usage.answered]
+    if left := [name for name in silent if name not in failed]:
+        notes.append(f"No request of {', '.join(left)} has an answer.")
+    return tuple(notes)
+
+
+def _models(facts: Facts) -> Table:
+    described = {name: found for manifest in facts.manifests for name, found in manifest["models"].items()}
+    records = [
+        {
+            **described.get(usage.model, {}),
+            "kind": "simulated reader" if usage.model in facts.simulated else "model",
+            "model": usage.model,
+            "asked": usage.asked,
+            "unique": usage.unique,
+            "answered": usage.answered,
+        }
+        for usage in facts.usage
+    ]
+    return Table.of("models", "Models", _MODELS, records)
+
+
+def _work(facts: Facts) -> Table:
+    asked, unique = (sum(getattr(usage, name) for usage in facts.usage) for name in ("asked", "unique"))
+    answered = sum(usage.answered for usage in facts.usage)
+    rows: list[tuple[str, int]] = [
+        ("questions asked under all arms", asked),
+        ("distinct requests", unique),
+        ("saved, as other arms ask the same", asked - unique),
+        ("distinct requests with a final answer", answered),
+    ]
+    for name in ("executed", "reused"):
+        counted = sum(manifest["requests"][name] for manifest in facts.manifests)
+        rows.append((f"{name} by the last invocation", counted))
+    return Table("work", "Work, and work saved", (Column("what", ""), Column("n", "number", "count")), rows)
+
+
+def _endings(facts: Facts) -> Table:
+    counted: Counter[str] = Counter()
+    for row in facts.told("how requests ended").rows:
+        if row["channel"] != "text":
+            counted[row["parse_status"] or row["status"]] += row["n"]
+    columns = (Column("ending", "ending"), Column("n", "number", "count"))
+    return Table("endings", "How questions ended, over all arms", columns, sorted(counted.items()))
+
+
+def _arms(facts: Facts) -> Table:
+    records = [arm_cells(arm, facts.simulated) | {"arm_id": arm.arm_id} for arm in facts.arms]
+    return Table.of("arms", f"Arms ({len(facts.arms)})", (*ARM, Column("arm_id", "arm")), records)
+
+
+def _fixed(facts: Facts) -> Table:
+    manifest, spec = facts.manifests[0], facts.specs[0]
+    rows: list[tuple[str, str | int]] = [
+        ("dataset", manifest["dataset"]),
+        ("studies", manifest["studies"]),
+        ("patients with a verdict", facts.n_patients),
+        ("protocol", str(manifest["protocol"])),
+        ("captions", spec.caption),
+        ("answer format", spec.answer_format),
+        ("subtasks", ", ".join(spec.subtask) or "all that have questions"),
+        ("bootstrap resamples", spec.statistics.resamples),
+        ("seed of the statistics", spec.statistics.seed),
+        ("CardioLens", f"{manifest['cardiolens']} ({str(manifest['git_commit'] or 'installed')[:12]})"),
+        ("packages", ", ".join(f"{name} {found}" for name, found in manifest["packages"].items())),
+    ]
+    return Table("fixed", "What is the same for all arms", (Column("what", ""), Column("value", "")), rows)

@@ -1,0 +1,66 @@
+"""A full cohort beside named parts of it, such as the public one."""
+
+from cardiolens.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, scope_words
+from cardiolens.page.differences import READINGS
+from cardiolens.page.facts import Facts, Row
+from cardiolens.page.view import Chart, Column, Section, Table
+from cardiolens.page.words import subtask_words
+from cardiolens.stats import findings
+from cardiolens.stats.findings import Finding
+from cardiolens.stats.landscape import PREFIX
+
+_COLUMNS = (
+    *(Column("part", "cohort part"), Column("line", "model"), SCOPE),
+    *(Column("full", "full", "score"), Column("of_part", "part", "score")),
+    Column("value", "full − part", "points"),
+    Column("low", LOW.title, "points"),
+    Column("high", HIGH.title, "points"),
+    Column("reading", "reading"),
+    *(*COUNTS, METHOD),
+)
+_SHIFTS = (
+    *(Column("part", "part"), Column("subtask", "subtask")),
+    Column("value", "shift of true answers", "score"),
+)
+
+
+def _reading(row: Row) -> str:
+    change = findings.change("", "", row)
+    return READINGS["open" if change.verdict == "cannot tell" else "shown"]
+
+
+def cohorts(facts: Facts) -> Section:
+    """Headline scores on the full cohort and on each part, and how far true answers shift."""
+    question = "Would the public part of the cohort have told the same story?"
+    records: list[Row] = []
+    shifts: list[Row] = []
+    told: list[Finding] = []
+    for name, analysis in facts.analyses.items():
+        if not name.startswith("full versus "):
+            continue
+        part = name.removeprefix("full versus ").removesuffix(" cohort")
+        told += analysis.findings
+        for row in analysis.rows:
+            if row["metric"] == "primary":
+                model = str(row["arm_id"]).removeprefix(PREFIX)
+                star = "*" if model in facts.simulated else ""
+                words = {"part": part, "model": f"{model}{star}", "scope": scope_words(row["scope"])}
+                words |= {"line": words["model"], "reading": _reading(row)}
+                records.append({**row, "of_part": row["part"], **words})
+            elif row["metric"] == "gold_shift":
+                shifts.append(
+                    {
+                        **row,
+                        "part": part,
+                        "subtask": subtask_words(facts, str(row["scope"]).removeprefix("subtask:")),
+                    }
+                )
+    if not records:
+        absent = "No part of the cohort is named in the studies, or no headline score exists."
+        return Section("cohorts", "Full and public cohort", question, absent=absent)
+    table = Table.of("cohort_differences", "Full cohort minus part", _COLUMNS, records)
+    chart = Chart(
+        "cohort-differences-chart", "Full cohort minus part", "forest", table, choices=("part", "scope")
+    )
+    moved = Table.of("gold_shifts", "How far true answers shift", _SHIFTS, shifts)
+    return Section("cohorts", "Full and public cohort", question, tuple(told), (chart,), tables=(moved,))

@@ -1,0 +1,52 @@
+"""Controls: what answers rest on when images are taken away, swapped or blanked, or options moved."""
+
+import math
+
+from cardiolens.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, arm_cells, scope_words
+from cardiolens.page.differences import difference_table, differences
+from cardiolens.page.facts import Facts
+from cardiolens.page.view import Chart, Column, Section, Table
+from cardiolens.stats.positions import POSITION_BIAS
+
+_NAMES = {"text_shortcut": "text alone beyond the best constant answer", "image_gain": "image gain"}
+_COLUMNS = (
+    *(Column("model", "model"), Column("selector", "selection"), Column("budget", "K")),
+    *(Column("prompt", "prompt"), Column("metric", "measure"), SCOPE),
+    Column("value", "value", "points"),
+    Column("low", LOW.title, "points"),
+    Column("high", HIGH.title, "points"),
+    *(*COUNTS, METHOD),
+)
+
+
+def controls(facts: Facts) -> Section:
+    """Differences to each control, image gain, text shortcut and position bias."""
+    question = "How much of a score comes from the images?"
+    pairs = [one for one in differences(facts, "control") if one.ours.control == "none"]
+    found = [one for one in pairs if not math.isnan(one.row["value"])]
+    if not found:
+        absent = "This run has no control arm with judged answers (experiment=controls asks them)."
+        return Section("controls", "Controls", question, absent=absent)
+    table = difference_table("control-differences", "With the right images, minus the control", found, facts)
+    chart = Chart(
+        "control-differences-chart",
+        "Score without control, minus the control",
+        "forest",
+        table,
+        choices=("model", "scope"),
+        note="Against blind: the image gain. Near zero against other_patient or blank: images are not used.",
+    )
+    told = facts.told("controls").findings
+    return Section("controls", "Controls", question, told, (chart,), tables=(_named(facts),))
+
+
+def _named(facts: Facts) -> Table:
+    records = []
+    for row in facts.told("controls").rows:
+        metric, _, place = str(row["metric"]).partition(".")
+        arm = facts.arm(row["arm_id"])
+        if arm and (metric in _NAMES or metric == POSITION_BIAS):
+            name = _NAMES.get(metric, f"position bias, place {place}")
+            words = {"metric": name, "scope": scope_words(row["scope"])}
+            records.append({**row, **arm_cells(arm, facts.simulated), **words})
+    return Table.of("control_measures", "Image gain, text shortcut, position bias", _COLUMNS, records)

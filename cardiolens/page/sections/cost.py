@@ -1,0 +1,95 @@
+"""What the answers cost: tokens, seconds, GPU hours."""
+
+from collections import Counter
+from dataclasses import asdict
+from typing import Any
+
+from cardiolens.page.facts import Facts, Row
+from cardiolens.page.view import Chart, Column, Section, Table
+
+_TOKENS = (
+    *(Column("model", "model"), Column("kind", "tokens"), Column("order", "order", "count")),
+    Column("n", "number", "count"),
+)
+_COLUMNS = (
+    *(Column("model", "model"), Column("answered", "requests", "count")),
+    Column("prompt_tokens", "prompt tokens", "count"),
+    Column("cached_tokens", "from cache", "count"),
+    Column("output_tokens", "output tokens", "count"),
+    Column("per_request", "prompt tokens a request", "score"),
+    Column("seconds", "seconds, summed over requests", "score"),
+    Column("gpus", "GPUs", "count"),
+)
+
+
+def cost(facts: Facts) -> Section:
+    """Tokens by model from the completions that count; seconds of the last invocation by step."""
+    table = _tokens(facts)
+    figures = (Chart("tokens-chart", "Tokens", "tokens", table),) if table.rows else ()
+    return Section(
+        "cost",
+        "Cost",
+        "What did it take?",
+        figures=figures,
+        tables=(_by_model(facts), _seconds(facts)),
+        notes=(
+            "Requests overlap in an engine: their summed seconds are not wall-clock time. Steps are those of "
+            "the last invocation, which reuses what earlier ones computed.",
+        ),
+    )
+
+
+def _tokens(facts: Facts) -> Table:
+    records: list[dict[str, object]] = []
+    for usage in facts.usage:
+        kinds = {
+            "prompt, computed": usage.prompt_tokens - usage.cached_tokens,
+            "prompt, from cache": usage.cached_tokens,
+            "output": usage.output_tokens,
+        }
+        if usage.model not in facts.simulated:
+            records += [
+                {"model": usage.model, "kind": kind, "order": at, "n": n}
+                for at, (kind, n) in enumerate(kinds.items())
+            ]
+    return Table.of("tokens", "Tokens", _TOKENS, records)
+
+
+def _by_model(facts: Facts) -> Table:
+    placed = {
+        group["model"]: group["replicas"] * group["gpus_per_replica"]
+        for manifest in facts.manifests
+        for wave in _waves(manifest)
+        for group in wave
+    }
+    records = [
+        {
+            **asdict(usage),
+            "per_request": usage.prompt_tokens / usage.answered if usage.answered else None,
+            "gpus": placed.get(usage.model),
+        }
+        for usage in facts.usage
+    ]
+    return Table.of("usage", "By model", _COLUMNS, records)
+
+
+def _waves(manifest: Row) -> list[list[dict[str, Any]]]:
+    waves: list[list[dict[str, Any]]] = manifest.get("placement", {}).get("waves", [])
+    return waves
+
+
+def _seconds(facts: Facts) -> Table:
+    seconds: Counter[str] = Counter()
+    gpu_hours = 0.0
+    for manifest in facts.manifests:
+        seconds.update(manifest["seconds"])
+        held = [
+            sum(group["replicas"] * group["gpus_per_replica"] for group in wave) for wave in _waves(manifest)
+        ]
+        gpu_hours += (
+            max(held, default=0) * (manifest["seconds"]["load"] + manifest["seconds"]["generate"]) / 3600
+        )
+    rows: list[tuple[str, float]] = [(f"{step}, seconds", value) for step, value in seconds.items()]
+    rows.append(("GPU hours held, at most", gpu_hours))
+    columns = (Column("step", "step"), Column("value", "value", "number"))
+    return Table("seconds", "Steps of the last invocation", columns, rows)

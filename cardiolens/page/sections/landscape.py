@@ -1,0 +1,82 @@
+"""Models by tier: raw scores, and what is beyond the best constant answer."""
+
+from cardiolens.page.columns import (
+    ARM,
+    COUNTS,
+    ENDINGS,
+    HIGH,
+    LOW,
+    METHOD,
+    SCOPE,
+    VALUE,
+    arm_cells,
+    row_cells,
+)
+from cardiolens.page.facts import Facts
+from cardiolens.page.view import Chart, Column, Section, Table
+from cardiolens.stats.landscape import PREFIX
+
+_MEASURES = {"primary": "score", "primary.skill": "skill", "primary.constant": "best constant answer"}
+_MEASURE = Column("measure", "measure")
+
+
+def landscape(facts: Facts) -> Section:
+    """Headlines of models on every tier, and the scores of every arm."""
+    headlines = _headlines(facts)
+    charts = (
+        Chart(
+            "landscape-score",
+            "Score",
+            "by_model",
+            headlines,
+            where={"measure": "score"},
+            note="Headline: K = 16, standard prompt; mean over seeds, then over selection protocols.",
+        ),
+        Chart(
+            "landscape-skill",
+            "Skill: score beyond the best constant answer",
+            "by_model_signed",
+            headlines,
+            where={"measure": "skill"},
+            note="Zero: no better than always giving the best constant answer.",
+        ),
+    )
+    return Section(
+        "landscape",
+        "Landscape",
+        "How well does each model read, tier by tier, and how much of it is beyond a constant answer?",
+        findings=facts.told("landscape").findings,
+        figures=charts if headlines.rows else (),
+        tables=(arm_scores(facts),),
+        absent=""
+        if headlines.rows
+        else "No arm has K = 16, the standard prompt and no control, and a "
+        "judged answer: there is no headline. The scores of every arm are in the table.",
+    )
+
+
+def _headlines(facts: Facts) -> Table:
+    records = [
+        row_cells(row) | {"model": _model(str(row["arm_id"]), facts), "measure": _MEASURES[row["metric"]]}
+        for row in facts.of_arms(tuple(_MEASURES), "tier:")
+        if str(row["arm_id"]).startswith(PREFIX)
+    ]
+    columns = (Column("model", "model"), SCOPE, _MEASURE, VALUE, LOW, HIGH, *COUNTS, *ENDINGS, METHOD)
+    return Table.of("headlines", "Headline of each model", columns, records)
+
+
+def _model(arm_id: str, facts: Facts) -> str:
+    model = arm_id.removeprefix(PREFIX)
+    return f"{model}*" if model in facts.simulated else model
+
+
+def arm_scores(facts: Facts) -> Table:
+    """Scores and skill of every arm at tiers and sequences."""
+    rows = [row for scope in ("tier:", "sequence:") for row in facts.of_arms(tuple(_MEASURES), scope)]
+    records = [
+        row_cells(row) | arm_cells(arm, facts.simulated) | {"measure": _MEASURES[row["metric"]]}
+        for row in rows
+        if (arm := facts.arm(row["arm_id"]))
+    ]
+    columns = (*ARM, SCOPE, _MEASURE, VALUE, LOW, HIGH, *COUNTS, *ENDINGS, METHOD)
+    return Table.of("arm_scores", "Scores of every arm", columns, records)

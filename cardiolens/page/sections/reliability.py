@@ -1,0 +1,69 @@
+"""Reliability of the numbers: how questions ended, by arm."""
+
+from collections import Counter
+
+from cardiolens.page.columns import ARM, arm_cells, setting
+from cardiolens.page.facts import Facts
+from cardiolens.page.view import Chart, Column, Section, Table
+
+# in the order of the bars, and in words
+ENDINGS = {
+    "ok": "read",
+    "inconsistent": "inconsistent",
+    "parse_error": "not readable",
+    "truncated": "cut off",
+    "refusal": "refused",
+    "overflow": "too long for the model",
+    "skipped": "skipped",
+    "engine_error": "engine failed",
+    "missing": "not run",
+}
+
+
+def reliability(facts: Facts) -> Section:
+    """One bar an arm; only the first five kinds of ending are in a score."""
+    question = "What stands behind each score: how many questions were answered, and how readably?"
+    table = _table(facts)
+    if not table.rows:
+        return Section("reliability", "Reliability", question, absent="No question was planned.")
+    chart = Chart(
+        "endings-chart",
+        "How questions ended",
+        "endings",
+        table,
+        choices=("model",),
+        note="Not readable, cut off and refused count as wrong; what was not answered is in no score.",
+    )
+    return Section("reliability", "Reliability", question, figures=(chart,))
+
+
+def _table(facts: Facts) -> Table:
+    counted: Counter[tuple[str, str]] = Counter()
+    total: Counter[str] = Counter()
+    for row in facts.told("how requests ended").rows:
+        if row["channel"] != "text":
+            ending = str(row["parse_status"] or row["status"]).partition(":")[0]
+            counted[row["arm_id"], ending] += row["n"]
+            total[row["arm_id"]] += row["n"]
+    records = [
+        arm_cells(arm, facts.simulated)
+        | {
+            "arm": setting(arm),
+            "ending": ENDINGS.get(ending, ending),
+            "order": at,
+            "n": counted[arm.arm_id, ending],
+            "share": 100 * counted[arm.arm_id, ending] / total[arm.arm_id],
+        }
+        for arm in facts.arms
+        for at, ending in enumerate(ENDINGS)
+        if counted[arm.arm_id, ending]
+    ]
+    columns = (
+        *(*ARM, Column("arm", "arm"), Column("order", "order", "count")),
+        *(
+            Column("ending", "ending"),
+            Column("n", "questions", "count"),
+            Column("share", "share, %", "score"),
+        ),
+    )
+    return Table.of("endings_by_arm", "How questions ended, by arm", columns, records)

@@ -1,0 +1,61 @@
+"""Slice protocols and budgets: scores as lines, paired differences, equivalence."""
+
+from cardiolens.page.columns import COUNTS, HIGH, LOW, SCOPE, VALUE, arm_cells, row_cells
+from cardiolens.page.differences import difference_table, differences
+from cardiolens.page.facts import Facts
+from cardiolens.page.view import Chart, Column, Section, Table
+
+_LINES = (
+    *(Column("model", "model"), Column("prompt", "prompt"), Column("selector", "selection")),
+    *(Column("budget", "K"), SCOPE, VALUE, LOW, HIGH, *COUNTS),
+)
+_BAND = "Grey band: ±2 points, within which arms count as equivalent (90 % interval, the thick line)."
+
+
+def slices(facts: Facts) -> Section:
+    """Lines of each protocol over budgets, and what differs between protocols and between budgets."""
+    protocols, budgets = differences(facts, "selector"), differences(facts, "budget")
+    figures = [
+        Chart(
+            "slice-lines",
+            "Score by budget and protocol",
+            "lines",
+            _lines(facts),
+            choices=("model", "prompt"),
+            note="Bars are 95 % intervals over patients; arms share patients, so read differences below.",
+        )
+    ]
+    named = (
+        ("protocol-differences", "Differences between slice protocols", protocols),
+        ("budget-differences", "Differences between budgets", budgets),
+    )
+    for name, title, found in named:
+        if found:
+            table = difference_table(name, title, found, facts)
+            choices = ("model", "scope", "prompt", "control")
+            figures.append(Chart(f"{name}-chart", title, "forest", table, choices=choices, note=_BAND))
+    return Section(
+        "slices",
+        "Slice protocols and budgets",
+        "Does it matter which slices a model sees, and how many?",
+        findings=(*facts.told("slice protocols").findings, *facts.told("slice budgets").findings),
+        figures=tuple(figures),
+        notes=() if protocols and budgets else (_missing(bool(protocols), bool(budgets)),),
+    )
+
+
+def _missing(protocols: bool, budgets: bool) -> str:
+    absent = [
+        *([] if protocols else ["only one slice protocol"]),
+        *([] if budgets else ["only one budget"]),
+    ]
+    return f"This run has judged answers of {' and '.join(absent)}: no such difference can be taken."
+
+
+def _lines(facts: Facts) -> Table:
+    records = [
+        row_cells(row) | arm_cells(arm, facts.simulated)
+        for row in facts.of_arms(["primary"], "tier:")
+        if (arm := facts.arm(row["arm_id"])) and arm.control == "none"
+    ]
+    return Table.of("slice_scores", "Score by budget and protocol", _LINES, records)

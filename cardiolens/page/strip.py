@@ -1,0 +1,68 @@
+"""The drawings of the first screen: estimates with their intervals as line segments in a unit box."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cardiolens.page.view import Answer, Estimate
+from cardiolens.stats.inference import MARGIN
+
+WIDTH, HEIGHT = 200.0, 60.0
+_LEAST = 5.0  # points shown on either side of zero
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One estimate: a dot at (at, y), a segment from `low` to `high`, in units of the box."""
+
+    label: str
+    tone: str
+    y: float
+    at: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """Marks from bottom to top, the scale's ends in words, and the band of equivalence if there is one."""
+
+    marks: tuple[Mark, ...]
+    ends: tuple[str, str, str]
+    zero: float
+    band: tuple[float, float] | None
+
+
+def strip(answer: Answer) -> Strip | None:
+    """The drawing of an answer; None where no estimate is defined."""
+    defined = [one for one in answer.estimates if not math.isnan(one.value)]
+    if not defined:
+        return None
+    if not answer.differences:
+        return Strip(_marks(defined, 0.0, 100.0), ("0", "50", "100 %"), 0.0, None)
+    reach = max(_LEAST, *(abs(end) for one in defined for end in _ends(one)))
+    reach = math.ceil(reach / 5) * 5.0
+    band = (_x(-MARGIN, -reach, reach), _x(MARGIN, -reach, reach))
+    words = (f"−{reach:g}", "0", f"+{reach:g} points")
+    return Strip(_marks(defined, -reach, reach), words, WIDTH / 2, band)
+
+
+def _marks(estimates: Sequence[Estimate], low: float, high: float) -> tuple[Mark, ...]:
+    step = HEIGHT / len(estimates)
+    return tuple(
+        Mark(
+            one.label,
+            one.tone,
+            round((place + 0.5) * step, 2),
+            *(_x(value, low, high) for value in (one.value, *_ends(one))),
+        )
+        for place, one in enumerate(estimates)
+    )
+
+
+def _ends(one: Estimate) -> tuple[float, float]:
+    return (one.value, one.value) if math.isnan(one.low) else (one.low, one.high)
+
+
+def _x(value: float, low: float, high: float) -> float:
+    return round(WIDTH * (value - low) / (high - low), 2)

@@ -1,0 +1,72 @@
+"""A finished run of simulated readers on the small cohort, as a sweep leaves it behind."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from small_cohort import reader, sweep_spec, swept
+
+from cardiolens import record, tables
+from cardiolens.plan.plan import Plan
+from cardiolens.scoring import Judged, judge_and_score
+from cardiolens.spec import SweepSpec
+from cardiolens.store import Run
+
+SOME = ["C02", "C10", "D01", "D02", "R-CINE"]
+PROMPTS = [
+    {"name": "standard", "style": "standard", "max_tokens": 64},
+    {"name": "reasoning", "style": "reasoning", "max_tokens": 512},
+]
+SELECTORS = [
+    {"name": "clinical", "kind": "clinical"},
+    {"name": "random", "kind": "random", "seeds": [2026]},
+]
+
+
+def full_spec(root: Path, **changes: Any) -> SweepSpec:
+    """Two readers at every selector, budget and prompt."""
+    tree = {
+        "name": "page",
+        "budget": [8, 16],
+        "selector": SELECTORS,
+        "prompt": PROMPTS,
+        "subtask": SOME,
+        "statistics": {"min_n": 1, "resamples": 40, "seed": 7},
+    }
+    return sweep_spec(root, reader("noisy", error=0.3), reader("collapse", share=0.6), **(tree | changes))
+
+
+def small_spec(root: Path, name: str, **changes: Any) -> SweepSpec:
+    """The same readers, one arm each and its control."""
+    one = {"budget": [16], "selector": SELECTORS[:1], "prompt": PROMPTS[:1], "control": ["none", "blind"]}
+    return full_spec(root, name=name, **(one | changes))
+
+
+def finished(spec: SweepSpec) -> Run:
+    """Plan, answer, judge, and write the record."""
+    planned, judged = swept(spec)
+    write_record(planned, judged)
+    return planned.run
+
+
+def write_record(planned: Plan, judged: Judged) -> None:
+    """Configuration and manifest of a run that executed everything."""
+    record.write_configuration(planned)
+    counted = record.counters(planned, planned.planned, {}, judged.replies.counts)
+    seconds = {"prepare": 0.0, "plan": 0.1, "load": 0.0, "generate": 0.2, "judge": 0.3}
+    outcome = {"seconds": seconds, "failed": {}, "questions_digest": judged.replies.questions_digest}
+    record.write_manifest(planned, {**counted, **outcome})
+
+
+def reply_instead(planned: Plan, model: str, said: str | None) -> Judged:
+    """Judge again after a model's completions say something else, or are gone."""
+    keys = {name: identity.model_key for name, identity in planned.identities.items()}
+    folder = planned.store.completions(keys[model])
+    old = tables.read(folder, tables.COMPLETIONS)
+    for part in tables.parts(folder):
+        part.unlink()
+    if said is not None:
+        place = old.schema.get_field_index("text")
+        texts = pa.array([said] * old.num_rows, pa.string())
+        tables.write_part(folder, old.set_column(place, "text", texts), tables.COMPLETIONS)
+    return judge_and_score(planned.run, planned.store, keys, planned.spec)

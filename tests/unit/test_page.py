@@ -1,0 +1,205 @@
+"""The page of a run: its numbers are those of the tables, its sentences no stronger, its text no markup."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page_run import finished, full_spec, reply_instead, small_spec, write_record
+from small_cohort import make_cohort, reader, sweep_spec, swept
+
+from cardiolens import tables
+from cardiolens.page.answers import answers
+from cardiolens.page.embed import embed, to_json
+from cardiolens.page.facts import Facts, read_facts
+from cardiolens.page.render import SECTIONS, render
+from cardiolens.page.strip import strip
+from cardiolens.page.view import Answer, Column, Estimate, Table
+from cardiolens.page.write import write_page
+from cardiolens.store import Run
+
+
+class Markup(HTMLParser):
+    """The elements of a page and the text of its scripts."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.tables: dict[str, Any] = {}
+        self.addresses: list[str] = []
+        self._table: str | None = None
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.ids += [str(found["id"])] if "id" in found else []
+        self.addresses += [str(found[name]) for name in ("src", "href") if name in found]
+        self._table = found.get("data-table") if "data-chunk" not in found else None
+
+    def handle_data(self, data: str) -> None:
+        if self._table and data.strip():
+            self.tables[self._table] = json.loads(data)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_cohort(tmp_path_factory.mktemp("page"), 21)
+
+
+@pytest.fixture(scope="module")
+def run(root: Path) -> Run:
+    return finished(full_spec(root))
+
+
+@pytest.fixture(scope="module")
+def page(run: Run) -> Markup:
+    return Markup(write_page(run, [run]).read_text())
+
+
+def records(table: dict[str, Any]) -> list[dict[str, Any]]:
+    names = [name for name, _, _ in table["columns"]]
+    return [dict(zip(names, row, strict=True)) for row in table["rows"]]
+
+
+def test_every_section_is_there_and_nothing_points_off_the_machine(page: Markup) -> None:
+    wanted = "asked landscape slices prompting collapse subtasks controls cohorts confidence reliability cost"
+    assert [name for name in page.ids if name in wanted.split()] == wanted.split()
+    assert all(re.match(r"#|viewer/|page/", address) for address in page.addresses)
+
+
+def test_numbers_of_the_page_are_those_of_the_scores(run: Run, page: Markup) -> None:
+    scores = tables.read(run.scores, tables.SCORES).to_pylist()
+    alone = {
+        (row["arm_id"], row["scope"]): row
+        for row in scores
+        if row["metric"] == "primary" and row["versus_arm_id"] is None
+    }
+    shown = records(page.tables["subtask_scores"])
+    assert len(shown) == sum(scope.startswith("subtask:") for _, scope in alone)
+    drawn = sorted((row["value"], row["low"], row["high"], row["n_items"]) for row in shown)
+    kept = [row for (_, scope), row in alone.items() if scope.startswith("subtask:")]
+    assert drawn == sorted((row["value"], row["low"], row["high"], row["n_items"]) for row in kept)
+
+
+def test_differences_of_a_factor_are_all_shown(run: Run, page: Markup) -> None:
+    scores = tables.read(run.scores, tables.SCORES).to_pylist()
+    shown = records(page.tables["budget-differences"])
+    differing = [
+        row["value"]
+        for row in scores
+        if row["metric"] == "primary" and row["scope"].startswith("tier:") and row["versus_arm_id"]
+        if row["versus_arm_id"].replace("-8-", "-16-").rsplit("-", 1)[0] == row["arm_id"].rsplit("-", 1)[0]
+    ]
+    assert differing
+    assert sorted(differing) == sorted(row["value"] for row in shown)
+
+
+def test_the_work_of_the_run_is_counted(run: Run, page: Markup) -> None:
+    counted = {row["what"]: row["n"] for row in records(page.tables["work"])}
+    manifest = json.loads(run.manifest.read_text())
+    assert counted["questions asked under all arms"] == manifest["requests"]["asked"]
+    endings = sum(row["n"] for row in records(page.tables["endings"]))
+    assert endings == manifest["requests"]["asked"]
+
+
+def facts_with(facts: Facts, **changes: Any) -> Facts:
+    return Facts(**{**{name: getattr(facts, name) for name in Facts.__slots__}, **changes})
+
+
+def test_an_answer_claims_a_difference_only_where_it_holds_among_all(run: Run) -> None:
+    facts = read_facts(run, [run])
+    for answer in answers(facts)[1:]:
+        shown = sum(one.tone == "shown" for one in answer.estimates)
+        assert answer.verdict.startswith("Yes") == (shown > 0)
+        assert all(not one.low <= 0 <= one.high for one in answer.estimates if one.tone == "shown")
+        equivalent = [one for one in answer.estimates if one.tone == "equivalent"]
+        assert all(-2 < one.value < 2 for one in equivalent)
+
+
+def test_two_models_with_one_score_cannot_be_told_apart(root: Path) -> None:
+    twins = reader("oracle", "first"), reader("oracle", "second")
+    run = finished(sweep_spec(root, *twins, name="twins", budget=[16], subtask=["C02", "C10"]))
+    best = answers(read_facts(run, [run]))[0]
+    assert best.verdict == "2 of 2 cannot be told apart"
+
+
+def test_with_few_patients_nothing_is_claimed(tmp_path: Path) -> None:
+    run = finished(full_spec(make_cohort(tmp_path, 1), budget=[16], subtask=["C10", "D01"]))
+    page = render(read_facts(run, [run])).index
+    assert "1 patient:" in page
+    assert "no claim is made with fewer than 20" in " ".join(page.split())
+    told = [answer.verdict for answer in answers(read_facts(run, [run]))[1:]]
+    assert told == ["Cannot be told", "Not varied", "Cannot be told"]
+
+
+def test_one_arm_and_one_subtask_make_a_page(root: Path) -> None:
+    run = finished(sweep_spec(root, reader("uniform", seed=1), name="one", subtask=["C02"]))
+    page = render(read_facts(run, [run])).index
+    assert page.count("Not varied") == 3
+    assert "Only one prompt has judged answers" in page
+    assert "has no control arm" in page
+    assert "No subtask with one right option was judged" in page
+
+
+@pytest.mark.parametrize("said", ["", "I cannot say.", None])
+def test_a_model_that_says_nothing_makes_a_page_that_says_so(root: Path, said: str | None) -> None:
+    name = {"": "empty", "I cannot say.": "refusing", None: "silent"}[said]
+    planned, _ = swept(small_spec(root, name))
+    judged = reply_instead(planned, "collapse", said)
+    write_record(planned, judged)
+    found = Markup(render(read_facts(planned.run, [planned.run])).index)
+    ended = {row["ending"] for row in records(found.tables["endings_by_arm"]) if row["model"] == "collapse*"}
+    assert ended == {"not run" if said is None else "refused" if said else "not readable"}
+
+
+def test_undefined_numbers_are_null_and_never_nan() -> None:
+    column = Column("value", "value", "score")
+    table = Table("t", "T", (column,), [(float("nan"),), (float("inf"),), (None,), (1.25,)])
+    assert json.loads(embed(table).json)["rows"] == [[None], [None], [None], [1.25]]
+
+
+def test_text_cannot_leave_its_script_nor_become_markup(root: Path) -> None:
+    evil = "</script><img src=x onerror=alert(1)>"
+    assert "<" not in to_json({"text": evil})
+    run = finished(small_spec(root, "evil"))
+    facts = read_facts(run, [run])
+    arms = tuple(type(arm)(**{**_fields(arm), "model": evil}) for arm in facts.arms)
+    page = render(facts_with(facts, arms=arms, name=evil)).index
+    assert "<img" not in page
+    assert "&lt;/script&gt;&lt;img" in page
+
+
+def _fields(arm: Any) -> dict[str, Any]:
+    return {name: getattr(arm, name) for name in type(arm).__slots__}
+
+
+def test_no_path_and_no_patient_is_on_the_page(root: Path, run: Run, page: Markup) -> None:
+    text = write_page(run, [run]).read_text() + "".join(
+        path.read_text() for path in (run.root / "page").glob("*")
+    )
+    assert str(root) not in text
+    assert "PH-0001" not in text
+
+
+def test_large_tables_stand_beside_the_page(run: Run) -> None:
+    rows = [("word" * 20, number) for number in range(4000)]
+    large = embed(Table("large", "L", (Column("a", "a"), Column("b", "b", "count")), rows))
+    assert large.chunk == "page/large.js"
+    assert large.script.startswith('cardiolens.receive("large",{')
+
+
+def test_a_drawing_holds_every_end_of_its_intervals() -> None:
+    estimates = (Estimate("a", 1.0, -3.0, 5.0), Estimate("b", float("nan"), 0, 0), Estimate("c", 7, 7, 7))
+    drawn = strip(Answer("x", "?", "", "", estimates))
+    assert drawn is not None
+    assert drawn.ends == ("−10", "0", "+10 points")
+    assert [(mark.low, mark.at, mark.high) for mark in drawn.marks] == [(70, 110, 150), (170, 170, 170)]
+    assert drawn.band == (80, 120)
+    assert strip(Answer("x", "?", "", "")) is None
+
+
+def test_sections_are_pure(run: Run) -> None:
+    facts = read_facts(run, [run])
+    assert [make(facts) for make in SECTIONS] == [make(facts) for make in SECTIONS]
