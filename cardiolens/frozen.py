@@ -17,6 +17,8 @@ Seed = Annotated[int, Field(ge=0)]
 def _given(value: object) -> object:
     if value == "":
         raise ValueError("is empty, which would be the working directory; give a path (. where it is meant)")
+    if any("\ud800" <= character <= "\udfff" for character in str(value)):
+        raise ValueError("is not UTF-8, which tables need; rename the folder")
     return value
 
 
@@ -66,16 +68,24 @@ def describe(error: ValidationError) -> str:
 
     Values that may identify a patient, or be a key, are not repeated: messages go to logs and terminals.
     """
-    found = error.errors(include_url=False)
+    every = error.errors(include_url=False)
+    found = [item for item in every if not _follows(item, every)]
     lines = [_line(item) for item in found[:_SAID]]
     more = [f"and {len(found) - _SAID} more"] if len(found) > _SAID else []
     return "; ".join(lines + more)
 
 
+def _follows(item: ErrorDetails, every: Sequence[ErrorDetails]) -> bool:
+    """Whether a list is too short only because entries of it are wrong, which is said already."""
+    inside = (other["loc"] for other in every if len(other["loc"]) > len(item["loc"]))
+    return item["type"] == "too_short" and any(loc[: len(item["loc"])] == item["loc"] for loc in inside)
+
+
 def _line(item: ErrorDetails) -> str:
     where, given = ".".join(map(str, item["loc"])), item["input"]
+    entries = given if isinstance(given, list | tuple) else [given]
     told = _UNTOLD.isdisjoint(item["loc"]) and item["type"] not in ("json_invalid", "extra_forbidden")
-    shown = told and not isinstance(given, dict | BaseModel)
+    shown = told and not any(isinstance(entry, dict | BaseModel) for entry in entries)
     said = item["msg"].removeprefix("Value error, ") + (f", got {_cut(repr(given))}" if shown else "")
     return f"{where}: {said}" if where else said
 

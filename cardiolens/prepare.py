@@ -21,7 +21,7 @@ from cardiolens.select.sight import Sight, check_encoders, sights_of
 from cardiolens.spec import SweepSpec
 from cardiolens.study.cohort import Cohort, StudyRecord, untouched, write_cohort
 from cardiolens.study.group import Outcome, WindowPct, by_pixels, current_cohort, prepare_group
-from cardiolens.study.manifest import Study, read_study
+from cardiolens.study.manifest import Study, read_study, shown_name
 from cardiolens.study.shards import holds_part, read_volumes
 
 PART_PIXELS = 192 << 20  # about 128 MiB once compressed
@@ -149,7 +149,7 @@ def _read_studies(root: Path) -> tuple[list[Study], dict[str, str]]:
         try:
             studies.append(read_study(folder))
         except InputError as error:
-            failed[folder.name] = str(error)
+            failed[shown_name(folder)] = str(error)
     return _distinct(studies, failed), failed
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from cardiolens.errors import InputError
 from cardiolens.study.cohort import Cohort, FileRecord, Stamp, StudyRecord, read_cohort, stamp
 from cardiolens.study.ingest import ingest
-from cardiolens.study.manifest import Study, read_study
+from cardiolens.study.manifest import Study, read_study, shown_name
 from cardiolens.study.nifti import read_file, sha256
 from cardiolens.study.shards import PartWriter, holds_part, part_writer
 
@@ -49,7 +49,7 @@ def current_cohort(store: Path, window_pct: WindowPct) -> Cohort:
 
 
 def _attempt(store: Path, writer: PartWriter, folder: Path, known: Cohort) -> Outcome:
-    name = folder.name
+    name = shown_name(folder)
     try:
         study = read_study(folder)
         name = study.study_id

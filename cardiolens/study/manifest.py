@@ -230,6 +230,8 @@ class Study:
 
 def read_study(folder: Path) -> Study:
     """Read and check the manifest of a study folder; InputError names the file and what is wrong."""
+    if shown_name(folder) != folder.name:
+        raise InputError("the folder's name is not UTF-8; expected a name that tables can hold; rename it")
     _check_inside(folder, MANIFEST_NAME)
     try:
         text = (folder / MANIFEST_NAME).read_bytes()
@@ -248,10 +250,18 @@ def read_study(folder: Path) -> Study:
     return study
 
 
+def shown_name(folder: Path) -> str:
+    """The name of a folder as text; bytes of it that are none are shown as such."""
+    return folder.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
 def _check_inside(folder: Path, path: str) -> None:
     """Symbolic links are followed first: data of another study must not be read by a planted link."""
-    target = folder / path
-    if not path or "\0" in path or not target.resolve().is_relative_to(folder.resolve()):
+    try:
+        inside = bool(path) and (folder / path).resolve().is_relative_to(folder.resolve())
+    except (ValueError, RuntimeError):  # a NUL in the path; a link that leads back to itself
+        inside = False
+    if not inside:
         raise InputError(
             f"{path}: leads out of the study folder; expected a file inside it, also after following "
             "symbolic links; copy the file into the folder"

@@ -62,9 +62,12 @@ def parse_header(stored: bytes) -> Header:
     for magic, (at, size, kind) in kinds.items():
         if block[at : at + 4] == magic and len(block) >= size:
             try:
-                return _header(kind(block[:size]))
-            except (HeaderDataError, WrapStructError) as error:
+                header = kind(block[:size])
+                found = _header(header)
+            except (HeaderDataError, WrapStructError, ValueError, OverflowError) as error:
                 raise InputError(f"its NIfTI header is damaged ({error}); {NOT_NIFTI}") from None
+            _check_numbers(found, header.get_value_label("datatype"))
+            return found
     raise InputError(f"is not NIfTI: it starts with {block[:4]!r}; {NOT_NIFTI}")
 
 
@@ -89,22 +92,26 @@ def _truncated(found: int, expected: int) -> str:
 
 
 def _header(header: Any) -> Header:
-    dtype = header.get_data_dtype()
-    if dtype.kind not in "iuf" or dtype.itemsize > 8:
-        raise InputError(
-            f"its voxels are of type {header.get_value_label('datatype')}; expected one real number a voxel "
-            "(integers of 8 to 64 bits, floats of 32 or 64); convert it to grey values"
-        )
     slope, inter = header.get_slope_inter()
     coded = int(header["sform_code"]) > 0 or int(header["qform_code"]) > 0
     return Header(
         shape=tuple(map(int, header.get_data_shape())),
-        dtype=dtype,
+        dtype=header.get_data_dtype(),
         offset=int(header.get_data_offset()),
         slope=1.0 if slope is None else float(slope),
         inter=0.0 if inter is None else float(inter),
         affine=np.asarray(header.get_best_affine(), np.float64) if coded else None,
     )
+
+
+def _check_numbers(header: Header, type_name: str) -> None:
+    if header.dtype.kind not in "iuf" or header.dtype.itemsize > 8:
+        raise InputError(
+            f"its voxels are of type {type_name}; expected one real number a voxel "
+            "(integers of 8 to 64 bits, floats of 32 or 64); convert it to grey values"
+        )
+    if header.affine is not None and not np.isfinite(header.affine).all():
+        raise InputError("its affine holds NaN or infinity; expected finite numbers; re-export it")
 
 
 def voxels(stored: bytes, header: Header) -> NDArray[Any]:

@@ -7,6 +7,7 @@ operations, so that a volume gives the same bytes on every machine.
 """
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -72,6 +73,12 @@ def grey_scale(
     if ends[0] == ends[1]:
         ends = [lowest, highest] if slope > 0 else [highest, lowest]
     scale = GreyScale(ends[0] * slope + inter, ends[1] * slope + inter, slope, inter)
+    width = scale.high - scale.low
+    if not (math.isfinite(width) and width > sys.float_info.min):
+        raise InputError(
+            f"shows {scale.low:g} as black and {scale.high:g} as white, too far apart or too near to scale; "
+            "expected ordinary intensities; re-export it"
+        )
     return scale.tabulated(lowest, highest) if counted else scale
 
 

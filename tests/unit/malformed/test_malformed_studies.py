@@ -1,0 +1,214 @@
+"""Study folders that cannot be used: manifests at the verb, NIfTI files at the worker that reads them."""
+
+import gzip
+import json
+import os
+import re
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from refusals import refused, snapshot
+from study_folders import sha256, study, volume, voxels, write_nifti
+
+from cardiolens.configure import run_verb
+from cardiolens.prepare import prepare_verb
+from cardiolens.study.group import prepare_group
+
+HEADER = b'{"schema": "study-1", "study_id": "S", "patient_id": "P", '
+DAMAGED = "its NIfTI header is damaged"
+CONVERT = r"expected a single-file NIfTI \(\.nii or \.nii\.gz\); convert the file"
+
+MANIFESTS = [  # content of study.json
+    ("nothing", b"", r"Invalid JSON: EOF .*; correct study\.json"),
+    ("bytes", b"\xff\xfe\x00", r"Invalid JSON: expected value at line 1"),
+    ("a list", b"[]", r"Input should be an object, got \[\]"),
+    ("null", b"null", r"Input should be an object, got None"),
+    ("deep", b"[" * 100_000, r"Invalid JSON: recursion limit exceeded"),
+    ("a number of 5000 digits", HEADER + b'"x": ' + b"9" * 5000 + b"}", r"Invalid JSON: number out of range"),
+    ("half a surrogate", b'{"study_id": "a\\ud800"}', r"Invalid JSON: unexpected end of hex escape"),
+    ("cut off", HEADER, r"Invalid JSON: EOF while parsing"),
+    ("no volumes", HEADER + b'"volumes": []}', r"volumes: Tuple should have at least 1 item"),
+    ("no keys", b"{}", r"schema: Field required; study_id: Field required; patient_id: Field required"),
+    ("another version", HEADER.replace(b"study-1", b"study-2") + b'"volumes": []}', r"should be 'study-1'"),
+    ("a name", HEADER + b'"patient_name": "Jane Roe"}', r"unknown key 'patient_name'; expected only cohort"),
+]
+
+ENTRIES = [  # changes of a volume's entry
+    ("NaN spacing", {"spacing_mm": [float("nan"), 1.0, 1.0]}, r"spacing_mm\.0: .* finite number, got nan"),
+    ("infinite spacing", {"spacing_mm": [1.0, 1e999, 1.0]}, r"spacing_mm\.1: .* finite number, got inf"),
+    ("huge counts", {"layout": {"n_slices": 10**30, "n_phases": 4}}, r"layout_mismatch: .* holds 12 frames"),
+    ("a cell twice", {"layout": {"order": "explicit", "frames": [[0, 0]] * 12}}, r"each \(slice, phase\) of"),
+    ("no such sequence", {"sequence": "t1"}, r"unknown sequence 't1'; expected one of cine, lge, perfusion"),
+    ("no such view", {"view": "5ch"}, r"unknown view '5ch' of sequence 'cine'; expected one of sax, 4ch"),
+    ("ED outside", {"ed_phase": 4}, r"volumes\.0: ed_phase is 4; expected 0\.\.3; correct ed_phase; correct"),
+    ("ES outside", {"es_phase": 9}, r"es_phase is 9; expected 0\.\.3; correct es_phase"),
+    ("a path upwards", {"path": "../S2/a.nii"}, r"\.\./S2/a\.nii: leads out of the study folder"),
+    ("an absolute path", {"path": "/etc/hostname"}, r"/etc/hostname: leads out of the study folder"),
+    ("an empty path", {"path": ""}, r"leads out of the study folder; expected a file inside it"),
+    ("a path with NUL", {"path": "a\0b"}, r"leads out of the study folder"),
+    ("a mask upwards", {"mask": {"path": "../m.nii", "sha256": "0" * 64}}, r"\.\./m\.nii: leads out"),
+]
+
+
+def prepared(studies: Path, root: Path) -> Callable[[], int]:
+    words = ["dataset=real", f"dataset.studies={studies}", "dataset.questions=none.jsonl", "strict=true"]
+    return lambda: run_verb(prepare_verb, [*words, f"store={root}/store"])
+
+
+@pytest.mark.parametrize("row", MANIFESTS, ids=[row[0] for row in MANIFESTS])
+def test_a_manifest_that_cannot_be_read_is_named(row, tmp_path, capsys):
+    _, content, said = row
+    folder = tmp_path / "studies" / "S1"
+    folder.mkdir(parents=True)
+    (folder / "study.json").write_bytes(content)
+    message = refused(prepared(folder.parent, tmp_path), rf"S1: study\.json: .*{said}", capsys, tmp_path)
+    assert "Jane" not in message, "values of a manifest are not repeated"
+
+
+@pytest.mark.parametrize("row", ENTRIES, ids=[row[0] for row in ENTRIES])
+def test_an_entry_that_cannot_be_used_is_named(row, tmp_path, capsys):
+    _, changes, said = row
+    folder = tmp_path / "studies" / "S1"
+    study(folder, volume(folder) | changes)
+    refused(prepared(folder.parent, tmp_path), rf"S1: .*{said}", capsys, tmp_path)
+
+
+def _no_manifest(studies: Path) -> None:
+    (studies / "S1").mkdir(parents=True)
+
+
+def _same_id(studies: Path) -> None:
+    for name in ("S1", "S2"):
+        study(studies / name, study_id="S")
+
+
+def _loop(studies: Path) -> None:
+    folder = study(studies / "S1", volume(studies / "S1") | {"path": "loop"})
+    (folder / "loop").symlink_to("loop")
+
+
+def _not_text(studies: Path) -> None:
+    os.makedirs(os.fsencode(studies) + b"/S\xff")
+
+
+def _manifest_is_a_folder(studies: Path) -> None:
+    (studies / "S1" / "study.json").mkdir(parents=True)
+
+
+FOLDERS: list[tuple[Callable[[Path], object], str]] = [
+    (_no_manifest, r"S1: study\.json: cannot be read \(No such file"),
+    (_manifest_is_a_folder, r"S1: study\.json: cannot be read \(Is a directory\)"),
+    (_same_id, r"S1: study\.json: study_id 'S' stands in the folders S1, S2; expected one folder a study_id"),
+    (_loop, r"S1: loop: leads out of the study folder"),
+    (_not_text, r"S\\xff: the folder's name is not UTF-8; .*; rename it"),
+    (lambda studies: None, r"studies: cannot be read \(No such file or directory\); expected a folder of"),
+    (lambda studies: studies.mkdir(), r"studies: holds no studies; expected a folder of study folders"),
+    (lambda studies: studies.write_text(""), r"studies: cannot be read \(Not a directory\); expected"),
+]
+
+
+@pytest.mark.parametrize(("make", "said"), FOLDERS, ids=range(len(FOLDERS)))
+def test_a_folder_that_cannot_be_used_is_named(make, said, tmp_path, capsys):
+    make(tmp_path / "studies")
+    refused(prepared(tmp_path / "studies", tmp_path), said, capsys, tmp_path)
+
+
+def header(at: int, fmt: str, *values: float) -> Callable[[bytearray], bytes]:
+    """A file with a part of its header overwritten."""
+
+    def patched(whole: bytearray) -> bytes:
+        struct.pack_into(fmt, whole, at, *values)
+        return bytes(whole)
+
+    return patched
+
+
+def inside_out(whole: bytearray) -> bytes:
+    struct.pack_into("<hh", whole, 252, 1, 0)  # qform alone
+    struct.pack_into("<fff", whole, 256, 2.0, 2.0, 2.0)
+    return bytes(whole)
+
+
+def squeezed(*, cut: int = 0, flip: int = 0) -> Callable[[bytearray], bytes]:
+    def made(whole: bytearray) -> bytes:
+        stored = bytearray(gzip.compress(bytes(whole)))
+        if flip:
+            stored[flip] ^= 255
+        return bytes(stored[:cut] if cut else stored)
+
+    return made
+
+
+def filled(array: np.ndarray) -> Callable[[bytearray], bytes]:
+    def made(whole: bytearray) -> bytes:
+        struct.pack_into("<hh", whole, 70, {"f": 64, "i": 4}[array.dtype.kind], 8 * array.itemsize)
+        return bytes(whole[:352]) + array.tobytes(order="F")
+
+    return made
+
+
+NOISE = voxels().astype(np.float64)
+HOLED = NOISE.copy()
+HOLED[0, 0, 0] = np.nan
+
+FILES: list[tuple[str, Callable[[bytearray], bytes], str]] = [
+    ("empty", lambda whole: b"", rf"is not NIfTI: it starts with b''; {CONVERT}"),
+    ("DICOM", lambda whole: b"DICM" * 200, rf"is not NIfTI: it starts with b'DICM'; {CONVERT}"),
+    ("100 bytes", lambda whole: bytes(whole[:100]), r"is not NIfTI"),
+    ("cut", lambda whole: bytes(whole[:400]), r"holds 400 bytes; expected 1072 .*; copy or export it again"),
+    ("gzip cut", squeezed(cut=200), r"its gzip stream is truncated after \d+ of \d+ bytes"),
+    ("gzip cut at once", lambda whole: b"\x1f\x8b", r"its gzip stream is truncated after 0 of 540 bytes"),
+    ("gzip of nothing", lambda whole: gzip.compress(b""), r"is not NIfTI"),
+    ("gzip with a wrong CRC", squeezed(flip=-6), r"its gzip stream is damaged .*; copy it again"),
+    ("5-D", header(40, "<6h", 5, 6, 5, 3, 2, 2), r"has 5 axes \(6, 5, 3, 2, 2\); expected \(i, j, Z\)"),
+    ("0-D", header(40, "<h", 0), r"has 1 axes \(0,\)"),
+    ("9-D", header(40, "<h", 9), DAMAGED),
+    ("no rows", header(40, "<4h", 3, 6, 0, 12), r"has an axis of size zero \(6, 0, 12\)"),
+    ("negative rows", header(40, "<4h", 3, 6, -5, 12), r"has an axis of size zero \(6, -5, 12\)"),
+    ("terabytes", header(40, "<4h", 3, 32767, 32767, 32767), r"holds 1072 bytes; expected 70362301923678"),
+    ("another shape", header(40, "<4h", 3, 5, 6, 12), r"its shape is \(5, 6, 12\); expected \(6, 5, 12\)"),
+    ("unknown numbers", header(70, "<h", 999), rf"{DAMAGED} \(data code 999 not recognized\)"),
+    ("complex numbers", header(70, "<h", 32), r"voxels are of type complex64; expected one real number"),
+    ("colours", header(70, "<h", 128), r"voxels are of type RGB; expected .*; convert it to grey values"),
+    ("offset NaN", header(108, "<f", float("nan")), DAMAGED),
+    ("offset infinite", header(108, "<f", float("inf")), DAMAGED),
+    ("offset negative", header(108, "<f", -352.0), DAMAGED),
+    ("offset beyond", header(108, "<f", 1e30), r"holds 1072 bytes; expected 10000000"),
+    ("intercept infinite", header(112, "<ff", 1.0, float("inf")), DAMAGED),
+    ("quaternion too long", inside_out, rf"{DAMAGED} \(w2 should be positive"),
+    ("affine NaN", header(280, "<f", float("nan")), r"its affine holds NaN or infinity; .*; re-export it"),
+    ("affine infinite", header(280, "<f", float("inf")), r"its affine holds NaN or infinity"),
+    ("one NaN", filled(HOLED), r"1 of 360 voxels are NaN or infinite; expected finite intensities"),
+    ("all NaN", filled(np.full((6, 5, 12), np.nan)), r"360 of 360 voxels are NaN or infinite"),
+    ("constant", filled(np.full((6, 5, 12), 3, np.int16)), r"is constant \(3\); expected an image with"),
+    ("too wide", filled(np.where(NOISE > 500, 1e308, -1e308)), r"too far apart or too near to scale"),
+    ("too narrow", filled(NOISE * 5e-324), r"too far apart or too near to scale; .*; re-export it"),
+]
+
+
+@pytest.mark.parametrize("row", FILES, ids=[row[0] for row in FILES])
+def test_a_file_that_is_no_volume_is_named(row, tmp_path):
+    name, broken, said = row
+    folder = tmp_path / "S1"
+    write_nifti(folder / "whole.nii", voxels())
+    path = f"cine_sax.nii{'.gz' if 'gzip' in name else ''}"
+    entry = volume(folder)
+    (folder / path).write_bytes(broken(bytearray((folder / "whole.nii").read_bytes())))
+    study(folder, entry | {"path": path, "sha256": sha256(folder / path)})
+    (outcome,) = prepare_group(tmp_path / "store", "part-1.parquet", [folder], (1.0, 99.0), strict=False)
+    assert outcome.record is None
+    assert outcome.error.startswith(f"{path}: ")
+    assert re.search(said, outcome.error), outcome.error
+    assert snapshot(tmp_path / "store") == {}
+
+
+def test_json_of_a_manifest_is_not_repeated(tmp_path, capsys):
+    folder = study(tmp_path / "studies" / "S1", patient_id="Jane Roe")
+    whole = (folder / "study.json").read_text()
+    for content in (whole[:-1], json.dumps(json.loads(whole) | {"patient_id": ["Jane Roe"]})):
+        (folder / "study.json").write_text(content)
+        message = refused(prepared(folder.parent, tmp_path), r"S1: study\.json: ", capsys, tmp_path)
+        assert "Jane" not in message
