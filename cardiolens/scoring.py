@@ -20,7 +20,7 @@ from cardiolens.plan.requests import PLANNED
 from cardiolens.spec import SweepSpec
 from cardiolens.stats.analysis import Analysis
 from cardiolens.stats.confidence import confidence_scores
-from cardiolens.stats.factors import ArmFactors, families, gains
+from cardiolens.stats.factors import ArmFactors, beside_control, families
 from cardiolens.stats.landscape import headlines
 from cardiolens.stats.positions import position_scores
 from cardiolens.stats.scores import score
@@ -102,7 +102,7 @@ def judge_run(
         completions = _of(requests, said)
         own = questions.filter(pc.is_in(questions["qa_id"], pc.unique(requests["qa_id"])))
         verdicts.append(judge(requests, completions, own, spec.dataset.protocol))
-        beside += _beside(verdicts[-1], requests, completions, spec)
+        beside += _beside(verdicts[-1], requests, finals(completions), spec)
         ended += _ended(requests, completions)
         twice = duplicates(completions)
         ended += Counter(agreeing=twice.agreeing, disagreeing=twice.disagreeing)
@@ -143,7 +143,8 @@ def conclude(
     factors = _judged_arms(asked, verdicts)
     forms = report_forms(load_catalogue(spec.dataset.protocol))
     options: dict[str, Any] = spec.statistics.model_dump()
-    options |= {"headlines": headlines(factors), "gains": gains(factors), "forms": forms}
+    options |= {"gains": beside_control(factors, "blind"), "repeats": beside_control(factors, "repeat")}
+    options |= {"headlines": headlines(factors), "forms": forms}
     scored = score(verdicts, families=families(factors), **options)
     scores = tables.concat([scored, replies.beside], tables.SCORES)
     analyses = analyses_of(verdicts, scores, factors, parts, spec.statistics, forms=forms)

@@ -120,7 +120,7 @@ COMPLETIONS = _schema(
     ("request_key", pa.string()),
     ("text", pa.string()),
     ("finish_reason", pa.string()),
-    ("option_logprobs", pa.map_(pa.string(), pa.float64())),
+    ("option_logprobs", pa.map_(pa.string(), pa.float64())),  # by letter displayed; docs/statistics.md
     ("prompt_tokens", pa.int32()),
     ("cached_tokens", pa.int32()),
     ("output_tokens", pa.int32()),

@@ -7,9 +7,10 @@ from uuid import uuid4
 from cardiolens.engine.adapter import room_for
 from cardiolens.engine.ask import Ask, EngineDeadError, Pictures, Reply, RequestError
 from cardiolens.engine.chat import Chat
-from cardiolens.engine.decoding import bound, one_letter, option_logprobs
+from cardiolens.engine.decoding import alternatives, bound, direct, option_logprobs
 from cardiolens.engine.gpu_memory import turn_on, wait_for_memory
 from cardiolens.engine.identity import Identity, installed_engine
+from cardiolens.engine.option_probabilities import Step, set_logprobs
 from cardiolens.engine.placement import Group
 from cardiolens.spec import ModelSpec
 
@@ -128,7 +129,7 @@ class VllmEngine:
             seed=drawn.seed,
             max_tokens=ask.max_tokens,
             structured_outputs=StructuredOutputsParams(**bound(ask)) if ask.legal else None,
-            logprobs=len(ask.legal) if one_letter(ask) else None,
+            logprobs=alternatives(ask) if direct(ask) else None,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
 
@@ -140,10 +141,18 @@ class VllmEngine:
         self._frames_processed += processed
 
 
-def _first_token(completion: Any) -> dict[str, float]:
-    """Log-probabilities at the first place of a reply, by token."""
-    first = completion.logprobs[0] if completion.logprobs else {}
-    return {entry.decoded_token: entry.logprob for entry in first.values()}
+def _option_logprobs(completion: Any, ask: Ask) -> dict[str, float]:
+    """Of each letter displayed: of being the answer, where several may be of being named."""
+    steps = [
+        Step(
+            said=tokens[token_id].decoded_token or "",
+            logprobs={entry.decoded_token or "": entry.logprob for entry in tokens.values()},
+        )
+        for token_id, tokens in zip(completion.token_ids, completion.logprobs or (), strict=False)
+    ]
+    if ask.answer_type == "multi":
+        return set_logprobs(steps, ask.legal)
+    return option_logprobs(steps[0].logprobs, ask.legal) if steps else {}
 
 
 def _frame_counter(engine: VllmEngine) -> Any:
@@ -171,5 +180,5 @@ def _reply(output: Any, ask: Ask) -> Reply:
         prompt_tokens=len(output.prompt_token_ids or ()),
         cached_tokens=output.num_cached_tokens or 0,
         output_tokens=len(completion.token_ids),
-        option_logprobs=option_logprobs(_first_token(completion), ask.legal) if one_letter(ask) else {},
+        option_logprobs=_option_logprobs(completion, ask) if direct(ask) else {},
     )

@@ -7,10 +7,12 @@ import numpy as np
 from cardiolens.stats import findings
 from cardiolens.stats.analysis import Analysis, Compared, alone, compared, setting, where
 from cardiolens.stats.collapse import COLLAPSE_INDEX, collapsed
+from cardiolens.stats.confidence_analyses import calibration, confidence, risk_and_coverage
 from cardiolens.stats.factors import ArmFactors, factors_of
 from cardiolens.stats.findings import Finding, Row
 from cardiolens.stats.landscape import landscape
 from cardiolens.stats.positions import POSITION_BIAS
+from cardiolens.stats.repeats import ANSWERS_CHANGED
 
 _COLLAPSE = (
     *("collapse_index", "modal_share", "modal_excess", "absorption"),
@@ -24,7 +26,7 @@ _PROMPTING = {
     "precision": "precision",
     "recall": "recall",
 }
-_NAMED = ("image_gain", "text_shortcut", POSITION_BIAS)
+_NAMED = ("image_gain", "text_shortcut", POSITION_BIAS, ANSWERS_CHANGED)
 _DIFFERENCES = ("primary", "primary.equivalence", "primary.sign_flip_p", "primary.holm_p")
 
 
@@ -36,6 +38,9 @@ def analyse(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> list[Analysis]
         slice_budgets,
         prompting,
         controls,
+        confidence,
+        calibration,
+        risk_and_coverage,
     )
     found = [landscape(scores), *(make(scores, arms) for make in made)]
     return [analysis for analysis in found if analysis.rows]
@@ -128,6 +133,7 @@ def controls(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
     named = [row for row in scores if str(row["metric"]).partition(".")[0] in _NAMED]
     named = [row for row in named if not str(row["scope"]).startswith("subtask:")]
     claims = [_named(row, labels) for row in alone(named) if row["arm_id"] in labels]
+    claims += [_repeated(row, labels) for row in named if row["metric"] == ANSWERS_CHANGED]
     return Analysis("controls", [*_rows(pairs), *named], (*said, *claims))
 
 
@@ -140,6 +146,11 @@ def _named(row: Row, labels: dict[str, ArmFactors]) -> Finding:
         return findings.change(cause, f"the score on {scope} ({arm})", row)
     cause = f"Standing in place {place} of the list instead of elsewhere"
     return findings.change(cause, f"how often an option is picked beyond how often it is right ({arm})", row)
+
+
+def _repeated(row: Row, labels: dict[str, ArmFactors]) -> Finding:
+    scope = str(row["scope"]).replace(":", " ")
+    return findings.repeated(f"{setting(labels[str(row['arm_id'])])} on {scope}", row)
 
 
 def _rows(pairs: Sequence[Compared]) -> list[Row]:

@@ -57,7 +57,7 @@ class Answers:
         return chosen if len(chosen) else self.reports.where(self.reports.subtask == name)
 
     def __len__(self) -> int:
-        return len(self.items) + len(self.reports.question)
+        return len(self.items) + len(self.reports)
 
 
 def _rows(arms: NDArray[np.str_], arm: str) -> slice:

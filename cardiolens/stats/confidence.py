@@ -6,9 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from cardiolens.stats import discrimination as measure
 from cardiolens.stats.bootstrap import resampling_weights
+from cardiolens.stats.confidence_curves import Told, confidence_curves
 from cardiolens.stats.items import Bools, Floats, Ints, cohort
 from cardiolens.stats.rows import as_row
 from cardiolens.stats.statistic import Basis, Key, Statistic
@@ -23,19 +25,16 @@ class Probabilities:
     probability: Floats  # (item, option)
     gold: Bools  # (item, option)
     patient: Ints
+    parse_status: NDArray[np.str_]
+    tier: int
     several: bool  # options may be true together
-    parse_status: np.ndarray
 
     @property
-    def confidence(self) -> Floats:
-        """Of the most probable option."""
-        return np.asarray(self.probability.max(axis=1))
-
-    @property
-    def right(self) -> Bools:
-        """Whether the most probable option is the gold one; ties to the earlier."""
+    def told(self) -> Told:
+        """The most probable option's probability, and whether it is the gold one; ties to the earlier."""
         best = self.probability.argmax(axis=1)
-        return np.asarray(self.gold[np.arange(len(best)), best])
+        right = self.gold[np.arange(len(best)), best]
+        return Told(self.probability.max(axis=1), right, self.patient, self.parse_status)
 
 
 def confidence_scores(
@@ -44,16 +43,28 @@ def confidence_scores(
     """AUROC and average precision of yes-no subtasks and of each option of multi-select, calibration, risk.
 
     Rows as those of `scores`, with metrics `auroc`, `average_precision` (of the second of two options; with
-    `.KEY` of one option), `calibration_error`, `risk_area`; items without probabilities stay out.
+    `.KEY` of one option), and those of `confidence_curves` of each subtask with one right option and of all
+    such of tier 1 together. Items without probabilities stay out; of completions give those that count.
     """
     patients = cohort(verdicts)
     weights = resampling_weights(len(patients), resamples, seed)
     method = f"expanded percentile cluster bootstrap, B={resamples}, seed {seed}"
-    rows = [
-        {"arm_id": arm} | as_row((metric, f"subtask:{subtask}"), Statistic(values, Basis.of(items)), method)
-        for (arm, subtask), items in probabilities(verdicts, requests, completions, patients).items()
-        for metric, values in sorted(_scores(items, weights[:, items.patient]).items())
-    ]
+    found = probabilities(verdicts, requests, completions, patients)
+    rows: list[dict[str, object]] = []
+    told: dict[Key, list[Told]] = {}
+    for (arm, subtask), items in found.items():
+        statistics = _separation(items, weights[:, items.patient])
+        scope = f"subtask:{subtask}"
+        rows += [
+            {"arm_id": arm} | as_row((name, scope), statistics[name], method) for name in sorted(statistics)
+        ]
+        if not items.several:
+            told.setdefault((arm, scope), []).append(items.told)
+            if items.tier == 1:
+                told.setdefault((arm, "tier:1"), []).append(items.told)
+    for (arm, scope), parts in sorted(told.items()):
+        curves = confidence_curves(Told.together(parts), weights)
+        rows += [{"arm_id": arm} | as_row((name, scope), curves[name], method) for name in sorted(curves)]
     return from_rows(rows, SCORES)
 
 
@@ -75,24 +86,24 @@ def probabilities(
     groups: dict[Key, list[tuple[dict[str, object], dict[str, float]]]] = {}
     for row in rows.to_pylist():
         if row["request_key"] in given and shown.get((row["arm_id"], row["qa_id"])):
-            marginal = marginals(dict(given[row["request_key"]]), shown[row["arm_id"], row["qa_id"]])
-            groups.setdefault((row["arm_id"], row["subtask"]), []).append((row, marginal))
+            probability = of_options(
+                dict(given[row["request_key"]]),
+                shown[row["arm_id"], row["qa_id"]],
+                several=row["answer_type"] == "multi",
+            )
+            groups.setdefault((row["arm_id"], row["subtask"]), []).append((row, probability))
     number = {patient: at for at, patient in enumerate(patients)}
     return {key: _collect(entries, number) for key, entries in groups.items()}
 
 
-def marginals(logprobs: Mapping[str, float], shown: Sequence[str]) -> dict[str, float]:
-    """Probability of each original key from log-probabilities of replies in displayed letters ("B", "A, C").
+def of_options(logprobs: Mapping[str, float], shown: Sequence[str], *, several: bool) -> dict[str, float]:
+    """Probability of each original key, from the log-probabilities of displayed letters.
 
-    Probabilities are scaled to sum to 1 over the replies given; an option's is that of all replies with it.
+    Of one answer they are scaled to sum to 1; of several each letter has its own. Letters not given had none.
     """
-    highest = max(logprobs.values())
-    weight = {reply: float(np.exp(value - highest)) for reply, value in logprobs.items()}
-    found = dict.fromkeys(sorted(shown), 0.0)
-    for reply, share in weight.items():
-        for letter in reply.replace(",", " ").split():
-            found[shown[ord(letter) - ord("A")]] += share / sum(weight.values())
-    return found
+    given = {shown[ord(letter) - ord("A")]: float(np.exp(value)) for letter, value in logprobs.items()}
+    whole = 1.0 if several else sum(given.values())
+    return {key: given.get(key, 0.0) / whole for key in sorted(shown)}
 
 
 def _collect(
@@ -101,9 +112,10 @@ def _collect(
     keys = tuple(entries[0][1])
     return Probabilities(
         keys=keys,
-        probability=np.array([[marginal[key] for key in keys] for _, marginal in entries]),
+        probability=np.array([[probability[key] for key in keys] for _, probability in entries]),
         gold=np.array([[key in _gold(row) for key in keys] for row, _ in entries]),
         patient=np.array([number[str(row["patient_id"])] for row, _ in entries]),
+        tier=int(str(entries[0][0]["tier"])),
         several=entries[0][0]["answer_type"] == "multi",
         parse_status=np.array([str(row["parse_status"]) for row, _ in entries]),
     )
@@ -115,15 +127,13 @@ def _gold(row: Mapping[str, object]) -> list[str]:
     return gold
 
 
-def _scores(items: Probabilities, times: Floats) -> dict[str, Floats]:
-    found: dict[str, Floats] = {}
+def _separation(items: Probabilities, times: Floats) -> dict[str, Statistic]:
+    found: dict[str, Statistic] = {}
+    basis = Basis.of(items)
     for suffix, option in _options(items):
         curve = measure.Curve.of(items.probability[:, option], items.gold[:, option], times)
-        found[f"auroc{suffix}"] = measure.auroc(curve)
-        found[f"average_precision{suffix}"] = measure.average_precision(curve)
-    if not items.several:
-        found["calibration_error"] = measure.calibration_error(items.confidence, items.right, times)
-        found["risk_area"] = measure.risk_area(items.confidence, items.right, times)
+        found[f"auroc{suffix}"] = Statistic(measure.auroc(curve), basis)
+        found[f"average_precision{suffix}"] = Statistic(measure.average_precision(curve), basis)
     return found
 
 

@@ -3,11 +3,12 @@
 Scores are one a item, `times[resample, item]` is how often a resample holds the item. Ties share a threshold.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from cardiolens.stats.items import Bools, Floats
+from cardiolens.stats.items import Bools, Floats, Ints
 from cardiolens.stats.metrics import ratio
 
 BINS = 10
@@ -23,10 +24,13 @@ class Curve:
     @staticmethod
     def of(scores: Floats, positive: Bools, times: Floats) -> "Curve":
         """Group items by score."""
-        distinct, threshold = np.unique(-scores, return_inverse=True)
-        groups = np.zeros((len(scores), len(distinct)))
-        groups[np.arange(len(scores)), threshold] = 1
-        return Curve((times * positive) @ groups, (times * ~positive) @ groups)
+        order = np.argsort(-scores, kind="stable")
+        starts = np.flatnonzero(np.diff(-scores[order], prepend=-np.inf))
+        times, positive = times[:, order], positive[order]
+        return Curve(
+            np.add.reduceat(times * positive, starts, axis=-1),
+            np.add.reduceat(times * ~positive, starts, axis=-1),
+        )
 
 
 def auroc(curve: Curve) -> Floats:
@@ -49,11 +53,14 @@ def calibration_error(confidence: Floats, right: Bools, times: Floats) -> Floats
     return ratio(np.abs(hit - told).sum(axis=-1), count.sum(axis=-1))
 
 
+def bins(confidence: Floats) -> Ints:
+    """The bin of each confidence, 0 to BINS - 1; BINS - 1 holds 1."""
+    return np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
+
+
 def calibration(confidence: Floats, right: Bools, times: Floats) -> tuple[Floats, Floats, Floats]:
     """Of each bin: items, summed confidence, right items; (resample, bin)."""
-    bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
-    groups = np.zeros((len(confidence), BINS))
-    groups[np.arange(len(confidence)), bins] = 1
+    groups = (bins(confidence)[:, None] == np.arange(BINS)).astype(np.float64)
     return times @ groups, (times * confidence) @ groups, (times * right) @ groups
 
 
@@ -62,6 +69,13 @@ def risk_coverage(confidence: Floats, right: Bools, times: Floats) -> tuple[Floa
     curve = Curve.of(confidence, right, times)
     kept = np.cumsum(curve.positive + curve.negative, axis=-1)
     return ratio(kept, kept[..., -1:]), ratio(np.cumsum(curve.negative, axis=-1), kept)
+
+
+def risk_at(coverages: Sequence[float], confidence: Floats, right: Bools, times: Floats) -> Floats:
+    """Share of wrong items among the most confident that are at least such shares: (resample, coverage)."""
+    coverage, risk = risk_coverage(confidence, right, times)
+    enough = coverage[:, None, :] >= np.asarray(coverages)[:, None] - 1e-12
+    return np.take_along_axis(risk, enough.argmax(axis=-1), axis=-1)
 
 
 def risk_area(confidence: Floats, right: Bools, times: Floats) -> Floats:

@@ -44,11 +44,11 @@ def families(arms: Iterable[ArmFactors]) -> dict[str, list[ArmPair]]:
     return found
 
 
-def gains(arms: Sequence[ArmFactors]) -> set[ArmPair]:
-    """Each arm without control beside the same shown no image."""
-    blind = {replace(arm, arm_id="", control="none"): arm.arm_id for arm in arms if arm.control == "blind"}
+def beside_control(arms: Sequence[ArmFactors], control: str) -> set[ArmPair]:
+    """Each arm without control beside the same under a control."""
+    under = {replace(arm, arm_id="", control="none"): arm.arm_id for arm in arms if arm.control == control}
     asked = {arm.arm_id: replace(arm, arm_id="") for arm in arms if arm.control == "none"}
-    return {(arm_id, blind[arm]) for arm_id, arm in asked.items() if arm in blind}
+    return {(arm_id, under[arm]) for arm_id, arm in asked.items() if arm in under}
 
 
 def _directed(first: ArmFactors, second: ArmFactors, factor: str) -> ArmPair:

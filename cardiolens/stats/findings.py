@@ -62,6 +62,21 @@ def largest(which: str, row: Row) -> Finding:
     return Finding(verdict, f"The largest absolute {which}: difference {numbers}{reaches}.")
 
 
+def repeated(what: str, row: Row) -> Finding:
+    """Whether answers change when the same is asked again, from a row `answers_changed`."""
+    interval = _interval(row)
+    if interval.value == 0:
+        return Finding(
+            "not supported", f"Asked the same again, no answer of {what} changed: {_patients(row)}."
+        )
+    numbers = f"{signed(interval.value)} % of answers changed"
+    numbers += f", {_ends(interval, 95)}, {_patients(row)}."
+    if interval.low > 0:
+        return Finding("supported", f"Asked the same again, {what} answers otherwise: {numbers}")
+    said = f"Asked the same again, {what} cannot be said to answer otherwise in the long run"
+    return Finding("cannot tell", f"{said}: {numbers}")
+
+
 def threshold(claim: str, row: Row, limit: float) -> Finding:
     """That a value reaches a limit: its whole interval does, none of it does, or it cannot be told."""
     interval = _interval(row)
@@ -91,10 +106,13 @@ def _interval(row: Row) -> Interval:
 
 
 def _numbers(interval: Interval, level: int) -> str:
+    return f"{signed(interval.value)}, {_ends(interval, level)}"
+
+
+def _ends(interval: Interval, level: int) -> str:
     if math.isnan(interval.low):
-        return f"{signed(interval.value)}, no interval to rely on"
-    ends = f"{signed(interval.low)} to {signed(interval.high)}"
-    return f"{signed(interval.value)}, {level} % CI {ends}"
+        return "no interval to rely on"
+    return f"{level} % CI {signed(interval.low)} to {signed(interval.high)}"
 
 
 def signed(value: float, places: int = 1) -> str:

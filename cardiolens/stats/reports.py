@@ -41,7 +41,7 @@ class Reports:
     request: Ints  # one number a request_key
     patient: Ints
     counts: Floats  # (row, name in NAMES)
-    said: Ints  # rows with one number named the same entities
+    parsed: Ints  # one number for each set of entities named
     gold: Bools  # (row, name in entities)
     entities: tuple[str, ...]  # as named in verdicts, e.g. "lv_size: Normal size"
 
@@ -66,10 +66,13 @@ class Reports:
             request=codes(rows["request_key"]),
             patient=patient_rows(rows["patient_id"], patients),
             counts=np.stack([named[name] for name in NAMES], axis=-1),
-            said=codes(pc.binary_join(rows["parsed"], "\n")),
+            parsed=codes(pc.binary_join(rows["parsed"], "\n")),
             gold=gold,
             entities=entities,
         )
+
+    def __len__(self) -> int:
+        return len(self.patient)
 
     def where(self, chosen: Bools | slice) -> "Reports":
         """Some of the rows."""

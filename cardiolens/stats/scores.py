@@ -9,6 +9,7 @@ from cardiolens.stats.bootstrap import resampling_weights
 from cardiolens.stats.differences import ArmPair, Families, Resampling, compared, difference_rows
 from cardiolens.stats.items import cohort
 from cardiolens.stats.landscape import Headlines, headline_rows, of_headline
+from cardiolens.stats.repeats import repeat_rows
 from cardiolens.stats.report_references import Forms
 from cardiolens.stats.rows import as_row
 from cardiolens.stats.statistic import Key, Statistic
@@ -25,13 +26,15 @@ def score(
     *,
     headlines: Headlines | None = None,
     gains: Collection[ArmPair] = (),
+    repeats: Collection[ArmPair] = (),
     forms: Forms | None = None,
 ) -> pa.Table:
     """Scores of every arm with 95 % intervals, then paired differences of the pairs of each family of arms,
     then headlines of models, each a mean over arms.
 
     `gains` are pairs of an arm and the same shown no image: their difference is `image_gain` as well, and of
-    the blind one there is `text_shortcut`, its score beyond the best constant answer. Reports have references
+    the blind one there is `text_shortcut`, its score beyond the best constant answer; `repeats` are
+    pairs of an arm and the same asked again, of which there is `answers_changed`. Reports have references
     where `forms` holds what their fields may hold.
 
     Values are percent, save those of `rows.OWN_UNIT` and p-values. Items that were not run stay out, and the
@@ -61,6 +64,7 @@ def score(
         for row in differences
         if row["metric"] == "primary" and (row["arm_id"], row["versus_arm_id"]) in gains
     ]
+    rows += repeat_rows(answers, repeats, sampling.weights, sampling.method)
     rows += headline_rows(of_headlines, headlines or {}, sampling.method)
     return from_rows(rows, SCORES)
 

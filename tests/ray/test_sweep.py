@@ -60,13 +60,29 @@ def test_the_embedded_model_gives_legal_answers_at_chance_level(demo: Place) -> 
     assert all(value < 70 for values in tier_scores(demo, "tiny").values() for value in values)
 
 
-def test_the_probabilities_of_single_letters_are_kept(demo: Place) -> None:
+def test_the_probabilities_of_options_are_kept(demo: Place) -> None:
+    columns = ("request_key", "answer_type", "option_keys")
+    asked = tables.read(demo.run / "requests" / "tiny", tables.REQUESTS, columns).to_pylist()
+    request = {row["request_key"]: row for row in asked}
     rows = [row for row in demo.completions().to_pylist() if row["option_logprobs"]]
-    assert rows
+    assert {request[row["request_key"]]["answer_type"] for row in rows} == {"single", "ordinal", "multi"}
     for row in rows:
         logprobs = dict(row["option_logprobs"])
-        assert sum(map(math.exp, logprobs.values())) == pytest.approx(1, abs=1e-3)
-        assert logprobs[row["text"]] == max(logprobs.values())
+        named = row["text"].split(", ")
+        assert set(named) <= set(logprobs) <= set("ABCDE"[: len(request[row["request_key"]]["option_keys"])])
+        if request[row["request_key"]]["answer_type"] != "multi":
+            assert sum(map(math.exp, logprobs.values())) == pytest.approx(1, abs=1e-3)
+            assert logprobs[row["text"]] == max(logprobs.values())
+
+
+def test_every_multi_select_reply_of_the_model_has_probabilities(demo: Place) -> None:
+    asked = tables.read(
+        demo.run / "requests" / "tiny", tables.REQUESTS, ("request_key", "answer_type")
+    ).to_pylist()
+    multi = {row["request_key"] for row in asked if row["answer_type"] == "multi"}
+    assert all(
+        row["option_logprobs"] for row in demo.completions().to_pylist() if row["request_key"] in multi
+    )
 
 
 def test_every_planned_request_is_completed_once_and_counted(demo: Place) -> None:

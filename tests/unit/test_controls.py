@@ -186,3 +186,30 @@ def test_what_two_parts_of_a_plan_ask_alike_is_executed_once(tmp_path: Path, sho
         tables.write_part(tmp_path / "requests", tables.from_rows([row], tables.REQUESTS), tables.REQUESTS)
     left = missing(tmp_path / "requests", tmp_path / "completions", 1)
     assert (left.unique, left.left, left.work.num_rows) == (1, 1, 1)
+
+
+def test_answers_that_change_when_the_same_is_asked_again_are_counted(done: tuple[Plan, Judged]) -> None:
+    planned, judged = done
+    arm = {(a.model.name, a.control): a.arm_id for a in planned.arms}
+    rows = [row for row in judged.scores.to_pylist() if row["metric"] == "answers_changed"]
+    assert {(row["arm_id"], row["versus_arm_id"]) for row in rows} == {
+        (arm[model, "none"], arm[model, "repeat"])
+        for model in ("constant", "oracle", "noisy", "budget_effect")
+    }
+    said = {(row["arm_id"], row["qa_id"]): row["parsed"] for row in judged.replies.verdicts.to_pylist()}
+    asked = [qa_id for arm_id, qa_id in said if arm_id == arm["noisy", "none"]]
+    changed = sum(said[arm["noisy", "none"], qa] != said[arm["noisy", "repeat"], qa] for qa in asked)
+    found = {row["arm_id"]: row for row in rows}
+    noisy = found[arm["noisy", "none"]]
+    assert noisy["value"] == pytest.approx(100 * changed / len(asked))
+    assert noisy["low"] < noisy["value"] < noisy["high"]
+    assert found[arm["oracle", "none"]]["value"] == found[arm["oracle", "none"]]["high"] == 0
+    (controls,) = [analysis for analysis in judged.analyses if analysis.name == "controls"]
+    sentences = [
+        finding.sentence for finding in controls.findings if "Asked the same again" in finding.sentence
+    ]
+    assert any(" no answer of oracle" in line for line in sentences)
+    assert any(
+        " noisy, clinical selection, K = 8, standard prompt on tier 1 answers otherwise: " in line
+        for line in sentences
+    )

@@ -8,7 +8,12 @@ import pytest
 from scipy import stats
 
 from cardiolens.stats import discrimination as measure
-from cardiolens.stats.confidence import confidence_scores, marginals
+from cardiolens.stats.analyses import analyse
+from cardiolens.stats.analysis import Analysis
+from cardiolens.stats.bootstrap import resampling_weights
+from cardiolens.stats.confidence import confidence_scores, of_options
+from cardiolens.stats.confidence_curves import Told, confidence_curves
+from cardiolens.stats.factors import ArmFactors
 from cardiolens.stats.positions import position_scores
 from cardiolens.tables import COMPLETIONS, REQUESTS, VERDICTS, from_rows
 
@@ -62,9 +67,12 @@ def test_risk_falls_where_confidence_knows() -> None:
     assert flat.item() == pytest.approx(0.5)
 
 
-def test_replies_of_several_letters_add_to_each_of_their_options() -> None:
-    logs = {"A": np.log(0.2), "B": np.log(0.1), "A, B": np.log(0.1)}
-    assert marginals(logs, ["X", "Y"]) == pytest.approx({"X": 0.75, "Y": 0.5})
+def test_one_answer_is_scaled_and_several_are_not() -> None:
+    logs = {"A": np.log(0.2), "B": np.log(0.2)}
+    one = of_options(logs, ["Y", "X", "Z"], several=False)
+    assert one == pytest.approx({"X": 0.5, "Y": 0.5, "Z": 0})
+    several = of_options(logs, ["Y", "X", "Z"], several=True)
+    assert several == pytest.approx({"X": 0.2, "Y": 0.2, "Z": 0})
 
 
 def row(patient: int, gold: str, parsed: str, **changes: Any) -> dict[str, Any]:
@@ -111,6 +119,33 @@ def test_confidence_scores_read_letters_as_displayed() -> None:
     assert found["average_precision"]["value"] == 100
     assert found["calibration_error"]["value"] == pytest.approx(10)
     assert (found["auroc"]["n_items"], found["auroc"]["n_patients"]) == (20, 20)
+    assert found["calibration.10.confidence"]["value"] == pytest.approx(90)
+    assert found["calibration.10.accuracy"]["value"] == 100
+    assert not any(name.startswith("calibration.9.") for name in found)
+    assert found["risk.10"]["value"] == found["risk.100"]["high"] == 0
+
+
+def test_each_option_of_several_is_told_apart() -> None:
+    """B is named with probability 0.8 where it is right, else with 0.3; C by chance; nobody has A."""
+    dice = np.random.default_rng(6)
+    verdicts, requests = [], []
+    completions: list[dict[str, Any]] = []
+    for patient in range(40):
+        right = "B" if patient % 2 else "C"
+        verdicts.append(row(patient, right, "BC", answer_type="multi"))
+        requests.append(asked(patient, "CAB"))
+        logs = {"A": np.log(dice.random()), "C": np.log(0.8 if right == "B" else 0.3)}
+        completions.append({"request_key": f"k{patient}", "option_logprobs": list(logs.items())})
+    tables = (
+        from_rows(verdicts, VERDICTS),
+        from_rows(requests, REQUESTS),
+        from_rows(completions, COMPLETIONS),
+    )
+    found = {entry["metric"]: entry for entry in confidence_scores(*tables, 50, 1).to_pylist()}
+    assert found["auroc.B"]["value"] == found["average_precision.B"]["low"] == 100
+    assert found["auroc.C"]["low"] < 50 < found["auroc.C"]["high"]
+    assert np.isnan(found["auroc.A"]["value"])
+    assert "calibration_error" not in found
 
 
 def test_items_without_probabilities_stay_out() -> None:
@@ -132,3 +167,57 @@ def test_a_planted_preference_for_the_first_place_is_found(bias: float) -> None:
     assert found["position_bias.1"]["low"] <= 100 * bias / 2 <= found["position_bias.1"]["high"]
     assert found["position_bias.1"]["value"] == pytest.approx(-found["position_bias.2"]["value"])
     assert (found["position_bias.1"]["low"] > 0) == (bias > 0)
+
+
+def test_curves_of_several_subtasks_are_drawn_together() -> None:
+    """Confidence 0.9 on L01, always right; 0.6 on P01, right in half."""
+    verdicts, requests = [], []
+    completions: list[dict[str, Any]] = []
+    for patient in range(30):
+        for subtask, sure, parsed in (("L01", 0.9, "A"), ("P01", 0.6, "AB"[patient % 2])):
+            names = {"qa_id": f"p{patient}:{subtask}", "request_key": f"k{patient}{subtask}"}
+            verdicts.append(row(patient, parsed, "A", subtask=subtask, **names))
+            requests.append(asked(patient, "AB") | {"qa_id": names["qa_id"]})
+            logs = [("A", np.log(sure)), ("B", np.log(1 - sure))]
+            completions.append({"request_key": names["request_key"], "option_logprobs": logs})
+    tables = (
+        from_rows(verdicts, VERDICTS),
+        from_rows(requests, REQUESTS),
+        from_rows(completions, COMPLETIONS),
+    )
+    scores = confidence_scores(*tables, 300, 1).to_pylist()
+    found = {entry["metric"]: entry for entry in scores if entry["scope"] == "tier:1"}
+    assert found["calibration_error"]["value"] == pytest.approx((10 + 10) / 2)
+    assert [found[f"risk.{share}"]["value"] for share in (10, 50, 100)] == pytest.approx([0, 0, 25])
+    curve, risks, said = (
+        analysis_of(name, scores) for name in ("calibration", "risk and coverage", "confidence")
+    )
+    of_tier = [entry for entry in curve.rows if entry["scope"] == "tier:1"]
+    assert [(entry["from"], entry["to"], entry["n_items"]) for entry in of_tier] == [
+        (60, 70, 30),
+        (90, 100, 30),
+    ]
+    assert [entry["accuracy"] for entry in of_tier] == [50, 100]
+    assert of_tier[0]["low"] < 50 < of_tier[0]["high"]
+    assert [entry["coverage"] for entry in risks.rows if entry["scope"] == "tier:1"] == list(
+        range(10, 101, 10)
+    )
+    sentences = [entry.sentence for entry in said.findings]
+    assert any(
+        line.startswith("It cannot be told at this cohort size whether m, clinical") for line in sentences
+    )
+
+
+def analysis_of(name: str, scores: list[dict[str, Any]]) -> Analysis:
+    arms = [ArmFactors("arm", "m", "clinical", "16", "standard")]
+    return next(analysis for analysis in analyse(scores, arms) if analysis.name == name)
+
+
+def test_curves_do_not_depend_on_how_many_resamples_are_held_at_once() -> None:
+    dice = np.random.default_rng(1)
+    told = Told(dice.random(60), dice.random(60) < 0.7, np.arange(60) // 2, np.full(60, "ok"))
+    weights = resampling_weights(30, 600, 1)
+    many = confidence_curves(told, weights)
+    few = confidence_curves(told, weights[:1])
+    assert all(many[name].values[0] == pytest.approx(few[name].values[0], nan_ok=True) for name in many)
+    assert len(many["risk_area"].values) == 601

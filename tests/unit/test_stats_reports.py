@@ -85,3 +85,17 @@ def test_tier_two_is_the_macro_over_sequences_of_micro_f1() -> None:
     assert found["rouge_l", "tier:2"]["value"] == pytest.approx(100 * 2 / 3)
     assert (found["primary", "tier:2"]["n_items"], found["primary", "tier:2"]["n_patients"]) == (3, 2)
     assert found["primary", "tier:2"]["method"].startswith("mean over R-LGE R-T2; expanded percentile")
+
+
+def test_a_report_has_changed_where_its_fields_name_something_else() -> None:
+    rows = []
+    for number, patient in enumerate(("p1", "p2", "p3", "p4")):
+        for arm in ("arm", "again"):
+            changed = arm == "again" and number == 3
+            named = {"parsed": ["level: Apex"] if changed else ["level: Basal", "region: Septal"]}
+            rows.append(verdict(patient, "R-LGE", "fields", {"tp": 1}) | {"arm_id": arm} | named)
+            # a text that differs is no other answer
+            rows.append(verdict(patient, "R-LGE", "text", {"tp": 1}) | {"arm_id": arm, "parsed": [arm]})
+    scores = score(from_rows(rows, VERDICTS), 5, 20, 1, repeats={("arm", "again")}).to_pylist()
+    (found,) = [row for row in scores if row["metric"] == "answers_changed"]
+    assert (found["scope"], found["value"], found["n_items"]) == ("tier:2", 25, 4)

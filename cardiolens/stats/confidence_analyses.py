@@ -1,0 +1,70 @@
+"""Confidence as tables and sentences: separation, the calibration curve, risk against coverage."""
+
+from collections.abc import Sequence
+
+from cardiolens.stats import findings
+from cardiolens.stats.analysis import Analysis, alone, setting
+from cardiolens.stats.confidence_curves import BIN, RISK
+from cardiolens.stats.discrimination import BINS
+from cardiolens.stats.factors import ArmFactors, factors_of
+from cardiolens.stats.findings import Row
+
+_NAMED = ("auroc", "average_precision", "calibration_error", "risk_area")
+_GUESSING = 50.0  # AUROC of a coin, percent
+
+
+def confidence(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
+    """How well probabilities separate and are calibrated, and whether they tell yes from no at all."""
+    labels = factors_of(arms)
+    rows = [row for row in alone(scores) if str(row["metric"]).partition(".")[0] in _NAMED]
+    said = [
+        findings.threshold(
+            f"{setting(labels[str(row['arm_id'])])} tells the two answers of "
+            f"{str(row['scope']).removeprefix('subtask:')} apart better than a coin (AUROC above 50)",
+            row,
+            _GUESSING,
+        )
+        for row in rows
+        if row["metric"] == "auroc" and row["arm_id"] in labels
+    ]
+    return Analysis("confidence", rows, tuple(said))
+
+
+def calibration(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
+    """The calibration curve: of each tenth of confidence its items, mean confidence, and accuracy."""
+    means = {_place(row): row["value"] for row in alone(scores) if str(row["metric"]).endswith(".confidence")}
+    rows: list[Row] = []
+    for row in alone(scores):
+        kind, _, rest = str(row["metric"]).partition(".")
+        number, _, what = rest.partition(".")
+        if kind == BIN and what == "accuracy":
+            end = 100 * int(number) // BINS
+            ends = {"from": end - 100 // BINS, "to": end, "confidence": means[_place(row)]}
+            rows.append(_named(row) | ends | {"accuracy": row["value"]} | _rest(row))
+    return Analysis("calibration", sorted(rows, key=lambda row: _order(row, "from")))
+
+
+def risk_and_coverage(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
+    """The share of wrong answers among the most confident, for shares of answers kept."""
+    rows: list[Row] = []
+    for row in alone(scores):
+        kind, _, coverage = str(row["metric"]).partition(".")
+        if kind == RISK:
+            rows.append(_named(row) | {"coverage": int(coverage), "risk": row["value"]} | _rest(row))
+    return Analysis("risk and coverage", sorted(rows, key=lambda row: _order(row, "coverage")))
+
+
+def _order(row: Row, along: str) -> tuple[str, str, int]:
+    return str(row["arm_id"]), str(row["scope"]), int(str(row[along]))
+
+
+def _place(row: Row) -> tuple[str, str, str]:
+    return str(row["arm_id"]), str(row["scope"]), str(row["metric"]).rpartition(".")[0]
+
+
+def _named(row: Row) -> dict[str, object]:
+    return {name: row[name] for name in ("arm_id", "scope")}
+
+
+def _rest(row: Row) -> dict[str, object]:
+    return {name: row[name] for name in ("low", "high", "n_items", "n_patients")}

@@ -1,0 +1,48 @@
+"""How often an engine answers otherwise when it is asked the same again (control `repeat`)."""
+
+from collections.abc import Collection
+
+import numpy as np
+
+from cardiolens.stats.analysis import TIERS
+from cardiolens.stats.answers import Answers
+from cardiolens.stats.differences import ArmPair
+from cardiolens.stats.items import Floats, Items
+from cardiolens.stats.metrics import ratio
+from cardiolens.stats.reports import Reports
+from cardiolens.stats.rows import as_row
+from cardiolens.stats.statistic import Basis, Statistic
+
+ANSWERS_CHANGED = "answers_changed"
+
+
+def repeat_rows(
+    answers: Answers, repeats: Collection[ArmPair], weights: Floats, method: str
+) -> list[dict[str, object]]:
+    """Rows of scores, a tier and pair of an arm and the same asked again.
+
+    `answers_changed` is the share of answers that name other options; of reports, whose fields name other
+    entities. Unparsed answers are alike. Only what both were judged on counts.
+    """
+    rows = []
+    for arm, again in sorted(repeats):
+        first, second = answers.of_arm(arm), answers.of_arm(again)
+        first, second = first.common_with(second), second.common_with(first)
+        for tier in TIERS:
+            mine, other = _said(first.in_scope(tier)), _said(second.in_scope(tier))
+            if len(mine):
+                found = _changed(mine, other, weights)
+                row = as_row((ANSWERS_CHANGED, tier), found, method)
+                rows.append({"arm_id": arm, "versus_arm_id": again} | row)
+    return rows
+
+
+def _said(rows: Items | Reports) -> Items | Reports:
+    return rows if isinstance(rows, Items) else rows.where(rows.channel == "fields")
+
+
+def _changed(mine: Items | Reports, other: Items | Reports, weights: Floats) -> Statistic:
+    units = weights.shape[1]
+    changed = np.bincount(mine.patient, weights=mine.parsed != other.parsed, minlength=units)
+    asked = np.bincount(mine.patient, minlength=units).astype(np.float64)
+    return Statistic(ratio(weights @ changed, weights @ asked), Basis.of(mine))

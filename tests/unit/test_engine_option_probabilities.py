@@ -1,0 +1,107 @@
+"""Probabilities of options from those of tokens."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from cardiolens.engine.option_probabilities import Step, set_logprobs
+from cardiolens.prompts.legal import legal_replies
+
+END = "<eos>"
+
+
+class Model:
+    """A model of random taste: a probability for each next token after each beginning of a legal reply."""
+
+    def __init__(self, legal: tuple[str, ...], tokens: tuple[str, ...], seed: int) -> None:
+        self.legal, self.tokens, self.dice = legal, tokens, np.random.default_rng(seed)
+        self.known: dict[str, dict[str, float]] = {}
+
+    def next(self, begun: str) -> dict[str, float]:
+        if begun not in self.known:
+            fits = [t for t in self.tokens if any(reply.startswith(begun + t) for reply in self.legal)]
+            fits += [END] if begun in self.legal else []
+            shares = self.dice.dirichlet(np.ones(len(fits)))
+            self.known[begun] = dict(zip(fits, map(float, shares), strict=True))
+        return self.known[begun]
+
+    def probability(self, reply: str, begun: str = "") -> float:
+        """Of a reply, over every way to write it in tokens."""
+        ended = self.next(begun).get(END, 0.0) if begun == reply else 0.0
+        return ended + sum(
+            share * self.probability(reply, begun + token)
+            for token, share in self.next(begun).items()
+            if token != END and reply.startswith(begun + token)
+        )
+
+    def steps(self, reply: str) -> list[Step]:
+        """The reply written with the longest tokens."""
+        steps, begun = [], ""
+        while begun != reply:
+            fits = [t for t in self.next(begun) if t != END and reply.startswith(begun + t)]
+            steps.append(self.step(begun, max(fits, key=len)))
+            begun += steps[-1].said
+        return [*steps, self.step(begun, END)]
+
+    def step(self, begun: str, said: str) -> Step:
+        logprobs = {token: math.log(share) for token, share in self.next(begun).items()}
+        return Step(said, logprobs | {"masked": -math.inf})
+
+
+def given_those_before(model: Model, letter: str, reply: str) -> float:
+    """By enumeration of all legal replies."""
+    named = set(reply.split(", "))
+    alike = [
+        (set(other.split(", ")), model.probability(other))
+        for other in model.legal
+        if {key for key in other.split(", ") if key < letter} == {key for key in named if key < letter}
+    ]
+    return sum(share for other, share in alike if letter in other) / sum(share for _, share in alike)
+
+
+@pytest.mark.parametrize(("seed", "exclusive"), list(product(range(4), [(), ("A",), ("D",)])))
+def test_up_to_the_last_letter_named_probabilities_are_exact(seed: int, exclusive: tuple[str, ...]) -> None:
+    legal = legal_replies("multi", tuple("ABCD"), exclusive)
+    model = Model(legal, ("A", "B", "C", "D", ", "), seed)
+    for reply in legal:
+        found = set_logprobs(model.steps(reply), legal)
+        for letter in "ABCD"["ABCD".index(reply[0]) :]:
+            if letter <= reply[-1]:
+                wanted = given_those_before(model, letter, reply)
+                assert math.exp(found[letter]) == pytest.approx(wanted)
+
+
+def test_after_the_last_letter_named_legal_continuations_count_alike() -> None:
+    """After "A" the reply goes on with 0.3: to A, B or A, C or A, B, C."""
+    legal = legal_replies("multi", tuple("ABC"), ())
+    first = {"A": math.log(0.5), "B": math.log(0.25), "C": math.log(0.25)}
+    steps = [Step("A", first), Step(END, {END: math.log(0.7), ",": math.log(0.3)})]
+    found = {letter: math.exp(value) for letter, value in set_logprobs(steps, legal).items()}
+    named_b = 0.3 * 2 / 3
+    named_c = (0.3 / 3) / (0.7 + 0.3 / 3)  # without B: A, C against A
+    assert found == pytest.approx({"A": 0.5, "B": named_b, "C": named_c})
+
+
+@pytest.mark.parametrize("reply", ["A", "A, C", "B, C, D", "D"])
+def test_however_a_tokenizer_cuts_it_every_reply_is_read(reply: str) -> None:
+    legal = legal_replies("multi", tuple("ABCD"), ())
+    model = Model(legal, ("A", " B", "B", "C", " C", ", C", "D", " ", " D", ",", ", "), 3)
+    found = set_logprobs(model.steps(reply), legal)
+    assert set(found) == set("ABCD")
+    assert all(value <= 1e-12 for value in found.values())
+
+
+def test_a_letter_after_an_exclusive_one_cannot_be_named() -> None:
+    legal = legal_replies("multi", tuple("ABC"), ("A",))
+    steps = [Step("A", {"A": math.log(0.7), "B": math.log(0.3)}), Step(END, {END: 0.0})]
+    assert set_logprobs(steps, legal) == pytest.approx({"A": math.log(0.7)})
+
+
+def test_a_reply_cut_before_a_letters_turn_says_nothing() -> None:
+    legal = legal_replies("multi", tuple("ABC"), ())
+    steps = [Step("A", {"A": math.log(0.7), "B": math.log(0.3)})]
+    assert set_logprobs(steps, legal) == {}
+    assert set_logprobs([], legal) == {}
+    assert set_logprobs([Step("no", {"no": 0.0})], legal) == {}
