@@ -1,5 +1,6 @@
 """What every piece that a user wrote is made of: frozen, without unknown keys, errors in its own words."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -84,9 +85,10 @@ def _follows(item: ErrorDetails, every: Sequence[ErrorDetails]) -> bool:
 def _line(item: ErrorDetails) -> str:
     where, given = ".".join(map(str, item["loc"])), item["input"]
     entries = given if isinstance(given, list | tuple) else [given]
-    told = _UNTOLD.isdisjoint(item["loc"]) and item["type"] not in ("json_invalid", "extra_forbidden")
-    shown = told and not any(isinstance(entry, dict | BaseModel) for entry in entries)
-    said = item["msg"].removeprefix("Value error, ") + (f", got {_cut(repr(given))}" if shown else "")
+    secret = not _UNTOLD.isdisjoint(item["loc"]) or item["type"] in ("json_invalid", "extra_forbidden")
+    shown = not secret and not any(isinstance(entry, dict | BaseModel) for entry in entries)
+    told = re.sub(r"^Value error, | or instance of \w+", "", item["msg"])
+    said = told + (f", got {_cut(repr(given))}" if shown else "")
     return f"{where}: {said}" if where else said
 
 

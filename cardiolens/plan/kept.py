@@ -31,11 +31,11 @@ def kept(folder: Path, digest: str) -> Written | None:
     """The plan in a folder, None unless it is whole and made from these inputs."""
     try:
         note = json.loads((folder / _NOTE).read_text())
-    except (OSError, ValueError):
+        if note["digest"] != digest or note["parts"] != _sizes(folder):
+            return None
+        return Written(Counter(note["status_counts"]), note["most_frames"])
+    except (OSError, ValueError, LookupError, TypeError):  # no note, or not one of ours
         return None
-    if note["digest"] != digest or note["parts"] != _sizes(folder):
-        return None
-    return Written(Counter(note["status_counts"]), note["most_frames"])
 
 
 def keep(folder: Path, digest: str, written: Written) -> None:

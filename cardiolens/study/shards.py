@@ -6,6 +6,7 @@ replaced preparation left behind is never read.
 """
 
 import hashlib
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import groupby
@@ -20,10 +21,12 @@ import pyarrow.parquet as pq
 from cardiolens import tables
 from cardiolens.errors import InputError
 from cardiolens.study.cohort import StudyRecord, read_cohort
+from cardiolens.study.damage import REMEDY, check_group, check_volumes
 
 FRAMES_FOLDER = "frames"
 VOLUMES_FOLDER = "volumes"
 
+_PLACE = ["part", "row_group", "study_id", "volume_id", "n_slices", "n_phases"]
 _SMALL_COLUMNS = ["study_id", "volume_id", "idx", "slice", "phase", "height", "width", "channels"]
 
 
@@ -107,7 +110,9 @@ def read_volumes(store: Path) -> pa.Table:
     parts_of = {study_id: record.part for study_id, record in cohort.studies.items()}
     current = []
     for part in sorted(set(parts_of.values())):
-        rows = tables.read_part(store / VOLUMES_FOLDER / part, tables.VOLUMES)
+        path = store / VOLUMES_FOLDER / part
+        rows = tables.read_part(path, tables.VOLUMES)
+        check_volumes(path, rows, {name for name, own in parts_of.items() if own == part})
         mask = [parts_of.get(study_id) == part for study_id in rows["study_id"].to_pylist()]
         current.append(rows.filter(pa.array(mask, pa.bool_())))
     found = tables.concat(current, tables.VOLUMES)
@@ -130,14 +135,26 @@ def read_digests(store: Path, volumes: pa.Table) -> dict[tuple[str, int], FrameD
 def read_frames(store: Path, volumes: pa.Table, wanted: Mapping[str, Collection[int]]) -> pa.Table:
     """The wanted `frames` rows of one study, by volume_id and idx; other volumes are not touched.
 
-    `volumes`: the rows of one study as read_volumes gives them.
+    `volumes`: the rows of one study as read_volumes gives them. InputError for pixels that are not those of
+    their digest.
     """
     asked = {volume_id: sorted(set(indices)) for volume_id, indices in wanted.items() if indices}
     rows = volumes.filter(pa.array([v in asked for v in volumes["volume_id"].to_pylist()], pa.bool_()))
     chosen = [frames.take(_rows_of(frames, asked[v], v)) for v, frames in _row_groups(store, rows)]
+    for frames in chosen:
+        _check_pixels(store / FRAMES_FOLDER / rows["part"][0].as_py(), frames)
     if len(chosen) != len(asked):
         raise InputError(f"no volume {sorted(asked)} in the prepared study; prepare and plan again")
     return tables.concat(chosen, tables.FRAMES)
+
+
+def _check_pixels(path: Path, frames: pa.Table) -> None:
+    for row in frames.to_pylist():
+        size = row["height"], row["width"], row["channels"]
+        pixels = row["pixels"] or b""
+        if len(pixels) != math.prod(size) or pixel_digest(pixels, *size) != row["digest"]:
+            where = f"frame {row['idx']} of {row['volume_id']} of {row['study_id']}"
+            raise InputError(f"{path}: the pixels of {where} are not those of its digest; {REMEDY}")
 
 
 def _rows_of(frames: pa.Table, indices: list[int], volume_id: str) -> Any:
@@ -152,12 +169,14 @@ def _row_groups(
 ) -> Iterator[tuple[str, pa.Table]]:
     """Each volume's id with its row group, or some columns of it."""
     names = None if columns is None else list(columns)
-    places = volumes.select(["part", "row_group", "volume_id"]).to_pylist()
+    places = volumes.select(_PLACE).to_pylist()
     for name, in_part in groupby(places, key=itemgetter("part")):  # opening a part costs more than reading
         path = store / FRAMES_FOLDER / name
         try:
             with pq.ParquetFile(path) as part:
+                tables.check_columns(path, part.schema_arrow, tables.FRAMES)
                 for place in in_part:
+                    check_group(path, part.metadata, place)
                     found = part.read_row_group(place["row_group"], columns=names, use_threads=False)
                     yield place["volume_id"], found
         except (pa.ArrowInvalid, OSError) as error:

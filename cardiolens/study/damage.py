@@ -1,0 +1,47 @@
+"""Shards that are readable and yet not what was prepared: rows of no volume, frames of another one."""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from cardiolens.errors import InputError
+from cardiolens.study.sequences import sequences
+
+REMEDY = "it was damaged or changed by hand: delete it and prepare again"
+_MAY_BE_NULL = frozenset({"t_on", "t_peak"})
+_NAMED = ("study_id", "volume_id", "idx")  # the first columns of `frames`, whose ranges a part states
+
+
+def check_volumes(path: Path, rows: pa.Table, studies: Collection[str]) -> None:
+    """Refuse rows of `volumes` that lack a study, hold nulls, or name no volume of a known sequence."""
+    if absent := sorted(set(studies) - set(rows["study_id"].to_pylist())):
+        raise InputError(f"{path}: holds no volume of study {absent[0]}, which cohort.json names; {REMEDY}")
+    empty = [name for name in rows.schema.names if name not in _MAY_BE_NULL and rows[name].null_count]
+    if empty:
+        raise InputError(f"{path}: column {empty[0]} holds nulls; {REMEDY}")
+    legal = {(name, one.volume_id(view)) for name, one in sequences().items() for view in one.views}
+    for pair in zip(rows["sequence"].to_pylist(), rows["volume_id"].to_pylist(), strict=True):
+        if pair not in legal:
+            raise InputError(f"{path}: {pair[1]} is no volume of sequence {pair[0]}; {REMEDY}")
+    if rows.num_rows and min(pc.min(rows[name]).as_py() for name in ("n_slices", "n_phases")) < 1:
+        raise InputError(f"{path}: a volume has no frames; {REMEDY}")
+
+
+def check_group(path: Path, part: pq.FileMetaData, place: Mapping[str, Any]) -> None:
+    """Refuse a row group that does not hold exactly the frames of a volume, by what the part states of it.
+
+    `place` is the volume's row: study_id, volume_id, n_slices, n_phases, row_group.
+    """
+    number, n_frames = place["row_group"], place["n_slices"] * place["n_phases"]
+    if not 0 <= number < part.num_row_groups:
+        raise InputError(f"{path}: has no row group {number} for {place['volume_id']}; {REMEDY}")
+    group = part.row_group(number)
+    stated = [group.column(at).statistics for at in range(min(len(_NAMED), group.num_columns))]
+    ranges = [(one.min, one.max) if one is not None and one.has_min_max else None for one in stated]
+    study, volume = place["study_id"], place["volume_id"]
+    if group.num_rows != n_frames or ranges != [(study, study), (volume, volume), (0, n_frames - 1)]:
+        raise InputError(f"{path}: does not hold the {n_frames} frames of {volume} of {study}; {REMEDY}")
