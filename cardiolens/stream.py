@@ -19,7 +19,7 @@ from cardiolens.engine.identity import Identity
 from cardiolens.engine.placement import Group
 from cardiolens.engine.rendering import Rendering
 from cardiolens.engine.replica import COUNTERS, Replica
-from cardiolens.engine.reserve import reserved
+from cardiolens.engine.reserve import bounded, reserved
 from cardiolens.errors import RunError
 from cardiolens.plan.arms import Arm
 from cardiolens.plan.missing import Missing
@@ -40,17 +40,19 @@ class Streamed:
     seats: frozenset[str]
 
 
-def stream(plan: Plan, model: ModelSpec, group: Group, missing: Missing, progress: Progress) -> Streamed:
-    """Execute what is missing for one model on its replicas.
+def stream(plan: Plan, group: Group, missing: Missing, progress: Progress, beside: int = 1) -> Streamed:
+    """Execute what is missing for one model on its replicas; so many models run side by side.
 
     RunError when an engine cannot be started, dies too often, or nothing is completed for too long.
     """
+    model = next(model for model in plan.spec.model if model.name == group.model)
     completions = _completions(plan, model)
     completions.mkdir(parents=True, exist_ok=True)
     total: Counter[str] = Counter()
     seats: set[str] = set()
     with reserved(group, plan.spec.stream) as places:
-        dataset = pipeline(plan, model, group, missing.work, places)
+        with bounded(beside):
+            dataset = pipeline(plan, model, group, missing.work, places)
         rows = dataset.iter_batches(batch_size=None, batch_format="pyarrow")
         for batch in _watched(rows, completions, plan.spec.stream.stall_seconds):
             counters = Counter({name: sum(batch[name].to_pylist()) for name in COUNTERS})

@@ -53,13 +53,12 @@ def _run_wave(
     executed: Executed,
 ) -> None:
     """One thread a model drives its pipeline; Ray shares the cluster between them."""
-    models = {model.name: model for model in plan.spec.model}
     ended: queue.Queue[tuple[str, Streamed | BaseException]] = queue.Queue()
 
     def run(group: Group) -> None:
         name = group.model
         try:
-            ended.put((name, stream(plan, models[name], group, missing[name], progress[name])))
+            ended.put((name, stream(plan, group, missing[name], progress[name], len(wave))))
         except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
             ended.put((name, error))
 

@@ -1,5 +1,6 @@
 """What Ray is told about the replicas of a model: their GPUs, their nodes, and how often they may restart."""
 
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ from cardiolens.engine.placement import Group
 from cardiolens.execution_spec import StreamSpec
 
 Arguments = dict[str, Any]
+
+_CONTEXT = threading.Lock()  # Ray Data's current context is one a process, and models have a thread each
 
 
 @contextmanager
@@ -38,6 +41,26 @@ def reserved(group: Group, stream: StreamSpec) -> Iterator[Arguments]:
     finally:
         for span in spans:
             ray.util.remove_placement_group(span["scheduling_strategy"].placement_group)
+
+
+@contextmanager
+def bounded(beside: int) -> Iterator[None]:
+    """Datasets made within keep to their part of the object store, and are not watched by Ray Data.
+
+    Executions side by side do not know of each other; each would take half of the store. Ray Data ends one
+    in which no study was finished for half an hour; the stream watches completions, which is finer.
+    """
+    import ray
+    from ray.data import DataContext, ExecutionResources
+
+    context = DataContext.get_current().copy()
+    store = ray.cluster_resources().get("object_store_memory", 0.0)
+    context.execution_options.resource_limits = ExecutionResources.for_limits(
+        object_store_memory=store / 2 / beside
+    )
+    context.execution_no_progress_timeout_s = -1
+    with _CONTEXT, DataContext.current(context):
+        yield
 
 
 def _in_turn(seats: list[Arguments], restarts: int) -> Callable[[], Arguments]:
