@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
 from cardiolens.engine.estimate import Rates
-from cardiolens.engine.footprint import Candidate, Node
+from cardiolens.engine.footprint import Candidate, Needs, Node
 from cardiolens.engine.identity import absence, installed_engine
 from cardiolens.engine.placement import Placement, place
 from cardiolens.errors import InputError
@@ -52,9 +51,7 @@ def place_sweep(
     return placement
 
 
-def needs(
-    model: ModelSpec, nodes: Sequence[Node], cluster: ClusterSpec
-) -> Literal["gpu", "processor", "network"]:
+def needs(model: ModelSpec, nodes: Sequence[Node], cluster: ClusterSpec) -> Needs:
     """What a model occupies while it runs.
 
     A simulated reader that declares `weight_gib` is placed like a model of that weight: a rehearsal.
@@ -68,7 +65,7 @@ def needs(
 
 def candidate(
     model: ModelSpec,
-    needs: Literal["gpu", "processor", "network"],
+    needs: Needs,
     folder: Path | None,
     left: Missing,
     totals: Totals | None,

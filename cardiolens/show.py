@@ -4,8 +4,9 @@ import math
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -55,11 +56,14 @@ def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, T
     console.print(table)
 
 
+Tell = Callable[[Counter[str]], None]
+
+
 @contextmanager
-def progress_of(left: Mapping[str, int]) -> Iterator[dict[str, Any]]:
-    """By model a callable to be told counters; bars on a terminal, else a line every 30 seconds."""
+def progress() -> Iterator[Callable[[str, int], Tell]]:
+    """To begin the progress of a model and its requests: bars on a terminal, else a line every 30 seconds."""
     if not console.is_terminal:
-        yield {model: _plain_progress(model, requests) for model, requests in left.items()}
+        yield _plain_progress
         return
     columns = (
         SpinnerColumn(),
@@ -69,10 +73,10 @@ def progress_of(left: Mapping[str, int]) -> Iterator[dict[str, Any]]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, TextColumn("{task.fields[note]}"), console=console) as bars:
-        yield {model: _bar_progress(bars, model, requests) for model, requests in left.items()}
+        yield partial(_bar_progress, bars)
 
 
-def _bar_progress(bars: Progress, model: str, left: int) -> Any:
+def _bar_progress(bars: Progress, model: str, left: int) -> Tell:
     task = bars.add_task(model, total=left, note="starting")
     done: Counter[str] = Counter()
 
@@ -83,7 +87,7 @@ def _bar_progress(bars: Progress, model: str, left: int) -> Any:
     return tell
 
 
-def _plain_progress(model: str, left: int) -> Any:
+def _plain_progress(model: str, left: int) -> Tell:
     done: Counter[str] = Counter()
     last = [time.monotonic()]
     print(f"{model}: {left} requests to execute", flush=True)

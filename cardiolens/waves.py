@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cardiolens import show
-from cardiolens.engine.placement import Group, Placement, Wave
+from cardiolens.engine.placement import Group, Placement
 from cardiolens.errors import RunError
 from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
@@ -33,46 +33,62 @@ class Executed:
 
 
 def execute(plan: Plan, placement: Placement, missing: Mapping[str, Missing]) -> Executed:
-    """Run every wave; RunError when a model fails, unless `keep_going`: then it is named, the rest runs."""
+    """Run every wave; RunError when a model fails, unless `keep_going`: then it is named, the rest runs.
+
+    A wave begins when the one before has left the machine; models behind a network are waited for at the end.
+    """
     started = time.monotonic()
     executed = Executed(failed={refused.model: refused.reason for refused in placement.refusals})
-    for wave in placement.waves:
-        with show.progress_of({group.model: missing[group.model].left for group in wave}) as progress:
-            _run_wave(plan, wave, missing, progress, executed)
-        loads = [_load_seconds(group, executed) for group in wave]
-        executed.load_seconds += max(loads)
+    with show.progress() as begin:
+        models = _Models(plan, missing, executed)
+        for wave in placement.waves:
+            for group in wave:
+                models.start(group, begin(group.model, missing[group.model].left), len(wave))
+            models.wait_for({group.model for group in wave if group.needs != "network"})
+        models.wait_for({group.model for wave in placement.waves for group in wave})
+    executed.load_seconds = sum(
+        max(_load_seconds(group, executed) for group in wave) for wave in placement.waves
+    )
     executed.seconds = time.monotonic() - started
     return executed
 
 
-def _run_wave(
-    plan: Plan,
-    wave: Wave,
-    missing: Mapping[str, Missing],
-    progress: Mapping[str, Progress],
-    executed: Executed,
-) -> None:
-    """One thread a model drives its pipeline; Ray shares the cluster between them."""
-    ended: queue.Queue[tuple[str, Streamed | BaseException]] = queue.Queue()
+class _Models:
+    """The models that are running: a thread each drives its pipeline, Ray shares the cluster between them."""
 
-    def run(group: Group) -> None:
+    def __init__(self, plan: Plan, missing: Mapping[str, Missing], executed: Executed) -> None:
+        self._plan = plan
+        self._missing = missing
+        self._executed = executed
+        self._ended: queue.Queue[tuple[str, Streamed | BaseException]] = queue.Queue()
+        self._running: set[str] = set()
+
+    def start(self, group: Group, progress: Progress, beside: int) -> None:
+        self._running.add(group.model)
+        run = threading.Thread(
+            target=self._run, args=(group, progress, beside), name=f"model {group.model}", daemon=True
+        )
+        run.start()
+
+    def wait_for(self, models: set[str]) -> None:
+        """Until these have ended; what ends meanwhile is noted too."""
+        while models & self._running:
+            name, outcome = self._ended.get()
+            self._running.discard(name)
+            if isinstance(outcome, Streamed):
+                self._executed.streamed[name] = outcome
+            elif isinstance(outcome, RunError) and self._plan.spec.keep_going:
+                log.warning("model %s is left out: %s", name, outcome)
+                self._executed.failed[name] = str(outcome)
+            else:
+                raise outcome
+
+    def _run(self, group: Group, progress: Progress, beside: int) -> None:
         name = group.model
         try:
-            ended.put((name, stream(plan, group, missing[name], progress[name], len(wave))))
+            self._ended.put((name, stream(self._plan, group, self._missing[name], progress, beside)))
         except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
-            ended.put((name, error))
-
-    for group in wave:
-        threading.Thread(target=run, args=(group,), name=f"model {group.model}", daemon=True).start()
-    for _ in wave:
-        name, outcome = ended.get()
-        if isinstance(outcome, Streamed):
-            executed.streamed[name] = outcome
-        elif isinstance(outcome, RunError) and plan.spec.keep_going:
-            log.warning("model %s is left out: %s", name, outcome)
-            executed.failed[name] = str(outcome)
-        else:
-            raise outcome
+            self._ended.put((name, error))
 
 
 def _load_seconds(group: Group, executed: Executed) -> float:

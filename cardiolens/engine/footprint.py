@@ -8,6 +8,9 @@ COMFORT = 0.6  # of the memory an engine may use, held by weights: the rest is f
 LIMIT = 0.85  # the same, where nothing smaller is left to do
 SHARES = (0.25, 0.5)  # of a GPU, for models that leave most of it empty
 
+Needs = Literal["gpu", "processor", "network"]
+"""What a model occupies while it runs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -23,7 +26,7 @@ class Candidate:
     """A model that has work left, as far as its place depends on it."""
 
     name: str
-    needs: Literal["gpu", "processor", "network"]
+    needs: Needs
     weight_gib: float = 0.0  # all weights as they are served
     billions: float = 0.0  # active parameters, for the estimate of time
     heads: int | None = None  # attention heads, which tensor parallel must divide

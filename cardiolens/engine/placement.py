@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cardiolens.engine.estimate import Rates, load_seconds, work_seconds
-from cardiolens.engine.footprint import Candidate, Footprint, Node, footprints, refusal
+from cardiolens.engine.footprint import Candidate, Footprint, Needs, Node, footprints, refusal
 from cardiolens.engine.gpu_board import Board
 
 
@@ -20,6 +20,7 @@ class Group:
     utilization: float  # of a GPU's memory that an engine may use, its share applied
     reason: str
     seconds: float  # estimated, loading included
+    needs: Needs = "gpu"
 
     @property
     def replicas(self) -> int:
@@ -80,7 +81,7 @@ def place(nodes: Sequence[Node], candidates: Iterable[Candidate], rates: Rates |
 
     Each wave is the one of several drafts that keeps the GPUs busiest by the estimate: greedy, not optimal.
 
-    On a cluster with GPUs, models that need none run beside the first wave; without, those that compute here
+    On a cluster with GPUs, models that need none begin with the first wave; without, those that compute here
     have a wave each, since the processor is what they would share.
     """
     rates = rates or Rates()
@@ -95,7 +96,7 @@ def place(nodes: Sequence[Node], candidates: Iterable[Candidate], rates: Rates |
         waves.append(_wave(nodes, waiting, ways, rates))
         placed = {group.model for group in waves[-1]}
         waiting = [one for one in waiting if one.name not in placed]
-    return Placement(nodes, _with_others(waves, ordered, rates), refusals)
+    return Placement(nodes, _with_others(waves, ordered), refusals)
 
 
 def _alone(candidate: Candidate, rates: Rates) -> float:
@@ -209,15 +210,12 @@ def _reason(one: Candidate, way: Footprint, share: float, replicas: int) -> str:
     return "; ".join(parts)
 
 
-def _with_others(waves: list[Wave], ordered: Sequence[Candidate], rates: Rates) -> tuple[Wave, ...]:
+def _with_others(waves: list[Wave], ordered: Sequence[Candidate]) -> tuple[Wave, ...]:
     """The waves of GPU models, joined by those that need none."""
     remote = [
-        _without_gpus(one, "answers come over the network", rates)
-        for one in ordered
-        if one.needs == "network"
+        _without_gpus(one, "answers come over the network") for one in ordered if one.needs == "network"
     ]
-    told = "computes on the processor"
-    local = [_without_gpus(one, told, rates) for one in ordered if one.needs == "processor"]
+    local = [_without_gpus(one, "computes on the processor") for one in ordered if one.needs == "processor"]
     if waves:
         return ((*waves[0], *remote, *local), *waves[1:])
     if not local:
@@ -225,6 +223,7 @@ def _with_others(waves: list[Wave], ordered: Sequence[Candidate], rates: Rates) 
     return ((local[0], *remote), *((group,) for group in local[1:]))
 
 
-def _without_gpus(one: Candidate, reason: str, rates: Rates) -> Group:
+def _without_gpus(one: Candidate, reason: str) -> Group:
     hosts = ((),) * (one.replicas or 1)
-    return Group(one.name, one.tensor_parallel or 1, 1, hosts, 0.0, one.utilization, reason, 0.0)
+    size = one.tensor_parallel or 1
+    return Group(one.name, size, 1, hosts, 0.0, one.utilization, reason, 0.0, one.needs)

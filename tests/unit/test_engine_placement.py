@@ -222,5 +222,10 @@ def test_models_that_need_no_gpu_run_beside_the_first_wave():
     others = [Candidate("reader", "processor"), Candidate("api", "network", replicas=1)]
     with_gpus = place(EIGHT, [model("m", 440.0), model("n", 440.0), *others])
     assert [sorted(shape) for shape in shapes(with_gpus)] == [["api", "m", "reader"], ["n"]]
+    assert {group.model: group.needs for group in with_gpus.waves[0]} == {
+        "m": "gpu",
+        "api": "network",
+        "reader": "processor",
+    }
     without = place((), [*others, Candidate("tiny", "processor", replicas=2)])
     assert shapes(without) == [{"reader": (1, 1, 0.0), "api": (1, 1, 0.0)}, {"tiny": (1, 2, 0.0)}]
