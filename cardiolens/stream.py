@@ -2,6 +2,7 @@
 
 import logging
 import queue
+import re
 import threading
 import time
 from collections import Counter
@@ -168,8 +169,16 @@ def _watched(rows: Any, completions: Path, stall_seconds: float) -> Iterator[pa.
 
 
 def _cause(error: BaseException) -> str:
-    """The last words of the innermost error, which Ray wraps in many."""
+    """The innermost error that says something, of the many that Ray wraps it in and prints as one text."""
     while error.__cause__ is not None:
         error = error.__cause__
+    said = [(kind, words) for kind, words in _SAID.findall(str(error)) if kind not in _WRAPPERS]
+    if said:
+        kind, words = said[-1]
+        return f"the stream ended early: {words if kind.startswith('cardiolens.') else f'{kind}: {words}'}"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"the stream ended early: {lines[-1] if lines else type(error).__name__}"
+
+
+_SAID = re.compile(r"^([\w.]*(?:Error|Exception)): (.*\S)", re.MULTILINE)
+_WRAPPERS = ("ray.exceptions.UserCodeException", "UserCodeException")
