@@ -112,6 +112,14 @@ def test_a_request_that_failed_before_is_asked_alone_at_once() -> None:
     assert engine.asked["r5"] == 1
 
 
+def test_an_engine_that_no_request_can_kill_is_asked_again_without_care() -> None:
+    engine = Mortal()
+    engine.mortal = False
+    found = asyncio.run(_ask_all(engine, [ask(name, attempt=2) for name in names(60)]))
+    assert replies(found) == names(60)
+    assert engine.most_at_once == 40
+
+
 def test_a_deadly_request_in_a_small_crowd_is_found_with_two_deaths() -> None:
     engine = Mortal(deadly=("r2",))
     found = asyncio.run(_ask_all(engine, [ask(name) for name in names(6)]))
