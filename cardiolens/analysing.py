@@ -34,7 +34,7 @@ def analyses_of(
 ) -> list[Analysis]:
     """Every analysis that these arms allow; `parts` are named parts of the cohort, such as the public one."""
     models = headlines(arms)
-    options: dict[str, Any] = statistics.model_dump() | {"forms": forms}
+    options: dict[str, Any] = statistics.sampling | {"forms": forms}
     of_parts = [full_versus_part(verdicts, part, models, **options) for part in parts if models]
     return [
         *analyse(scores.to_pylist(), arms),

@@ -1,5 +1,6 @@
 """How a sweep is executed, scored and mirrored."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -45,3 +46,11 @@ class StatisticsSpec(Spec):
     min_n: Positive = 5  # subtasks with fewer items stay out of tier means
     resamples: Positive = 2000
     seed: Seed = 2026
+    report_metrics: tuple[Literal["meteor", "bertscore"], ...] = ()  # of report text, beside the shipped
+    bertscore_model: Path | None = None  # folder of an encoder
+    bertscore_layer: Annotated[int, Field(ge=0)] | None = None  # of it that is compared
+
+    @property
+    def sampling(self) -> dict[str, int]:
+        """What every statistic is told."""
+        return self.model_dump(include={"min_n", "resamples", "seed"})

@@ -14,6 +14,7 @@ from cardiolens.digest import digest_of
 from cardiolens.errors import InputError
 from cardiolens.judging.entities import report_forms
 from cardiolens.judging.finals import duplicates, finals
+from cardiolens.judging.text_metrics import open_text_metrics
 from cardiolens.judging.verdicts import judge
 from cardiolens.plan.arms import Arm, arms
 from cardiolens.plan.requests import PLANNED
@@ -98,13 +99,14 @@ def judge_run(
             f"{store.questions}: the questions of {run.root} have changed since it was judged; put the "
             "questions file of the run back and plan it again (mode=plan), or run the sweep again"
         )
+    metrics = open_text_metrics(spec.statistics)
     verdicts, beside = [], []
     ended: Counter[str] = Counter()
     for model, model_key in model_keys.items():
         requests, said = asked[model], tables.read(store.completions(model_key), tables.COMPLETIONS)
         completions = _of(requests, said)
         own = questions.filter(pc.is_in(questions["qa_id"], pc.unique(requests["qa_id"])))
-        verdicts.append(judge(requests, completions, own, spec.dataset.protocol))
+        verdicts.append(judge(requests, completions, own, spec.dataset.protocol, metrics))
         beside += _beside(verdicts[-1], requests, finals(completions), spec)
         ended += _ended(requests, completions)
         twice = duplicates(completions)
@@ -145,7 +147,7 @@ def conclude(
     verdicts = replies.verdicts
     factors = _judged_arms(asked, verdicts)
     forms = report_forms(load_catalogue(spec.dataset.protocol))
-    options: dict[str, Any] = spec.statistics.model_dump()
+    options: dict[str, Any] = dict(spec.statistics.sampling)
     options |= {"gains": beside_control(factors, "blind"), "repeats": beside_control(factors, "repeat")}
     options |= {"headlines": headlines(factors), "forms": forms}
     scored = score(verdicts, families=families(factors), **options)

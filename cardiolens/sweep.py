@@ -13,6 +13,7 @@ from cardiolens.engine.footprint import Node
 from cardiolens.engine.http_access import check_access
 from cardiolens.engine.inventory import nodes_of_ray, nodes_to_plan_with
 from cardiolens.engine.placement import Placement
+from cardiolens.judging.text_metrics import open_text_metrics
 from cardiolens.page.write import write_page
 from cardiolens.phantom.cohort import make_cohort
 from cardiolens.placing import at_hand, place_sweep
@@ -39,6 +40,7 @@ def sweep(spec: SweepSpec) -> int:
     check_tracker(spec.tracker)
     check_access(spec)
     check_encoders(spec)
+    open_text_metrics(spec.statistics)  # so that what they lack is said before anything starts
     record.log_to(run_of(spec))
     with ExitStack() as cluster:
         if (

@@ -43,7 +43,7 @@ class Judgement:
     parsed: tuple[str, ...]  # original keys in their order
     gold: tuple[str, ...]
     correct: bool
-    counts: Mapping[str, float]
+    counts: dict[str, float]
 
 
 def judge_choice(case: Case, reply: Reply) -> Judgement:

@@ -36,10 +36,10 @@ def judge_fields(case: Case, reply: Reply) -> Judgement:
 
 def judge_text(case: Case, reply: Reply) -> Judgement:
     """Judge findings and impression, or the whole reply where they are not to be found as JSON."""
-    form, reference = _form(case), _reference(case)
+    form = _form(case)
     written = _written(form, reply)
-    text = _prose(written) if written else "" if reply.refused else visible(reply.text)
-    gold = form.entities(_fields(reference))
+    reference, text = texts(case, reply)
+    gold = form.entities(_fields(_reference(case)))
     found = extract(text, _catalogue(case)[case.subtask].sequence, _catalogue(case))
     return Judgement(
         parse_status="ok" if text else _failure(reply),
@@ -47,8 +47,15 @@ def judge_text(case: Case, reply: Reply) -> Judgement:
         parsed=_named(found),
         gold=_named(gold),
         correct=gold == found,
-        counts=entity_counts(form, gold, found) | overlap_counts(_prose(reference), text),
+        counts=entity_counts(form, gold, found) | overlap_counts(reference, text),
     )
+
+
+def texts(case: Case, reply: Reply) -> tuple[str, str]:
+    """The text of the reference, and what is taken as that of a reply."""
+    written = _written(_form(case), reply)
+    text = _prose(written) if written else "" if reply.refused else visible(reply.text)
+    return _prose(_reference(case)), text
 
 
 _load = functools.cache(load_catalogue)

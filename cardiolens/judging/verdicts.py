@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 from cardiolens.errors import InputError
 from cardiolens.judging.case import Case, Judgement, Reply, case_of, judge_choice
 from cardiolens.judging.finals import finals
-from cardiolens.judging.report import judge_fields, judge_text
+from cardiolens.judging.report import judge_fields, judge_text, texts
+from cardiolens.judging.text_metrics import TextMetric
 from cardiolens.tables import VERDICTS
 
 Judge = Callable[[Case, Reply], Judgement]
@@ -51,11 +52,16 @@ class _Sheet:
 
 
 def judge(
-    requests: pa.Table, completions: pa.Table, questions: pa.Table, protocol: str | None = None
+    requests: pa.Table,
+    completions: pa.Table,
+    questions: pa.Table,
+    protocol: str | None = None,
+    metrics: Sequence[TextMetric] = (),
 ) -> pa.Table:
     """One verdict a (arm_id, qa_id, channel), in that order.
 
-    `protocol` is the folder of the questions' data files, where they are not a shipped protocol's.
+    `protocol` is the folder of the questions' data files, where they are not a shipped protocol's; `metrics`
+    add to the counts of report texts.
 
     Completions without a request are ignored; of several for one key the earliest final one counts. A request
     whose question is unknown or has other options by now is an InputError.
@@ -65,7 +71,7 @@ def judge(
     cases = [case_of(row, protocol) for row in questions.to_pylist()]
     sheet = _Sheet(asked, _said(asked, completions), question, questions, cases)
     channels = sorted({channel for case in cases for channel in CHANNELS[case.answer_type]})
-    tables = [_verdicts(channel, sheet.with_channel(channel)) for channel in channels]
+    tables = [_verdicts(channel, sheet.with_channel(channel), metrics) for channel in channels]
     joined = pa.concat_tables(tables) if tables else VERDICTS.empty_table()
     return joined.sort_by([(name, "ascending") for name in ("arm_id", "qa_id", "channel")])
 
@@ -106,8 +112,8 @@ def _said(asked: pa.Table, completions: pa.Table) -> pa.Table:
     )
 
 
-def _verdicts(channel: str, sheet: _Sheet) -> pa.Table:
-    judged = _judged(channel, sheet)
+def _verdicts(channel: str, sheet: _Sheet, metrics: Sequence[TextMetric]) -> pa.Table:
+    judged = _judged(channel, sheet, metrics if channel == "text" else ())
     columns = {name: sheet.questions[name].take(sheet.question) for name in _FROM_QUESTION}
     columns |= {name: sheet.asked[name] for name in ("arm_id", "qa_id", "request_key")}
     columns |= {"channel": pa.repeat(channel, judged.num_rows), "status": sheet.said["status"]}
@@ -115,27 +121,39 @@ def _verdicts(channel: str, sheet: _Sheet) -> pa.Table:
     return pa.table([columns[name] for name in VERDICTS.names], schema=VERDICTS)
 
 
-def _judged(channel: str, sheet: _Sheet) -> pa.Table:
+def _judged(channel: str, sheet: _Sheet, metrics: Sequence[TextMetric]) -> pa.Table:
     """Judge each distinct (question content, reply) once and spread the judgements over the rows."""
     distinct_cases = list(dict.fromkeys(sheet.cases))
     number = {case: position for position, case in enumerate(distinct_cases)}
     case_of_row = np.array([number[case] for case in sheet.cases], dtype=np.int64)[sheet.question]
     first, spread = _distinct([case_of_row, *(_codes(sheet.said[name]) for name in _REPLY)])
+    cases = [distinct_cases[at] for at in case_of_row[first]]
+    replies = [_reply(row) for row in sheet.said.take(first).to_pylist()]
     judgements = [
-        _judgement(CHANNELS[case.answer_type][channel], case, reply)
-        for case, reply in zip(
-            (distinct_cases[at] for at in case_of_row[first]), sheet.said.take(first).to_pylist(), strict=True
-        )
+        CHANNELS[case.answer_type][channel](case, reply or _BLANK)
+        for case, reply in zip(cases, replies, strict=True)
     ]
-    return pa.Table.from_pylist(judgements, schema=_JUDGED).take(spread)
+    if metrics:
+        pairs = [texts(case, reply or _BLANK) for case, reply in zip(cases, replies, strict=True)]
+        for metric in metrics:
+            for judgement, values in zip(judgements, metric(pairs), strict=True):
+                judgement.counts.update(values)
+    rows = [_row(judgement, reply) for judgement, reply in zip(judgements, replies, strict=True)]
+    return pa.Table.from_pylist(rows, schema=_JUDGED).take(spread)
 
 
-def _judgement(judge_one: Judge, case: Case, said: dict[str, object]) -> dict[str, object]:
-    shown = tuple(str(said["shown"]).split(_SEPARATOR)) if said["shown"] else ()
+def _reply(said: dict[str, object]) -> Reply | None:
+    """What is judged; None where no reply is final."""
     if said["text"] is None:
-        return {"gold": judge_one(case, _BLANK).gold}
-    reply = Reply(str(said["text"]), refused=bool(said["refused"]), cut=bool(said["cut"]), shown=shown)
-    judgement = judge_one(case, reply)
+        return None
+    shown = tuple(str(said["shown"]).split(_SEPARATOR)) if said["shown"] else ()
+    return Reply(str(said["text"]), refused=bool(said["refused"]), cut=bool(said["cut"]), shown=shown)
+
+
+def _row(judgement: Judgement, reply: Reply | None) -> dict[str, object]:
+    """A judgement as columns of verdicts; of a request without a reply only the truth."""
+    if reply is None:
+        return {"gold": list(judgement.gold)}
     return {
         "parse_status": judgement.parse_status,
         "rule": judgement.rule,

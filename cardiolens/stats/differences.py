@@ -22,7 +22,16 @@ Families = Mapping[str, Sequence[ArmPair]]  # by what they compare, e.g. selecto
 # what is compared between arms, at every scope that has it
 METRICS = frozenset(
     {"primary", "primary.skill", "accuracy", "collapse_index", "mean_cardinality", "precision", "recall"}
-    | {"abnormal_call", "abnormal_f1", "hallucination", "omission", "text_entity_f1", "rouge_l"}
+    | {
+        "abnormal_call",
+        "abnormal_f1",
+        "hallucination",
+        "omission",
+        "text_entity_f1",
+        "rouge_l",
+        "meteor",
+        "bertscore_f1",
+    }
 )
 
 

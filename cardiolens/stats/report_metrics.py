@@ -18,6 +18,9 @@ TEXT_COUNTS = (
     *(f"{kind}_{n}" for kind in ("match", "gram") for n in (1, 2, 3, 4)),
 )
 
+# means over reports of values that optional metrics gave, where they did
+PLUGGED = ("meteor", "bertscore_precision", "bertscore_recall", "bertscore_f1")
+
 
 def of_fields(sums: Sums) -> dict[str, Floats]:
     """Scores of the structured fields: micro over reports."""
@@ -38,9 +41,10 @@ def of_entities(sums: Sums) -> dict[str, Floats]:
 
 
 def of_text(sums: Sums) -> dict[str, Floats]:
-    """Scores of the text: entities found in it, mean ROUGE-L F1 over reports, BLEU-4 of the corpus."""
+    """Entities found in the text, mean ROUGE-L F1 over reports, BLEU-4 of the corpus, and what is PLUGGED."""
     entities = {f"text_{name}": value for name, value in of_entities(sums).items()}
-    return entities | {"rouge_l": ratio(sums["rouge_l"], sums["reports"]), "bleu_4": bleu_4(sums)}
+    means = {name: ratio(sums[name], sums["reports"]) for name in ("rouge_l", *PLUGGED) if name in sums}
+    return entities | means | {"bleu_4": bleu_4(sums)}
 
 
 def rouge_l(lcs: Floats, words: Floats, reference_words: Floats) -> Floats:

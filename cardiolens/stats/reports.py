@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cardiolens.stats import report_metrics
 from cardiolens.stats.items import Bools, Floats, Ints, codes, count, patient_rows, strings
 from cardiolens.stats.references import skill
-from cardiolens.stats.report_metrics import ENTITY_COUNTS, TEXT_COUNTS, Sums
+from cardiolens.stats.report_metrics import ENTITY_COUNTS, PLUGGED, TEXT_COUNTS, Sums
 from cardiolens.stats.report_references import (
     Forms,
     best_constant_report,
@@ -40,9 +40,10 @@ class Reports:
     question: Ints  # one number a qa_id of the table
     request: Ints  # one number a request_key
     patient: Ints
-    counts: Floats  # (row, name in NAMES)
+    counts: Floats  # (row, name in names)
     parsed: Ints  # one number for each set of entities named
     gold: Bools  # (row, name in entities)
+    names: tuple[str, ...]
     entities: tuple[str, ...]  # as named in verdicts, e.g. "lv_size: Normal size"
 
     @staticmethod
@@ -52,7 +53,9 @@ class Reports:
         chosen = verdicts.filter(pc.and_(report, pc.equal(verdicts["status"], "judged")))
         order = [(name, "ascending") for name in ("arm_id", "subtask", "patient_id", "qa_id", "channel")]
         rows = chosen.sort_by(order).combine_chunks()
-        named = {name: count(rows, name) for name in NAMES}
+        known = set(pc.unique(rows["counts"].combine_chunks().keys).to_pylist())
+        names = (*NAMES, *(name for name in PLUGGED if name in known))
+        named = {name: count(rows, name) for name in names}
         lengths = (named["lcs"], named["words"], named["reference_words"])
         named["reports"] = np.ones(len(rows))
         named["rouge_l"] = np.nan_to_num(report_metrics.rouge_l(*lengths))
@@ -65,9 +68,10 @@ class Reports:
             question=codes(rows["qa_id"]),
             request=codes(rows["request_key"]),
             patient=patient_rows(rows["patient_id"], patients),
-            counts=np.stack([named[name] for name in NAMES], axis=-1),
+            counts=np.stack([named[name] for name in names], axis=-1),
             parsed=codes(pc.binary_join(rows["parsed"], "\n")),
             gold=gold,
+            names=names,
             entities=entities,
         )
 
@@ -76,7 +80,7 @@ class Reports:
 
     def where(self, chosen: Bools | slice) -> "Reports":
         """Some of the rows."""
-        rows = [field.name for field in fields(self) if field.name != "entities"]
+        rows = [field.name for field in fields(self) if field.name not in ("names", "entities")]
         return replace(self, **{name: getattr(self, name)[chosen] for name in rows})
 
 
@@ -116,9 +120,9 @@ def _statistics(
 
 
 def _sums(rows: Reports, weights: Floats) -> dict[str, Floats]:
-    by_patient = np.zeros((weights.shape[1], len(NAMES)))
+    by_patient = np.zeros((weights.shape[1], len(rows.names)))
     np.add.at(by_patient, rows.patient, rows.counts)
-    return dict(zip(NAMES, (weights @ by_patient).T, strict=True))
+    return dict(zip(rows.names, (weights @ by_patient).T, strict=True))
 
 
 def _references(

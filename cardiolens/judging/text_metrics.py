@@ -1,0 +1,120 @@
+"""Text metrics that need more than words: METEOR and BERTScore, opened only where they are asked for.
+
+A metric takes pairs of a reference and a text and gives named values of 0..1, one set a pair, which are
+averaged over reports. Without any word on a side the values are 0.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from cardiolens.errors import InputError
+from cardiolens.execution_spec import StatisticsSpec
+from cardiolens.judging.overlap import tokens
+
+Pairs = Sequence[tuple[str, str]]
+TextMetric = Callable[[Pairs], list[dict[str, float]]]
+
+_BERTSCORE = ("bertscore_precision", "bertscore_recall", "bertscore_f1")
+_LONGEST = 512  # tokens of a text that a BERT-like encoder reads
+
+
+def open_text_metrics(statistics: StatisticsSpec) -> list[TextMetric]:
+    """The metrics that a configuration names; InputError where a package, data or a model is missing."""
+    opening: dict[str, Callable[[StatisticsSpec], TextMetric]] = {
+        "meteor": _open_meteor,
+        "bertscore": _open_bertscore,
+    }
+    return [opening[name](statistics) for name in statistics.report_metrics]
+
+
+def _open_meteor(_: StatisticsSpec) -> TextMetric:
+    """METEOR (Banerjee and Lavie 2005) by NLTK with its defaults: exact, stem and synonym matches."""
+    try:
+        from nltk.corpus import wordnet
+        from nltk.translate.meteor_score import single_meteor_score
+    except ImportError:
+        raise InputError(
+            "statistics.report_metrics: meteor needs NLTK; run pip install 'cardiolens[text-metrics]', or "
+            "leave it out"
+        ) from None
+    try:
+        wordnet.ensure_loaded()
+    except LookupError:
+        raise InputError(
+            "statistics.report_metrics: meteor needs NLTK's WordNet data; run python -m nltk.downloader "
+            "wordnet, or bring corpora/wordnet in a folder that NLTK_DATA names, or leave it out"
+        ) from None
+
+    def one(reference: str, text: str) -> float:
+        told, said = tokens(reference), tokens(text)
+        return float(single_meteor_score(told, said)) if told and said else 0.0
+
+    return lambda pairs: [{"meteor": one(*pair)} for pair in pairs]
+
+
+def _open_bertscore(statistics: StatisticsSpec) -> TextMetric:
+    folder, layer = statistics.bertscore_model, statistics.bertscore_layer
+    if folder is None or layer is None or not (folder / "config.json").is_file():
+        raise InputError(
+            "statistics.report_metrics: bertscore needs the folder of an encoder on this machine, got "
+            f"bertscore_model={folder}, and the layer to compare, got bertscore_layer={layer} (17 for "
+            "roberta-large); give both, or leave it out"
+        )
+    try:
+        encoder = _Encoder(folder, layer)
+    except ImportError:
+        raise InputError(
+            "statistics.report_metrics: bertscore needs torch and transformers; use an environment of "
+            "requirements/setup.sh, or leave it out"
+        ) from None
+    return lambda pairs: [dict(zip(_BERTSCORE, encoder.compare(*pair), strict=True)) for pair in pairs]
+
+
+class _Encoder:
+    """BERTScore (Zhang et al. 2020) without IDF weights and without rescaling, as package bert-score has it.
+
+    Each token is matched with the nearest of the other text by the cosine of one hidden layer; the marks of
+    begin and end may be matched but do not count.
+    """
+
+    def __init__(self, folder: Path, layer: int) -> None:
+        import torch
+        from transformers import AutoModel, AutoTokenizer
+
+        self._tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        model = AutoModel.from_pretrained(folder, local_files_only=True).eval().to(self._device)
+        if not 0 <= layer <= model.config.num_hidden_layers:
+            raise InputError(
+                f"statistics.bertscore_layer: {layer} is no layer of {folder}; give one of 0..."
+                f"{model.config.num_hidden_layers}"
+            )
+        self._model: Any = model
+        self._layer = layer
+
+    def compare(self, reference: str, text: str) -> tuple[float, float, float]:
+        """Precision, recall and F1 of a text."""
+        (told, counted_told), (said, counted_said) = self._embed(reference), self._embed(text)
+        if not (counted_told.any() and counted_said.any()):
+            return 0.0, 0.0, 0.0
+        near = said @ told.T
+        precision = float(near.max(dim=1).values[counted_said].mean())
+        recall = float(near.max(dim=0).values[counted_told].mean())
+        return precision, recall, 2 * precision * recall / (precision + recall)
+
+    def _embed(self, text: str) -> tuple[Any, Any]:
+        """Normalised vectors (token, width) of a text, and which tokens count."""
+        import torch
+
+        limit = min(self._tokenizer.model_max_length, self._positions())
+        given = self._tokenizer(
+            text, return_tensors="pt", truncation=True, max_length=limit, return_special_tokens_mask=True
+        ).to(self._device)
+        counted = ~given.pop("special_tokens_mask")[0].bool()
+        with torch.inference_mode():
+            hidden = self._model(**given, output_hidden_states=True).hidden_states[self._layer][0]
+        return torch.nn.functional.normalize(hidden.float(), dim=-1), counted
+
+    def _positions(self) -> int:
+        return min(_LONGEST, int(getattr(self._model.config, "max_position_embeddings", _LONGEST)))
