@@ -42,11 +42,12 @@ async function drawChart(figure, drawing, table, chosen) {
   spec.autosize = { type: spec.facet ? "pad" : "fit-x", contains: "padding" };
   const compiled = vegaLite.compile(spec, { logger: vega.logger(vega.Error) });
   const view = new vega.View(vega.parse(compiled.spec), { renderer: "svg", hover: true, logLevel: vega.Error });
-  view.description(`${figure.title}. ${found.length} values; the table below has them all.`);
   view.tooltip((_, event, __, value) => showTip(event, value));
-  const holder = element("div", { class: "vega" });
+  const words = `${figure.title}. ${found.length} values; the table below has them all.`;
+  const holder = element("div", { class: "vega", role: "img", "aria-label": words });
   view.initialize(holder);
   await view.runAsync();
+  holder.querySelector("svg").setAttribute("aria-hidden", "true");
   drawing.replaceChildren(holder);
 }
 

@@ -1,0 +1,124 @@
+"""One small run, one page of it and one Chromium for all tests of this folder.
+
+Chromium is the system's: `apt-get install chromium`.
+"""
+
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
+
+from page_run import full_spec, reply_instead, write_record
+from playwright.sync_api import Browser, BrowserContext, Page, Request, sync_playwright
+from small_cohort import make_cohort, reader, swept
+
+from cardiolens import tables
+from cardiolens.page import embed
+from cardiolens.page.write import write_page
+from cardiolens.store import Run
+
+MARKUP = "noisy<b>bold"  # a model's name
+REPLY = "<think>I see <b>nothing</b>.</think>\n<img src=x onerror='window.harmed=1'>\nANSWER: A"
+LOCAL = ("file:", "data:", "blob:", "http://127.0.0.1:")
+SWITCHES = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+
+
+@dataclass
+class Seen:
+    """What a page did besides showing itself."""
+
+    complaints: list[str] = field(default_factory=list)
+    abroad: list[str] = field(default_factory=list)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="package")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run with its page, whose larger tables stand beside it; one model answers with markup."""
+    root = make_cohort(tmp_path_factory.mktemp("browser"), 21)
+    models = [reader("noisy", MARKUP, error=0.3), reader("collapse", share=0.6)]
+    planned, _ = swept(full_spec(root, model=models))
+    write_record(planned, reply_instead(planned, "collapse", REPLY))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(embed, "CHUNK_BYTES", 20_000)
+        write_page(planned.run, [planned.run])
+    return planned.run
+
+
+@pytest.fixture(scope="package")
+def scores(run: Run) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = tables.read(run.scores, tables.SCORES).to_pylist()
+    return rows
+
+
+@pytest.fixture(scope="package")
+def browser(run: Run) -> Iterator[Browser]:  # after the run: Playwright holds the thread's event loop
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("no chromium on this machine: apt-get install chromium")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium, args=list(SWITCHES))
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="package")
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    made = browser.new_context(viewport={"width": 1440, "height": 900}, accept_downloads=True)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def seen() -> Seen:
+    return Seen()
+
+
+@pytest.fixture
+def page(context: BrowserContext, run: Run, seen: Seen) -> Iterator[Page]:
+    """The page, opened from the file system and drawn; nothing may have gone wrong by the end."""
+    opened = context.new_page()
+    watch(opened, seen)
+    opened.goto(run.page.as_uri())
+    opened.wait_for_selector("html[data-drawn]")
+    yield opened
+    opened.close()
+    assert seen == Seen()
+
+
+def watch(page: Page, seen: Seen) -> None:
+    """Note what a page complains about, and what it asks of another machine."""
+    page.on("console", lambda said: said.type in ("error", "warning") and seen.complaints.append(said.text))
+    page.on("pageerror", lambda error: seen.complaints.append(str(error)))
+
+    def asked(request: Request) -> None:
+        if not request.url.startswith(LOCAL):
+            seen.abroad.append(request.url)
+
+    page.on("request", asked)
+
+
+def findings_of_axe(page: Page) -> list[str]:
+    """Serious and critical findings of axe-core, in words."""
+    page.evaluate((Path(__file__).parent / "assets" / "axe.min.js").read_text())
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{violation['id']}: {node['html'][:120]} {node['failureSummary']}"
+        for violation in found["violations"]
+        if violation["impact"] in ("serious", "critical")
+        for node in violation["nodes"][:3]
+    ]

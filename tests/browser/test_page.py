@@ -1,0 +1,211 @@
+"""The page in Chromium: it shows the numbers of the run, can be used by hand and by keyboard, asks nobody."""
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from cardiolens.store import Run
+
+from .conftest import MARKUP, Seen, findings_of_axe, watch
+
+SECTIONS = "asked landscape slices prompting collapse subtasks controls cohorts confidence reliability cost"
+
+MEASURES = ("primary", "primary.skill", "primary.constant")
+
+
+def opened(page: Page, table: str) -> Any:
+    """The block of a table after its summary was pressed."""
+    block = page.locator(f"details[data-of='{table}']").first
+    if block.get_attribute("open") is None:
+        block.locator("summary").click()
+    block.locator("tbody tr").first.wait_for()
+    return block
+
+
+def cells(block: Any, column: str) -> list[str]:
+    """The text of one column of an open table."""
+    heads = block.locator("thead th").all_inner_texts()
+    place = heads.index(column) + 1
+    texts: list[str] = block.locator(f"tbody td:nth-child({place})").all_inner_texts()
+    return texts
+
+
+def printed(value: float, sign: bool = False) -> str:
+    text = f"{abs(value):.1f}"
+    minus = "−" if value < 0 and text != "0.0" else ""
+    return minus + ("+" if sign and value > 0 and text != "0.0" else "") + text
+
+
+def test_every_section_is_drawn_without_complaint(page: Page) -> None:
+    assert (
+        page.locator(".sections > section").evaluate_all("all => all.map(one => one.id)") == SECTIONS.split()
+    )
+    assert page.locator("figure").count() > 8
+    assert page.locator(".answer .verdict").count() == 4
+    first_paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    assert first_paint < 2000
+
+
+def test_headlines_in_the_table_are_those_of_the_scores(page: Page, scores: list[dict[str, Any]]) -> None:
+    wanted = [row for row in scores if row["arm_id"].startswith("headline:") and row["versus_arm_id"] is None]
+    wanted = [row for row in wanted if row["metric"] in MEASURES]
+    block = opened(page, "headlines")
+    assert sorted(cells(block, "value")) == sorted(printed(row["value"]) for row in wanted)
+    assert sorted(cells(block, "95 % CI from")) == sorted(printed(row["low"]) for row in wanted)
+    assert sorted(cells(block, "items")) == sorted(f"{row['n_items']:,}" for row in wanted)
+
+
+def test_differences_of_a_chunk_beside_the_page_are_those_of_the_scores(
+    page: Page, run: Run, scores: list[dict[str, Any]]
+) -> None:
+    assert (run.root / "page" / "arm_scores.js").exists()
+    block = opened(page, "arm_scores")
+    block.get_by_role("button", name="Show all").click()
+    wanted = [
+        row["value"]
+        for row in scores
+        if row["metric"] in MEASURES and row["versus_arm_id"] is None
+        if row["scope"].startswith(("tier:", "sequence:")) and not row["arm_id"].startswith("headline:")
+    ]
+    shown = block.locator("tbody td[data-value]:nth-child(8)").evaluate_all(
+        "all => all.map(cell => Number(cell.dataset.value))"
+    )
+    assert sorted(shown) == sorted(wanted)
+
+
+def test_every_section_shows_numbers(page: Page) -> None:
+    for name in ("asked", "landscape", "slices", "prompting", "collapse", "subtasks", "reliability", "cost"):
+        section = page.locator(f"#{name}")
+        for block in section.locator("details.table").all():
+            if block.get_attribute("open") is None:
+                block.locator("summary").click()
+            block.locator("table").wait_for()
+        assert section.locator("td[data-value]").count() > 0, name
+    assert "NaN" not in page.inner_text("main")
+
+
+def test_a_chart_has_a_mark_for_each_row_of_its_choice(page: Page, scores: list[dict[str, Any]]) -> None:
+    headlines = [row for row in scores if row["arm_id"].startswith("headline:")]
+    wanted = [row for row in headlines if row["metric"] == "primary" and row["versus_arm_id"] is None]
+    page.locator("#landscape-score .vega svg").wait_for()
+    assert page.locator("#landscape-score .mark-symbol.role-mark path").count() == len(wanted)
+
+
+def test_a_choice_redraws_its_chart(page: Page) -> None:
+    figure = page.locator("#budget-differences-chart")
+    figure.scroll_into_view_if_needed()
+    figure.locator(".vega svg").wait_for()
+    marks = figure.locator(".mark-symbol.role-mark")
+    before = marks.inner_html()
+    figure.locator("[data-choice='scope']").select_option(label="Tier 3 · diagnosis")
+    page.wait_for_function(
+        "([node, before]) => node.querySelector('.mark-symbol.role-mark')?.innerHTML !== before",
+        arg=[figure.element_handle(), before],
+    )
+
+
+def test_a_table_is_sorted_by_its_column_both_ways(page: Page) -> None:
+    block = opened(page, "budget-differences")
+    head = block.get_by_role("columnheader", name="difference")
+    orders = []
+    for direction in ("descending", "ascending"):
+        head.get_by_role("button").click()
+        assert head.get_attribute("aria-sort") == direction
+        texts = [text.replace("−", "-") for text in cells(block, "difference")]
+        orders.append([float(text) for text in texts])
+    assert orders[0] == sorted(orders[0], reverse=True)
+    assert orders[1] == sorted(orders[0])
+
+
+def test_a_table_is_searched(page: Page) -> None:
+    block = opened(page, "budget-differences")
+    every = block.locator("tbody tr").count()
+    block.get_by_role("searchbox").fill("tier 3")
+    assert set(cells(block, "on")) == {"Tier 3 · diagnosis"}
+    assert block.locator("tbody tr").count() < every
+
+
+def test_a_saved_table_has_every_digit(page: Page, scores: list[dict[str, Any]]) -> None:
+    block = opened(page, "headlines")
+    with page.expect_download() as download:
+        block.get_by_role("button", name="Save CSV").click()
+    assert download.value.suggested_filename.endswith("-headlines.csv")
+    rows = list(csv.DictReader(io.StringIO(Path(download.value.path()).read_text())))
+    wanted = [
+        row["value"]
+        for row in scores
+        if row["arm_id"].startswith("headline:") and row["versus_arm_id"] is None
+        if row["metric"] in MEASURES
+    ]
+    assert sorted(float(row["value"]) for row in rows) == sorted(wanted)
+
+
+def test_the_grid_of_subtasks_is_sorted_by_a_model(page: Page) -> None:
+    page.locator("#subtask-grid").scroll_into_view_if_needed()
+    grid = page.locator("#subtask-grid .drawing table")
+    grid.locator("tbody tr").first.wait_for()
+    head = grid.locator("thead th").nth(2)
+    for direction in ("descending", "ascending"):
+        head.get_by_role("button").click()
+        assert head.get_attribute("aria-sort") == direction
+        values = [float(text) for text in grid.locator("tbody td:nth-child(3)").all_inner_texts()]
+        assert values == sorted(values, reverse=direction == "descending")
+
+
+def test_confusion_matrices_count_every_answer(page: Page) -> None:
+    page.locator("#confusion").scroll_into_view_if_needed()
+    grid = page.locator("#confusion .drawing table")
+    grid.locator("td.cell").first.wait_for()
+    counted = grid.locator("td.cell").evaluate_all(
+        "all => all.reduce((sum, cell) => sum + Number(cell.dataset.value), 0)"
+    )
+    assert counted == 21
+
+
+def test_a_table_is_opened_and_sorted_with_the_keyboard(page: Page) -> None:
+    block = page.locator("details[data-of='headlines']").first
+    block.locator("summary").focus()
+    page.keyboard.press("Enter")
+    block.locator("tbody tr").first.wait_for()
+    block.locator("thead button").first.focus()
+    page.keyboard.press("Space")
+    assert block.locator("thead th").first.get_attribute("aria-sort") == "ascending"
+
+
+def test_markup_in_a_name_is_text(page: Page) -> None:
+    assert MARKUP in page.inner_text("#asked")
+    assert page.locator("main b").count() == 0
+    assert page.evaluate("window.harmed") is None
+
+
+@pytest.mark.parametrize("width", [360, 768, 1920])
+def test_nothing_is_wider_than_the_screen(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    page.wait_for_timeout(400)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.set_viewport_size({"width": 1440, "height": 900})
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(browser: Browser, run: Run, scheme: str) -> None:
+    context = browser.new_context(color_scheme=scheme, bypass_csp=True)  # axe is not part of the page
+    page, seen = context.new_page(), Seen()
+    watch(page, seen)
+    page.goto(run.page.as_uri())
+    page.wait_for_selector("html[data-drawn]")
+    opened(page, "headlines")
+    assert findings_of_axe(page) == []
+    assert seen == Seen()
+    context.close()
+
+
+def test_on_paper_there_are_charts_and_no_controls(page: Page) -> None:
+    page.emulate_media(media="print")
+    assert not page.locator("nav").is_visible()
+    assert not page.locator("#slice-lines .choices").is_visible()
+    assert page.locator("#slice-lines .vega svg").is_visible()
+    page.emulate_media(media="screen")
