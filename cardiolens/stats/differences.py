@@ -9,7 +9,7 @@ from cardiolens.errors import InputError
 from cardiolens.stats.answers import Answers
 from cardiolens.stats.inference import MARGIN, equivalent, holm
 from cardiolens.stats.items import Bools, Floats, Items
-from cardiolens.stats.paired import FLIPS, mcnemar_of, sign_flip
+from cardiolens.stats.paired import FLIPS, mcnemar_of, sign_flip, wilcoxon
 from cardiolens.stats.report_references import Forms
 from cardiolens.stats.reports import Reports
 from cardiolens.stats.rows import as_row
@@ -122,6 +122,7 @@ def _pair_rows(
     chosen = {scope: pair.in_scope(scope) for scope in sorted({str(row["scope"]) for row in rows})}
     tested = {str(row["scope"]) for row in rows if row["metric"] == "primary"}
     rows += _test_rows({scope: both for scope, both in chosen.items() if scope in tested}, sampling)
+    rows += [_wilcoxon_row(scope, chosen, rows, sampling) for scope in tested & {"tier:1"}]
     # where both arms asked the same they differ by exactly zero
     same = {scope: int((mine.request == other.request).sum()) for scope, (mine, other) in chosen.items()}
     return [row | {"n_same_request": same[str(row["scope"])]} for row in rows]
@@ -158,6 +159,22 @@ def _test_rows(
                 as_row(("accuracy.mcnemar_p", scope), Statistic(np.array([test.p]), basis), test.method)
             )
     return rows
+
+
+def _wilcoxon_row(
+    scope: str,
+    chosen: Mapping[str, tuple[Items | Reports, Items | Reports]],
+    rows: Sequence[Mapping[str, object]],
+    sampling: Resampling,
+) -> dict[str, object]:
+    """Signed ranks over the subtasks of a tier: whether most of them change in one direction."""
+    items = chosen[scope][0]
+    subtasks, sizes = np.unique(items.subtask, return_counts=True)
+    kept = {f"subtask:{subtask}" for subtask in subtasks[sizes >= sampling.min_n]}
+    changes = [row["value"] for row in rows if row["metric"] == "primary" and row["scope"] in kept]
+    test = wilcoxon(np.array(changes, np.float64))
+    method = f"Wilcoxon signed rank over {len(changes)} subtasks, {test.method}"
+    return as_row(("primary.wilcoxon_p", scope), Statistic(np.array([test.p]), Basis.of(items)), method)
 
 
 def _holm_rows(name: str, family: Sequence[Sequence[dict[str, object]]]) -> list[dict[str, object]]:

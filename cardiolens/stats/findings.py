@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cardiolens.stats.bootstrap import Interval
-from cardiolens.stats.inference import MARGIN, Verdict, equivalent, minimum_detectable
+from cardiolens.stats.inference import MARGIN, Verdict, equivalent, minimum_detectable, wilson
 
 Row = Mapping[str, object]
 
@@ -66,8 +66,10 @@ def repeated(what: str, row: Row) -> Finding:
     """Whether answers change when the same is asked again, from a row `answers_changed`."""
     interval = _interval(row)
     if interval.value == 0:
+        most = 100 * wilson(0, int(str(row["n_patients"]))).high
+        bound = f"up to {most:.1f} % of patients may have one that does (Wilson, 95 %)"
         return Finding(
-            "not supported", f"Asked the same again, no answer of {what} changed: {_patients(row)}."
+            "not supported", f"Asked the same again, no answer of {what} changed; {bound}: {_patients(row)}."
         )
     numbers = f"{signed(interval.value)} % of answers changed"
     numbers += f", {_ends(interval, 95)}, {_patients(row)}."

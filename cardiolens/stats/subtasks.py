@@ -3,6 +3,7 @@
 import numpy as np
 
 from cardiolens.stats import collapse, metrics, references
+from cardiolens.stats.inference import gwet_ac1
 from cardiolens.stats.items import Floats, Items
 from cardiolens.stats.states import Answered, Choices, Sets, state_of
 from cardiolens.stats.statistic import Basis, Statistic
@@ -10,6 +11,7 @@ from cardiolens.stats.statistic import Basis, Statistic
 # subtasks that ask whether anything is abnormal; their first option says no (8.4, conservatism)
 GATES = frozenset({"C02", "C06", "L01", "P01", "T01"})
 _NORMAL = 1
+_PREVALENT = 0.9
 
 # metrics that enter tier scores, each with its references
 _REFERRED = {"single": ("accuracy", "macro_f1"), "ordinal": ("accuracy",), "multi": ("micro_f1",)}
@@ -62,9 +64,16 @@ def _is(metric: str, name: str) -> bool:
     return name == metric or name.startswith(f"{metric}.")
 
 
+def _agreement(table: Floats) -> dict[str, Floats]:
+    """Gwet's AC1 where one category is so frequent, true or called, that kappa misleads (8.5)."""
+    whole = table[0].sum()
+    shares = np.concatenate([table[0].sum(axis=axis) for axis in (0, 1)]) / max(whole, 1)
+    return {"gwet_ac1": gwet_ac1(table)} if shares.max() > _PREVALENT else {}
+
+
 def _collapse(items: Items, state: Choices | Sets, weights: Floats) -> dict[str, Floats]:
     if isinstance(state, Choices):
-        return collapse.of_confusion(state.confusion)
+        return collapse.of_confusion(state.confusion) | _agreement(metrics.parsed(state.confusion))
     masks, call = np.unique(items.parsed, return_inverse=True)
     calls = np.zeros((weights.shape[1], len(masks)))
     np.add.at(calls, (items.patient, call), 1)

@@ -208,7 +208,11 @@ def test_answers_that_change_when_the_same_is_asked_again_are_counted(done: tupl
     sentences = [
         finding.sentence for finding in controls.findings if "Asked the same again" in finding.sentence
     ]
-    assert any(" no answer of oracle" in line for line in sentences)
+    assert any(
+        " no answer of oracle, clinical selection, K = 8, standard prompt on tier 1 changed; up to 13.8 % of"
+        in line
+        for line in sentences
+    )
     assert any(
         " noisy, clinical selection, K = 8, standard prompt on tier 1 answers otherwise: " in line
         for line in sentences

@@ -107,6 +107,21 @@ def test_tests_stand_beside_the_difference() -> None:
     assert "sign flips" in found["primary.sign_flip_p", "tier:1", "poor"]["method"]
 
 
+def test_most_subtasks_changing_one_way_is_tested_by_signed_ranks() -> None:
+    rows = cohort(40)
+    subtasks = sorted({row["subtask"] for row in rows})
+    for row in rows:
+        right = row["arm_id"] == "good" or int(row["patient_id"][1:]) >= 4 * (
+            1 + subtasks.index(row["subtask"])
+        )
+        row["parsed"] = row["gold"] if right else ["E"]
+    found = scores_of(rows)["primary.wilcoxon_p", "tier:1", "poor"]
+    changes = [scores_of(rows)["primary", f"subtask:{subtask}", "poor"]["value"] for subtask in subtasks]
+    assert min(changes) > 0
+    assert found["value"] == pytest.approx(2 / 2 ** len(subtasks))
+    assert found["method"] == f"Wilcoxon signed rank over {len(subtasks)} subtasks, exact"
+
+
 def test_holm_adjusts_within_a_family() -> None:
     rows = cohort(20)
     rows += [row | {"arm_id": "copy"} for row in rows if row["arm_id"] == "good"]

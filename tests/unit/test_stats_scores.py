@@ -216,6 +216,19 @@ def test_small_classes_are_worth_few_patients() -> None:
     assert effective_patients([np.array([1])]) == 2
 
 
+def test_where_one_category_prevails_ac1_stands_beside_kappa() -> None:
+    rows = cohort(40)
+    for row in rows:
+        if row["subtask"] == "L01":
+            row |= {"gold": ["A"], "parsed": ["B"] if row["patient_id"] == "p000" else ["A"]}
+    found = scores_of(rows)
+    shares = (39 + 40) / 80
+    chance = 2 * shares * (1 - shares)
+    assert found["gwet_ac1", "subtask:L01"]["value"] == pytest.approx(100 * (39 / 40 - chance) / (1 - chance))
+    assert found["kappa", "subtask:L01"]["value"] == 0
+    assert ("gwet_ac1", "subtask:D02") not in found
+
+
 def test_a_macro_mean_names_its_rarest_class_and_is_wider_for_it() -> None:
     rows = cohort(40)
     for row in rows:
