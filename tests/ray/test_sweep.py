@@ -125,8 +125,17 @@ def test_a_second_sweep_executes_only_what_is_new(demo: Place) -> None:
 
 
 def test_a_dry_run_touches_no_engine(place: Place) -> None:
-    printed = place.sweep(*DEMO, "mode=plan")
-    for word in ("asked", "unique", "done", "overflow", "distinct", "prompt tokens"):
+    printed = place.sweep(*DEMO, "mode=plan", "cluster.gpus=8")
+    for word in (
+        "asked",
+        "unique",
+        "done",
+        "overflow",
+        "distinct",
+        "prompt tokens",
+        "8 x 80 GiB",
+        "GPU hours",
+    ):
         assert word in printed
     assert not (place.root / "store" / "completions").exists()
 
