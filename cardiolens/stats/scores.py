@@ -1,12 +1,13 @@
 """Verdicts as the table of scores."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import pyarrow as pa
 
 from cardiolens.stats.answers import Answers
 from cardiolens.stats.bootstrap import resampling_weights
 from cardiolens.stats.differences import ArmPair, Families, Resampling, compared, difference_rows
+from cardiolens.stats.findings import Row
 from cardiolens.stats.items import cohort
 from cardiolens.stats.landscape import Headlines, headline_rows, of_headline
 from cardiolens.stats.repeats import repeat_rows
@@ -53,20 +54,22 @@ def score(
         found = sampling.statistics(answers.of_arm(arm))
         kept[arm], of_headlines[arm] = compared(found), of_headline(found)
         found |= _text_shortcuts(found) if arm in blind else {}
-        rows += [
-            marked({"arm_id": arm} | as_row(key, found[key], sampling.method), shares)
-            for key in sorted(found, key=lambda key: key[::-1])
-        ]
+        named = sorted(found, key=lambda key: key[::-1])
+        of_arm = [{"arm_id": arm} | as_row(key, found[key], sampling.method) for key in named]
+        rows += [marked(row, shares) for row in of_arm]
     differences = difference_rows(answers, kept, families or {}, sampling)
-    rows += differences
-    rows += [
-        row | {"metric": "image_gain"}
-        for row in differences
-        if row["metric"] == "primary" and (row["arm_id"], row["versus_arm_id"]) in gains
-    ]
+    rows += [*differences, *_image_gains(differences, gains)]
     rows += repeat_rows(answers, repeats, sampling.weights, sampling.method)
     rows += headline_rows(of_headlines, headlines or {}, sampling.method)
     return from_rows(rows, SCORES)
+
+
+def _image_gains(differences: Iterable[Row], gains: Collection[ArmPair]) -> list[dict[str, object]]:
+    return [
+        {**row, "metric": "image_gain"}
+        for row in differences
+        if row["metric"] == "primary" and (row["arm_id"], row["versus_arm_id"]) in gains
+    ]
 
 
 def _text_shortcuts(found: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
