@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, Field, JsonValue, field_validator, model_validator
+from pydantic import Field, JsonValue, field_validator, model_validator
 
-Positive = Annotated[int, Field(gt=0)]
+from cardiolens.frozen import Positive, Spec
+
 Price = Annotated[float, Field(ge=0)]
 
 # Where and how a model is asked, not what: changes none of its answers.
@@ -52,7 +53,7 @@ _OURS = frozenset(
 )
 
 
-class HttpSpec(BaseModel, frozen=True, extra="forbid"):
+class HttpSpec(Spec):
     """A server, how it is asked, and how much of it may be used."""
 
     base_url: str  # what stands before /chat/completions, e.g. http://127.0.0.1:8000/v1

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from cardiolens import tables
 from cardiolens.engine.ask import Engine
+from cardiolens.engine.http_access import way_to
 from cardiolens.engine.identity import Identity
 from cardiolens.engine.placement import Group
 from cardiolens.engine.rendering import Rendering
@@ -110,6 +111,7 @@ def _maker(plan: Plan, model: ModelSpec, group: Group) -> Callable[[], Engine]:
     if model.engine == "vllm":
         return partial(_make_vllm, model, identity, plan.most_frames[model.name], group)
     if model.engine == "http":
+        log.info("model %s is asked at %s", model.name, way_to(model.served))
         return partial(_make_http, model, _completions(plan, model))
     arms = {arm.arm_id: arm for arm in plan.arms if arm.model.name == model.name}
     return partial(_make_reader, model, plan.store.questions, arms)

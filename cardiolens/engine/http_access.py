@@ -55,6 +55,11 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def way_to(http: HttpSpec) -> str:
+    """Where a model is asked, for the log."""
+    return f"{http.base_url}{', through a proxy that the environment names' if proxy_of(http) else ''}"
+
+
 def proxy_of(http: HttpSpec) -> str | None:
     """The proxy that the environment names for a server; never one for this machine."""
     if is_loopback(http.host) or proxy_bypass(http.host):

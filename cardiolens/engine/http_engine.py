@@ -1,7 +1,6 @@
 """A model behind an OpenAI-compatible server as an engine."""
 
 import asyncio
-import logging
 import random
 from collections.abc import Callable
 from functools import partial
@@ -21,8 +20,6 @@ from cardiolens.engine.http_retry import Backoff
 from cardiolens.engine.http_transport import Answer, Transport
 from cardiolens.errors import RunError
 from cardiolens.spec import ModelSpec
-
-log = logging.getLogger(__name__)
 
 _LONGEST_WAIT = 600.0  # seconds; a server that asks for more ends the run
 _HOPELESS = 5  # requests in a row that the server failed on: it is the server, not the requests
@@ -52,13 +49,11 @@ class HttpEngine:
 
     async def start(self) -> None:
         check_leave(self._model)
-        self._key, proxy = read_key(self._model), proxy_of(self._http)
+        self._key = read_key(self._model)
         self._budget = Budget(self._http, *_spent(self._completions))
         self._gate = Gate(self._http.max_in_flight)
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._transport = Transport(self._http, self._key, proxy)
-        through = "" if proxy is None else ", through a proxy that the environment names"
-        log.info("model %s is asked at %s%s", self._model.name, self._http.base_url, through)
+        self._transport = Transport(self._http, self._key, proxy_of(self._http))
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         sent = body(self._model, ask, partial(self._url, pictures))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from cardiolens.engine.ask import Ask
-from cardiolens.engine.http_access import check_access, is_loopback, proxy_of
+from cardiolens.engine.http_access import check_access, is_loopback, proxy_of, way_to
 from cardiolens.engine.http_body import body, data_url, messages
 from cardiolens.engine.http_budget import Budget
 from cardiolens.engine.http_fault import FaultError, Kind
@@ -302,3 +302,6 @@ def test_a_proxy_is_used_for_other_hosts_alone(monkeypatch: pytest.MonkeyPatch) 
         )
     }
     assert list(ways.values()) == [None, None, None, "http://proxy:3128"]
+    assert way_to(model(base_url="https://x.org/v1").served).endswith(
+        "through a proxy that the environment names"
+    )
