@@ -18,6 +18,8 @@ from cardiolens.engine.decoding import bound, one_letter
 from cardiolens.prompts.frames import FRAME
 from cardiolens.spec import ModelSpec
 
+_LEVEL = 1  # of 9: a quarter of the time that the default takes, for 15 % more bytes
+
 
 def body(model: ModelSpec, ask: Ask, url_of: Callable[[str], str]) -> bytes:
     """The JSON of one chat completion; `url_of` gives a frame's picture by its key."""
@@ -56,5 +58,5 @@ def messages(ask: Ask, url_of: Callable[[str], str]) -> list[dict[str, Any]]:
 def data_url(pixels_HW: np.ndarray) -> str:
     """A frame as a PNG data URL: lossless, one channel, nothing but pixels."""
     written = BytesIO()
-    Image.fromarray(pixels_HW).save(written, "PNG")
+    Image.fromarray(pixels_HW).save(written, "PNG", compress_level=_LEVEL)
     return f"data:image/png;base64,{b64encode(written.getvalue()).decode()}"

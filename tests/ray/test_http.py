@@ -1,0 +1,205 @@
+"""Models behind HTTP the whole way: servers that fail, a cap, and vLLM's own server beside its engine."""
+
+import asyncio
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cardiolens import tables
+from cardiolens.engine.ask import Ask
+from cardiolens.engine.http_engine import HttpEngine
+from cardiolens.prompts.frames import FRAME
+from cardiolens.spec import ModelSpec
+from tests.ray.conftest import ASKED, Place
+from tests.unit import http_server
+from tests.unit.http_server import MODEL, Fault, Server, answers, says, serving, writes
+
+pytestmark = pytest.mark.ray
+
+STORM: list[Fault] = [
+    says(429, "slow down", Retry_After="0.1"),
+    says(429, "slow down"),
+    says(500, "oops"),
+    http_server.cuts,
+    http_server.cuts_in_the_middle,
+    http_server.hangs,
+    writes("<html>"),
+    answers(choices=[]),
+    http_server.answers_twice,
+]
+SERVED = """
+{name}:
+  engine: http
+  revision: as tested
+  long_side: 64
+  http:
+    base_url: {url}
+    api_model: {model}
+    timeout_seconds: 2
+    first_wait_seconds: 0.05
+    {more}
+"""
+
+
+@contextlib.contextmanager
+def in_the_background(*servers: Server) -> Iterator[list[str]]:
+    """Base URLs of servers that run in a thread of their own."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+
+    def run(work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, loop).result(30)
+
+    stack = contextlib.AsyncExitStack()
+    try:
+        yield [run(stack.enter_async_context(serving(server))) for server in servers]
+    finally:
+        run(stack.aclose())
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def replies(place: Place, model: str) -> dict[tuple[str, ...], tuple[str, int]]:
+    """Text and prompt tokens by question and arm, whatever the model is called."""
+    arms = {arm["arm_id"]: arm for arm in place.manifest()["arms"] if arm["model"] == model}
+    key = place.manifest()["models"][model]["model_key"]
+    rows = tables.read(place.root / "store" / "completions" / key, tables.COMPLETIONS).to_pylist()
+    said = {row["request_key"]: (row["text"], row["prompt_tokens"]) for row in rows if row["status"] == "ok"}
+    assert len(said) == len(rows), "each request is completed once"
+    requests = tables.read(place.run / "requests" / model, tables.REQUESTS).to_pylist()
+    named = ("selector", "budget", "prompt")
+    return {
+        (row["qa_id"], *(str(arms[row["arm_id"]][name]) for name in named)): said[row["request_key"]]
+        for row in requests
+        if row["request_key"] in said
+    }
+
+
+def test_a_storm_changes_nothing_and_a_cap_stops_one_model_alone(place: Place) -> None:
+    calm, capped = Server(), Server()
+    stormy = Server(lambda number, body: number % 3 == 0)
+
+    async def fault(server: Server, *call: Any) -> Any:
+        return await STORM[len(server.seen) // 3 % len(STORM)](server, *call)
+
+    stormy.fault = fault
+    with in_the_background(calm, stormy, capped) as urls:
+        told = {"calm": "", "stormy": "", "capped": "max_tokens_total: 2000"}
+        for (name, more), url in zip(told.items(), urls, strict=True):
+            written = SERVED.format(name=name, url=url, model=MODEL, more=more)
+            file = place.root / "conf" / "model" / f"{name}.yaml"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(written)
+        words = [word for word in ASKED if not word.startswith("model")]
+        printed = place.sweep(*words, "model=[calm,stormy,capped]", "keep_going=true", expect=1)
+    assert (
+        "not run: capped: the stream ended early: model capped: 127.0.0.1 max_tokens_total 2,000" in printed
+    )
+    assert replies(place, "stormy") == replies(place, "calm")
+    assert len(stormy.seen) > 1.3 * len(calm.seen)
+    kept = place.manifest()["models"]["capped"]["model_key"]
+    assert tables.read(place.root / "store" / "completions" / kept, tables.COMPLETIONS).num_rows == len(
+        capped.seen
+    )
+    assert 20 <= len(capped.seen) < 20 + 16, "what was in flight, and nothing more"
+    verdicts = tables.read(place.run / "verdicts", tables.VERDICTS, ("arm_id", "status")).to_pylist()
+    missing = {row["arm_id"].split("-")[0] for row in verdicts if row["status"] == "missing"}
+    assert missing == {"capped"}
+
+
+@pytest.fixture(scope="module")
+def vllm_server(prepared: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """vLLM's own server with the embedded model; its base URL."""
+    (folder,) = (prepared.root / "store" / "models").glob("tiny-*")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = tmp_path_factory.mktemp("server") / "log"
+    options = {
+        "model": str(folder),
+        "served-model-name": "tiny",
+        "host": "127.0.0.1",
+        "port": str(port),
+        "dtype": "bfloat16",
+        "max-model-len": "8192",
+        "max-num-seqs": "128",
+        "generation-config": "vllm",
+        "limit-mm-per-prompt": '{"image": 16}',
+        "seed": "0",
+    }
+    # The `vllm` command of the CPU build does not start: it looks for a package named vllm.
+    command = [sys.executable, "-m", "vllm.entrypoints.launchers.api_server.entry", "--enforce-eager"]
+    command += [word for name, value in options.items() for word in (f"--{name}", value)]
+    environment = {**os.environ, "VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
+    with log.open("w") as written:
+        running = subprocess.Popen(command, env=environment, stdout=written, stderr=subprocess.STDOUT)
+    try:
+        wait_for_health(f"http://127.0.0.1:{port}/health", running, log)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        running.terminate()
+        running.wait(60)
+
+
+def wait_for_health(url: str, running: "subprocess.Popen[bytes]", log: Path) -> None:
+    deadline = time.monotonic() + 400
+    while time.monotonic() < deadline:
+        assert running.poll() is None, log.read_text()[-3000:]
+        with contextlib.suppress(OSError), urllib.request.urlopen(url) as health:
+            assert health.status == 200
+            return
+        time.sleep(0.2)
+    raise AssertionError(log.read_text()[-3000:])
+
+
+@pytest.mark.slow
+def test_a_server_of_vllm_answers_as_its_engine(place: Place, undisturbed: Place, vllm_server: str) -> None:
+    words = [word.replace("tiny", "served") for word in ASKED]
+    place.sweep(*words, f"model.served.http.base_url={vllm_server}")
+    served, own = replies(place, "served"), replies(undisturbed, "tiny")
+    assert served.keys() == own.keys()
+    assert {key: tokens for key, (_, tokens) in served.items()} == {
+        key: tokens for key, (_, tokens) in own.items()
+    }
+    same = sum(served[key][0] == own[key][0] for key in own)
+    print(f"same text: {same} of {len(own)}")
+    assert same == len(own)
+
+
+@pytest.mark.slow
+def test_structured_decoding_of_a_server_gives_legal_letters_and_their_probabilities(
+    vllm_server: str, tmp_path: Path
+) -> None:
+    http = {"base_url": vllm_server, "api_model": "tiny", "dialect": "vllm"}
+    told = {"name": "m", "engine": "http", "revision": "r", "http": http}
+    model = ModelSpec.model_validate(told)
+    text = f"Frame 1: {FRAME}Which one? A. This B. That C. None"
+    frame_HW = np.arange(64 * 64, dtype=np.uint8).reshape(64, 64)
+
+    async def ask() -> Any:
+        engine = HttpEngine(model, tmp_path)
+        await engine.start()
+        asked = Ask("k", "Answer.", text, ("f",), "single", ("a", "b", "c"), ("A", "B", "C"), 8)
+        reply = await engine.answer(asked, lambda key: frame_HW)
+        others = asyncio.all_tasks()
+        engine.close()
+        await asyncio.gather(*asyncio.all_tasks() - others)
+        return reply
+
+    reply = asyncio.run(ask())
+    assert reply.text in {"A", "B", "C"}
+    assert sum(map(np.exp, reply.option_logprobs.values())) == pytest.approx(1, abs=1e-3)
+    assert reply.option_logprobs[reply.text] == max(reply.option_logprobs.values())
