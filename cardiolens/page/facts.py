@@ -1,6 +1,7 @@
 """What a page is made from: the records, scores and analyses of one run, or of several seen as one."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -127,7 +128,13 @@ def read_analyses(run: Run) -> dict[str, Told]:
         raise InputError(f"{run.analyses}: is {tree.get('schema')!r}, not {SCHEMA}; judge the run again")
     return {
         entry["name"]: Told(
-            entry["table"], tuple(Finding(said["verdict"], said["sentence"]) for said in entry["findings"])
+            [_numbered(row) for row in entry["table"]],
+            tuple(Finding(said["verdict"], said["sentence"]) for said in entry["findings"]),
         )
         for entry in tree["analyses"]
     }
+
+
+def _numbered(row: Row) -> Row:
+    """A row of JSON, where undefined numbers are null."""
+    return {**row, **{name: math.nan for name in ("value", "low", "high") if row.get(name, 0) is None}}

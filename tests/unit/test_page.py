@@ -154,6 +154,14 @@ def test_a_model_that_says_nothing_makes_a_page_that_says_so(root: Path, said: s
     assert ended == {"not run" if said is None else "refused" if said else "not readable"}
 
 
+def test_headline_scores_that_are_undefined_make_a_page(root: Path) -> None:
+    planned, judged = swept(small_spec(root, "few", statistics={"min_n": 1000, "resamples": 40, "seed": 7}))
+    write_record(planned, judged)
+    facts = read_facts(planned.run, [planned.run])
+    assert any("full versus" in name and told.rows for name, told in facts.analyses.items())
+    assert "undefined" in render(facts).index
+
+
 def test_undefined_numbers_are_null_and_never_nan() -> None:
     column = Column("value", "value", "score")
     table = Table("t", "T", (column,), [(float("nan"),), (float("inf"),), (None,), (1.25,)])
