@@ -70,6 +70,20 @@ def test_a_cluster_is_declared_to_plan_for_a_machine_that_is_elsewhere():
     assert nodes_to_plan_with(cluster) == (Node("node-1", 8, 141), Node("node-2", 8, 141))
 
 
+def test_without_a_declaration_the_driver_of_this_machine_says_what_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A program in the place of nvidia-smi says what the driver would."""
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\necho 81920\necho 40960\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert nodes_to_plan_with(ClusterSpec()) == (Node("here", 2, 40.0),)
+    program.unlink()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert nodes_to_plan_with(ClusterSpec()) == ()
+
+
 def test_how_a_model_is_served_changes_neither_run_nor_arms():
     words = ["model=[tiny]"]
     served = ["+model.tiny.tensor_parallel=2", "+model.tiny.replicas=3", "keep_going=true", "cluster.gpus=8"]
