@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from cardiolens.allocation import allocated
 from cardiolens.errors import RunError
 from cardiolens.execution_spec import ClusterSpec
 
@@ -44,6 +45,7 @@ def ray_cluster(spec: ClusterSpec) -> Iterator[None]:
             "address": "local",
             "include_dashboard": False,
             "object_store_memory": int(spec.object_store_gib * 2**30),
+            **allocated(os.environ),
         }
     try:
         _connect(options)

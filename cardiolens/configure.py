@@ -21,6 +21,7 @@ from cardiolens.cluster import be_quiet
 from cardiolens.errors import InputError, RunError
 from cardiolens.frozen import options_at
 from cardiolens.spec import SweepSpec, parse
+from cardiolens.stopping import EXIT_CODE, StoppedError
 from cardiolens.store import Run
 
 GROUPS = ("model", "selector", "prompt", "control", "dataset", "cluster", "tracker", "experiment")
@@ -75,8 +76,8 @@ def read_spec(argv: Sequence[str]) -> SweepSpec:
 def run_verb(verb: Verb, argv: Sequence[str] | None = None) -> int:
     """Run a verb on the sweep that the command line describes; the exit code tells the truth.
 
-    2: something the user gave cannot be used; 1: the run could not be completed. Words that begin with a dash
-    are Hydra's own (`-m`, `--cfg job`, `--help`).
+    2: something the user gave cannot be used; 1: the run could not be completed; 75: it was asked to stop and
+    did in good order. Words that begin with a dash are Hydra's own (`-m`, `--cfg job`, `--help`).
     """
     be_quiet()
     words = list(sys.argv[1:] if argv is None else argv)
@@ -84,7 +85,7 @@ def run_verb(verb: Verb, argv: Sequence[str] | None = None) -> int:
         if any(word.startswith("-") for word in words):
             return _through_hydra(verb, words)
         return verb(read_spec(words))
-    except (InputError, RunError) as error:
+    except (InputError, RunError, StoppedError) as error:
         return tell(error)
 
 
@@ -111,8 +112,11 @@ def read_run(argv: Sequence[str]) -> Run:
             raise InputError(f"{' '.join(argv) or 'no words'}: give exactly run=outputs/<name of the run>")
 
 
-def tell(error: InputError | RunError) -> int:
+def tell(error: InputError | RunError | StoppedError) -> int:
     """Print what went wrong, alone; the exit code that says whose it was."""
+    if isinstance(error, StoppedError):
+        print(f"stopped {error}", file=sys.stderr)
+        return EXIT_CODE
     print(f"error: {error}", file=sys.stderr)
     return 2 if isinstance(error, InputError) else 1
 
@@ -129,7 +133,7 @@ def _through_hydra(verb: Verb, words: list[str]) -> int:
     def job(tree: DictConfig) -> None:
         try:
             codes.append(verb(_spec(tree)))
-        except (InputError, RunError) as error:
+        except (InputError, RunError, StoppedError) as error:
             codes.append(tell(error))
 
     sys.argv = [sys.argv[0], *words]

@@ -27,6 +27,7 @@ class ClusterSpec(Spec):
     gpu_memory_gib: Gib | None = None  # of each GPU; None: as found
     prefill_rate: Rate = 80_000.0  # of one GPU: prompt tokens/s x billions of parameters
     decode_rate: Rate = 16_000.0  # of one GPU: output tokens/s x billions of parameters
+    grace_seconds: Annotated[float, Field(gt=0)] = 30.0  # after SIGTERM or Ctrl-C, for requests in flight
 
 
 class StreamSpec(Spec):

@@ -39,8 +39,8 @@ def place_sweep(
     cluster = plan.spec.cluster
     candidates = []
     for model in plan.spec.model:
-        left = missing[model.name]
-        if left.left:
+        left = missing.get(model.name)  # none where the job is another model's
+        if left is not None and left.left:
             counted = totals[model.name] if totals else _totals(plan, model, nodes)
             folder = plan.identities[model.name].folder
             candidates.append(candidate(model, needs(model, nodes, cluster), folder, left, counted))

@@ -95,6 +95,19 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
     return done
 
 
+def is_prepared(spec: SweepSpec) -> bool:
+    """Whether `prepare` and `prepare_features` would find nothing to do, and nothing failed before."""
+    dataset, store = spec.dataset, spec.store
+    if not dataset.studies.exists():
+        return False
+    studies, _ = _read_studies(dataset.studies)
+    known = current_cohort(store, dataset.window_pct)
+    if not all(_is_current(study, known, store) for study in studies):
+        return False
+    volumes = read_volumes(store)
+    return not any(missing_parts(store, volumes, sight) for sight in sights_of(spec))
+
+
 def prepare_features(store: Path, sight: Sight, cluster: ClusterSpec = OWN_CLUSTER) -> int:
     """Compute what selectors see of frames, for the parts that lack it; the number of those parts."""
     parts = missing_parts(store, read_volumes(store), sight)

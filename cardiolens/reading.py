@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import tables
+from cardiolens import stopping, tables
 from cardiolens.engine.rendering import Rendering, frame_key
 from cardiolens.engine.replica import STUDY_ASKS
 from cardiolens.plan.control import BLANK, blank_digest
@@ -43,6 +43,8 @@ class StudyReader:
     tells_questions: bool  # only to a reader that looks at the truth
 
     def __call__(self, batch: pa.Table) -> pa.Table:
+        if stopping.told():  # nothing more will be asked
+            return STUDY_ASKS.empty_table()
         rows = [self._study(work) for work in batch.to_pylist()]
         return pa.Table.from_pylist(rows, schema=STUDY_ASKS)
 

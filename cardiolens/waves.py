@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cardiolens import show
+from cardiolens import show, stopping
 from cardiolens.engine.placement import Group, Placement
 from cardiolens.errors import RunError
 from cardiolens.plan.missing import Missing
@@ -36,12 +36,15 @@ def execute(plan: Plan, placement: Placement, missing: Mapping[str, Missing]) ->
     """Run every wave; RunError when a model fails, unless `keep_going`: then it is named, the rest runs.
 
     A wave begins when the one before has left the machine; models behind a network are waited for at the end.
+    Where the process is asked to stop, those that run end early and no other wave begins.
     """
     started = time.monotonic()
     executed = Executed(failed={refused.model: refused.reason for refused in placement.refusals})
     with show.progress() as begin:
         models = _Models(plan, missing, executed)
         for wave in placement.waves:
+            if stopping.asked():
+                break
             for group in wave:
                 models.start(group, begin(group.model, missing[group.model].left), len(wave))
             models.wait_for({group.model for group in wave if group.needs != "network"})

@@ -50,6 +50,10 @@ class RequestError(RuntimeError):
     """One request could not be answered; the engine lives."""
 
 
+class NotAskedError(Exception):
+    """The run ends early: the request was not sent to the engine and stays missing."""
+
+
 class Engine(Protocol):
     """One replica of a model, or a reader that stands for one.
 

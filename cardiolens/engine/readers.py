@@ -1,5 +1,6 @@
 """Simulated readers: engines with a known result, to check the whole pipeline with. They see no frame."""
 
+import asyncio
 import hashlib
 import inspect
 import math
@@ -43,10 +44,15 @@ class Reader:
 
 
 class Uniform(Reader):
-    """Draws one of the legal replies, each as likely; the same for the same request."""
+    """Draws one of the legal replies, each as likely; the same for the same request, after `seconds`."""
 
-    def __init__(self, seed: int = SEED) -> None:
+    def __init__(self, seed: int = SEED, seconds: float = 0.0) -> None:
         self._seed = seed
+        self._seconds = seconds
+
+    async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
+        await asyncio.sleep(self._seconds)
+        return await super().answer(ask, pictures)
 
     def say(self, ask: Ask) -> str:
         legal = ask.legal or legal_replies(ask.answer_type, ask.option_keys, ())

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cardiolens.engine.ask import Ask, Engine, Pictures, RequestError, Row
+from cardiolens import stopping
+from cardiolens.engine.ask import Ask, Engine, NotAskedError, Pictures, RequestError, Row
 from cardiolens.engine.supervisor import Supervisor
 from cardiolens.engine.writer import CompletionWriter
 from cardiolens.errors import RunError
@@ -50,6 +51,8 @@ COUNTERS = (
     "output_tokens",
     "load_ms",  # engine starts
 )
+_LISTEN_SECONDS = 0.5
+
 PROGRESS = pa.schema(
     [
         ("study_id", pa.string()),
@@ -63,7 +66,8 @@ class Replica:
     """A callable for Ray Data: a batch of one study's requests in, a row of counters out.
 
     Several calls are in flight at once, so the engine goes from one study to the next without draining. A
-    call returns when all its completions are on disk.
+    call returns when all its completions are on disk. Once the run is told to stop, only requests that the
+    engine already works on are completed.
     """
 
     def __init__(
@@ -75,24 +79,33 @@ class Replica:
         self._completions = completions
         self._node = os.uname().nodename
         self._open = 0  # asks of studies at hand that have no reply yet
-        self._settling: set[asyncio.Task[Row]] = set()  # asks whose completions are not on disk
+        self._settling: set[asyncio.Task[Row | None]] = set()  # asks whose completions are not on disk
         self._frames_reported = 0
         self._answered = _answered_before_restart(completions)
         self._supervisor: Supervisor | None = None  # made in the loop that it lives in
         self._writer = CompletionWriter(completions, stream.flush_rows, stream.flush_seconds)
+        self._listening: asyncio.Task[None] | None = None
+        self._stopped = False
 
     async def __call__(self, batch: pa.Table) -> AsyncIterator[pa.Table]:
         if self._supervisor is None:
             self._supervisor = Supervisor(self._engine, self._width, self._stream.engine_restarts)
+            self._listening = asyncio.create_task(self._listen(self._supervisor))
         for study in batch.to_pylist():
             yield await self._study(study, self._supervisor)
+
+    async def _listen(self, supervisor: Supervisor) -> None:
+        while not await asyncio.to_thread(stopping.told):
+            await asyncio.sleep(_LISTEN_SECONDS)
+        self._stopped = True
+        supervisor.stop()
+        self._writer.flush_soon()
 
     async def _study(self, study: dict[str, Any], supervisor: Supervisor) -> pa.Table:
         asks = [_ask(row) for row in study["asks"] if row["request_key"] not in self._answered]
         pictures = _pictures(study["pictures"])
         self._open += len(asks)
-        rows = await self._settle_all(asks, pictures, supervisor)
-        counters = _count(rows)
+        counters = _count(await self._settle_all(asks, pictures, supervisor))
         processed = self._engine.frames_processed()
         counters["frames_processed"] = processed - self._frames_reported
         counters["frames_referenced"] = sum(len(ask.frame_keys) for ask in asks)
@@ -102,22 +115,24 @@ class Replica:
         return pa.Table.from_pylist([row], schema=PROGRESS)
 
     async def _settle_all(self, asks: list[Ask], pictures: Pictures, supervisor: Supervisor) -> list[Row]:
-        """The rows of all asks; where the run ends instead, whatever else was in flight is on disk first."""
+        """The rows of what was asked; where the run ends instead, whatever was in flight is on disk first."""
         tasks = [asyncio.create_task(self._settle(ask, pictures, supervisor)) for ask in asks]
         self._settling.update(tasks)
         for task in tasks:
             task.add_done_callback(self._settling.discard)
         try:
-            return await asyncio.gather(*tasks)
+            return [row for row in await asyncio.gather(*tasks) if row is not None]
         except RunError:
             while self._settling:
                 await asyncio.wait(self._settling)
             raise
 
-    async def _settle(self, ask: Ask, pictures: Pictures, supervisor: Supervisor) -> Row:
-        """Ask, collect the completion, and wait until it is on disk."""
+    async def _settle(self, ask: Ask, pictures: Pictures, supervisor: Supervisor) -> Row | None:
+        """Ask, collect the completion, and wait until it is on disk; None if it was not asked any more."""
         try:
             row = await _complete(ask, pictures, supervisor)
+        except NotAskedError:
+            return None
         except RunError:
             self._writer.flush_soon()
             raise
@@ -125,7 +140,7 @@ class Replica:
             self._open -= 1
         row |= {"request_key": ask.request_key, "node": self._node, "attempt": ask.attempt}
         written = self._writer.add(row)
-        if not self._open:  # nothing more will come soon: let nobody wait for the clock
+        if not self._open or self._stopped:  # nothing more will come soon: let nobody wait for the clock
             self._writer.flush_soon()
         await written
         return row

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cardiolens.engine.ask import Ask, Engine, EngineDeadError, Pictures, Reply, RequestError
+from cardiolens.engine.ask import Ask, Engine, EngineDeadError, NotAskedError, Pictures, Reply, RequestError
 from cardiolens.errors import RunError
 
 log = logging.getLogger(__name__)
@@ -46,13 +46,23 @@ class Supervisor:
         self._suspects: list[_Suspect] = []
         self._inquest: asyncio.Task[None] | None = None
         self._given_up: Exception | None = None
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Send nothing more to the engine; what it works on may end."""
+        self._stopped = True
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
-        """The engine's reply; RequestError where it cannot answer, RunError when it died too often."""
+        """The engine's reply; RequestError where it cannot answer, RunError when it died too often.
+
+        NotAskedError after `stop`.
+        """
         async with self._slots:
             feared = ask.attempt > 1 and self._engine.mortal
             if not feared:
                 await self._calm.wait()
+            if self._stopped:
+                raise NotAskedError
             if self._given_up is not None:
                 raise self._given_up
             if feared:

@@ -4,7 +4,7 @@ import hashlib
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,8 +73,11 @@ class Plan:
         return self.asked - self.planned - self.overflow
 
 
-def plan(spec: SweepSpec) -> Plan:
-    """Write the `requests` of a sweep; studies must have been prepared, engines are not touched."""
+def plan(spec: SweepSpec, models: Collection[str] | None = None) -> Plan:
+    """Write the `requests` of a sweep; studies must have been prepared, engines are not touched.
+
+    `models`: the names of some of its models, as if the others were not there; None for all.
+    """
     started = time.monotonic()
     store, run = Store(spec.store), run_of(spec)
     catalogue = load_catalogue(spec.dataset.protocol)
@@ -88,9 +91,10 @@ def plan(spec: SweepSpec) -> Plan:
     inputs += [] if spec.templates is None else [digest_of_tree(spec.templates)]
     inputs += [sight.key for sight in sights]
     all_arms = arms(spec)
-    identities = {model.name: identify(model, store.models) for model in spec.model}
+    chosen = [model for model in spec.model if models is None or model.name in models]
+    identities = {model.name: identify(model, store.models) for model in chosen}
     written: dict[str, Written] = {}
-    for model in spec.model:
+    for model in chosen:
         own = [arm for arm in all_arms if arm.model.name == model.name]
         digest = digest_of_inputs(*inputs, identities[model.name].model_key)
         written[model.name] = _plan_model(spec, own, identities[model.name], subjects, digest)
@@ -98,7 +102,7 @@ def plan(spec: SweepSpec) -> Plan:
         spec=spec,
         run=run,
         store=store,
-        arms=all_arms,
+        arms=tuple(arm for arm in all_arms if arm.model.name in identities),
         identities=identities,
         study_ids=study_ids,
         volumes=volumes,

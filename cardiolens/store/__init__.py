@@ -65,6 +65,20 @@ class Run:
     def log(self) -> Path:
         return self.root / "sweep.log"
 
+    @property
+    def jobs(self) -> Path:
+        """Batch scripts of a submitted run, and what they print."""
+        return self.root / "slurm"
+
+    @property
+    def groups(self) -> Path:
+        """How each model of a submitted run stands."""
+        return self.root / "groups"
+
+    def excluded(self, model: str) -> Path:
+        """Nodes that a model's job should not see again."""
+        return self.groups / f"{model}.exclude"
+
 
 # How a sweep is executed and where it is mirrored; the same answers, so the same run.
 _EXECUTION = ("outputs", "cluster", "tracker", "stream", "mode", "strict", "keep_going")

@@ -1,0 +1,55 @@
+"""A SLURM cluster: everything about a site that a job script must say."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from cardiolens.execution_spec import ClusterSpec
+from cardiolens.frozen import Gib, GivenPath, Positive
+
+_SCRATCH_CHARACTERS = 32  # Ray puts sockets below it, whose paths may have 107
+
+Duration = Annotated[str, Field(pattern=r"^(\d+-)?\d+(:\d\d){0,2}$")]
+Word = Annotated[str, Field(pattern=r"^[^\s#]+$")]
+
+
+class SlurmSpec(ClusterSpec):
+    """What jobs ask SLURM for, and what they find on a node.
+
+    `nodes` and `gpus` of the cluster are the most that the job of one model takes.
+    """
+
+    scheduler: Literal["slurm"] = "slurm"
+    partition: Word | None = None  # of model jobs; None: the cluster's default
+    cpu_partition: Word | None = None  # of preparing and scoring; None: the same
+    account: Word | None = None
+    qos: Word | None = None
+    constraint: Word | None = None  # e.g. a100|h100
+    exclude: Word | None = None  # nodes never to use, e.g. n[03,07]
+    gpu_request: Literal["gpus-per-node", "gres"] = "gpus-per-node"  # how this site wants GPUs asked for
+    gpu_type: Word | None = None  # e.g. a100, as SLURM calls it
+    time: Duration = "12:00:00"  # of a model job
+    cpus: Positive = 8  # of each node of a model job
+    memory_gib: Gib | None = None  # of each node of a model job; None: the partition's default
+    cpu_time: Duration = "04:00:00"  # of preparing and of scoring
+    cpu_cpus: Positive = 8
+    cpu_memory_gib: Gib | None = None
+    signal_seconds: Positive = 120  # before the time limit, a model job is told to stop
+    max_restarts: Positive = 20  # of one model job: preemptions, time limits and lost nodes together
+    python: str | None = None  # what runs Python on a node, e.g. in a container; None: the one that submits
+    setup: tuple[str, ...] = ()  # shell lines before all else, e.g. module load cuda
+    sbatch: tuple[Annotated[str, Field(pattern=r"^--")], ...] = ()  # further options of every job
+    scratch: Path = Path("/tmp")  # a folder local to each node
+    warm_cache: GivenPath | None = (
+        None  # compiled kernels to start from; made by the first job that ends well
+    )
+
+    @field_validator("scratch")
+    @classmethod
+    def _short(cls, value: Path) -> Path:
+        if not value.is_absolute() or len(str(value)) > _SCRATCH_CHARACTERS:
+            raise ValueError(
+                f"must be an absolute path of at most {_SCRATCH_CHARACTERS} characters: sockets lie below it"
+            )
+        return value

@@ -1,0 +1,117 @@
+"""`python -m cardiolens.submit +experiment=... cluster=slurm`: a sweep as jobs of a SLURM cluster.
+
+Prepare, one job a model, then score and page of whatever finished. `mode=plan` prints everything and submits
+nothing. The same command again submits what is missing.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from cardiolens import record, show, tables
+from cardiolens.configure import run_verb
+from cardiolens.engine.http_access import check_access
+from cardiolens.engine.identity import identify
+from cardiolens.engine.placement import Group
+from cardiolens.errors import InputError
+from cardiolens.placing import at_hand
+from cardiolens.plan.plan import Plan, plan
+from cardiolens.prepare import is_prepared
+from cardiolens.select.sight import check_encoders
+from cardiolens.slurm_spec import SlurmSpec
+from cardiolens.spec import SweepSpec
+from cardiolens.store import Run, Store, run_of
+from cardiolens.submitting import slurm
+from cardiolens.submitting.jobs import jobs_of
+from cardiolens.submitting.outlook import groups_of
+from cardiolens.submitting.scripts import mark_of, script_of, site_of
+from cardiolens.submitting.show_jobs import show_jobs, show_scripts
+from cardiolens.submitting.slurm import Alive
+from cardiolens.submitting.submission import queue, read_submission
+from cardiolens.track import check_tracker
+
+
+def submit(spec: SweepSpec) -> int:
+    """Submit what a sweep lacks; 0 also where its jobs are alive already, or nothing is missing."""
+    cluster = _checked(spec)
+    spec, absent = at_hand(spec)
+    for model, why in absent.items():
+        show.say(f"left out: {model}: {why}")
+    run = run_of(spec)
+    planned = plan(spec) if is_prepared(spec) else None
+    groups = groups_of(spec, planned, cluster)
+    if spec.mode == "plan":
+        jobs = jobs_of(groups, prepare=planned is None)
+        show_jobs(jobs, groups, cluster, planned=planned is not None)
+        site = site_of(cluster)
+        show_scripts({job: script_of(job, run, site) for job in jobs})
+        return 0
+    slurm.check_partition(cluster.partition)
+    slurm.check_partition(cluster.cpu_partition)
+    alive = slurm.alive(mark_of(run))
+    _tell_alive(run, alive)
+    groups = _not_alive(run, groups, alive)
+    if not alive and not groups and _has_page(planned):
+        show.say(f"nothing is missing; page: {run.page}")
+    elif groups or not alive:
+        _queue(spec, run, groups, alive, planned)
+    show.say(f"run: {run.root}\nstatus: python -m cardiolens.status run={run.root}")
+    return 0
+
+
+def _checked(spec: SweepSpec) -> SlurmSpec:
+    """The cluster, after everything that can be found out before jobs wait in a queue."""
+    if not isinstance(spec.cluster, SlurmSpec):
+        raise InputError("cluster: jobs are submitted to SLURM; add cluster=slurm, or use cardiolens.sweep")
+    check_tracker(spec.tracker)
+    check_access(spec)
+    check_encoders(spec)
+    if not spec.keep_going:
+        for model in spec.model:
+            identify(model, Store(spec.store).models)
+    return spec.cluster
+
+
+def _tell_alive(run: Run, alive: Sequence[Alive]) -> None:
+    submission = read_submission(run)
+    for job in alive:
+        models = ", ".join(submission.models_of(job.id))
+        show.say(f"alive: job {job.id} {models} {job.state} {job.where}")
+
+
+def _not_alive(run: Run, groups: Sequence[Group], alive: Sequence[Alive]) -> tuple[Group, ...]:
+    """The groups that no job of the run is about, or will be about."""
+    submission = read_submission(run)
+    if not all(submission.step_of(job.id) for job in alive):
+        return ()
+    busy = {model for job in alive for model in submission.models_of(job.id)}
+    return tuple(group for group in groups if group.model not in busy)
+
+
+def _has_page(planned: Plan | None) -> bool:
+    """Whether the page is younger than everything that it should show."""
+    if planned is None or not planned.run.page.exists():
+        return False
+    folders = [planned.store.completions(one.model_key) for one in planned.identities.values()]
+    parts = [part.stat().st_mtime for folder in folders for part in tables.parts(folder)]
+    return planned.run.page.stat().st_mtime >= max(parts, default=0.0)
+
+
+def _queue(
+    spec: SweepSpec, run: Run, groups: Sequence[Group], alive: Sequence[Alive], planned: Plan | None
+) -> None:
+    assert isinstance(spec.cluster, SlurmSpec), "checked"
+    record.write_configuration(run, spec)
+    site = site_of(spec.cluster)
+    jobs = jobs_of(groups, prepare=planned is None)
+    scripts = {job: script_of(job, run, site) for job in jobs}
+    for job in queue(run, scripts, sorted({job.id.partition("_")[0] for job in alive})):
+        show.say(f"submitted: job {job.id} {job.step} {', '.join(job.models)}")
+
+
+def main() -> int:
+    """Submit the sweep that the command line describes."""
+    return run_verb(submit)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

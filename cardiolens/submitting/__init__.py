@@ -1,0 +1,1 @@
+"""From a sweep to the jobs of a SLURM cluster."""

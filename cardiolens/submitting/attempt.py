@@ -1,0 +1,116 @@
+"""One start of a model's job: noted when it begins and when it ends, whatever happens between."""
+
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from cardiolens.store import Run
+from cardiolens.stream import Streamed
+from cardiolens.submitting import slurm
+from cardiolens.submitting.attempts import (
+    Attempt,
+    GroupRecord,
+    State,
+    Verdict,
+    read_group,
+    verdict,
+    write_group,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Which start of which job this is, and where; outside SLURM the process stands for the job."""
+
+    job: str
+    restarts: int
+    max_restarts: int
+    nodes: tuple[str, ...]
+    n_nodes: int  # that the job could run on
+
+    @staticmethod
+    def of(environment: Mapping[str, str], max_restarts: int) -> "Start":
+        if "SLURM_JOB_NODELIST" not in environment:
+            return Start(f"process-{os.getpid()}", 0, max_restarts, (socket.gethostname(),), 2)
+        return Start(
+            job=environment.get("CARDIOLENS_JOB", environment["SLURM_JOB_ID"]),
+            restarts=int(environment.get("SLURM_RESTART_COUNT", "0")),
+            max_restarts=max_restarts,
+            nodes=slurm.hostnames(environment["SLURM_JOB_NODELIST"]),
+            n_nodes=slurm.partitions().get(environment.get("SLURM_JOB_PARTITION", ""), 1),
+        )
+
+
+def begin(run: Run, model: str, start: Start, rows: int) -> Verdict:
+    """Note a start, after closing one that ended unheard; whether to go on with it.
+
+    `rows`: final completions that there are. A start on a node that is to be left out is not made.
+    """
+    record = read_group(run.groups, model)
+    attempts = [_closed(attempt, rows) for attempt in record.attempts]
+    said = _verdict(attempts, start, start.restarts - 1)  # as when the one before this ended
+    if said.go_on and not said.bars(start.nodes):
+        now = datetime.now(UTC)
+        attempts.append(Attempt(job=start.job, nodes=start.nodes, started=now, rows_before=rows))
+    _write(run, record, attempts, said, "running")
+    return said
+
+
+def end(
+    run: Run,
+    model: str,
+    start: Start,
+    *,
+    rows: int,
+    outcome: Literal["done", "stopped", "failed"],
+    reason: str = "",
+    streamed: Streamed | None = None,
+) -> Verdict:
+    """Note how a start ended; whether the job should start again."""
+    record = read_group(run.groups, model)
+    closed = record.attempts[-1].model_copy(
+        update={
+            "ended": datetime.now(UTC),
+            "rows_after": rows,
+            "outcome": outcome,
+            "reason": reason,
+            "counters": dict(streamed.counters) if streamed else {},
+            "seats": tuple(sorted(streamed.seats)) if streamed else (),
+        }
+    )
+    attempts = [*record.attempts[:-1], closed]
+    said = Verdict(go_on=True) if outcome == "done" else _verdict(attempts, start, start.restarts)
+    _write(run, record, attempts, said, "done" if outcome == "done" else "waiting")
+    return said
+
+
+def give_up(run: Run, model: str, reason: str) -> None:
+    """Note that a model cannot run at all."""
+    record = read_group(run.groups, model)
+    write_group(run.groups, record.model_copy(update={"state": "failed", "reason": reason}))
+
+
+def _closed(attempt: Attempt, rows: int) -> Attempt:
+    """A start that was killed could not say so."""
+    if attempt.outcome != "running":
+        return attempt
+    return attempt.model_copy(update={"outcome": "lost", "reason": "ended unheard", "rows_after": rows})
+
+
+def _verdict(attempts: Sequence[Attempt], start: Start, restarts: int) -> Verdict:
+    own = [attempt for attempt in attempts if attempt.job == start.job]
+    return verdict(own, restarts, start.max_restarts, start.n_nodes)
+
+
+def _write(run: Run, record: GroupRecord, attempts: Sequence[Attempt], said: Verdict, state: State) -> None:
+    """The record for people and the score job; the nodes to leave out for the job's script."""
+    changed = {
+        "attempts": tuple(attempts),
+        "state": state if said.go_on else "failed",
+        "reason": said.reason,
+    }
+    write_group(run.groups, record.model_copy(update=changed))
+    run.excluded(record.model).write_text(",".join(said.exclude))

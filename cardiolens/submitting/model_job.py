@@ -1,0 +1,101 @@
+"""The job of one model: what it has left is answered, and how the start went is noted for the next one."""
+
+import os
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+from cardiolens import show, stopping
+from cardiolens.cluster import ray_cluster
+from cardiolens.engine.inventory import nodes_of_ray
+from cardiolens.errors import InputError, RunError
+from cardiolens.placing import place_sweep
+from cardiolens.plan.missing import Missing
+from cardiolens.plan.plan import Plan, plan
+from cardiolens.slurm_spec import SlurmSpec
+from cardiolens.spec import SweepSpec
+from cardiolens.store import Run
+from cardiolens.stream import Streamed
+from cardiolens.submitting.attempt import Start, begin, end, give_up
+from cardiolens.sweep import missing_of
+from cardiolens.waves import execute
+
+_JOIN_SECONDS = 180.0  # for all nodes of a job to join its Ray cluster
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    outcome: Literal["done", "stopped", "failed"]
+    reason: str = ""
+    streamed: Streamed | None = None
+
+
+def run_model(run: Run, spec: SweepSpec, model: str, n_nodes: int) -> int:
+    """Answer what one model has left, on the Ray cluster of so many nodes that the configuration names.
+
+    0: nothing is left; 75: it ended early and the job should start again. InputError and RunError where
+    another start makes no sense; the model's record then says why.
+    """
+    with stopping.graceful():
+        try:
+            planned = plan(spec, {model})
+            start = Start.of(os.environ, _max_restarts(spec))
+        except InputError as error:
+            give_up(run, model, str(error))
+            raise
+        left = missing_of(planned, model)
+        said = begin(run, model, start, left.done)
+        if not said.go_on:
+            raise RunError(f"model {model} failed: {said.reason}")
+        if said.bars(start.nodes):
+            return stopping.EXIT_CODE
+        ending = _answer(planned, model, left, n_nodes)
+    return _close(run, planned, model, start, ending)
+
+
+def _max_restarts(spec: SweepSpec) -> int:
+    return spec.cluster.max_restarts if isinstance(spec.cluster, SlurmSpec) else 0
+
+
+def _answer(planned: Plan, model: str, left: Missing, n_nodes: int) -> _Ending:
+    if not left.left:
+        return _Ending("done")
+    try:
+        with ray_cluster(planned.spec.cluster):
+            stopping.listen()
+            _await_nodes(n_nodes)
+            placement = place_sweep(planned, {model: left}, nodes_of_ray(planned.spec.cluster))
+            executed = execute(planned, placement, {model: left})
+    except RunError as error:
+        return _Ending("failed", str(error))
+    if model in executed.failed:  # with keep_going
+        return _Ending("failed", executed.failed[model])
+    if stopping.asked():
+        return _Ending("stopped", "told to stop", executed.streamed.get(model))
+    return _Ending("done", "", executed.streamed.get(model))
+
+
+def _await_nodes(n_nodes: int) -> None:
+    """Ray's workers join its head one by one."""
+    import ray
+
+    deadline = time.monotonic() + _JOIN_SECONDS
+    while sum(node["Alive"] for node in ray.nodes()) < n_nodes:
+        if time.monotonic() > deadline or stopping.asked():
+            raise RunError(f"not all {n_nodes} nodes joined the Ray cluster within {_JOIN_SECONDS:g} s")
+        time.sleep(0.5)
+
+
+def _close(run: Run, planned: Plan, model: str, start: Start, ending: _Ending) -> int:
+    """Note the end; requests that the engine failed on are tried again by another start."""
+    after = missing_of(planned, model)
+    outcome, reason = ending.outcome, ending.reason
+    if not after.left:
+        outcome, reason = "done", ""
+    elif outcome == "done":
+        outcome, reason = "failed", f"the engine failed on {after.left} requests"
+    said = end(run, model, start, rows=after.done, outcome=outcome, reason=reason, streamed=ending.streamed)
+    show.say(f"{model}: {outcome}{reason and f' ({reason})'}, {after.done} of {after.unique} requests done")
+    if not said.go_on:
+        raise RunError(f"model {model} failed: {said.reason}")
+    return 0 if outcome == "done" else stopping.EXIT_CODE

@@ -1,0 +1,62 @@
+"""What is known of a sweep's jobs before they are submitted: what is left, and what each model takes."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from cardiolens.engine.estimate import Rates
+from cardiolens.engine.footprint import Candidate, Node
+from cardiolens.engine.identity import identify
+from cardiolens.engine.inventory import nodes_to_plan_with
+from cardiolens.engine.placement import Group, place
+from cardiolens.errors import InputError
+from cardiolens.placing import candidate, needs
+from cardiolens.plan.missing import WORK, Missing
+from cardiolens.plan.plan import Plan
+from cardiolens.plan.totals import totals_of
+from cardiolens.slurm_spec import SlurmSpec
+from cardiolens.spec import ModelSpec, SweepSpec
+from cardiolens.store import Store
+from cardiolens.sweep import missing_of
+
+_UNPLANNED = Missing(pa.Table.from_pylist([], schema=WORK), unique=1, done=0, exhausted=0)
+_MANY_STUDIES = 1_000_000
+
+
+def groups_of(spec: SweepSpec, planned: Plan | None, cluster: SlurmSpec) -> tuple[Group, ...]:
+    """A group for each model with work left, each placed as if the nodes it may have were its alone.
+
+    InputError where a model fits nowhere. Without a plan every model counts as having work, nobody knows how
+    much.
+    """
+    nodes = nodes_to_plan_with(cluster) if cluster.gpus else ()
+    rates = Rates(cluster.prefill_rate, cluster.decode_rate)
+    groups = []
+    for model in spec.model:
+        wanted = _candidate(spec, model, planned, nodes)
+        if wanted is None:
+            continue
+        placement = place(nodes, [wanted], rates)
+        if placement.refusals:
+            told = placement.refusals[0].reason
+            raise InputError(
+                f"{told}; declare cluster.gpus (of a node), gpu_memory_gib and nodes as they are"
+            )
+        groups.append(placement.waves[0][0])
+    return tuple(groups)
+
+
+def _candidate(
+    spec: SweepSpec, model: ModelSpec, planned: Plan | None, nodes: Sequence[Node]
+) -> Candidate | None:
+    """What the placement must know; None where nothing is left to do."""
+    occupied = needs(model, nodes, spec.cluster)
+    if planned is None:
+        folder = identify(model, Store(spec.store).models).folder
+        return replace(candidate(model, occupied, folder, _UNPLANNED, None), studies=_MANY_STUDIES)
+    left = missing_of(planned, model.name)
+    if not left.left:
+        return None
+    totals = totals_of(planned.run.requests(model.name)) if nodes else None
+    return candidate(model, occupied, planned.identities[model.name].folder, left, totals)

@@ -1,0 +1,73 @@
+"""How far each model of a run is, from what is on disk and from what SLURM says of its jobs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from cardiolens.plan.missing import Missing
+from cardiolens.submitting.attempts import GroupRecord
+from cardiolens.submitting.slurm import Alive
+
+_WINDOW_SECONDS = 600.0  # over which a rate is taken
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One model's line."""
+
+    model: str
+    state: str  # queued | running | starting again | done | failed | not running
+    where: str  # nodes, or why it waits or failed
+    done: int
+    unique: int
+    failed: int  # requests given up
+    rate: float  # requests a second, of late; 0 where nothing runs
+    restarts: int
+
+    @property
+    def seconds_left(self) -> float | None:
+        left = self.unique - self.done - self.failed
+        return left / self.rate if self.rate and left else None
+
+
+def progress_of(
+    model: str, left: Missing, group: GroupRecord, alive: Sequence[Alive], rate: float
+) -> Progress:
+    """The line of a model; `alive`: its jobs."""
+    state, where = _state(left, group, alive)
+    return Progress(
+        model=model,
+        state=state,
+        where=where,
+        done=left.done,
+        unique=left.unique,
+        failed=left.exhausted,
+        rate=rate if state == "running" else 0.0,
+        restarts=_restarts(group),
+    )
+
+
+def _state(left: Missing, group: GroupRecord, alive: Sequence[Alive]) -> tuple[str, str]:
+    if not left.left:
+        return "done", ""
+    for job in alive:
+        if job.state == "PENDING":
+            return ("starting again" if group.attempts else "queued"), f"job {job.id} {job.where}"
+        return "running", f"job {job.id} on {job.where}"
+    if group.state == "failed":
+        return "failed", group.reason
+    last = group.attempts[-1] if group.attempts else None
+    return "not running", "" if last is None else f"last: {last.outcome} {last.reason}".rstrip()
+
+
+def _restarts(group: GroupRecord) -> int:
+    """Of the job that came last."""
+    job = group.attempts[-1].job if group.attempts else ""
+    return max(0, sum(attempt.job == job for attempt in group.attempts) - 1)
+
+
+def rate_of(completions: Sequence[datetime], now: datetime, started: datetime | None) -> float:
+    """Completions a second over the last minutes of a start."""
+    since = max(now.timestamp() - _WINDOW_SECONDS, started.timestamp() if started else 0.0)
+    late = [moment for moment in completions if moment.timestamp() >= since]
+    return len(late) / max(1.0, now.timestamp() - since) if late else 0.0

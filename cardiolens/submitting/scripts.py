@@ -1,0 +1,82 @@
+"""Batch scripts from the templates of `slurm/`."""
+
+import math
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from cardiolens.cluster import QUIET_ENVIRONMENT
+from cardiolens.digest import digest_of
+from cardiolens.slurm_spec import SlurmSpec
+from cardiolens.stopping import EXIT_CODE
+from cardiolens.store import Run
+from cardiolens.submitting.jobs import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where scripts run: the cluster, the folder that relative paths start from, and what runs Python."""
+
+    cluster: SlurmSpec
+    workdir: Path
+    python: str
+
+
+def site_of(cluster: SlurmSpec) -> Site:
+    """The folder and the Python of this process, unless another Python is configured."""
+    return Site(cluster, Path.cwd(), cluster.python or shlex.quote(sys.executable))
+
+
+def templates() -> Path:
+    """The shipped `slurm/`: inside the installed package, or beside it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "slurm"
+    return installed if installed.is_dir() else package.parent / "slurm"
+
+
+def mark_of(run: Run) -> str:
+    """The comment that every job of a run carries: names of jobs can be the same in another folder."""
+    return f"cardiolens:{run.root.name}:{digest_of(str(run.root.resolve()))[:12]}"
+
+
+def script_of(job: Job, run: Run, site: Site) -> str:
+    """The batch script of a job."""
+    environment = Environment(
+        loader=FileSystemLoader(templates()),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["quote"] = lambda value: shlex.quote(str(value))
+    several = job.step == "models" and job.resources.nodes > 1
+    template = "model_nodes" if several else {"models": "model"}.get(job.step, job.step)
+    return environment.get_template(f"{template}.sbatch.j2").render(
+        job=job,
+        name=f"{job.name}.{run.root.name}",
+        mark=mark_of(run),
+        run=run.root,
+        folder=run.jobs,
+        site=site,
+        cluster=site.cluster,
+        gpus=_gpu_option(job, site.cluster),
+        memory_mib=_memory(job, site.cluster),
+        quiet=QUIET_ENVIRONMENT,
+        stopped=EXIT_CODE,
+    )
+
+
+def _gpu_option(job: Job, cluster: SlurmSpec) -> str | None:
+    if not job.resources.gpus:
+        return None
+    kind = f"{cluster.gpu_type}:" if cluster.gpu_type else ""
+    wanted = f"{kind}{job.resources.gpus}"
+    return f"--gres=gpu:{wanted}" if cluster.gpu_request == "gres" else f"--gpus-per-node={wanted}"
+
+
+def _memory(job: Job, cluster: SlurmSpec) -> int | None:
+    gib = cluster.memory_gib if job.step == "models" else cluster.cpu_memory_gib
+    return None if gib is None else math.ceil(gib * 1024)

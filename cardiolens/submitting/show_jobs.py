@@ -1,0 +1,34 @@
+"""The jobs of a run on the terminal."""
+
+from collections.abc import Mapping, Sequence
+
+from rich.table import Table
+
+from cardiolens.engine.placement import Group
+from cardiolens.show import console, say
+from cardiolens.slurm_spec import SlurmSpec
+from cardiolens.submitting.jobs import Job
+
+
+def show_jobs(jobs: Sequence[Job], groups: Sequence[Group], cluster: SlurmSpec, *, planned: bool) -> None:
+    """A line a job, and GPU hours where the requests are known."""
+    hours = {group.model: group.gpu_hours for group in groups}
+    table = Table(title="jobs", title_justify="left")
+    for name in ("job", "models", "nodes", "GPUs a node", "time limit", "GPU hours, at most"):
+        table.add_column(name, justify="left" if name in ("job", "models") else "right")
+    for job in jobs:
+        limit = cluster.time if job.step == "models" else cluster.cpu_time
+        cost = sum(hours.get(model, 0.0) for model in job.models)
+        told = "-" if not job.resources.gpus else f"{cost:.2g}" if planned else "unknown"
+        size = str(job.resources.nodes), str(job.resources.gpus)
+        table.add_row(job.name, ", ".join(job.models) or "-", *size, limit, told)
+    console.print(table)
+    if not planned:
+        say("GPU hours are not known before the studies are prepared: python -m cardiolens.prepare ...")
+
+
+def show_scripts(scripts: Mapping[Job, str]) -> None:
+    """Every script whole."""
+    for job, script in scripts.items():
+        say(f"\n# ---- {job.name}.sbatch")
+        say(script)

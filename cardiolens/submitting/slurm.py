@@ -1,0 +1,88 @@
+"""The commands of SLURM that submitting needs; what they say against it is shown whole."""
+
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cardiolens.errors import InputError, RunError
+
+_FIELDS = "%i|%T|%R|%k"  # job or task, state, nodes or why it waits, comment
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """A job, or a task of an array, that SLURM knows and that has not ended."""
+
+    id: str
+    state: str  # PENDING, RUNNING, ...
+    where: str  # its nodes; in parentheses why it waits
+
+
+def submit(script: Path, after: Sequence[str] = (), *, on_success: bool = False) -> str:
+    """Queue a batch script behind other jobs; its id."""
+    words = ["sbatch", "--parsable"]
+    if after:
+        words.append(f"--dependency={'afterok' if on_success else 'afterany'}:{':'.join(after)}")
+        words += ["--kill-on-invalid-dep=yes"] if on_success else []
+    return run(*words, str(script)).strip().partition(";")[0]
+
+
+def rehearse(script: Path) -> None:
+    """RunError with SLURM's own words if a script could never run."""
+    run("sbatch", "--test-only", str(script))
+
+
+def cancel(ids: Sequence[str]) -> None:
+    if ids:
+        run("scancel", *ids)
+
+
+def alive(mark: str) -> list[Alive]:
+    """The jobs that carry a comment, array tasks one by one."""
+    found = []
+    for line in run("squeue", "--noheader", "--array", f"--format={_FIELDS}").splitlines():
+        job, state, where, comment = line.strip().split("|", 3)
+        if comment == mark:
+            found.append(Alive(job, state, where))
+    return found
+
+
+def partitions() -> dict[str, int]:
+    """The nodes of each partition."""
+    lines = run("sinfo", "--noheader", "--format=%R|%D").split()
+    counts: dict[str, int] = {}
+    for line in lines:
+        name, _, nodes = line.partition("|")
+        counts[name] = counts.get(name, 0) + int(nodes)
+    return counts
+
+
+def check_partition(name: str | None) -> None:
+    """InputError with the partitions that there are."""
+    if name is None:
+        return
+    known = partitions()
+    for given in name.split(","):
+        if given not in known:
+            raise InputError(f"cluster.partition={given}: no such partition; choose from {', '.join(known)}")
+
+
+def hostnames(nodelist: str) -> tuple[str, ...]:
+    """n[1-2] as n1, n2."""
+    return tuple(run("scontrol", "show", "hostnames", nodelist).split())
+
+
+def run(*words: str) -> str:
+    """What a command of SLURM prints."""
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise InputError(
+            f"{words[0]} is not on this machine; submit from a login node of the cluster, or use "
+            "cluster=local with python -m cardiolens.sweep"
+        ) from None
+    if done.returncode:
+        said = " ".join(f"{done.stderr}{done.stdout}".split())
+        raise RunError(f"{words[0]} refused ({' '.join(words)}): {said}")
+    return done.stdout

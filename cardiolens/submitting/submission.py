@@ -1,0 +1,101 @@
+"""What of a run was queued: the record beside its scripts, and queueing itself."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from cardiolens import tables
+from cardiolens.errors import InputError, RunError
+from cardiolens.store import Run
+from cardiolens.submitting import slurm
+from cardiolens.submitting.jobs import Job, Step
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Queued(_Record):
+    """A job that SLURM took."""
+
+    id: str
+    step: Step
+    models: tuple[str, ...]  # a task each, where they are several
+    submitted: datetime
+
+
+class Submission(_Record):
+    """Every job that was ever submitted for a run."""
+
+    jobs: tuple[Queued, ...] = ()
+
+    def models_of(self, task: str) -> tuple[str, ...]:
+        """The models of a job, or of one task of an array (12_3); none for a job of another kind."""
+        found, index = self._find(task), task.partition("_")[2]
+        if found is None:
+            return ()
+        return (found.models[int(index)],) if index.isdigit() else found.models
+
+    def step_of(self, task: str) -> str:
+        """prepare, models or score; empty where the record does not have the job."""
+        found = self._find(task)
+        return "" if found is None else found.step
+
+    def _find(self, task: str) -> Queued | None:
+        """Ids may come twice where a cluster was set up anew: the last is meant."""
+        job = task.partition("_")[0]
+        return next((queued for queued in reversed(self.jobs) if queued.id == job), None)
+
+
+def read_submission(run: Run) -> Submission:
+    """The record of a run; an empty one where nothing was submitted."""
+    path = run.jobs / "jobs.json"
+    try:
+        return Submission.model_validate_json(path.read_text())
+    except FileNotFoundError:
+        return Submission()
+    except ValidationError as error:
+        raise InputError(
+            f"{path}: not a record of submitted jobs ({error.errors()[0]['msg']}); delete it"
+        ) from None
+
+
+def queue(run: Run, scripts: Mapping[Job, str], behind: Sequence[str]) -> tuple[Queued, ...]:
+    """Write and queue scripts in their order; model jobs wait for the first to succeed, the last for all.
+
+    `behind`: jobs that are alive already, for which the last waits too. Should SLURM refuse one, those that
+    it took before are cancelled.
+    """
+    paths = {job: _write(run, job, script) for job, script in scripts.items()}
+    for path in paths.values():
+        slurm.rehearse(path)
+    queued: list[Queued] = []
+    try:
+        for job, path in paths.items():
+            queued.append(_queue(job, path, queued, behind))
+    except RunError:
+        slurm.cancel([job.id for job in queued])
+        raise
+    before = read_submission(run).jobs
+    record = Submission(jobs=(*before, *queued)).model_dump(mode="json")
+    tables.write_text(run.jobs / "jobs.json", json.dumps(record, indent=1) + "\n")
+    return tuple(queued)
+
+
+def _queue(job: Job, path: Path, queued: Sequence[Queued], behind: Sequence[str]) -> Queued:
+    prepare = [one.id for one in queued if one.step == "prepare"]
+    models = [one.id for one in queued if one.step == "models"]
+    if job.step == "models":
+        found = slurm.submit(path, prepare, on_success=True)
+    else:
+        found = slurm.submit(path, [*(models or prepare), *behind])
+    return Queued(id=found, step=job.step, models=job.models, submitted=datetime.now(UTC))
+
+
+def _write(run: Run, job: Job, script: str) -> Path:
+    path = run.jobs / f"{job.name}.sbatch"
+    tables.write_text(path, script)
+    return path

@@ -1,0 +1,236 @@
+"""The lab cluster, and sweeps submitted to it as a person would submit them; see README.md."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from cardiolens import tables
+
+SCRIPTS = Path(__file__).resolve().parents[3] / "shared" / "slurm"
+READERS = {  # name: lines of its configuration
+    "right": "engine: oracle",
+    "guess": "engine: uniform",
+    "slow": "engine: uniform\n  options: {seed: 1, seconds: 1.0}\n  max_num_seqs: 2",
+    "large": "engine: uniform\n  options: {seed: 2, seconds: 0.2}\n  max_num_seqs: 2\n  weight_gib: 30",
+    "larger": "engine: uniform\n  options: {seed: 3, seconds: 0.2}\n  max_num_seqs: 2\n  weight_gib: 31",
+}
+WORDS = (
+    "name=lab",
+    "dataset.phantom.canonical=[PH-NORMAL,PH-ICM-LAD]",
+    "dataset.phantom.n_sampled=0",
+    "selector=[clinical]",
+    "budget=[8]",
+    "tracker=none",
+    "statistics.resamples=50",
+    "statistics.min_n=1",
+    "cluster=slurm",
+    "cluster.partition=main",
+    "cluster.cpus=2",
+    "cluster.cpu_cpus=2",
+    "cluster.time=20",
+    "cluster.cpu_time=20",
+    "cluster.object_store_gib=0.2",
+    "cluster.grace_seconds=5",
+    "cluster.gpu_memory_gib=80",
+    "cluster.scratch=/tmp/ray",  # local to a node of the lab
+)
+
+
+def missing_piece() -> str | None:
+    """Why the lab cannot be started here."""
+    if not SCRIPTS.is_dir():
+        return "the scripts of the lab cluster are not beside this checkout (../shared/slurm)"
+    if os.geteuid():
+        return "the lab cluster needs root"
+    if shutil.which("slurmctld", path=f"{os.environ['PATH']}:/usr/sbin") is None:
+        return "SLURM is not installed (../shared/slurm/slurm_install.sh)"
+    return None
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A SLURM cluster of two nodes, n1 and n2, each with 4 CPUs and 2 GPUs."""
+
+    folder: Path
+
+    def script(self, name: str, *words: str) -> str:
+        """Run one of the lab's own scripts."""
+        return self.call([str(SCRIPTS / name), *words]).stdout
+
+    def on_login(self, *words: str, cwd: Path | None = None, expect: int = 0) -> str:
+        done = self.call([str(SCRIPTS / "slurm_exec.sh"), *words], cwd, expect)
+        return done.stdout + done.stderr
+
+    def call(
+        self, words: list[str], cwd: Path | None = None, expect: int = 0
+    ) -> "subprocess.CompletedProcess[str]":
+        environment = {**os.environ, "LAB": str(self.folder), "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
+        done = subprocess.run(
+            words, cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=300
+        )
+        assert done.returncode == expect, (words, done.stdout, done.stderr)
+        return done
+
+    def queue(self) -> dict[str, tuple[str, str]]:
+        """State and place of every job that has not ended."""
+        lines = self.on_login("squeue", "--noheader", "--array", "--format=%i %T %R").splitlines()
+        return {job: (state, where) for job, state, where in (line.split(maxsplit=2) for line in lines)}
+
+    def wait(self, seen: Callable[[], Any], seconds: float = 300) -> Any:
+        """Until a function gives something true."""
+        deadline = time.monotonic() + seconds
+        while not (found := seen()):
+            assert time.monotonic() < deadline, self.queue()
+            time.sleep(0.3)
+        return found
+
+    def wait_for_end(self, seconds: float = 300) -> None:
+        self.wait(lambda: not self.queue(), seconds)
+
+    def left_behind(self) -> list[str]:
+        """Processes of jobs, and temporary folders on nodes."""
+        found = [str(path) for node in ("n1", "n2") for path in (self.folder / node / "ray").glob("cl*")]
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                environment = (process / "environ").read_bytes()
+            except OSError:
+                continue
+            if b"\0SLURM_JOB_ID=" in b"\0" + environment:
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+        return found
+
+    def ended(self, job: str) -> str:
+        """JobState of a job that SLURM still knows."""
+        shown = self.on_login("scontrol", "--oneliner", "show", "job", job)
+        return next(word.partition("=")[2] for word in shown.split() if word.startswith("JobState="))
+
+
+@dataclass(frozen=True)
+class Site:
+    """A working directory on the cluster's shared disk."""
+
+    lab: Lab
+    root: Path
+    data: Path
+
+    def words(self, *words: str) -> list[str]:
+        where = [
+            f"dataset.studies={self.data}/studies",
+            f"dataset.questions={self.data}/questions.jsonl",
+            f"store={self.root}/store",
+            f"outputs={self.root}/outputs",
+        ]
+        return [*WORDS, *where, *words]
+
+    def verb(self, verb: str, *words: str, expect: int = 0) -> str:
+        command = [sys.executable, "-m", f"cardiolens.{verb}", *words]
+        return self.lab.on_login(*command, cwd=self.root, expect=expect)
+
+    def submit(self, *words: str, expect: int = 0) -> str:
+        return self.verb("submit", *self.words(*words), expect=expect)
+
+    def swept_here(self, *words: str) -> "Site":
+        """The same sweep by one local command on a copy of the prepared store."""
+        other = Site(self.lab, self.root.with_name(f"{self.root.name}-local"), self.data)
+        other.root.mkdir()
+        shutil.copytree(self.root / "conf", other.root / "conf")
+        ignore = shutil.ignore_patterns("completions")
+        shutil.copytree(self.root / "store", other.root / "store", ignore=ignore)
+        environment = {**os.environ}
+        command = [sys.executable, "-m", "cardiolens.sweep", *other.words(*words)]
+        subprocess.run(command, cwd=other.root, env=environment, check=True, capture_output=True, timeout=300)
+        return other
+
+    @property
+    def run(self) -> Path:
+        (found,) = (self.root / "outputs").iterdir()
+        return found
+
+    @property
+    def jobs(self) -> dict[str, str]:
+        """Ids by model, or by step; of the last submission."""
+        queued = json.loads((self.run / "slurm" / "jobs.json").read_text())["jobs"]
+        found: dict[str, str] = {}
+        for job in queued:
+            many = len(job["models"]) > 1
+            for at, model in enumerate(job["models"] or [job["step"]]):
+                found[model] = f"{job['id']}_{at}" if many else job["id"]
+        return found
+
+    def group(self, model: str) -> dict[str, Any]:
+        read: dict[str, Any] = json.loads((self.run / "groups" / f"{model}.json").read_text())
+        return read
+
+    def completions(self, model: str) -> pa.Table:
+        folders = list((self.root / "store" / "completions").glob(f"{model}-*"))
+        return tables.concat(
+            [tables.read(folder, tables.COMPLETIONS) for folder in folders], tables.COMPLETIONS
+        )
+
+    def asked_twice(self, model: str) -> int:
+        asked = Counter(self.completions(model)["request_key"].to_pylist())
+        return sum(times - 1 for times in asked.values())
+
+    def scores(self) -> pa.Table:
+        return tables.read(self.run / "scores", tables.SCORES).sort_by(
+            [(name, "ascending") for name in ("arm_id", "versus_arm_id", "scope", "metric")]
+        )
+
+    def printed(self) -> str:
+        return "\n".join(path.read_text() for path in sorted((self.run / "slurm").glob("*.out")))
+
+
+@pytest.fixture(scope="session")
+def lab() -> Iterator[Lab]:
+    if (missing := missing_piece()) is not None:
+        pytest.skip(missing)
+    folder = Path(tempfile.mkdtemp(prefix="lab"))
+    cluster = Lab(folder)
+    cluster.script("slurm_up.sh")
+    yield cluster
+    cluster.script("slurm_down.sh")
+    shutil.rmtree(folder)
+
+
+def make_site(lab: Lab, root: Path, data: Path) -> Site:
+    """A working directory with the simulated readers of these tests."""
+    models = root / "conf" / "model"
+    models.mkdir(parents=True)
+    for name, lines in READERS.items():
+        (models / f"{name}.yaml").write_text(f"{name}:\n  {lines}\n")
+    return Site(lab, root, data)
+
+
+@pytest.fixture(scope="session")
+def submitted(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """A sweep of two models that was submitted from nothing and has ended."""
+    root = tmp_path_factory.mktemp("submitted")
+    site = make_site(lab, root, root / "data")
+    site.submit("model=[right,guess]", "cluster.cpus=4")
+    lab.wait_for_end()
+    return site
+
+
+@pytest.fixture
+def site(submitted: Site, tmp_path: Path) -> Iterator[Site]:
+    """A working directory whose store is prepared and holds no completions."""
+    here = make_site(submitted.lab, tmp_path, submitted.data)
+    shutil.copytree(
+        submitted.root / "store", tmp_path / "store", ignore=shutil.ignore_patterns("completions")
+    )
+    yield here
+    if here.lab.queue():
+        here.lab.on_login("scancel", "--user=root")
+        here.lab.wait_for_end(60)

@@ -1,0 +1,105 @@
+"""From `submit` to the page on a real SLURM cluster, and what is refused before anything waits in a queue."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from pandas.testing import assert_frame_equal
+
+from tests.slurm.conftest import Site
+
+pytestmark = pytest.mark.slurm
+
+
+def test_jobs_end_in_the_page_of_a_local_sweep(submitted: Site) -> None:
+    assert {job: submitted.lab.ended(id) for job, id in submitted.jobs.items()} == dict.fromkeys(
+        ("prepare", "right", "guess", "score"), "COMPLETED"
+    ), submitted.printed()
+    nodes = {model: set(submitted.completions(model)["node"].to_pylist()) for model in ("right", "guess")}
+    assert nodes["right"] != nodes["guess"]
+    assert {len(found) for found in nodes.values()} == {1}
+    assert (submitted.run / "index.html").exists()
+    local = submitted.swept_here("model=[right,guess]")
+    assert local.run.name == submitted.run.name
+    assert_frame_equal(submitted.scores().to_pandas(), local.scores().to_pandas())
+    counted = [
+        json.loads((site.run / "manifest.json").read_text())["requests"] for site in (submitted, local)
+    ]
+    assert counted[0] == counted[1]
+
+
+def test_nothing_of_a_job_survives_it(submitted: Site) -> None:
+    assert submitted.lab.left_behind() == []
+
+
+def test_submitting_what_is_done_submits_nothing(submitted: Site) -> None:
+    before = submitted.jobs
+    assert "nothing is missing" in submitted.submit("model=[right,guess]")
+    assert submitted.jobs == before
+    status = submitted.verb("status", f"run={submitted.run}")
+    assert status.count("done") >= 2
+
+
+def test_a_plan_prints_every_script_and_submits_nothing(site: Site) -> None:
+    printed = site.submit("model=[large,right]", "cluster.gpus=2", "mode=plan")
+    assert printed.count("#!/usr/bin/env bash") == 3
+    for words in ("--gpus-per-node=2", "GPU hours", "large", "step=score"):
+        assert words in printed
+    assert not (site.run / "slurm").exists()
+    assert site.lab.queue() == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["cluster.partition=gpu"], 2, "cluster.partition=gpu: no such partition; choose from main, high"),
+        (["cluster.gpus=8", "model=[large]"], 1, "Requested node configuration is not available"),
+        (["cluster.sbatch=['--qos=none-such','--no-such-option']"], 1, "unrecognized option"),
+        (["cluster=local"], 2, "add cluster=slurm"),
+    ],
+)
+def test_what_could_never_run_is_refused_at_once(site: Site, words: list[str], code: int, said: str) -> None:
+    assert said in site.submit("model=[right]", *words, expect=code)
+    assert site.lab.queue() == {}
+
+
+def test_a_run_folder_that_cannot_be_written_is_said(site: Site) -> None:
+    (site.root / "outputs").write_text("a file where a folder should be")
+    assert "cannot be written" in site.submit("model=[right]", expect=1)
+    assert site.lab.queue() == {}
+
+
+def test_an_old_record_of_jobs_misleads_nobody(submitted: Site, site: Site) -> None:
+    """Ids start at 1 again on a cluster that was set up anew, and other people's jobs have them."""
+    shutil.copytree(submitted.root / "outputs", site.root / "outputs")
+    other = site.lab.on_login(
+        "sbatch", "--parsable", "--wrap=sleep 60", "--comment=of another person"
+    ).strip()
+    path = site.run / "slurm" / "jobs.json"
+    record = json.loads(path.read_text())
+    for job in record["jobs"]:
+        job["id"] = other
+    path.write_text(json.dumps(record))
+    printed = site.submit("model=[right,guess]", "cluster.partition=high")
+    assert "alive" not in printed
+    assert "submitted" in printed
+    site.lab.on_login("scancel", *{job.partition("_")[0] for job in site.lab.queue()})
+    site.lab.wait_for_end(60)
+
+
+def test_submitting_twice_doubles_nothing(site: Site) -> None:
+    site.submit("model=[slow,guess]")
+    site.lab.wait(
+        lambda: site.completions("slow").num_rows if Path(site.root / "store/completions").exists() else 0
+    )
+    before = site.lab.queue()
+    printed = site.submit("model=[slow,guess]")
+    assert "alive" in printed
+    assert "submitted" not in printed
+    assert set(site.lab.queue()) <= set(before)
+    running = site.verb("status", f"run={site.run}", expect=1)
+    assert "running" in running
+    site.lab.on_login("scancel", site.jobs["slow"], site.jobs["score"])
+    site.lab.wait_for_end(120)
+    assert site.lab.left_behind() == []

@@ -1,0 +1,128 @@
+"""Batch scripts without a cluster: golden files, shell syntax, shellcheck; which jobs a placement becomes."""
+
+import dataclasses
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from cardiolens.configure import read_spec
+from cardiolens.engine.placement import Group
+from cardiolens.errors import InputError
+from cardiolens.slurm_spec import SlurmSpec
+from cardiolens.store import Run
+from cardiolens.submitting.jobs import Job, Resources, jobs_of
+from cardiolens.submitting.scripts import Site, script_of
+
+GOLDEN = Path(__file__).parent / "golden" / "slurm"
+RUN = Run(Path("outputs/landscape-0123abcd"))
+SITES = {
+    "slurm": ["cluster=slurm"],
+    "slurm_preemptible": ["cluster=slurm_preemptible", "cluster.partition=spare"],
+    "everything": [
+        "cluster=slurm",
+        "cluster.partition=gpu",
+        "cluster.cpu_partition=cpu",
+        "cluster.account=mri",
+        "cluster.qos=long",
+        "cluster.constraint=a100|h100",
+        "cluster.exclude='n[03,07]'",
+        "cluster.gpu_request=gres",
+        "cluster.gpu_type=a100",
+        "cluster.memory_gib=200",
+        "cluster.cpu_memory_gib=16",
+        "cluster.scratch=/scratch/local",
+        "cluster.warm_cache=/shared/kernels",
+        "cluster.setup=['module load cuda/13','export HF_HOME=/shared/hf']",
+        "cluster.python='apptainer exec --nv image.sif python'",
+        "cluster.sbatch=['--reservation=mri']",
+    ],
+}
+JOBS = {
+    "prepare": Job("prepare", "prepare"),
+    "model": Job("models", "tiny", ("tiny",), Resources(1, 1)),
+    "models": Job("models", "models-1x4gpu", ("qwen", "gemma"), Resources(1, 4)),
+    "model_nodes": Job("models", "kimi", ("kimi",), Resources(2, 8)),
+    "score": Job("score", "score"),
+}
+
+
+@cache
+def cluster_of(site: str) -> SlurmSpec:
+    cluster = read_spec(SITES[site]).cluster
+    assert isinstance(cluster, SlurmSpec)
+    return cluster
+
+
+def script(site: str, job: str) -> str:
+    cluster = cluster_of(site)
+    return script_of(JOBS[job], RUN, Site(cluster, Path("/home/reader/my work"), cluster.python or "python"))
+
+
+@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("site", SITES)
+def test_scripts_are_as_kept(site: str, job: str) -> None:
+    kept = GOLDEN / f"{site}.{job}.sbatch"
+    made = "\n".join(
+        line for line in script(site, job).splitlines() if not line.startswith("#SBATCH --comment=")
+    )
+    assert made + "\n" == kept.read_text(), f"write it anew after looking: {kept.name}"
+
+
+@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("site", SITES)
+def test_scripts_are_sound_shell(site: str, job: str, tmp_path: Path) -> None:
+    path = tmp_path / "job.sbatch"
+    path.write_text(script(site, job))
+    subprocess.run(["bash", "-n", str(path)], check=True)
+    shellcheck = shutil.which("shellcheck")
+    if shellcheck is None:
+        pytest.skip("shellcheck is not installed")
+    found = subprocess.run([shellcheck, str(path)], capture_output=True, text=True, check=False)
+    assert not found.returncode, found.stdout
+
+
+def test_the_example_is_sound_shell() -> None:
+    path = Path(__file__).resolve().parents[2] / "slurm" / "example.sbatch"
+    subprocess.run(["bash", "-n", str(path)], check=True)
+
+
+def group(model: str, *hosts: tuple[str, ...], tensor: int = 1, share: float = 1.0) -> Group:
+    return Group(model, tensor, max(map(len, hosts), default=1), hosts, share, 0.9, "", 0.0)
+
+
+def test_groups_that_ask_for_the_same_are_one_array() -> None:
+    groups = [
+        group("a", ("n1",), ("n1",), tensor=2),
+        group("b", ("n1",), tensor=4),
+        group("c", ("n1", "n2"), tensor=8),
+        group("d", ("n1",), ("n1",), ("n2",), share=0.5),
+        group("e", (), share=0.0),
+    ]
+    jobs = jobs_of(groups, prepare=True)
+    assert [(job.step, job.models, dataclasses.astuple(job.resources)) for job in jobs] == [
+        ("prepare", (), (1, 0)),
+        ("models", ("a", "b"), (1, 4)),
+        ("models", ("c",), (2, 8)),
+        ("models", ("d",), (2, 1)),
+        ("models", ("e",), (1, 0)),
+        ("score", (), (1, 0)),
+    ]
+    assert len({job.name for job in jobs}) == len(jobs)
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("cluster.scratch=relative", "absolute path"),
+        ("cluster.time=tomorrow", "cluster"),
+        ("cluster.partition='gpu # x'", "cluster"),
+        ("cluster.gpu_request=gpus", "gres"),
+        ("cluster.partitoin=gpu", "partitoin"),
+    ],
+)
+def test_what_a_site_cannot_be_is_refused(word: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        read_spec(["cluster=slurm", word])
