@@ -1,0 +1,165 @@
+"""What clusters do to jobs: several nodes, shared nodes, preemption, time limits, lost nodes, scancel."""
+
+import json
+import os
+import shutil
+from collections import Counter
+
+import pytest
+
+from tests.slurm.conftest import Site
+
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+
+IN_FLIGHT = 3 * 16  # of a reader with max_num_seqs 2: half as many wait; studies at once do not add to it
+
+
+def rows(site: Site, model: str) -> int:
+    return site.completions(model).num_rows if (site.root / "store" / "completions").exists() else 0
+
+
+def restarts(site: Site, model: str) -> list[str]:
+    return [attempt["outcome"] for attempt in site.group(model)["attempts"]]
+
+
+def assert_complete(site: Site, model: str, twice: int) -> None:
+    """Every request has its completion, and no more than so many were asked twice."""
+    assert site.group(model)["state"] == "done", site.printed()
+    manifest = json.loads((site.run / "manifest.json").read_text())
+    assert manifest["requests"]["ok"] == manifest["requests"]["unique"]
+    assert site.asked_twice(model) <= twice
+    assert site.lab.ended(site.jobs["score"]) == "COMPLETED"
+    assert site.lab.left_behind() == []
+
+
+def test_a_model_over_two_nodes_works_on_both(site: Site) -> None:
+    site.submit("model=[large]", "cluster.nodes=2", "cluster.gpus=1", "budget=[8,16]")
+    site.lab.wait_for_end()
+    assert set(site.completions("large")["node"].to_pylist()) == {"n1", "n2"}, site.printed()
+    assert_complete(site, "large", 0)
+
+
+def test_two_jobs_on_one_node_have_their_own_gpus_and_ray(site: Site) -> None:
+    words = ["model=[large,larger]", "cluster.gpus=1", "cluster.exclude=n2", "budget=[8,16]"]
+    site.submit(*words)
+    running = site.lab.wait(
+        lambda: [job for job in site.jobs.values() if site.lab.queue().get(job, ("",))[0] == "RUNNING"][1:]
+    )
+    assert running, "both at once"
+    site.lab.wait_for_end()
+    seats = [site.group(model)["attempts"][0]["seats"] for model in ("large", "larger")]
+    assert [len(found) for found in seats] == [1, 1], site.printed()
+    nodes, gpus = zip(*(found[0].split(":") for found in seats), strict=True)
+    assert len(set(nodes)) == 2, "a Ray node of a cluster of its own each"
+    assert sorted(gpus) == ["0", "1"]
+    for model in ("large", "larger"):
+        assert set(site.completions(model)["node"].to_pylist()) == {"n1"}
+        assert_complete(site, model, 0)
+
+
+def test_a_preempted_job_goes_on(site: Site) -> None:
+    site.submit("model=[slow]", "cluster.exclude=n2")
+    site.lab.wait(lambda: rows(site, "slow"))
+    high = site.lab.on_login(
+        "sbatch", "--parsable", "-p", "high", "-w", "n1", "-c4", "--wrap=sleep 5", cwd=site.root
+    ).strip()
+    site.lab.wait_for_end()
+    assert site.lab.ended(high) == "COMPLETED"
+    assert restarts(site, "slow") == ["stopped", "done"], site.printed()
+    assert_complete(site, "slow", 0)
+
+
+def test_a_job_goes_on_after_its_time_limit(site: Site) -> None:
+    site.submit(
+        "model=[slow]", "cluster.time=2", "cluster.signal_seconds=60", "budget=[8,16,32]", "cluster.cpus=4"
+    )
+    site.lab.wait_for_end(600)
+    assert restarts(site, "slow")[0] == "stopped", site.printed()
+    assert restarts(site, "slow")[-1] == "done"
+    assert_complete(site, "slow", 0)
+
+
+def test_a_lost_node_costs_what_was_not_written(site: Site) -> None:
+    site.submit("model=[slow]", "stream.flush_seconds=2")
+    site.lab.wait(lambda: rows(site, "slow") > 8)
+    (node,) = set(site.completions("slow")["node"].to_pylist())
+    site.lab.script("fault_node.sh", node, "kill")
+    shutil.rmtree(site.lab.folder / node / "ray", ignore_errors=True)  # a node's own disk, after a boot
+    (site.lab.folder / node / "ray").mkdir()
+    site.lab.script("fault_node.sh", node, "return")
+    site.lab.wait_for_end(400)
+    assert restarts(site, "slow") == ["lost", "done"], site.printed()
+    assert_complete(site, "slow", IN_FLIGHT)
+
+
+def test_after_scancel_only_what_is_missing_runs(site: Site) -> None:
+    site.submit("model=[slow,guess]", "cluster.cpus=4")
+    site.lab.wait(lambda: rows(site, "slow") and rows(site, "guess"))
+    site.lab.on_login("scancel", site.jobs["slow"])
+    site.lab.wait_for_end()
+    assert site.lab.left_behind() == []
+    assert site.group("guess")["state"] == "done"
+    assert site.lab.ended(site.jobs["score"]) == "FAILED", "its exit code tells that requests are missing"
+    assert (site.run / "index.html").exists()
+    kept = rows(site, "slow")
+    printed = site.submit("model=[slow,guess]", "cluster.cpus=4")
+    assert "models slow\n" in printed
+    assert "guess" not in printed
+    site.lab.wait_for_end()
+    assert rows(site, "slow") > kept
+    assert site.asked_twice("slow") <= IN_FLIGHT
+    assert site.asked_twice("guess") == 0
+    assert_complete(site, "slow", IN_FLIGHT)
+
+
+def test_all_cancelled_is_submitted_again(site: Site) -> None:
+    site.submit("model=[slow]")
+    site.lab.wait(lambda: rows(site, "slow"))
+    site.lab.on_login("scancel", *site.jobs.values())
+    site.lab.wait_for_end()
+    assert site.lab.left_behind() == []
+    site.submit("model=[slow]")
+    site.lab.wait_for_end()
+    assert_complete(site, "slow", IN_FLIGHT)
+
+
+def test_a_model_that_can_never_run_fails_with_the_reason_and_the_rest_is_shown(site: Site) -> None:
+    """Its files are there when it is submitted, and gone or broken when its job starts."""
+    source = site.root / "weights"
+    source.mkdir()
+    (source / "config.json").write_text("{}")
+    lines = (
+        f"gone:\n  engine: http\n  revision: '1'\n  source: {source}\n"
+        "  http: {base_url: http://127.0.0.1:9/v1, api_model: gone}\n"
+    )
+    (site.root / "conf" / "model" / "gone.yaml").write_text(lines)
+    words = ["model=[guess,gone]", "cluster.max_restarts=2"]
+    os.unlink(site.root / "store" / "cohort.json")  # so that the plan is made by a job
+    site.submit(*words)
+    shutil.rmtree(source)
+    site.lab.wait_for_end()
+    assert site.group("gone")["state"] == "failed"
+    assert "weights" in site.group("gone")["reason"], site.printed()
+    assert site.lab.ended(site.jobs["score"]) == "FAILED"
+    manifest = json.loads((site.run / "manifest.json").read_text())
+    assert "gone" in manifest["failed"]
+    assert (site.run / "index.html").exists()
+    assert "failed" in site.verb("status", f"run={site.run}", expect=1)
+
+
+def test_a_model_whose_restart_adds_nothing_is_given_up(site: Site) -> None:
+    """Nobody answers behind HTTP."""
+    lines = (
+        "deaf:\n  engine: http\n  revision: '1'\n"
+        "  http: {base_url: http://127.0.0.1:9/v1, api_model: deaf, tries: 1}\n"
+    )
+    (site.root / "conf" / "model" / "deaf.yaml").write_text(lines)
+    site.submit("model=[guess,deaf]")
+    site.lab.wait_for_end()
+    record = site.group("deaf")
+    assert record["state"] == "failed", site.printed()
+    assert Counter(restarts(site, "deaf"))["failed"] == len(record["attempts"]) in (2, 3)
+    assert "added no rows" in record["reason"] or "every node" in record["reason"]
+    assert site.lab.ended(site.jobs["score"]) == "FAILED"
+    assert (site.run / "index.html").exists()
+    assert site.lab.left_behind() == []
