@@ -30,6 +30,12 @@ class ClusterSpec(Spec):
     grace_seconds: Annotated[float, Field(gt=0)] = 30.0  # after SIGTERM or Ctrl-C, for requests in flight
 
 
+class PageSpec(Spec):
+    """What the page of a run holds; it may leave the hospital."""
+
+    include_images: bool = False  # frames, for the case viewer
+
+
 class StreamSpec(Spec):
     """Bounds of the stream."""
 

@@ -13,6 +13,7 @@ from cardiolens.analysing import parts_of
 from cardiolens.configure import read_runs, tell
 from cardiolens.errors import InputError, RunError
 from cardiolens.judging.changes import changes
+from cardiolens.page.pictures import FRAMES
 from cardiolens.page.write import write_page
 from cardiolens.plan.arms import Arm, arms
 from cardiolens.scoring import Replies, conclude, judge_run
@@ -31,7 +32,7 @@ def judge(run: Run) -> int:
     if replies.unrequested:
         show.say(f"ignored: {replies.unrequested} completions of requests that this run does not have")
     if run.page.exists():
-        write_page(run, [run])
+        write_page(run, [run], include_images=(run.viewer / FRAMES).exists())
     show.say(f"run: {run.root}")
     return 1 if replies.unfinished else 0
 

@@ -1,4 +1,7 @@
-"""`python -m cardiolens.report run=outputs/...`: the page of a run; `runs=[...]` sees several as one."""
+"""`python -m cardiolens.report run=outputs/...`: the page of a run; `runs=[...]` sees several as one.
+
+`page.include_images=true` puts frames beside it, for the case viewer.
+"""
 
 import sys
 from collections.abc import Sequence
@@ -11,19 +14,23 @@ from cardiolens.merging import merged_run
 from cardiolens.page.write import write_page
 from cardiolens.store import Run
 
+_IMAGES = {"page.include_images=true": True, "page.include_images=false": False}
 
-def report(runs: Sequence[Run]) -> int:
+
+def report(runs: Sequence[Run], *, include_images: bool) -> int:
     """Write the page of a run, or of several, which are judged together where that was not done."""
     view = runs[0] if len(runs) == 1 else merged_run(runs)
     if len(runs) > 1 and not view.analyses.exists():
         judge_together(runs)
-    show.say(f"page: {write_page(view, runs)}")
+    show.say(f"page: {write_page(view, runs, include_images=include_images)}")
     return 0
 
 
 def main() -> int:
+    words = sys.argv[1:]
     try:
-        return report(read_runs(sys.argv[1:]))
+        runs = read_runs([word for word in words if word not in _IMAGES])
+        return report(runs, include_images=any(_IMAGES.get(word, False) for word in words))
     except (InputError, RunError) as error:
         return tell(error)
 

@@ -8,7 +8,7 @@ from pydantic import Discriminator, Field, Tag, ValidationError, field_validator
 from cardiolens.card import ModelCard
 from cardiolens.dataset_spec import DatasetSpec
 from cardiolens.errors import InputError
-from cardiolens.execution_spec import ClusterSpec, StatisticsSpec, StreamSpec, TrackerSpec
+from cardiolens.execution_spec import ClusterSpec, PageSpec, StatisticsSpec, StreamSpec, TrackerSpec
 from cardiolens.frozen import Auto, Gib, GivenPath, Positive, Seed, Spec, describe
 from cardiolens.http_spec import HttpSpec
 from cardiolens.slurm_spec import SlurmSpec
@@ -231,6 +231,7 @@ class SweepSpec(Spec):
     tracker: TrackerSpec = TrackerSpec()
     stream: StreamSpec = StreamSpec()
     statistics: StatisticsSpec = StatisticsSpec()
+    page: PageSpec = PageSpec()
     mode: Literal["run", "plan"] = "run"
     strict: bool = False
     keep_going: bool = False  # a model that cannot run is named at the end; the others run

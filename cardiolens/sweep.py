@@ -127,7 +127,7 @@ def conclude(
         },
     )
     track(planned, judged.scores, counted)
-    write_page(planned.run, [planned.run])
+    write_page(planned.run, [planned.run], include_images=planned.spec.page.include_images)
     show.show_scores(planned.arms, judged.scores)
     return _exit_code(planned, prepared, judged, counted["requests"], executed.failed)
 

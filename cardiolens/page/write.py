@@ -8,14 +8,20 @@ from cardiolens import tables
 from cardiolens.page.embed import CHUNKS
 from cardiolens.page.facts import read_facts
 from cardiolens.page.render import render
+from cardiolens.page.viewer import write_viewer
 from cardiolens.store import Run
 
 
-def write_page(run: Run, parts: Sequence[Run]) -> Path:
-    """Make the page of a judged run again; `parts` are the runs that it joins, or itself alone."""
-    page = render(read_facts(run, parts))
+def write_page(run: Run, parts: Sequence[Run], *, include_images: bool = False) -> Path:
+    """Make the page of a judged run and its case viewer again.
+
+    `parts` are the runs that it joins, or itself alone. Frames are written only where asked for.
+    """
+    facts = read_facts(run, parts)
+    page = render(facts)
     shutil.rmtree(run.root / CHUNKS, ignore_errors=True)
     for place, script in page.chunks.items():
         tables.write_text(run.root / place, script)
+    write_viewer(run, parts, facts, include_images=include_images)
     tables.write_text(run.page, page.index)
     return run.page

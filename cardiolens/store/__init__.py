@@ -54,6 +54,11 @@ class Run:
         return self.root / "index.html"
 
     @property
+    def viewer(self) -> Path:
+        """The folder of the case viewer."""
+        return self.root / "viewer"
+
+    @property
     def configuration(self) -> Path:
         return self.root / "configuration.json"
 
@@ -81,7 +86,7 @@ class Run:
 
 
 # How a sweep is executed and where it is mirrored; the same answers, so the same run.
-_EXECUTION = ("outputs", "cluster", "tracker", "stream", "mode", "strict", "keep_going")
+_EXECUTION = ("outputs", "cluster", "tracker", "stream", "page", "mode", "strict", "keep_going")
 
 
 def run_of(spec: SweepSpec) -> Run:

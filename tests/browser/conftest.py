@@ -55,7 +55,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     write_record(planned, reply_instead(planned, "collapse", REPLY))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(embed, "CHUNK_BYTES", 20_000)
-        write_page(planned.run, [planned.run])
+        write_page(planned.run, [planned.run], include_images=True)
     return planned.run
 
 

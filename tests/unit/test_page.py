@@ -66,7 +66,7 @@ def records(table: dict[str, Any]) -> list[dict[str, Any]]:
 def test_every_section_is_there_and_nothing_points_off_the_machine(page: Markup) -> None:
     wanted = "asked landscape slices prompting collapse subtasks controls cohorts confidence reliability cost"
     assert [name for name in page.ids if name in wanted.split()] == wanted.split()
-    assert all(re.match(r"#|viewer/|page/", address) for address in page.addresses)
+    assert all(re.match(r"#|viewer/|page/|data:,", address) for address in page.addresses)
 
 
 def test_numbers_of_the_page_are_those_of_the_scores(run: Run, page: Markup) -> None:

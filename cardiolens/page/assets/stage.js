@@ -1,0 +1,93 @@
+// Frames of one arm in order: a cine loop with play, pause and scrub, thumbnails with captions.
+// Window, level and zoom are shared by all stages of a case.
+
+const FRAMES_A_SECOND = 8;
+const look = { window: 255, level: 127.5, zoom: 1 };
+const stages = [];
+let clock = 0;
+
+// A line `Frame n: caption` stands before every frame of a prompt.
+function captions(prompt) {
+  return [...prompt.matchAll(/^Frame \d+:(.*)\n\ufffc$/gm)].map((found) => found[1].trim());
+}
+
+function makeStage(asked, prompt, images, label) {
+  const said = captions(prompt);
+  if (!asked.frames.length) return element("p", { class: "absent" }, "Asked without any frame.");
+  const state = { at: 0, frames: asked.frames.map(([volume, idx], at) => ({ volume, idx, caption: said[at] || "no caption" })) };
+  const address = ({ volume, idx }) => `frames/${asked.frames_of}/${encodeURIComponent(volume)}-${idx}.png`;
+  const caption = element("p", { class: "caption" });
+  const scrub = element("input", { type: "range", min: 0, max: state.frames.length - 1, value: 0, "aria-label": `Frame, ${label}` });
+  const picture = images ? element("img", { class: "frame", alt: "" }) : null;
+  const strip = element("ol", { class: "strip", tabindex: "0", "aria-label": `Frames in order, ${label}` });
+  state.show = (at) => {
+    state.at = (at + state.frames.length) % state.frames.length;
+    const frame = state.frames[state.at];
+    caption.textContent = `${state.at + 1} of ${state.frames.length} · ${frame.caption} · ${frame.volume} ${frame.idx}`;
+    scrub.value = state.at;
+    if (picture) {
+      picture.src = address(frame);
+      picture.alt = `Frame ${state.at + 1}: ${frame.caption}`;
+    }
+    [...strip.children].forEach((item, place) => item.toggleAttribute("data-here", place === state.at));
+  };
+  scrub.addEventListener("input", () => (pause(), state.show(Number(scrub.value))));
+  state.frames.forEach((frame, at) => {
+    const shown = images ? element("img", { src: address(frame), alt: "", loading: "lazy" }) : element("span", { class: "blank" }, `${frame.volume} ${frame.idx}`);
+    const button = element("button", { type: "button", title: frame.caption, "aria-label": `Frame ${at + 1}: ${frame.caption}`, onclick: () => (pause(), state.show(at)) }, shown);
+    strip.append(element("li", {}, button));
+  });
+  const box = picture ? element("div", { class: "box" }, picture) : element("p", { class: "absent" }, NO_IMAGES);
+  stages.push(state);
+  state.show(0);
+  return element("div", { class: "stage" }, box, caption, scrub, strip);
+}
+
+const NO_IMAGES =
+  "Frames are not in this folder, as it may leave the hospital. Serve them on this machine with " +
+  "python -m cardiolens.view run=\u2026, or make the page again with page.include_images=true.";
+
+function controls() {
+  const slider = (name, title, min, max, step) => {
+    const input = element("input", { type: "range", min, max, step, value: look[name], "data-look": name });
+    input.addEventListener("input", () => ((look[name] = Number(input.value)), applyLook()));
+    return element("label", {}, element("span", {}, title), input);
+  };
+  const play = element("button", { type: "button", id: "play", onclick: () => (clock ? pause() : start()) }, "Play");
+  const reset = element("button", { type: "button", onclick: resetLook }, "Reset");
+  return element("div", { class: "controls" }, play, slider("window", "window", 1, 510, 1), slider("level", "level", 0, 255, 0.5), slider("zoom", "zoom", 1, 6, 0.25), reset);
+}
+
+function resetLook() {
+  Object.assign(look, { window: 255, level: 127.5, zoom: 1 });
+  applyLook();
+}
+
+// A linear window: level minus half the width is black, plus half is white.
+function applyLook() {
+  const slope = 255 / look.window;
+  const intercept = 0.5 - (slope * look.level) / 255;
+  for (const channel of document.querySelectorAll("#window feComponentTransfer > *")) {
+    channel.setAttribute("slope", slope);
+    channel.setAttribute("intercept", intercept);
+  }
+  document.documentElement.style.setProperty("--zoom", look.zoom);
+  document.querySelectorAll("[data-look]").forEach((input) => (input.value = look[input.dataset.look]));
+}
+
+function start() {
+  if (clock || !stages.length) return;
+  clock = setInterval(() => stages.forEach((stage) => stage.show(stage.at + 1)), 1000 / FRAMES_A_SECOND);
+  document.getElementById("play")?.replaceChildren("Pause");
+}
+
+function pause() {
+  clearInterval(clock);
+  clock = 0;
+  document.getElementById("play")?.replaceChildren("Play");
+}
+
+function step(by) {
+  pause();
+  stages.forEach((stage) => stage.show(stage.at + by));
+}

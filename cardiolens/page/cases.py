@@ -1,0 +1,193 @@
+"""What was asked and answered, study by study, as the case viewer holds it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens import tables
+from cardiolens.judging.finals import finals
+from cardiolens.page.facts import Facts
+from cardiolens.store import Run, Store
+
+_REQUEST = (
+    *("arm_id", "qa_id", "study_id", "frames_study_id", "subtask", "frames", "system", "prompt"),
+    *("option_keys", "flags", "status", "request_key"),
+)
+_VERDICT = (
+    *("arm_id", "qa_id", "channel", "study_id", "status", "parse_status", "rule"),
+    *("parsed", "gold", "correct", "counts"),
+)
+_SAID = ("request_key", "text", "finish_reason", "status", "prompt_tokens", "output_tokens", "written_at")
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The tables that cases are made from, each sorted by study; `studies` are numbered by their place."""
+
+    requests: pa.Table
+    verdicts: pa.Table
+    replies: Mapping[str, Row]
+    questions: pa.Table
+    arms: tuple[str, ...]
+
+    @property
+    def studies(self) -> list[str]:
+        return sorted(pc.unique(self.requests["study_id"]).to_pylist())
+
+
+@dataclass(slots=True)
+class Texts:
+    """Texts that many requests share, each kept once and named by its place."""
+
+    places: dict[str, int] = field(default_factory=dict)
+
+    def place(self, text: str | None) -> int | None:
+        return None if text is None else self.places.setdefault(text, len(self.places))
+
+
+def read_sources(run: Run, parts: Sequence[Run], facts: Facts) -> Sources:
+    """Requests, verdicts, replies and questions of a run, or of several seen as one."""
+    requests, said, questions = [], [], []
+    for part, spec, manifest in zip(parts, facts.specs, facts.manifests, strict=True):
+        store = Store(spec.store)
+        questions.append(tables.read(store.questions, tables.QUESTIONS))
+        for model, described in manifest["models"].items():
+            requests.append(tables.read(part.requests(model), tables.REQUESTS, _REQUEST))
+            kept = tables.read(store.completions(str(described["model_key"])), tables.COMPLETIONS, _SAID)
+            wanted = pc.unique(requests[-1]["request_key"])
+            said.append(finals(kept.filter(pc.is_in(kept["request_key"], value_set=wanted))))
+    replies = {row["request_key"]: row for table in said for row in table.to_pylist()}
+    order = [("study_id", "ascending")]
+    return Sources(
+        requests=pa.concat_tables(requests).sort_by(order),
+        verdicts=tables.read(run.verdicts, tables.VERDICTS, _VERDICT).sort_by(order),
+        replies=replies,
+        questions=questions[0].sort_by(order),
+        arms=tuple(arm.arm_id for arm in facts.arms),
+    )
+
+
+def study_cases(sources: Sources) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Each study's number and its cases: questions, what was asked under each arm, what came of it."""
+    number = {study: at for at, study in enumerate(sources.studies)}
+    requests, verdicts = _by_study(sources.requests), _by_study(sources.verdicts)
+    questions = _by_study(sources.questions)
+    for study, at in number.items():
+        asked = [row for row in questions.get(study, [])]
+        yield at, _cases(sources, number, asked, requests[study], verdicts.get(study, []))
+
+
+def _by_study(table: pa.Table) -> "_Groups":
+    return _Groups(table)
+
+
+class _Groups:
+    """Rows of a table sorted by study, turned into Python study by study."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+        counted = table.group_by("study_id", use_threads=False).aggregate([([], "count_all")])
+        self._spans: dict[str, tuple[int, int]] = {}
+        start = 0
+        for row in counted.to_pylist():
+            self._spans[row["study_id"]] = (start, row["count_all"])
+            start += row["count_all"]
+
+    def __getitem__(self, study: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self._table.slice(*self._spans[study]).to_pylist()
+        return rows
+
+    def get(self, study: str, default: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return self[study] if study in self._spans else default
+
+
+def _cases(
+    sources: Sources,
+    number: Mapping[str, int],
+    questions: Sequence[Row],
+    requests: Sequence[Row],
+    verdicts: Sequence[Row],
+) -> dict[str, Any]:
+    texts = Texts()
+    place = {arm: at for at, arm in enumerate(sources.arms)}
+    judged: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in verdicts:
+        judged.setdefault((row["arm_id"], row["qa_id"]), []).append(_verdict(row))
+    cases: dict[str, dict[int, dict[str, Any]]] = {}
+    for row in requests:
+        case = _request(row, sources.replies.get(row["request_key"]), number, texts)
+        case["verdicts"] = judged.get((row["arm_id"], row["qa_id"]), [])
+        cases.setdefault(row["qa_id"], {})[place[row["arm_id"]]] = case
+    return {
+        "questions": {row["qa_id"]: _question(row) for row in questions if row["qa_id"] in cases},
+        "cases": cases,
+        "texts": list(texts.places),
+    }
+
+
+def _question(row: Row) -> dict[str, Any]:
+    return {
+        "question": row["question"],
+        "subtask": row["subtask"],
+        "options": {option["key"]: option["text"] for option in row["options"]},
+        "reference": row["reference"],
+    }
+
+
+def _request(row: Row, reply: Row | None, number: Mapping[str, int], texts: Texts) -> dict[str, Any]:
+    frames = [[frame["volume_id"], frame["idx"]] for frame in row["frames"] or []]
+    return {
+        "system": texts.place(row["system"]),
+        "prompt": texts.place(row["prompt"]),
+        "reply": texts.place(reply["text"]) if reply else None,
+        "finish": reply["finish_reason"] if reply else None,
+        "frames": frames,
+        "frames_of": number.get(row["frames_study_id"]) if frames else None,
+        "shown": row["option_keys"],
+        "flags": row["flags"],
+        "status": row["status"],
+    }
+
+
+def _verdict(row: Row) -> dict[str, Any]:
+    kept = ("channel", "status", "parse_status", "rule", "parsed", "gold", "correct")
+    return {name: row[name] for name in kept} | {"counts": dict(row["counts"] or [])}
+
+
+def index_of(sources: Sources, facts: Facts) -> dict[str, Any]:
+    """What the list of cases needs: arms, studies, and a letter an arm for how each question ended.
+
+    `r` right, `w` wrong, `u` not readable, `o` no answer, a space where it was not asked.
+    """
+    number = {study: at for at, study in enumerate(sources.studies)}
+    place = {arm: at for at, arm in enumerate(sources.arms)}
+    ended: dict[tuple[str, str, str], list[str]] = {}
+    columns = ("study_id", "qa_id", "arm_id", "channel", "status", "parse_status", "correct")
+    lists = [sources.verdicts[name].to_pylist() for name in columns]
+    subtask = dict(
+        zip(sources.questions["qa_id"].to_pylist(), sources.questions["subtask"].to_pylist(), strict=True)
+    )
+    for study, qa_id, arm, channel, status, parsed, correct in zip(*lists, strict=True):
+        if channel != "text" and study in number:
+            row = ended.setdefault((study, subtask[qa_id], qa_id), [" "] * len(place))
+            row[place[arm]] = _letter(status, parsed, correct)
+    labels = [[arm.model, arm.selector, arm.budget, arm.prompt, arm.control] for arm in facts.arms]
+    return {
+        "arms": labels,
+        "studies": sources.studies,
+        "questions": [
+            [number[study], *names, "".join(row)] for (study, *names), row in sorted(ended.items())
+        ],
+    }
+
+
+def _letter(status: str, parsed: str | None, correct: bool | None) -> str:
+    if status != "judged":
+        return "o"
+    if parsed not in ("ok", "inconsistent"):
+        return "u"
+    return "r" if correct else "w"

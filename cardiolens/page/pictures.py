@@ -1,0 +1,75 @@
+"""Frames of the shards as pictures for the case viewer."""
+
+import io
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens import tables
+from cardiolens.page.cases import Sources
+from cardiolens.study.shards import read_frames, read_volumes
+
+FRAMES = "frames"
+
+Place = tuple[str, int]  # volume_id, idx
+
+
+def name_of(number: int, volume_id: str, idx: int) -> str:
+    """Where the viewer looks for a frame of the study with this number."""
+    return f"{FRAMES}/{number}/{volume_id}-{idx}.png"
+
+
+def png_of(store: Path, volumes: pa.Table, study: str, places: Collection[Place]) -> dict[Place, bytes]:
+    """PNG pictures of frames of one study, as prepared: native size, windowed."""
+    wanted: dict[str, set[int]] = {}
+    for volume_id, idx in places:
+        wanted.setdefault(volume_id, set()).add(idx)
+    own = volumes.filter(pc.equal(volumes["study_id"], study))
+    rows = read_frames(store, own, wanted).to_pylist()
+    return {(row["volume_id"], row["idx"]): _png(row) for row in rows}
+
+
+def _png(frame: Mapping[str, object]) -> bytes:
+    from PIL import Image
+
+    size = int(str(frame["height"])), int(str(frame["width"]))
+    pixels = frame["pixels"]
+    assert isinstance(pixels, bytes)
+    held = io.BytesIO()
+    Image.fromarray(np.frombuffer(pixels, np.uint8).reshape(size)).save(held, "PNG")
+    return held.getvalue()
+
+
+def write_pictures(folder: Path, store: Path, sources: Sources) -> int:
+    """Every frame that some request shows, below the viewer's folder; how many."""
+    volumes = read_volumes(store)
+    shown: dict[str, set[Place]] = {}
+    columns = [sources.requests[name].to_pylist() for name in ("frames_study_id", "frames")]
+    for study, frames in zip(*columns, strict=True):
+        places = {(frame["volume_id"], frame["idx"]) for frame in frames or []}
+        shown.setdefault(study, set()).update(places)
+    return sum(
+        _write_study(folder, number, png_of(store, volumes, study, shown[study]))
+        for number, study in enumerate(sources.studies)
+        if shown.get(study)
+    )
+
+
+def _write_study(folder: Path, number: int, pictures: Mapping[Place, bytes]) -> int:
+    for (volume_id, idx), picture in pictures.items():
+        with tables.atomic(folder / name_of(number, volume_id, idx)) as beside:
+            beside.write_bytes(picture)
+    return len(pictures)
+
+
+def parse_name(words: Sequence[str]) -> tuple[int, str, int] | None:
+    """Study number, volume and index of a picture's path below the viewer; None if it is none."""
+    if len(words) != 3 or words[0] != FRAMES or not words[1].isdecimal():
+        return None
+    volume_id, _, idx = words[2].removesuffix(".png").rpartition("-")
+    if not words[2].endswith(".png") or not volume_id or not idx.isdecimal():
+        return None
+    return int(words[1]), volume_id, int(idx)

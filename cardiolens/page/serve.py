@@ -1,0 +1,108 @@
+"""The case viewer with its frames, on this machine alone: loopback, read-only, behind a random token."""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from cardiolens.errors import InputError
+from cardiolens.page.pictures import FRAMES, parse_name, png_of
+from cardiolens.study.shards import read_volumes
+
+HOST = "127.0.0.1"
+_TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".png": "image/png"}
+
+
+@dataclass(frozen=True)
+class Served:
+    """What may be read: the viewer's page as given, its scripts, and frames of the studies of the run."""
+
+    index: str
+    folder: Path
+    store: Path
+    studies: tuple[str, ...]
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+
+    def content(self, path: str) -> tuple[str, bytes] | None:
+        """Type and bytes of an address below the server's root; None where there is nothing to see."""
+        token, _, rest = unquote(path.partition("?")[0]).removeprefix("/").partition("/")
+        if not secrets.compare_digest(token.encode(), self.token.encode()):
+            return None
+        words = rest.split("/")
+        if words in ([""], ["index.html"]):
+            return _TYPES[".html"], self.index.encode()
+        if words[0] == FRAMES:
+            picture = self._picture(words)
+            return None if picture is None else (_TYPES[".png"], picture)
+        return self._script(words)
+
+    def _script(self, words: list[str]) -> tuple[str, bytes] | None:
+        if len(words) != 2 or words[0] != "cases" or not words[1].removesuffix(".js").isdecimal():
+            return None
+        path = self.folder / "cases" / words[1]
+        return (_TYPES[".js"], path.read_bytes()) if path.is_file() else None
+
+    def _picture(self, words: list[str]) -> bytes | None:
+        place = parse_name(words)
+        if place is None or place[0] >= len(self.studies):
+            return None
+        number, volume_id, idx = place
+        try:
+            return self._study(number, volume_id).get(idx)
+        except InputError:
+            return None
+
+    def _study(self, number: int, volume_id: str) -> Mapping[int, bytes]:
+        return _volume(self.store, self.studies[number], volume_id)
+
+
+@lru_cache(maxsize=64)
+def _volume(store: Path, study: str, volume_id: str) -> Mapping[int, bytes]:
+    """Every frame of one volume as a picture."""
+    own = _volumes(store)
+    rows = [row for row in own.to_pylist() if (row["study_id"], row["volume_id"]) == (study, volume_id)]
+    frames = [(volume_id, idx) for row in rows for idx in range(row["n_slices"] * row["n_phases"])]
+    return {idx: picture for (_, idx), picture in png_of(store, own, study, frames).items()}
+
+
+@lru_cache(maxsize=1)
+def _volumes(store: Path) -> pa.Table:
+    return read_volumes(store)
+
+
+def server_of(served: Served, port: int = 0) -> ThreadingHTTPServer:
+    """A server that is not yet running; port 0 takes a free one."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            hosts = {f"{name}:{server.server_port}" for name in (HOST, "localhost")}
+            found = served.content(self.path) if self.headers.get("Host") in hosts else None
+            if found is None:
+                self.send_error(HTTPStatus.NOT_FOUND)
+                return
+            kind, body = found
+            self.send_response(HTTPStatus.OK)
+            headers = {"Content-Type": kind, "Content-Length": str(len(body)), "Cache-Control": "no-store"}
+            headers |= {"Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Nothing is logged: an address holds the token."""
+
+    server = ThreadingHTTPServer((HOST, port), Handler)
+    return server
+
+
+def address_of(server: ThreadingHTTPServer, served: Served) -> str:
+    """Where the viewer is, for the person who started it."""
+    return f"http://{HOST}:{server.server_port}/{served.token}/"

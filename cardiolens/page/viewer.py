@@ -1,0 +1,41 @@
+"""The case viewer: a page beside the page, with one script a study that is loaded when it is opened."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from cardiolens import tables
+from cardiolens.page.cases import Sources, index_of, read_sources, study_cases
+from cardiolens.page.embed import to_json
+from cardiolens.page.facts import Facts
+from cardiolens.page.pictures import write_pictures
+from cardiolens.page.render import asset, templates
+from cardiolens.store import Run
+
+_SCRIPTS = ("format.js", "stage.js", "case.js", "viewer.js")
+
+
+def write_viewer(run: Run, parts: Sequence[Run], facts: Facts, *, include_images: bool) -> Path:
+    """Make the viewer of a run again; frames are written only where asked for, since the page may travel."""
+    folder = run.viewer
+    sources = read_sources(run, parts, facts)
+    shutil.rmtree(folder, ignore_errors=True)
+    for number, cases in study_cases(sources):
+        script = f"cardiolens.receive({number},{to_json(cases)});\n"
+        tables.write_text(folder / "cases" / f"{number}.js", script)
+    if include_images:
+        write_pictures(folder, facts.specs[0].store, sources)
+    tables.write_text(folder / "index.html", render_viewer(sources, facts, images=include_images))
+    return folder / "index.html"
+
+
+def render_viewer(sources: Sources, facts: Facts, *, images: bool) -> str:
+    """The viewer's page; `images` says whether frames can be had where it is opened."""
+    context = {
+        "name": facts.name,
+        "run": to_json({"name": facts.name, "images": images, "simulated": sorted(facts.simulated)}),
+        "index": to_json(index_of(sources, facts)),
+        "style": asset("page.css") + asset("viewer.css"),
+        "scripts": [asset(name) for name in _SCRIPTS],
+    }
+    return templates().get_template("viewer.html").render(context)

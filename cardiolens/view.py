@@ -1,0 +1,45 @@
+"""`python -m cardiolens.view run=outputs/...`: the case viewer with frames, served on this machine alone."""
+
+import sys
+
+from cardiolens import show
+from cardiolens.configure import read_run, tell
+from cardiolens.errors import InputError, RunError
+from cardiolens.page.cases import read_sources
+from cardiolens.page.facts import read_facts
+from cardiolens.page.serve import Served, address_of, server_of
+from cardiolens.page.viewer import render_viewer, write_viewer
+from cardiolens.store import Run
+
+
+def served_of(run: Run) -> Served:
+    """What the viewer of a run may show; its scripts are made where they are missing."""
+    facts = read_facts(run, [run])
+    if not (run.viewer / "index.html").exists():
+        write_viewer(run, [run], facts, include_images=False)
+    sources = read_sources(run, [run], facts)
+    index = render_viewer(sources, facts, images=True)
+    return Served(index, run.viewer, facts.specs[0].store, tuple(sources.studies))
+
+
+def view(run: Run) -> int:
+    """Serve until interrupted."""
+    served = served_of(run)
+    with server_of(served) as server:
+        show.say(f"viewer: {address_of(server, served)} (on this machine only; Ctrl-C ends it)")
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            return 0
+    return 0
+
+
+def main() -> int:
+    try:
+        return view(read_run(sys.argv[1:]))
+    except (InputError, RunError) as error:
+        return tell(error)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,228 @@
+"""The case viewer in Chromium: from the file system with and without frames, and served on loopback."""
+
+import re
+import shutil
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from cardiolens.page.facts import read_facts
+from cardiolens.page.serve import address_of, server_of
+from cardiolens.page.viewer import write_viewer
+from cardiolens.store import Run
+from cardiolens.view import served_of
+
+from .conftest import Seen, findings_of_axe, watch
+
+COLLAPSE = "collapse* · clinical · K = 8 · standard"
+
+
+@pytest.fixture
+def viewer(context: BrowserContext, run: Run, seen: Seen) -> Iterator[Page]:
+    """The viewer, opened from the file system; nothing may have gone wrong by the end."""
+    opened = context.new_page()
+    watch(opened, seen)
+    opened.goto((run.viewer / "index.html").as_uri())
+    opened.wait_for_selector("#case[data-opened]")
+    yield opened
+    opened.close()
+    assert seen == Seen()
+
+
+@pytest.fixture
+def address(run: Run) -> Iterator[str]:
+    """Where the viewer of the run is served."""
+    served = served_of(run)
+    with server_of(served) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield address_of(server, served)
+        server.shutdown()
+        thread.join()
+
+
+def choose(page: Page, **filters: str) -> None:
+    for name, label in filters.items():
+        page.locator(f"[data-filter='{name}']").select_option(label=label)
+
+
+def pixels(page: Page) -> str:
+    """What the first stage shows, as drawn."""
+    source: str = page.locator(".frame").first.evaluate("image => image.src")
+    return source
+
+
+def test_frames_of_an_arm_stand_in_order_with_their_captions(viewer: Page) -> None:
+    captions = viewer.locator(".strip button").evaluate_all("all => all.map(one => one.title)")
+    assert len(captions) == 8
+    assert all(caption.startswith("cine, ") for caption in captions)
+    names = viewer.locator(".strip img").evaluate_all("all => all.map(one => one.src)")
+    assert len(set(names)) == 8
+    drawn = viewer.locator(".strip img").evaluate_all(
+        "all => Promise.all(all.map(one => one.decode().then(() => one.naturalWidth)))"
+    )
+    assert drawn == [2] * 8
+
+
+def test_a_loop_plays_other_frames_until_it_is_paused(viewer: Page) -> None:
+    first = pixels(viewer)
+    viewer.get_by_role("button", name="Play").click()
+    viewer.wait_for_function("first => document.querySelector('.frame').src !== first", arg=first)
+    viewer.get_by_role("button", name="Pause").click()
+    held = pixels(viewer)
+    viewer.wait_for_timeout(300)
+    assert pixels(viewer) == held
+
+
+def test_frames_are_scrubbed_and_stepped_with_keys(viewer: Page) -> None:
+    viewer.locator("main").focus()
+    names = [pixels(viewer)]
+    for key in ("ArrowRight", "ArrowRight", "ArrowLeft"):
+        viewer.keyboard.press(key)
+        names.append(pixels(viewer))
+    assert len(set(names)) == 3
+    assert names[1] == names[3]
+    viewer.locator(".stage input[type=range]").first.fill("7")
+    expect(viewer.locator(".caption").first).to_have_text(re.compile("^8 of 8"))
+    viewer.keyboard.press("Tab")
+
+
+def test_window_level_and_zoom_change_what_is_drawn(viewer: Page) -> None:
+    viewer.locator("main").focus()
+    before = viewer.locator(".box").first.screenshot()
+    for key in ("s", "s", "d", "d", "+", "+"):
+        viewer.keyboard.press(key)
+    assert viewer.locator("#window feFuncR").get_attribute("slope") == str(255 / 225)
+    assert (
+        viewer.locator(".frame")
+        .first.evaluate("one => getComputedStyle(one).transform")
+        .startswith("matrix(1.5")
+    )
+    assert viewer.locator(".box").first.screenshot() != before
+    viewer.keyboard.press("0")
+    assert viewer.locator(".box").first.screenshot() == before
+
+
+def test_two_arms_stand_side_by_side(viewer: Page) -> None:
+    choose(viewer, second=COLLAPSE)
+    viewer.locator(".pane").nth(1).wait_for()
+    panes = [pane.bounding_box() for pane in viewer.locator(".pane").all()]
+    assert len(panes) == 2
+    first, second = (pane or {} for pane in panes)
+    assert first["y"] == second["y"]
+    assert first["x"] + first["width"] <= second["x"]
+
+
+def test_flips_are_cases_right_under_one_arm_and_wrong_under_the_other(viewer: Page) -> None:
+    choose(viewer, second=COLLAPSE, subtask="C10")
+    viewer.locator("[data-filter='flips']").check()
+    labels = viewer.locator("#list button").evaluate_all("all => all.map(one => one.ariaLabel)")
+    assert labels
+    for label in labels:
+        ended = label.partition(": ")[2].split(", ")
+        assert ended.count("right") == 1
+    words = viewer.locator(".pane .verdict-box .word").all_inner_texts()
+    assert sorted(words) == ["right", "wrong"]
+
+
+def test_cases_are_filtered_by_verdict_and_subtask(viewer: Page) -> None:
+    choose(viewer, subtask="C10", ended="wrong")
+    labels = viewer.locator("#list button").evaluate_all("all => all.map(one => one.ariaLabel)")
+    assert labels
+    assert all(label.endswith(": wrong") for label in labels)
+    assert all(label.startswith("C10 ·") for label in labels)
+
+
+def test_a_reply_is_text_and_its_thought_is_folded(viewer: Page) -> None:
+    choose(viewer, model="collapse", subtask="C10")
+    reply = viewer.locator(".reply")
+    reply.wait_for()
+    assert "<img src=x onerror='window.harmed=1'>" in reply.inner_text()
+    thought = viewer.locator("details.thought")
+    assert not thought.locator("pre").is_visible()
+    thought.locator("summary").click()
+    assert thought.locator("pre").inner_text() == "I see <b>nothing</b>."
+    assert viewer.evaluate("window.harmed") is None
+    assert viewer.locator(".reply img, .reply b").count() == 0
+    assert "ANSWER" in viewer.locator("details.prompt pre").text_content()
+
+
+def test_a_report_shows_fields_and_what_was_found(viewer: Page) -> None:
+    choose(viewer, subtask="R-CINE")
+    viewer.get_by_text("Fields and reference").click()
+    assert viewer.locator("table.fields tbody tr").count() == 19
+    assert viewer.locator(".sets .hit").count() > 0
+    assert viewer.locator(".reply mark.hit").count() > 0
+
+
+def test_cases_are_walked_with_the_keyboard(viewer: Page) -> None:
+    viewer.locator("main").focus()
+    first = viewer.locator("#case").get_attribute("data-opened")
+    viewer.keyboard.press("j")
+    expect(viewer.locator("#case")).not_to_have_attribute("data-opened", str(first))
+    viewer.keyboard.press("k")
+    expect(viewer.locator("#case")).to_have_attribute("data-opened", str(first))
+
+
+def test_without_frames_the_viewer_says_so(
+    context: BrowserContext, run: Run, tmp_path: Path, seen: Seen
+) -> None:
+    copy = Run(tmp_path / "run")
+    shutil.copytree(run.verdicts, copy.verdicts)
+    write_viewer(copy, [run], read_facts(run, [run]), include_images=False)
+    page = context.new_page()
+    watch(page, seen)
+    page.goto((copy.viewer / "index.html").as_uri())
+    page.wait_for_selector("#case[data-opened]")
+    assert "cardiolens.view" in page.inner_text(".stage")
+    assert page.locator("img").count() == 0
+    assert not (copy.viewer / "frames").exists()
+    page.close()
+    assert seen == Seen()
+
+
+def test_the_server_shows_frames_behind_its_token_alone(
+    context: BrowserContext, address: str, seen: Seen
+) -> None:
+    page = context.new_page()
+    watch(page, seen)
+    page.goto(address)
+    page.wait_for_selector("#case[data-opened]")
+    page.wait_for_function("document.querySelector('.frame').naturalWidth === 2")
+    page.close()
+    assert seen == Seen()
+    port = int(address.split(":")[2].split("/", maxsplit=1)[0])
+    for path in ("", "wrong/", "wrong/index.html", "../", f"{address.split('/')[3]}/../verdicts"):
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}")
+    with pytest.raises(urllib.error.HTTPError, match="501"):
+        urllib.request.urlopen(urllib.request.Request(address, data=b"x", method="POST"))
+    elsewhere = HTTPConnection("127.0.0.1", port)
+    elsewhere.request("GET", "/" + address.split("/", 3)[3], headers={"Host": "evil.example"})
+    assert elsewhere.getresponse().status == 404
+    elsewhere.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(browser: Browser, run: Run, scheme: str) -> None:
+    context = browser.new_context(color_scheme=scheme, bypass_csp=True)
+    page, seen = context.new_page(), Seen()
+    watch(page, seen)
+    page.goto((run.viewer / "index.html").as_uri())
+    page.wait_for_selector("#case[data-opened]")
+    choose(page, second=COLLAPSE)
+    assert findings_of_axe(page) == []
+    context.close()
+    assert seen == Seen()
+
+
+def test_nothing_is_wider_than_a_phone(viewer: Page) -> None:
+    viewer.set_viewport_size({"width": 360, "height": 740})
+    assert viewer.evaluate("document.documentElement.scrollWidth") <= 360
+    viewer.set_viewport_size({"width": 1440, "height": 900})
