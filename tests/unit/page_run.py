@@ -51,7 +51,7 @@ def finished(spec: SweepSpec) -> Run:
 
 def write_record(planned: Plan, judged: Judged) -> None:
     """Configuration and manifest of a run that executed everything."""
-    record.write_configuration(planned)
+    record.write_configuration(planned.run, planned.spec)
     counted = record.counters(planned, planned.planned, {}, judged.replies.counts)
     seconds = {"prepare": 0.0, "plan": 0.1, "load": 0.0, "generate": 0.2, "judge": 0.3}
     outcome = {"seconds": seconds, "failed": {}, "questions_digest": judged.replies.questions_digest}
