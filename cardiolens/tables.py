@@ -232,7 +232,7 @@ def write_part(folder: Path, table: pa.Table, schema: pa.Schema, name: str | Non
     """Write a table as one part of a folder, cast to its schema; it appears whole or not at all."""
     path = folder / (name or part_name())
     with atomic(path) as beside:
-        pq.write_table(table.cast(schema), beside, compression="zstd")
+        pq.write_table(table.cast(schema), beside, compression="zstd", write_page_checksum=True)
     return path
 
 
@@ -266,10 +266,15 @@ def read(folder: Path, schema: pa.Schema, columns: Sequence[str] | None = None) 
     return pa.concat_tables(tables) if tables else wanted.empty_table()
 
 
+def open_part(path: Path) -> pq.ParquetFile:
+    """A part to read from; a page whose bytes changed on disk is an OSError when it is read."""
+    return pq.ParquetFile(path, page_checksum_verification=True)
+
+
 def read_part(path: Path, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
     """Read one part file after checking that it is whole and of this schema."""
     try:
-        with pq.ParquetFile(path) as part:
+        with open_part(path) as part:
             check_columns(path, part.schema_arrow, schema)
             return part.read(columns=None if columns is None else list(columns))
     except (pa.ArrowInvalid, OSError) as error:

@@ -58,7 +58,8 @@ class VllmEngine:
             raise EngineDeadError(str(error) or "the engine process died") from error
         except ValueError as error:  # refused by vLLM's own checks; the engine goes on
             raise RequestError(f"{type(error).__name__}: {error}") from error
-        assert final is not None, "vLLM ended a request without an output"
+        if final is None:
+            raise RequestError("vLLM ended the request without an output")
         return _reply(final, ask)
 
     def frames_processed(self) -> int:

@@ -93,8 +93,10 @@ def write_features(store: Path, part: str, sight: Sight = PIXELS) -> None:
     )
     with (
         tables.atomic(_folder(store, sight) / part) as beside,
-        pq.ParquetFile(store / FRAMES_FOLDER / part) as frames,
-        pq.ParquetWriter(beside, FEATURES, compression="zstd", use_dictionary=False) as writer,
+        tables.open_part(store / FRAMES_FOLDER / part) as frames,
+        pq.ParquetWriter(
+            beside, FEATURES, compression="zstd", use_dictionary=False, write_page_checksum=True
+        ) as writer,
     ):
         wanted = {row["row_group"]: row for row in rows.to_pylist()}
         for group in range(frames.num_row_groups):
@@ -109,7 +111,7 @@ def read_features(store: Path, volumes: pa.Table, sight: Sight = PIXELS) -> Stud
     for place in volumes.select(["part", "row_group", "volume_id"]).to_pylist():
         path = _folder(store, sight) / place["part"]
         try:
-            with pq.ParquetFile(path) as part:
+            with tables.open_part(path) as part:
                 rows = part.read_row_group(place["row_group"], columns=["idx", "features"], use_threads=False)
         except (pa.ArrowInvalid, OSError) as error:
             reason = str(error).splitlines()[0]

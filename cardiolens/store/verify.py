@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from cardiolens import tables
 from cardiolens.store import Store
@@ -26,7 +25,7 @@ def problems(store: Store) -> Iterator[str]:
 
 def _part_problems(table: Held, path: Path) -> Iterator[str]:
     try:
-        with pq.ParquetFile(path) as part:
+        with tables.open_part(path) as part:
             if not part.schema_arrow.equals(table.schema, check_metadata=False):
                 yield f"{path}: its columns are not those of table {table.name}; move it out of the store"
                 return

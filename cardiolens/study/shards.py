@@ -83,6 +83,7 @@ def part_writer(store: Path, part: str) -> Iterator[PartWriter]:
                 compression="zstd",
                 use_dictionary=["study_id", "volume_id"],
                 write_statistics=_SMALL_COLUMNS,
+                write_page_checksum=True,
             ) as parquet,
         ):
             writer = PartWriter(part, parquet)
@@ -173,7 +174,7 @@ def _row_groups(
     for name, in_part in groupby(places, key=itemgetter("part")):  # opening a part costs more than reading
         path = store / FRAMES_FOLDER / name
         try:
-            with pq.ParquetFile(path) as part:
+            with tables.open_part(path) as part:
                 tables.check_columns(path, part.schema_arrow, tables.FRAMES)
                 for place in in_part:
                     check_group(path, part.metadata, place)

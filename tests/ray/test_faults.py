@@ -13,11 +13,13 @@ from pandas.testing import assert_frame_equal
 
 from cardiolens import tables
 from tests.ray.conftest import ASKED, Place
+from tests.ray.processes import command_line, descendants, process
 
 pytestmark = pytest.mark.ray
 
-FaultEnvironment = Callable[[str, str], dict[str, str]]
+FaultEnvironment = Callable[..., dict[str, str]]
 DEADLY = " left ventricular systolic"  # in the question of C10, and in no other
+ENHANCED = "Is there late gadolinium enhancement"  # in that of L01
 WORKING = ("ray::Map", "VLLM::")
 
 
@@ -31,30 +33,6 @@ def wait_for_completions(place: Place, running: "subprocess.Popen[str]", parts: 
         assert running.poll() is None, running.communicate()[0]
         time.sleep(0.05)
     raise AssertionError("no completions within 300 s")
-
-
-def descendants(pid: int) -> list[int]:
-    """Children of every thread, and theirs."""
-    children = [
-        int(child)
-        for task in Path(f"/proc/{pid}/task").glob("*/children")
-        for child in task.read_text().split()
-    ]
-    return [found for child in children for found in (child, *descendants(child))]
-
-
-def process(root: int, name: str) -> int:
-    """The one process below `root` whose command line begins with a name."""
-    found = [pid for pid in descendants(root) if command_line(pid).startswith(name)]
-    assert found, [command_line(pid) for pid in descendants(root)]
-    return found[0]
-
-
-def command_line(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
-    except OSError:
-        return ""
 
 
 def wait_for_end(pids: list[int]) -> None:
@@ -89,7 +67,9 @@ def test_a_killed_driver_loses_only_what_was_in_flight(place: Place, undisturbed
     assert_as_undisturbed(place, undisturbed)
 
 
-@pytest.mark.parametrize("victim", ["ray::MapWorker", "VLLM::EngineCore"])
+@pytest.mark.parametrize(
+    "victim", [pytest.param("ray::MapWorker", marks=pytest.mark.slow), "VLLM::EngineCore"]
+)
 def test_a_killed_worker_or_engine_is_replaced_within_the_run(
     place: Place, undisturbed: Place, victim: str
 ) -> None:
@@ -119,39 +99,45 @@ def test_two_sweeps_at_once_lose_nothing(place: Place, undisturbed: Place) -> No
 
 @pytest.fixture
 def fault_environment(prepared: Place) -> FaultEnvironment:
-    """The environment in which vLLM's own process dies or hangs at a prompt that holds a text."""
+    """The environment in which faults happen, of those that the plugin of tests knows."""
     from transformers import AutoTokenizer
 
     (folder,) = (prepared.root / "store" / "models").iterdir()
     tokenizer = AutoTokenizer.from_pretrained(folder)
 
-    def environment(fault: str, text: str) -> dict[str, str]:
-        tokens = tokenizer(text, add_special_tokens=False)["input_ids"]
-        plugin = str(Path(__file__).parent / "plugin")
-        return {"PYTHONPATH": plugin, "CARDIOLENS_TEST_FAULT": f"{fault}:{','.join(map(str, tokens))}"}
+    def environment(**faults: str) -> dict[str, str]:
+        tokens = {text: tokenizer(text, add_special_tokens=False)["input_ids"] for text in faults.values()}
+        told = ";".join(
+            f"{fault}:{text if fault == 'silent' else ','.join(map(str, tokens[text]))}"
+            for fault, text in faults.items()
+        )
+        plugin = Path(__file__).parent / "plugin"
+        found = os.pathsep.join([str(plugin), *filter(None, [os.environ.get("PYTHONPATH")])])
+        return {"PYTHONPATH": found, "CARDIOLENS_TEST_FAULT": told}
 
     return environment
 
 
-def test_a_request_that_kills_the_engine_is_isolated_and_the_others_complete(
+def test_requests_that_kill_the_engine_or_get_no_output_are_isolated_and_the_others_complete(
     place: Place, fault_environment: FaultEnvironment
 ) -> None:
-    deadly = fault_environment("die", DEADLY)
     words = [*ASKED, "selector=[clinical]", "budget=[8]", "limit=1", "subtask=[C10,C12,L01]"]
-    printed = place.sweep(*words, expect=1, **deadly)
-    assert "1 failed" in printed
+    printed = place.sweep(*words, expect=1, **fault_environment(die=DEADLY, silent=ENHANCED))
+    assert "2 failed" in printed
     assert "run the same command again" in printed
     ended = place.completions()
-    (failed,) = ended.filter(pc.equal(ended["status"], "engine_error")).to_pylist()
-    assert "killed the engine when asked alone" in failed["error"]
+    failed = ended.filter(pc.equal(ended["status"], "engine_error"))["error"].to_pylist()
+    assert sum("killed the engine when asked alone" in error for error in failed) == 1
+    assert sum("ended the request without an output" in error for error in failed) == 1
     requests = place.manifest()["requests"]
-    assert requests["ok"] == requests["unique"] - 1
-    assert requests["error"] == 1
+    assert requests["ok"] == requests["unique"] - 2
+    assert requests["error"] == 2
     place.sweep(*words)
-    assert place.manifest()["requests"]["executed"] == 1, "only the failed one is tried again"
+    assert place.manifest()["requests"]["executed"] == 2, "only the failed ones are tried again"
     assert place.manifest()["requests"]["error"] == 0
 
 
+@pytest.mark.slow
 def test_an_engine_that_hangs_ends_the_run_with_a_true_error(
     place: Place, fault_environment: FaultEnvironment
 ) -> None:
@@ -163,8 +149,17 @@ def test_an_engine_that_hangs_ends_the_run_with_a_true_error(
         "subtask=[C10]",
         "stream.stall_seconds=60",
     ]
-    printed = place.sweep(*words, expect=1, **fault_environment("hang", DEADLY))
+    printed = place.sweep(*words, expect=1, **fault_environment(hang=DEADLY))
     assert "no request was completed for 60 s" in printed
+    assert "Traceback" not in printed
+
+
+def test_a_model_that_finds_no_memory_is_one_clear_error(
+    place: Place, fault_environment: FaultEnvironment
+) -> None:
+    words = [*ASKED, "selector=[clinical]", "budget=[8]", "limit=1", "subtask=[C10]"]
+    printed = place.sweep(*words, expect=1, **fault_environment(oom=""))
+    assert "out of memory" in printed
     assert "Traceback" not in printed
 
 

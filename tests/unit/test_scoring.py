@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from small_cohort import make_cohort, reader, sweep_spec, swept, values
 from cardiolens import tables
 from cardiolens.errors import InputError
 from cardiolens.judging.changes import changes
+from cardiolens.plan.missing import Done
 from cardiolens.plan.plan import Plan
 from cardiolens.scoring import Replies, judge_and_score, judge_run
 from cardiolens.spec import SweepSpec
@@ -145,6 +147,22 @@ def test_of_two_completions_the_earlier_counts_and_both_kinds_of_double_are_coun
     assert after.verdicts.equals(before.verdicts)
     assert after.duplicates == {"agreeing": 1, "disagreeing": 1}
     assert after.unfinished == 0
+
+
+def test_a_clock_that_was_set_back_changes_nothing(stored: Stored) -> None:
+    before = stored.judged()
+    rows = stored.said()
+    for part in tables.parts(stored.folder):
+        part.unlink()
+    stored.add(rows[0] | {"status": "engine_error", "text": None, "attempt": 1})
+    for number, row in enumerate(rows):
+        back = timedelta(days=3 if number % 2 == 0 else 0)
+        stored.add(row | {"written_at": row["written_at"] - back, "attempt": 2 if number == 0 else 1})
+    after = stored.judged()
+    assert after.verdicts.equals(before.verdicts)
+    assert after.duplicates == {"agreeing": 0, "disagreeing": 0}
+    model_key = next(iter(stored.keys.values()))
+    assert len(Done.of(stored.planned.store.completions(model_key)).final) == len(rows)
 
 
 def test_order_and_number_of_part_files_change_no_digit(stored: Stored) -> None:

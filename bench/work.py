@@ -1,0 +1,118 @@
+"""Work that is never done twice: what a sweep executed, processed and computed, against the fewest possible.
+
+    .venv/bin/python bench/work.py [override ...]          e.g. 'budget=[8,16]' dataset=phantom_200 limit=20
+
+Runs the slice ablation of the embedded model into an empty folder and reads its manifest. The fewest frames
+are the distinct ones; the fewest prompt tokens are counted with a trie over the token sequences of all unique
+requests in whole blocks of the engine's cache: each distinct block after each distinct prefix once, and of
+every request the tokens behind its last whole block. Then one budget more is asked on the same store.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+SWEEP = ["+experiment=slice_ablation", "model=[tiny]", "tracker=none"]
+MORE = "budget=[8,16,24,32,64]"
+
+
+def main() -> None:
+    overrides = [*SWEEP, *sys.argv[1:]]
+    with tempfile.TemporaryDirectory() as folder:
+        words = [*overrides, f"store={folder}/store", f"outputs={folder}/outputs"]
+        first = _swept(words)
+        fewest_frames, fewest_tokens, block = _fewest(words)
+        again = _swept(words)
+        more = _swept([*words, MORE])
+    requests, frames, tokens = first["requests"], first["frames"], first["tokens"]
+    print(
+        f"requests: {requests['asked']:,} asked, {requests['unique']:,} unique, "
+        f"{requests['executed']:,} executed"
+    )
+    print(f"the same again: {again['requests']['executed']} executed")
+    added = more["requests"]["unique"] - requests["unique"]
+    print(f"{MORE}: {added:,} new unique, {more['requests']['executed']:,} executed")
+    print(
+        f"frames: {frames['referenced']:,} referenced, {fewest_frames:,} distinct, {frames['processed']:,} "
+        f"processed: {frames['processed'] / fewest_frames:.3f} x the fewest"
+    )
+    print(
+        f"prompt tokens: {tokens['prompt']:,} asked, {fewest_tokens:,} the fewest in blocks of {block}, "
+        f"{tokens['computed']:,} computed: {tokens['computed'] / fewest_tokens:.3f} x the fewest"
+    )
+
+
+def _swept(words: list[str]) -> dict[str, Any]:
+    """The manifest of a sweep."""
+    command = [sys.executable, "-m", "cardiolens.sweep", *words]
+    done = subprocess.run(command, check=True, stderr=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    run = next(line for line in done.stdout.splitlines() if line.startswith("run: "))
+    told: dict[str, Any] = json.loads((Path(run.removeprefix("run: ")) / "manifest.json").read_text())
+    return told
+
+
+def _fewest(words: list[str]) -> tuple[int, int, int]:
+    """Distinct frames, fewest prompt tokens, and the tokens of a block of the engine's cache."""
+    from cardiolens.configure import read_spec
+    from cardiolens.engine.vllm_engine import VllmEngine
+    from cardiolens.plan.plan import plan
+
+    planned = plan(read_spec(words))
+    (model,) = planned.spec.model
+    folder = planned.identities[model.name].folder
+    assert folder is not None
+    block = _block_size(VllmEngine(model, folder, planned.most_frames[model.name]))
+    frames: set[str] = set()
+    blocks: set[int] = set()
+    tokens = 0
+    for sequence, shown in _sequences(planned):
+        frames.update(shown)
+        whole = (len(sequence) - 1) // block  # the last token is always computed
+        prefix = 0
+        for start in range(0, whole * block, block):
+            prefix = hash((prefix, tuple(sequence[start : start + block])))
+            tokens += 0 if prefix in blocks else block
+            blocks.add(prefix)
+        tokens += len(sequence) - whole * block
+    return len(frames), tokens, block
+
+
+def _block_size(engine: Any) -> int:
+    from vllm import AsyncEngineArgs
+
+    configured = AsyncEngineArgs(**engine._engine_options()).create_engine_config()
+    return int(configured.cache_config.block_size)
+
+
+def _sequences(planned: Any) -> Iterator[tuple[list[object], tuple[str, ...]]]:
+    """The prompt of every unique request as tokens, a frame's as (its key, n); and its frames' keys."""
+    from cardiolens.engine.chat import Chat
+    from cardiolens.engine.rendering import Rendering
+    from cardiolens.engine.replica import _ask
+    from cardiolens.plan.missing import missing
+    from cardiolens.reading import StudyReader
+
+    (model,) = planned.spec.model
+    chat = Chat(planned.identities[model.name].folder)
+    left = missing(planned.run.requests(model.name), Path("nowhere"), 1)
+    reader = StudyReader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
+    for row in range(left.work.num_rows):
+        (study,) = reader(left.work.slice(row, 1)).to_pylist()
+        sizes = {picture["key"]: (picture["height"], picture["width"]) for picture in study["pictures"]}
+        for ask in map(_ask, study["asks"]):
+            sequence: list[object] = []
+            texts = chat.prompt(ask.system, ask.text).split(chat.placeholder)
+            for number, text in enumerate(texts):
+                sequence += chat._tokenizer(text, add_special_tokens=False)["input_ids"]
+                if number < len(ask.frame_keys):
+                    key = ask.frame_keys[number]
+                    sequence += [(key, n) for n in range(chat.image_tokens(sizes[key]))]
+            yield sequence, ask.frame_keys
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+"""Processes below one, as the kernel knows them."""
+
+from pathlib import Path
+
+
+def descendants(pid: int) -> list[int]:
+    """Children of every thread, and theirs."""
+    children = [
+        int(child)
+        for task in Path(f"/proc/{pid}/task").glob("*/children")
+        for child in task.read_text().split()
+    ]
+    return [found for child in children for found in (child, *descendants(child))]
+
+
+def process(root: int, name: str) -> int:
+    """The one process below `root` whose command line begins with a name."""
+    found = [pid for pid in descendants(root) if command_line(pid).startswith(name)]
+    assert found, [command_line(pid) for pid in descendants(root)]
+    return found[0]
+
+
+def command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    except OSError:
+        return ""

@@ -1,0 +1,189 @@
+"""Faults of disks and nodes, on simulated readers: what they say is known, at once."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pandas.testing import assert_frame_equal
+
+from cardiolens import tables
+from tests.ray.conftest import Place
+from tests.ray.processes import process
+
+pytestmark = pytest.mark.ray
+
+READ = [
+    "name=faults",
+    "model=[noisy]",
+    "selector=[clinical,random]",
+    "budget=[8,16]",
+    "tracker=none",
+    "stream.flush_rows=16",
+]
+PLUGIN = str(Path(__file__).parent / "plugin")
+SLOWLY = {
+    "PYTHONPATH": os.pathsep.join([PLUGIN, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep),
+    "CARDIOLENS_TEST_SECONDS": "2",
+}
+
+
+def completions(place: Place) -> Path:
+    (folder,) = (place.root / "store" / "completions").glob("noisy-*")
+    return folder
+
+
+def said(place: Place) -> pa.Table:
+    rows = tables.read(completions(place), tables.COMPLETIONS, ("request_key", "text"))
+    return rows.sort_by("request_key")
+
+
+@pytest.fixture(scope="module")
+def read(prepared: Place, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """A sweep of a reader that nothing happened to."""
+    root = tmp_path_factory.mktemp("read")
+    subprocess.run(["cp", "-r", str(prepared.root / "store"), str(root / "store")], check=True)
+    place = Place(root, prepared.data)
+    place.sweep(*READ)
+    return place
+
+
+def assert_as(place: Place, read: Place) -> None:
+    """Complete, unique and equal."""
+    assert said(place).equals(said(read))
+    assert_frame_equal(place.scores().to_pandas(), read.scores().to_pandas())
+
+
+def wait_for_parts(place: Place, running: "subprocess.Popen[str]", parts: int) -> None:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        folders = list((place.root / "store" / "completions").glob("noisy-*"))
+        if folders and len(tables.parts(folders[0])) >= parts:
+            return
+        assert running.poll() is None, running.communicate()[0]
+        time.sleep(0.05)
+    raise AssertionError("no completions within 120 s")
+
+
+def test_a_cut_part_is_named_and_only_its_rows_are_asked_again(place: Place, read: Place) -> None:
+    place.sweep(*READ)
+    parts = tables.parts(completions(place))
+    cut = parts[len(parts) // 2]
+    lost = len(tables.read_part(cut, tables.COMPLETIONS))
+    cut.write_bytes(cut.read_bytes()[:-20])
+    printed = place.sweep(*READ, expect=2)
+    assert f"{cut}: not a whole Parquet file" in printed
+    assert "delete it and run again" in printed
+    assert "Traceback" not in printed
+    cut.unlink()
+    place.sweep(*READ)
+    assert place.manifest()["requests"]["executed"] == lost
+    assert_as(place, read)
+
+
+def test_frames_whose_bytes_changed_on_disk_are_never_shown(place: Place, read: Place) -> None:
+    part = max(tables.parts(place.root / "store" / "frames"), key=lambda path: path.stat().st_size)
+    with pq.ParquetFile(part) as whole:
+        column = whole.schema_arrow.names.index("pixels")
+        pixels = whole.metadata.row_group(0).column(column)
+        at = pixels.data_page_offset + pixels.total_compressed_size // 2
+    content = bytearray(part.read_bytes())
+    content[at] ^= 0x55
+    part.write_bytes(content)
+    printed = place.sweep(*READ, expect=1)
+    assert f"{part}: is missing or not whole" in printed
+    assert "delete it and prepare again" in printed
+    assert "Traceback" not in printed
+    part.unlink()
+    place.sweep(*READ)
+    assert_as(place, read)
+
+
+@pytest.fixture
+def small_disk(prepared: Place, tmp_path: Path) -> Iterator[Place]:
+    """A store on a disk that has room for half the completions."""
+    disk = tmp_path / "store"
+    disk.mkdir()
+    size = sum(path.stat().st_blocks * 512 for path in (prepared.root / "store").rglob("*"))
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size + 64 * 1024}", "tmpfs", str(disk)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if mounted.returncode:
+        pytest.skip(f"needs the right to mount a file system: {mounted.stderr.strip()}")
+    try:
+        subprocess.run(["cp", "-r", f"{prepared.root}/store/.", str(disk)], check=True)
+        yield Place(tmp_path, prepared.data)
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def test_a_full_disk_ends_the_run_with_a_true_error_and_loses_nothing_written(
+    small_disk: Place, read: Place
+) -> None:
+    printed = small_disk.sweep(*READ, expect=1)
+    assert "cannot be written (No space left on device); free space" in printed
+    assert "Traceback" not in printed
+    kept = len(said(small_disk))
+    remount = ["mount", "-o", "remount,size=1g", str(small_disk.root / "store")]
+    subprocess.run(remount, check=True)
+    small_disk.sweep(*READ)
+    requests = small_disk.manifest()["requests"]
+    assert requests["executed"] == requests["unique"] - kept
+    assert_as(small_disk, read)
+
+
+def test_a_killed_worker_is_replaced_within_the_run(place: Place, read: Place) -> None:
+    running = place.start(*READ, **SLOWLY)
+    wait_for_parts(place, running, 2)
+    os.kill(process(running.pid, "ray::MapWorker"), signal.SIGKILL)
+    printed, _ = running.communicate(timeout=300)
+    assert running.returncode == 0, printed
+    assert set(said(place)["request_key"].to_pylist()) == set(said(read)["request_key"].to_pylist())
+    assert_frame_equal(place.scores().to_pandas(), read.scores().to_pandas())
+
+
+def test_a_reader_that_hangs_ends_the_run_with_a_true_error(place: Place) -> None:
+    hanging = SLOWLY | {"CARDIOLENS_TEST_SECONDS": "3600"}
+    printed = place.sweep(*READ, "stream.stall_seconds=12", expect=1, **hanging)
+    assert "no request was completed for 12 s" in printed
+    assert "Traceback" not in printed
+
+
+@pytest.mark.slow
+def test_a_node_that_dies_is_replaced_by_another(place: Place, read: Place) -> None:
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    try:
+        second = cluster.add_node(num_cpus=1, env_vars=SLOWLY)
+        running = place.start(*READ, f"cluster.address={cluster.address}", **SLOWLY)
+        wait_for_parts(place, running, 2)
+        cluster.remove_node(second, allow_graceful=False)
+        printed, _ = running.communicate(timeout=300)
+        assert running.returncode == 0, printed
+        assert set(said(place)["request_key"].to_pylist()) == set(said(read)["request_key"].to_pylist())
+        assert_frame_equal(place.scores().to_pandas(), read.scores().to_pandas())
+    finally:
+        cluster.shutdown()
+
+
+@pytest.mark.slow
+def test_a_driver_killed_again_and_again_gets_there(place: Place, read: Place) -> None:
+    """Killed while Ray starts, while readers answer, wherever the second comes."""
+    for seconds in (4.0, 9.0, 13.0):
+        running = place.start(*READ, **SLOWLY)
+        time.sleep(seconds)
+        os.kill(running.pid, signal.SIGKILL)
+        running.communicate()
+    place.sweep(*READ)
+    keys = said(place)["request_key"].to_pylist()
+    assert set(keys) == set(said(read)["request_key"].to_pylist())
+    assert_frame_equal(place.scores().to_pandas(), read.scores().to_pandas())
