@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 WARM = 256
 SWEEP = ["+experiment=slice_ablation", "model=[tiny]", "tracker=none", "stream.flush_rows=64"]
@@ -68,6 +69,20 @@ def _bare(overrides: list[str], out: Path) -> dict[str, float]:
     return told
 
 
+def engine_options(planned: Any) -> dict[str, Any]:
+    """What the sweep's one model is started with, on this machine."""
+    from cardiolens.engine.inventory import nodes_to_plan_with
+    from cardiolens.engine.vllm_engine import VllmEngine
+    from cardiolens.placing import place_sweep
+    from cardiolens.plan.missing import missing
+
+    (model,) = planned.spec.model
+    left = {model.name: missing(planned.run.requests(model.name), Path("nowhere"), 1)}
+    ((group,),) = place_sweep(planned, left, nodes_to_plan_with(planned.spec.cluster)).waves
+    engine = VllmEngine(model, planned.identities[model.name], planned.most_frames[model.name], group)
+    return engine._engine_options()
+
+
 def bare(out: Path, overrides: list[str]) -> None:
     """All missing requests of the sweep through vLLM's offline API."""
     from PIL import Image
@@ -86,16 +101,7 @@ def bare(out: Path, overrides: list[str]) -> None:
     (model,) = planned.spec.model
     identity = planned.identities[model.name]
     left = missing(planned.run.requests(model.name), planned.store.completions(identity.model_key), 1)
-    llm = LLM(
-        str(identity.folder),
-        dtype=model.dtype,
-        max_model_len=model.max_model_len,
-        max_num_seqs=model.max_num_seqs,
-        limit_mm_per_prompt={"image": planned.most_frames[model.name]},
-        kv_cache_memory_bytes=int((model.kv_cache_gib or 4) * 2**30),
-        enforce_eager=True,
-        seed=0,
-    )
+    llm = LLM(**engine_options(planned))
     assert identity.folder is not None
     chat = Chat(identity.folder)
     reader = StudyReader(planned.store.root, planned.volumes, Rendering(model.long_side), False)

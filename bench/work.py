@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from stream import engine_options
+
 SWEEP = ["+experiment=slice_ablation", "model=[tiny]", "tracker=none"]
 MORE = "budget=[8,16,24,32,64]"
 
@@ -58,14 +60,10 @@ def _swept(words: list[str]) -> dict[str, Any]:
 def _fewest(words: list[str]) -> tuple[int, int, int]:
     """Distinct frames, fewest prompt tokens, and the tokens of a block of the engine's cache."""
     from cardiolens.configure import read_spec
-    from cardiolens.engine.vllm_engine import VllmEngine
     from cardiolens.plan.plan import plan
 
     planned = plan(read_spec(words))
-    (model,) = planned.spec.model
-    folder = planned.identities[model.name].folder
-    assert folder is not None
-    block = _block_size(VllmEngine(model, folder, planned.most_frames[model.name]))
+    block = _block_size(planned)
     frames: set[str] = set()
     blocks: set[int] = set()
     tokens = 0
@@ -81,10 +79,10 @@ def _fewest(words: list[str]) -> tuple[int, int, int]:
     return len(frames), tokens, block
 
 
-def _block_size(engine: Any) -> int:
+def _block_size(planned: Any) -> int:
     from vllm import AsyncEngineArgs
 
-    configured = AsyncEngineArgs(**engine._engine_options()).create_engine_config()
+    configured = AsyncEngineArgs(**engine_options(planned)).create_engine_config()
     return int(configured.cache_config.block_size)
 
 
@@ -97,7 +95,8 @@ def _sequences(planned: Any) -> Iterator[tuple[list[object], tuple[str, ...]]]:
     from cardiolens.reading import StudyReader
 
     (model,) = planned.spec.model
-    chat = Chat(planned.identities[model.name].folder)
+    folder = planned.identities[model.name].folder
+    chat = Chat(folder)
     left = missing(planned.run.requests(model.name), Path("nowhere"), 1)
     reader = StudyReader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
     for row in range(left.work.num_rows):

@@ -63,6 +63,7 @@ class ModelSpec(Spec):
     revision: str | None = None  # http: as declared, e.g. a commit, a snapshot's name or a date
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = "bfloat16"
     quantization: str | None = None
+    load_format: Literal["auto", "dummy"] = "auto"  # dummy: random weights, to measure speed
     max_model_len: Positive = 8192
     max_num_seqs: Positive = 128
     gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)] = 0.9

@@ -49,6 +49,8 @@ def identify(model: ModelSpec, cache: Path) -> Identity:
         "chat_template": _chat_template_hash(folder),
         "device": flavour,
     }
+    if model.load_format != "auto":
+        facts["load_format"] = model.load_format
     if model.template_options:
         facts["template_options"] = dict(model.template_options)
     adapter = None if model.adapter is None else find_adapter(model.adapter, folder)

@@ -89,6 +89,7 @@ class VllmEngine:
             "served_model_name": model.name,
             "dtype": model.dtype,
             "quantization": model.quantization,
+            "load_format": model.load_format,
             "max_model_len": model.max_model_len,
             "max_num_seqs": model.max_num_seqs,
             "trust_remote_code": model.trust_remote_code,
