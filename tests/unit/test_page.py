@@ -134,6 +134,14 @@ def test_with_few_patients_nothing_is_claimed(tmp_path: Path) -> None:
     assert told == ["Cannot be told", "Not varied", "Cannot be told"]
 
 
+def test_a_tier_with_too_few_items_in_a_cohort_part_makes_a_page(tmp_path: Path) -> None:
+    changes = {"subtask": ["C10", "D01"], "statistics": {"min_n": 5, "resamples": 40, "seed": 7}}
+    run = finished(full_spec(make_cohort(tmp_path, 6), budget=[16], **changes))
+    rows = [row for told in read_facts(run, [run]).analyses.values() for row in told.rows]
+    assert any(row.get("metric") == "primary" and row["value"] is None for row in rows)
+    assert "<html" in render(read_facts(run, [run])).index
+
+
 def test_one_arm_and_one_subtask_make_a_page(root: Path) -> None:
     run = finished(sweep_spec(root, reader("uniform", seed=1), name="one", subtask=["C02"]))
     page = render(read_facts(run, [run])).index
