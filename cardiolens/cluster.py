@@ -104,4 +104,5 @@ def _quieten() -> None:
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    # What went wrong is told in one line by the stream; Ray keeps the rest in its own log files.
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
