@@ -16,7 +16,7 @@ demo: setup  ## set up, make a phantom cohort, sweep it with the embedded model 
 	$(python) -m cardiolens.sweep +experiment=demo
 
 test: setup-dev  ## run the tests
-	$(python) -m pytest -m 'not slow and not gpu'
+	$(python) -m pytest -n 2 --dist loadgroup -m 'not slow and not gpu'
 
 test-long: setup-dev  ## run the slow tests
 	$(python) -m pytest -m 'slow and not gpu'
