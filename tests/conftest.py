@@ -5,8 +5,8 @@ from collections.abc import Generator
 
 import pytest
 
-# Tests in these folders start clusters, engines and browsers: of two workers one runs them, one after another,
-# while the other runs the rest.
+# Tests in these folders start clusters, engines and browsers: of two workers one runs them, one after
+# another, while the other runs the rest.
 ONE_BY_ONE = {"browser", "ray", "slurm"}
 ON_CI = os.environ.get("CI", "") not in {"", "0", "false"}
 
