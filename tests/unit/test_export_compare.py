@@ -1,0 +1,107 @@
+"""Exported items and tables hold what the run holds; two runs compared say what changed, and gate."""
+
+import csv
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from page_run import finished, small_spec
+from small_cohort import make_cohort, reader
+
+from cardiolens import tables
+from cardiolens.compare import compare, compared, configuration_changes, read_words
+from cardiolens.errors import InputError
+from cardiolens.export import export
+from cardiolens.page.paper import latex, markdown
+from cardiolens.page.view import Column, Table
+from cardiolens.store import Run
+
+READER = reader("noisy", "model", error=0.0)
+WORSE = reader("noisy", "model", error=0.6)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
+    """The same arms of one model, which errs more in the second run."""
+    root = make_cohort(tmp_path_factory.mktemp("compare"), 24)
+    changes = {"control": ["none"], "subtask": ["C02", "C10", "R-CINE"]}
+    good, bad = (
+        small_spec(root, name, model=[one], **changes) for name, one in (("a", READER), ("b", WORSE))
+    )
+    return finished(good), finished(bad)
+
+
+def test_every_item_is_exported_without_patients(runs: tuple[Run, Run]) -> None:
+    run, _ = runs
+    folder = export(run, patient_ids=False)
+    items = list(csv.DictReader((folder / "items.csv").read_text().splitlines()))
+    lines = [json.loads(line) for line in (folder / "items.jsonl").read_text().splitlines()]
+    verdicts = tables.read(run.verdicts, tables.VERDICTS)
+    assert len(items) == len(lines) == verdicts.num_rows
+    assert "patient_id" not in items[0] | lines[0]
+    right = sum(bool(value) for value in verdicts["correct"].to_pylist())
+    assert sum(item["correct"] == "True" for item in items) == sum(line["correct"] for line in lines) == right
+    assert {line["qa_id"] for line in lines} == set(verdicts["qa_id"].to_pylist())
+
+
+def test_patients_are_exported_where_asked_for(runs: tuple[Run, Run]) -> None:
+    folder = export(runs[1], patient_ids=True)
+    items = list(csv.DictReader((folder / "items.csv").read_text().splitlines()))
+    assert {item["patient_id"] for item in items} == {f"PH-{number:04d}" for number in range(1, 25)}
+
+
+def test_tables_for_a_paper_escape_what_their_language_would_read() -> None:
+    columns = (Column("a", "model & co"), Column("b", "score", "score"), Column("p", "p", "p"))
+    table = Table("t", "T_1", columns, [("x|y_1", 56.25, 0.0002), ("50 %", float("nan"), None)])
+    assert markdown(table).splitlines()[2:] == [
+        "| model & co | score | p |",
+        "| --- | ---: | ---: |",
+        "| x\\|y_1 | 56.2 | < 0.001 |",
+        "| 50 % | – | – |",
+    ]
+    assert r"model \& co & score & p \\" in latex(table)
+    assert r"x|y\_1 & 56.2 & $<$ 0.001 \\" in latex(table)
+    assert r"\caption{T\_1}" in latex(table)
+
+
+def test_tables_of_a_run_are_written_in_both_languages(runs: tuple[Run, Run]) -> None:
+    folder = export(runs[0], patient_ids=False)
+    assert "## Headline of each model" in (folder / "tables.md").read_text()
+    assert r"\begin{tabular}" in (folder / "tables.tex").read_text()
+
+
+def test_a_worse_run_is_told_with_its_flips_and_gates(
+    runs: tuple[Run, Run], capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = {one.scope: one for one in compared(*runs)}
+    verdicts = [tables.read(run.verdicts, tables.VERDICTS) for run in runs]
+    right = [_right(one, tier=1) for one in verdicts]
+    assert found["tier:1"].lost == len(right[0] - right[1]) > 0
+    assert found["tier:1"].gained == len(right[1] - right[0])
+    assert found["tier:1"].high < -2
+    assert compare(*runs, margin=2) == 1
+    assert compare(runs[1], runs[0], margin=2) == 0
+    assert compare(*runs, margin=99) == 0
+    assert "configuration: model[model].options.error: 0.0 to 0.6" in capsys.readouterr().out
+
+
+def _right(verdicts: pa.Table, tier: int) -> set[str]:
+    return {row["qa_id"] for row in verdicts.to_pylist() if row["tier"] == tier and row["correct"]}
+
+
+def test_a_run_is_not_different_from_itself(runs: tuple[Run, Run]) -> None:
+    assert list(configuration_changes(runs[0], runs[0])) == []
+    assert all(one.value == one.low == one.high == 0 for one in compared(runs[0], runs[0]))
+
+
+def test_other_arms_and_wrong_words_are_refused(runs: tuple[Run, Run], tmp_path: Path) -> None:
+    root = make_cohort(tmp_path, 2)
+    other = finished(small_spec(root, "other", model=[reader("oracle")], subtask=["C02"], control=["none"]))
+    with pytest.raises(InputError, match=r"questions_digest is not that of|shares no arm"):
+        compared(runs[0], other)
+    with pytest.raises(InputError, match="give a=outputs"):
+        read_words(["a=x"])
+    folder = runs[0].root
+    with pytest.raises(InputError, match="margin=nan: expected points"):
+        read_words([f"a={folder}", f"b={folder}", "margin=nan"])
