@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -57,16 +58,16 @@ class HttpEngine:
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         sent = body(self._model, ask, partial(self._url, pictures))
-        tries = 0
+        failed: Counter[Kind] = Counter()
         while True:
-            tries += 1
             answered = self._answered
             try:
-                return await self._try(sent, ask, tries)
+                return await self._try(sent, ask, failed[Kind.THROTTLED] + 1)
             except FaultError as fault:
+                failed[fault.kind] += 1
                 if fault.kind is Kind.THROTTLED and self._answered > answered:
-                    tries = 1  # others get through, so this one will
-                await self._go_on(fault, tries)
+                    failed[fault.kind] = 1  # others get through, so this one will
+                await self._go_on(fault, failed)
 
     def frames_processed(self) -> int:
         return self._encoded
@@ -74,7 +75,7 @@ class HttpEngine:
     def close(self) -> None:
         self._closing = asyncio.ensure_future(self._transport.close())
 
-    async def _try(self, sent: bytes, ask: Ask, tries: int) -> Reply:
+    async def _try(self, sent: bytes, ask: Ask, times_throttled: int) -> Reply:
         async with self._gate.slot() as entered:
             if reached := self._budget.reached():
                 raise self._end(f"{reached}; raise it to go on")
@@ -82,7 +83,7 @@ class HttpEngine:
                 reply = self._read(await self._transport.post(sent), ask)
             except FaultError as fault:
                 if fault.kind is Kind.THROTTLED:
-                    self._gate.throttled(entered, self._wait(fault, tries))
+                    self._gate.throttled(entered, self._wait(fault, times_throttled))
                 raise
             self._gate.succeeded()
         self._answered += 1
@@ -99,11 +100,12 @@ class HttpEngine:
             self._budget.spend(usage.prompt_tokens, usage.completion_tokens)
         return read_reply(answer.body, self._http, ask)
 
-    async def _go_on(self, fault: FaultError, tries: int) -> None:
+    async def _go_on(self, fault: FaultError, failed: Counter[Kind]) -> None:
         """Wait before the next try; RequestError or RunError where there is none."""
+        tries = failed.total()
         if self._wait(fault, tries) > _LONGEST_WAIT:
             raise self._end(f"{fault}; it asks to wait for {fault.retry_after:.0f} s: run again after that")
-        if tries >= min(RULES[fault.kind].tries, self._http.tries):
+        if tries >= self._http.tries or failed[fault.kind] >= RULES[fault.kind].tries:
             raise self._given_up(fault, tries)
         if fault.kind is not Kind.THROTTLED:  # for these the gate waits, and everybody with it
             await asyncio.wait([self._over], timeout=self._wait(fault, tries))

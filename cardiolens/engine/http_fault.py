@@ -29,7 +29,7 @@ class Kind(Enum):
 class Rule:
     """What follows from a kind."""
 
-    tries: int  # at most; fewer where the configuration says so
+    tries: int  # that fail so, at most; fewer in all where the configuration says so
     ends_run: bool  # no request could be answered now; otherwise one request was not
 
 

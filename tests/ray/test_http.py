@@ -90,10 +90,10 @@ def replies(place: Place, model: str) -> dict[tuple[str, ...], tuple[str, int]]:
 
 def test_a_storm_changes_nothing_and_a_cap_stops_one_model_alone(place: Place) -> None:
     calm, capped = Server(), Server()
-    stormy = Server(lambda number, body: number % 3 == 0)
+    stormy = Server(lambda number, body: number % 7 == 0)
 
     async def fault(server: Server, *call: Any) -> Any:
-        return await STORM[len(server.seen) // 3 % len(STORM)](server, *call)
+        return await STORM[len(server.seen) // 7 % len(STORM)](server, *call)
 
     stormy.fault = fault
     with in_the_background(calm, stormy, capped) as urls:
@@ -105,11 +105,10 @@ def test_a_storm_changes_nothing_and_a_cap_stops_one_model_alone(place: Place) -
             file.write_text(written)
         words = [word for word in ASKED if not word.startswith("model")]
         printed = place.sweep(*words, "model=[calm,stormy,capped]", "keep_going=true", expect=1)
-    assert (
-        "not run: capped: the stream ended early: model capped: 127.0.0.1 max_tokens_total 2,000" in printed
-    )
+    ended = "not run: capped: the stream ended early: model capped: 127.0.0.1 max_tokens_total 2,000"
+    assert ended in printed, printed
     assert replies(place, "stormy") == replies(place, "calm")
-    assert len(stormy.seen) > 1.3 * len(calm.seen)
+    assert len(stormy.seen) > 1.1 * len(calm.seen)
     kept = place.manifest()["models"]["capped"]["model_key"]
     assert tables.read(place.root / "store" / "completions" / kept, tables.COMPLETIONS).num_rows == len(
         capped.seen
