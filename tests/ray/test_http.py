@@ -103,8 +103,10 @@ def test_a_storm_changes_nothing_and_a_cap_stops_one_model_alone(place: Place) -
             file = place.root / "conf" / "model" / f"{name}.yaml"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(written)
-        words = [word for word in ASKED if not word.startswith("model")]
-        printed = place.sweep(*words, "model=[calm,stormy,capped]", "keep_going=true", expect=1)
+        words = [word for word in ASKED if not word.startswith(("model", "budget"))]
+        printed = place.sweep(
+            *words, "budget=[8]", "limit=2", f"model=[{','.join(told)}]", "keep_going=true", expect=1
+        )
     ended = "not run: capped: the stream ended early: model capped: 127.0.0.1 max_tokens_total 2,000"
     assert ended in printed, printed
     assert replies(place, "stormy") == replies(place, "calm")
