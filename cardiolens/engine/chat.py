@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jinja2 import TemplateError
 
 from cardiolens.errors import InputError
 from cardiolens.prompts.frames import FRAME
@@ -13,6 +14,7 @@ from cardiolens.prompts.frames import FRAME
 _HERE = "\ue000"  # private-use marks, put where text will stand
 _THERE = "\ue001"
 _KNOWN_TEXTS = 1 << 18
+_ANOTHER_TEMPLATE = "put one that can be used into the folder as chat_template.jinja"
 
 
 class Chat:
@@ -27,12 +29,13 @@ class Chat:
     ) -> None:
         from transformers import AutoProcessor
 
-        self._options = dict(template_options or {})
+        self._folder, self._options = folder, dict(template_options or {})
         try:
             self._processor: Any = AutoProcessor.from_pretrained(folder, trust_remote_code=trust_remote_code)
-        except (OSError, ValueError, ImportError) as error:
+        except (OSError, ValueError, ImportError, TypeError, AttributeError, LookupError) as error:
+            reason = " ".join(str(error).split())
             raise InputError(
-                f"{folder}: its processor cannot be loaded ({error}); is it a vision-language model?"
+                f"{folder}: its processor cannot be loaded ({reason}); is it a vision-language model?"
             ) from error
         self._tokenizer: Any = getattr(self._processor, "tokenizer", None)
         if self._tokenizer is None or not (self._processor.chat_template or self._tokenizer.chat_template):
@@ -91,7 +94,7 @@ class Chat:
         head, found, tail = whole.partition(_HERE)
         if not found:
             raise InputError(
-                "the model's chat template drops text that follows images; it cannot be used here"
+                f"{self._folder}: its chat template drops text that follows images; {_ANOTHER_TEMPLATE}"
             )
         return head, tail
 
@@ -100,16 +103,24 @@ class Chat:
             {"role": "system", "content": [{"type": "text", "text": system}]},
             {"role": "user", "content": content},
         ]
-        rendered = self._processor.apply_chat_template(
-            messages, tokenize=False, add_generation_prompt=True, **self._options
-        )
+        try:
+            rendered = self._processor.apply_chat_template(
+                messages, tokenize=False, add_generation_prompt=True, **self._options
+            )
+        except (TemplateError, TypeError, ValueError, LookupError) as error:
+            raise InputError(
+                f"{self._folder}: its chat template cannot be rendered ({error}) with a system message and "
+                f"a user message of texts and images; {_ANOTHER_TEMPLATE}"
+            ) from error
         return str(rendered)
 
     def _find_placeholder(self) -> str:
         parts = [{"type": "text", "text": _HERE}, {"type": "image"}, {"type": "text", "text": _THERE}]
         between = self._render("", parts).partition(_HERE)[2].partition(_THERE)[0]
         if not between.strip():
-            raise InputError("the model's chat template puts no image between texts; it cannot be used here")
+            raise InputError(
+                f"{self._folder}: its chat template puts no image between texts; {_ANOTHER_TEMPLATE}"
+            )
         return between
 
     def _tokens(self, texts: list[str]) -> int:

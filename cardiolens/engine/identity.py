@@ -1,6 +1,5 @@
 """Which model answers: its files, and the key under which its completions are stored."""
 
-import json
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -9,6 +8,7 @@ from cardiolens.digest import digest_of, digest_of_files
 from cardiolens.engine.adapter import find_adapter
 from cardiolens.engine.readers import check_reader
 from cardiolens.errors import InputError
+from cardiolens.saved_model import check_architectures, check_files, read_object
 from cardiolens.spec import ModelSpec
 
 EMBEDDED = "embedded"
@@ -37,6 +37,8 @@ def identify(model: ModelSpec, cache: Path) -> Identity:
         facts: dict[str, object] = {"reader": model.engine, "options": dict(model.options)}
         return Identity(_key(model.name, facts), None, facts)
     folder, revision = _resolve(model, cache)
+    check_files(folder)
+    check_architectures(folder)
     flavour, engine_version = installed_engine()
     facts = {
         "revision": revision,
@@ -85,7 +87,10 @@ def _served(model: ModelSpec, cache: Path) -> Identity:
         "sends_sampling": http.sends_sampling,
         "pinned": False,
     }
-    return Identity(_key(model.name, facts), _resolve(model, cache)[0] if model.source else None, facts)
+    folder = _resolve(model, cache)[0] if model.source else None
+    if folder is not None:
+        check_files(folder)
+    return Identity(_key(model.name, facts), folder, facts)
 
 
 def installed_engine() -> tuple[str, str]:
@@ -169,9 +174,9 @@ def _image_processor(folder: Path) -> str:
     for name in ("processor_config.json", "preprocessor_config.json"):
         path = folder / name
         if path.exists():
-            options = json.loads(path.read_text())
+            options = read_object(path)
             options = options.get("image_processor", options)
-            if "image_processor_type" in options:
+            if isinstance(options, dict) and "image_processor_type" in options:
                 return str(options["image_processor_type"])
     return "unknown"
 

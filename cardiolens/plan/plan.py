@@ -18,6 +18,7 @@ from cardiolens.engine.identity import Identity, identify
 from cardiolens.engine.tokens import EstimatedTokens, TokenCounter
 from cardiolens.errors import InputError
 from cardiolens.plan.arms import Arm, arms
+from cardiolens.plan.asked import check_patients
 from cardiolens.plan.columns import RequestColumns
 from cardiolens.plan.control import Subject, donors
 from cardiolens.plan.kept import Written, digest_of_inputs, keep, kept
@@ -83,9 +84,13 @@ def plan(spec: SweepSpec, models: Collection[str] | None = None) -> Plan:
     catalogue = load_catalogue(spec.dataset.protocol)
     if spec.templates is not None:
         check_folder(spec.templates)
-    volumes, study_ids = _limited(read_volumes(store.root), spec.limit)
+    prepared = read_volumes(store.root)
+    volumes, study_ids = _limited(prepared, spec.limit)
     sights = sights_of(spec)
-    subjects = _Subjects(store, volumes, _questions(spec, store, catalogue, volumes, study_ids), sights)
+    questions = read_questions(spec.dataset.questions, catalogue)
+    check_patients(spec.dataset.questions, questions, prepared)
+    _write_once(questions, store.questions)  # whole, for the judge
+    subjects = _Subjects(store, volumes, _chosen(spec, questions, catalogue, volumes, study_ids), sights)
     questions_sha256 = _sha256(spec.dataset.questions)
     inputs = [deciding(spec), _sha256(store.root / COHORT_NAME), questions_sha256, catalogue.sha256]
     inputs += [] if spec.templates is None else [digest_of_tree(spec.templates)]
@@ -156,14 +161,12 @@ def _limited(volumes: pa.Table, limit: int | None) -> tuple[pa.Table, tuple[str,
     return volumes.filter(kept), study_ids
 
 
-def _questions(
-    spec: SweepSpec, store: Store, catalogue: Catalogue, volumes: pa.Table, study_ids: Sequence[str]
+def _chosen(
+    spec: SweepSpec, table: pa.Table, catalogue: Catalogue, volumes: pa.Table, study_ids: Sequence[str]
 ) -> dict[str, list[Question]]:
-    """Questions by study, as the plan may see them. The whole table goes to the store, for the judge."""
+    """Questions by study, as the plan may see them."""
     if unknown := [name for name in spec.subtask if name not in catalogue.subtasks]:
         raise InputError(f"subtask: {unknown[0]!r} is not one of {', '.join(catalogue.subtasks)}")
-    table = read_questions(spec.dataset.questions, catalogue)
-    _write_once(table, store.questions)
     chosen: dict[str, list[Question]] = {study_id: [] for study_id in study_ids}
     table = table.filter(pc.is_in(table["study_id"], pa.array(study_ids, pa.string())))
     donor = _donors(table, volumes) if "other_patient" in spec.control else {}

@@ -1,6 +1,7 @@
 """Prompt templates: Jinja files, a user's own before the packaged ones, checked before anything runs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
@@ -40,6 +41,16 @@ _JINJA = jinja2.Environment(
 )
 
 
+_OF_TEMPLATES = (
+    jinja2.TemplateError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    LookupError,
+    RecursionError,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Template:
     """A checked template, known by its id and its content, and the system message that goes with it."""
@@ -50,7 +61,8 @@ class Template:
 
     def render(self, variables: Mapping[str, object]) -> str:
         """What follows the frames."""
-        return self.compiled.render(variables).strip()
+        with _jinja(self.name):
+            return self.compiled.render(variables).strip()
 
 
 def template_for(
@@ -115,15 +127,34 @@ def _text(path: Path) -> str:
 
 def _compiled(text: str, kind: str, where: str) -> tuple[jinja2.Template, str, str]:
     given = _TRIAL if kind != _SYSTEM else {}
-    try:
-        _check(meta.find_undeclared_variables(_JINJA.parse(text)), set(given), _NEEDED[kind], where)
+    with _jinja(where):
+        used = meta.find_undeclared_variables(_JINJA.parse(text))
+    _check(used, set(given), _NEEDED[kind], where)
+    with _jinja(where):
         compiled = _JINJA.from_string(text)
         said = compiled.render(given).strip()
-    except jinja2.TemplateError as error:
-        raise InputError(f"{where}: cannot be rendered as a Jinja template ({error})") from None
     if FRAME in said:
         raise InputError(f"{where}: holds U+FFFC, which is kept for the places of frames; remove it")
     return compiled, sha256(text.encode()).hexdigest(), said
+
+
+@contextmanager
+def _jinja(where: str) -> Iterator[None]:
+    """A template is code: what it raises is the template's fault."""
+    try:
+        yield
+    except (
+        jinja2.TemplateError,
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        LookupError,
+        RecursionError,
+    ) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(
+            f"{where}: cannot be rendered as a Jinja template ({reason}); correct the template"
+        ) from None
 
 
 def _check(used: set[str], given: set[str], needed: frozenset[str], where: str) -> None:

@@ -5,8 +5,11 @@ questions, text tower and tokenizer. Vectors have unit length, so that a product
 are computed on CPU in float32: on another machine their last digits may differ, and so may a tie.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import numpy as np
@@ -29,6 +32,7 @@ class Encoder:
 
     def __init__(self, folder: Path) -> None:
         try:
+            from huggingface_hub.errors import StrictDataclassError
             from transformers import AutoImageProcessor, AutoModel
             from transformers.utils.logging import disable_progress_bar
 
@@ -39,9 +43,8 @@ class Encoder:
             raise InputError(
                 f"encoder {folder}: {error}; install the extra: pip install 'cardiolens[encoder]'"
             ) from None
-        except (OSError, ValueError) as error:
-            reason = str(error).strip().splitlines()[0]
-            raise InputError(f"encoder {folder}: cannot be loaded ({reason}); {_REMEDY}") from None
+        except (OSError, ValueError, RuntimeError, TypeError, StrictDataclassError, UnpicklingError) as error:
+            raise InputError(f"encoder {folder}: cannot be loaded ({_first(error)}); {_REMEDY}") from None
         self._folder = folder
 
     def frames(self, frames_FHW: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -50,7 +53,8 @@ class Encoder:
         found = []
         for start in range(0, len(frames_FHW), _AT_ONCE):
             pictures = [np.repeat(frame[..., None], 3, axis=2) for frame in frames_FHW[start:][:_AT_ONCE]]
-            found.append(self._vectors(encode, self._images(images=pictures, return_tensors="pt")))
+            with self._used_as("an image encoder"):
+                found.append(self._vectors(encode, self._images(images=pictures, return_tensors="pt")))
         return np.concatenate(found)
 
     def text(self, words: str) -> NDArray[np.float32]:
@@ -60,10 +64,24 @@ class Encoder:
                 f"encoder {self._folder}: reads no text, and kind relevance compares frames with "
                 "questions; give the folder of a CLIP type model, or choose kind kcenter"
             )
-        tokens = self._tokenizer()([words], truncation=True, return_tensors="pt")
-        tokens.pop("token_type_ids", None)
-        vector: NDArray[np.float32] = self._vectors(self._model.get_text_features, tokens)[0]
+        with self._used_as("a reader of text"):
+            tokens = self._tokenizer()([words], truncation=True, return_tensors="pt")
+            tokens.pop("token_type_ids", None)
+            vector: NDArray[np.float32] = self._vectors(self._model.get_text_features, tokens)[0]
         return vector
+
+    @contextmanager
+    def _used_as(self, role: str) -> Iterator[None]:
+        """What a model of another kind, or one that does not fit its processor, raises when it is used."""
+        try:
+            yield
+        except InputError:
+            raise
+        except (OSError, ValueError, TypeError, RuntimeError) as error:
+            reason = _first(error)
+            raise InputError(
+                f"encoder {self._folder}: cannot be used as {role} ({reason}); {_REMEDY}"
+            ) from error
 
     def _tokenizer(self) -> Any:
         from transformers import AutoTokenizer
@@ -83,3 +101,8 @@ class Encoder:
         rows = pooled.reshape(len(pooled), -1).to(torch.float32).numpy()
         unit: NDArray[np.float32] = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
         return unit
+
+
+def _first(error: Exception) -> str:
+    """The first line of what a library says, which may be many."""
+    return str(error).strip().partition("\n")[0]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from cardiolens.digest import digest_of_files
 from cardiolens.errors import InputError
+from cardiolens.saved_model import check_files
 from cardiolens.select import features
 from cardiolens.select.encoder import open_encoder
 from cardiolens.spec import SelectorSpec, SweepSpec
@@ -63,6 +64,7 @@ def _encoder_sight(folder: Path) -> Sight:
         raise InputError(
             f"encoder {folder}: no folder with a config.json; give the local folder of a saved image encoder"
         )
+    check_files(folder)
     return Sight(f"encoder-{digest_of_files(files)[:16]}", folder.resolve())
 
 

@@ -1,6 +1,7 @@
 """The catalogue of subtasks: data files loaded into frozen, checked values."""
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,9 +11,12 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from cardiolens.errors import InputError
 from cardiolens.frozen import describe
+from cardiolens.study.sequences import sequences
 from cardiolens.tasks.lexicon import Lexicon, load_lexicon
 from cardiolens.tasks.protocol import DATA, protocol_folder, read_yaml, shipped
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_POOLS = frozenset({"lge", "lge_lax", "t2"})  # routed names of several views, as in rules.yaml
 _NO_SUBTASKS = ("protocol.yaml", "lexicon.yaml")
 
 AnswerType = Literal["single", "ordinal", "multi", "report"]
@@ -91,6 +95,10 @@ class Catalogue:
                 f"subtask {subtask!r} is not in protocol {self.protocol!r}; it has {', '.join(self.subtasks)}"
             ) from None
 
+    def texts(self, sequence: str) -> dict[str, frozenset[str]]:
+        """The option texts of every field that the reports of a sequence fill."""
+        return _fields(self.subtasks, sequence)
+
     def children(self, subtask: str) -> tuple[Subtask, ...]:
         """The conditional subtasks that a positive answer to this one opens."""
         return tuple(child for child in self.subtasks.values() if child.parent == subtask)
@@ -109,6 +117,10 @@ def load_catalogue(protocol: str) -> Catalogue:
     files = sorted(path for path in folder.glob("*.yaml") if path.name not in _NO_SUBTASKS)
     entries = [(path, entry) for path in files for entry in _entries(path)]
     subtasks = [_subtask(path, entry, option_sets) for path, entry in entries]
+    if not subtasks:
+        raise InputError(
+            f"{folder}: has no subtasks; expected YAML files with lists of subtasks beside {head.name}"
+        )
     check(subtasks)
     words = folder / "lexicon.yaml"
     reported = [subtask.sequence for subtask in subtasks if subtask.answer_type == "report"]
@@ -128,7 +140,16 @@ def _head(path: Path, *, own: bool) -> tuple[str, Mapping[str, Any]]:
             f"{path}: protocol is {name!r}; give your data files a name of their own, so that no run record "
             f"confuses them with {' or '.join(shipped())}"
         )
-    return name, head.get("option_sets") or {}
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            f"{path}: protocol is {name!r}; expected letters, digits, '.', '-' and '_'; rename it"
+        )
+    option_sets = head.get("option_sets") or {}
+    if unknown := sorted(head.keys() - {"protocol", "option_sets"}, key=str):
+        raise InputError(f"{path}: unknown key {unknown[0]!r}; expected only option_sets, protocol")
+    if not isinstance(option_sets, dict):
+        raise InputError(f"{path}: option_sets is {option_sets!r}; expected lists of options by name")
+    return name, option_sets
 
 
 def _fields(subtasks: Mapping[str, Subtask], sequence: str) -> dict[str, frozenset[str]]:
@@ -209,10 +230,26 @@ def _problems(subtask: Subtask, known: Mapping[str, Subtask]) -> list[str]:
         ),
         (bool(subtask.parent) != bool(subtask.parent_answers), "parent and parent_answers go together"),
     ]
-    problems = [text for wrong, text in rules if wrong]
+    problems = [text for wrong, text in rules if wrong] + _unknown_views(subtask)
     problems += [f"report field {name!r} unknown" for name in subtask.report_fields if name not in known]
     if subtask.parent:
         problems += _parent_problems(subtask, known.get(subtask.parent))
+    return problems
+
+
+def _unknown_views(subtask: Subtask) -> list[str]:
+    """Sequences and views that no study can have, so that the question would never be asked."""
+    views = {one.volume_id(view) for one in sequences().values() for view in one.views}
+    legal = {"route": views | _POOLS, "unreadable_without": views}
+    named = {"route": [name for name, _ in subtask.route], "unreadable_without": subtask.unreadable_without}
+    problems = [
+        f"{field} names {name!r}; expected of {', '.join(sorted(legal[field]))}"
+        for field, names in named.items()
+        for name in names
+        if name not in legal[field]
+    ]
+    if subtask.sequence not in {*sequences(), "multi"}:
+        problems.append(f"sequence is {subtask.sequence!r}; expected one of {', '.join(sequences())}, multi")
     return problems
 
 

@@ -1,7 +1,7 @@
 """Questions as files: reading and writing `qa-1` JSON Lines."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -84,7 +84,7 @@ def read_questions(path: Path, catalogue: Catalogue) -> pa.Table:
             )
         lines[question.qa_id] = number
         subtask = _known(question, catalogue, where)
-        for problem in _problems(question, subtask):
+        for problem in _problems(question, subtask, catalogue):
             raise InputError(f"{where}: {question.qa_id}: {problem}")
         rows.append(_row(question, subtask))
     return tables.from_rows(rows, tables.QUESTIONS)
@@ -132,7 +132,7 @@ def _known(question: Question, catalogue: Catalogue, where: str) -> Subtask:
         raise InputError(f"{where}: {question.qa_id}: {error}") from None
 
 
-def _problems(question: Question, subtask: Subtask) -> list[str]:
+def _problems(question: Question, subtask: Subtask, catalogue: Catalogue) -> list[str]:
     declared = {name: getattr(subtask, name) for name in ("tier", "sequence", "answer_type")}
     problems = [
         f"{name} is {getattr(question, name)!r}, but {subtask.id} has {value!r}"
@@ -140,18 +140,23 @@ def _problems(question: Question, subtask: Subtask) -> list[str]:
         if getattr(question, name) != value
     ]
     if subtask.answer_type == "report":
-        return problems + _report_problems(question)
+        return problems + _report_problems(question, catalogue.texts(subtask.sequence))
     return problems + _pick_problems(question, subtask)
 
 
-def _report_problems(question: Question) -> list[str]:
+def _report_problems(question: Question, texts: Mapping[str, Collection[str]]) -> list[str]:
+    """Values of fields are option texts; a value that is none is not repeated: it may be a sentence."""
     if question.reference is None:
         return ["reference is missing; a report question needs {fields, findings, impression}"]
-    return (
-        ["options and answer do not belong to a report question"]
-        if question.options or question.answer
-        else []
-    )
+    if question.options or question.answer:
+        return ["options and answer do not belong to a report question"]
+    problems = []
+    for name, value in question.reference.fields.items():
+        if name not in texts:
+            problems.append(f"reference.fields: no field {name!r}; expected of {', '.join(texts)}")
+        elif not set(texts[name]).issuperset([value] if isinstance(value, str) else value):
+            problems.append(f"reference.fields.{name}: expected of {sorted(texts[name])}")
+    return problems
 
 
 def _pick_problems(question: Question, subtask: Subtask) -> list[str]:

@@ -30,7 +30,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store, and the run of a simulated reader on two of its studies."""
     root = make_cohort(tmp_path_factory.mktemp("finished") / "place", 2)
     planned, judged = swept(spec_of(root))
-    record.write_configuration(planned)
+    record.write_configuration(planned.run, planned.spec)
     record.write_manifest(planned, {"questions_digest": judged.replies.questions_digest})
     return root
 

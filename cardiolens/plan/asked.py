@@ -1,0 +1,37 @@
+"""Whether questions and prepared studies are about the same patients."""
+
+import logging
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+
+from cardiolens.errors import InputError
+
+log = logging.getLogger(__name__)
+
+
+def check_patients(path: Path, questions: pa.Table, volumes: pa.Table) -> None:
+    """InputError for a question whose patient is not that of its study; patients are not named.
+
+    Questions on studies that are not prepared are counted in a warning: they are not asked.
+    """
+    patients = dict(zip(volumes["study_id"].to_pylist(), volumes["patient_id"].to_pylist(), strict=True))
+    absent: Counter[str] = Counter()
+    for row in questions.select(["qa_id", "study_id", "patient_id"]).to_pylist():
+        study = row["study_id"]
+        if study not in patients:
+            absent[study] += 1
+        elif patients[study] != row["patient_id"]:
+            raise InputError(
+                f"{path}: {row['qa_id']}: its patient_id is not that of study {study} in study.json, and "
+                "intervals and controls go by patient; correct the one that is wrong"
+            )
+    if absent:
+        log.warning(
+            "%s: %d of its questions are not asked: %d studies are not prepared, e.g. %s",
+            path,
+            absent.total(),
+            len(absent),
+            next(iter(absent)),
+        )

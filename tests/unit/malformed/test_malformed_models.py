@@ -1,0 +1,210 @@
+"""Folders of models and of image encoders that cannot be used, told before any engine is started."""
+
+import json
+import shutil
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from refusals import refused
+from small_cohort import make_cohort, reader, sweep_spec
+
+from cardiolens.configure import tell
+from cardiolens.engine import tiny
+from cardiolens.errors import InputError
+from cardiolens.plan.plan import plan
+from cardiolens.select.sight import check_encoders
+
+Break = Callable[[Path], object]
+AGAIN = "copy or download the model again"
+TEMPLATE = "put one that can be used into the folder as chat_template\\.jinja"
+ENCODER = r"give the folder of a saved image encoder, e\.g\. of CLIP or ResNet type"
+
+
+@pytest.fixture(scope="module")
+def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small cohort, the embedded model in `model/`, an encoder of CLIP type in `encoder/`."""
+    root = make_cohort(tmp_path_factory.mktemp("cohort") / "place", 1)
+    tiny.build(root / "model")
+    _build_encoder(root / "encoder")
+    return root
+
+
+@pytest.fixture
+def place(cohort: Path, tmp_path: Path) -> Path:
+    shutil.copytree(cohort, tmp_path / "place")
+    return tmp_path / "place"
+
+
+def _build_encoder(folder: Path) -> None:
+    from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel
+
+    layer = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    vision = {**layer, "image_size": 32, "patch_size": 16}
+    config = CLIPConfig(text_config={**layer, "vocab_size": 60}, vision_config=vision, projection_dim=8)
+    CLIPModel(config).save_pretrained(folder)
+    size = {"height": 32, "width": 32}
+    CLIPImageProcessor(size={"shortest_edge": 32}, crop_size=size).save_pretrained(folder)
+
+
+def text(name: str, content: str | bytes) -> Break:
+    return lambda folder: (folder / name).write_bytes(
+        content if isinstance(content, bytes) else content.encode()
+    )
+
+
+def gone(*names: str) -> Break:
+    return lambda folder: [(folder / name).unlink() for name in names]
+
+
+def edited(name: str, change: Callable[[dict[str, Any]], object]) -> Break:
+    def write(folder: Path) -> None:
+        tree = json.loads((folder / name).read_text())
+        change(tree)
+        (folder / name).write_text(json.dumps(tree))
+
+    return write
+
+
+def weights(change: Callable[[bytes], bytes]) -> Break:
+    def write(folder: Path) -> None:
+        path = folder / "model.safetensors"
+        path.write_bytes(change(path.read_bytes()))
+
+    return write
+
+
+def template(content: str) -> Break:
+    return text("chat_template.jinja", content)
+
+
+def a_file(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.write_text("")
+
+
+def no_template(folder: Path) -> None:
+    (folder / "chat_template.jinja").unlink()
+    edited("tokenizer_config.json", lambda tree: tree.pop("chat_template", None))(folder)
+
+
+EACH = "{% for m in messages %}{% for p in m['content'] %}"
+END = "{% endfor %}{% endfor %}"
+WEIGHTS: list[tuple[str, Break, str]] = [
+    ("weights cut", weights(lambda b: b[:-100]), rf"holds \d+ bytes; expected \d+ by its header; {AGAIN}"),
+    ("weights of nothing", weights(lambda b: b""), r"holds 0 bytes; expected 8 by its header"),
+    ("weights longer", weights(lambda b: b + b"x"), r"holds \d+ bytes; expected \d+ by its header"),
+    ("header too long", weights(lambda b: struct.pack("<Q", 10**15) + b[8:]), r"expected 1000000000000008"),
+    ("header garbage", weights(lambda b: struct.pack("<Q", 9) + b"x" * 99), r"header cannot be read"),
+]
+JSON: list[tuple[str, Break, str]] = [
+    ("no config", gone("config.json"), r"config\.json"),
+    ("config broken", text("config.json", "{"), rf"config\.json: is not a whole JSON file .*; {AGAIN}"),
+    ("config a list", text("config.json", "[]"), r"config\.json: holds a list, expected a JSON object"),
+    ("config bytes", text("config.json", b"\xff"), r"config\.json: is not a whole JSON file"),
+    ("config deep", text("config.json", "[" * 100_000), r"config\.json: is not a whole JSON file"),
+    ("tokenizer broken", text("tokenizer.json", "{"), r"tokenizer\.json: is not a whole JSON file"),
+    ("tokenizer a list", text("tokenizer.json", "[]"), r"tokenizer\.json: holds a list"),
+]
+MODELS: list[tuple[str, Break, str]] = [
+    *JSON,
+    *WEIGHTS,
+    ("a file", a_file, r"folder '.*/model' does not exist; give a folder or a hub id"),
+    ("no architectures", edited("config.json", lambda t: t.pop("architectures")), r"architectures is None"),
+    (
+        "empty architectures",
+        edited("config.json", lambda t: t.update(architectures=[])),
+        r"is \[\]; expected",
+    ),
+    (
+        "one architecture",
+        edited("config.json", lambda t: t.update(architectures="X")),
+        r"architectures is 'X'",
+    ),
+    ("no processor", gone("processor_config.json"), r"processor cannot be loaded .* vision-language model\?"),
+    ("processor broken", text("processor_config.json", "{"), r"processor_config\.json: is not a whole JSON"),
+    ("processor a list", text("processor_config.json", "[]"), r"processor_config\.json: holds a list"),
+    ("no tokenizer", gone("tokenizer.json", "tokenizer_config.json"), r"its processor cannot be loaded"),
+    ("no template", no_template, r"has no chat template; add a chat_template\.jinja to the model's folder"),
+    ("empty template", template(""), r"has no chat template"),
+    ("broken template", template("{% for"), rf"its chat template cannot be rendered .*; {TEMPLATE}"),
+    (
+        "refusing template",
+        template("{{ raise_exception('No system') }}"),
+        r"cannot be rendered \(No system\)",
+    ),
+    (
+        "template of text",
+        template("{{ messages[0]['content'] + 'x' }}"),
+        r"cannot be rendered \(can only con",
+    ),
+    ("template undefined", template("{{ foo.bar }}"), r"cannot be rendered \('foo' is undefined\)"),
+    ("template bytes", text("chat_template.jinja", b"\xff"), r"its processor cannot be loaded"),
+    ("template without images", template(f"{EACH}{{{{ p['text'] }}}}{END}"), r"puts no image between texts"),
+    (
+        "template that drops the question",
+        template(EACH + "{% if p['type'] == 'image' or loop.first %}<image>{{ p['text'] }}{% endif %}" + END),
+        rf"chat template (puts no image between texts|drops text that follows images); {TEMPLATE}",
+    ),
+]
+ENCODERS: list[tuple[str, Break, str]] = [
+    *JSON[:5],
+    *WEIGHTS,
+    ("no folder", shutil.rmtree, r"no folder with a config\.json; give the local folder of a saved image"),
+    ("no weights", gone("model.safetensors"), rf"cannot be loaded .*; {ENCODER}"),
+    ("no image processor", gone("preprocessor_config.json"), rf"cannot be loaded .*; {ENCODER}"),
+    ("broken processor", text("preprocessor_config.json", "{"), r"preprocessor_config\.json: is not a whole"),
+    ("unknown type", edited("config.json", lambda t: t.update(model_type="zz")), r"cannot be loaded .*`zz`"),
+    (
+        "other sizes",
+        edited("config.json", lambda t: t["vision_config"].update(hidden_size=20)),
+        rf"cannot be loaded .*; {ENCODER}",
+    ),
+    (
+        "three heads",
+        edited("config.json", lambda t: t["vision_config"].update(num_attention_heads=3)),
+        rf"cannot be loaded .*; {ENCODER}",
+    ),
+    (
+        "another frame size",
+        edited("preprocessor_config.json", lambda t: t.update(crop_size={"height": 40, "width": 40})),
+        rf"cannot be used as an image encoder .*; {ENCODER}",
+    ),
+]
+
+
+def told(act: Callable[[], object]) -> Callable[[], int]:
+    def run() -> int:
+        try:
+            act()
+        except InputError as error:
+            return tell(error)
+        return 0
+
+    return run
+
+
+@pytest.mark.parametrize(("spoil", "said"), [row[1:] for row in MODELS], ids=[row[0] for row in MODELS])
+def test_a_model_that_cannot_be_asked_is_named(spoil, said, place, capsys):
+    spoil(place / "model")
+    model = {"name": "mine", "engine": "vllm", "source": str(place / "model"), "long_side": 64}
+    refused(told(lambda: plan(sweep_spec(place, model))), said, capsys, place)
+
+
+@pytest.mark.parametrize(("spoil", "said"), [row[1:] for row in ENCODERS], ids=[row[0] for row in ENCODERS])
+def test_an_encoder_that_cannot_see_is_named(spoil, said, place, capsys):
+    spoil(place / "encoder")
+    selector = {"name": "seeing", "kind": "kcenter", "encoder": place / "encoder"}
+    spec = sweep_spec(place, reader("uniform"), selector=[selector])
+    refused(told(lambda: check_encoders(spec)), said, capsys, place)
+
+
+@pytest.mark.parametrize("source", ["/nowhere/x", "./nope", "nobody/nothing", "a b/c d", "x/y/z"])
+def test_a_model_that_is_not_here_is_named(source, place, capsys):
+    model = {"name": "mine", "engine": "vllm", "source": source}
+    said = (
+        r"does not exist; give a folder or a hub id|is not on this machine; fetch it first with `hf download"
+    )
+    refused(told(lambda: plan(sweep_spec(place, model))), said, capsys, place)

@@ -1,0 +1,260 @@
+"""Questions, prompt templates and protocols of the user's own that cannot be asked."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from refusals import refused
+from small_cohort import make_cohort, reader, sweep_spec
+
+from cardiolens.configure import tell
+from cardiolens.errors import InputError
+from cardiolens.plan.plan import plan
+from cardiolens.select.rules import rules
+from cardiolens.tasks import catalogue
+from cardiolens.tasks.catalogue import load_catalogue
+
+MINIATURE = Path(__file__).parents[1] / "miniature"
+SECRET = "Jane-Roe-1950"  # whatever of it reaches a message has leaked
+JINJA = "cannot be rendered as a Jinja template"
+VIEWS = "expected of cine_2ch, cine_3ch"
+
+
+@pytest.fixture(scope="module")
+def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_cohort(tmp_path_factory.mktemp("cohort") / "place", 2)
+
+
+@pytest.fixture
+def place(cohort: Path, tmp_path: Path) -> Path:
+    shutil.copytree(cohort, tmp_path / "place")
+    return tmp_path / "place"
+
+
+def planned(place: Path, **changes: Any) -> Callable[[], int]:
+    def run() -> int:
+        try:
+            plan(sweep_spec(place, reader("uniform"), **changes))
+        except InputError as error:
+            return tell(error)
+        return 0
+
+    return run
+
+
+def lines(records: list[dict[str, Any]]) -> bytes:
+    return "\n".join(json.dumps(record) for record in records).encode()
+
+
+def line(kind: str = "ordinal", **changes: Any) -> Callable[[list[dict[str, Any]]], bytes]:
+    """All records, the first of an answer type changed; a change to None leaves the key out."""
+
+    def written(records: list[dict[str, Any]]) -> bytes:
+        chosen = next(record for record in records if record["answer_type"] == kind)
+        wrong = {name: value for name, value in (chosen | changes).items() if value is not None}
+        rest = [record for record in records if record is not chosen]
+        return lines([*rest, wrong])
+
+    return written
+
+
+def reference(**changes: Any) -> Callable[[list[dict[str, Any]]], bytes]:
+    def written(records: list[dict[str, Any]]) -> bytes:
+        chosen = next(record for record in records if record["answer_type"] == "report")
+        return line("report", reference=chosen["reference"] | changes)(records)
+
+    return written
+
+
+def whole(content: bytes) -> Callable[[list[dict[str, Any]]], bytes]:
+    return lambda records: content
+
+
+TWICE = [{"key": "A", "text": "x"}, {"key": "A", "text": "y"}]
+QUESTIONS: list[tuple[str, Callable[[list[dict[str, Any]]], bytes], str]] = [
+    ("empty", whole(b""), r"has no question on the 2 prepared studies; check dataset and subtask"),
+    ("not JSON", whole(b"qa_id,study_id\n"), r":1: not JSON .*; each line holds one qa-1"),
+    ("an array", lambda records: json.dumps(records).encode(), r"is a JSON object, found list"),
+    ("a number", whole(b"3"), r"is a JSON object, found int"),
+    ("deep", whole(b"[" * 100_000), r":1: not JSON \(maximum recursion depth"),
+    ("5000 digits", whole(b'{"tier": ' + b"9" * 5000 + b"}"), r":1: not JSON \(Exceeds the limit"),
+    ("other bytes", whole(b"\xff\xfe"), r"cannot be read as UTF-8 text"),
+    ("byte order mark", whole(b"\xef\xbb\xbf{}"), r":1: not JSON \(Unexpected UTF-8 BOM"),
+    ("NUL", whole(b"\0\0"), r":1: not JSON"),
+    ("half a surrogate", whole(b'{"qa_id": "\\ud800"}'), r":1: .*qa_id: Input should be a valid string"),
+    ("another version", line(schema="qa-2"), r"schema: Input should be 'qa-1', got 'qa-2'"),
+    ("no patient", line(patient_id=None), r"patient_id: Field required"),
+    (
+        "a patient that is a number",
+        line(patient_id=195001011234),
+        r"patient_id: Input should be a valid string$",
+    ),
+    (
+        "another patient",
+        line(patient_id=SECRET),
+        r"its patient_id is not that of study PH-0001 in study\.json",
+    ),
+    ("a name", line(patient_name=SECRET), r"unknown key 'patient_name'; expected only answer, answer_type"),
+    (
+        "unknown subtask",
+        line(subtask="C99"),
+        r"subtask 'C99' is not in protocol 'openprotocol-1'; it has C01",
+    ),
+    ("unknown study", lambda records: line()([records[0] | {"study_id": "X"}]), r"on the 2 prepared studies"),
+    ("answer outside", line(answer=["Q"]), r"answer \['Q'\] is outside its options \['A', 'B', 'C'\]"),
+    ("two answers", line(answer=["A", "B"]), r"must be exactly one of \['A', 'B', 'C'\]"),
+    ("no answer", line(answer=[]), r"answer is empty; pick from"),
+    ("keys twice", line(options=TWICE), r"option keys \['A', 'A'\] are not unique"),
+    ("no options", line(options=[]), r"options \[\] are too few; at least two are needed"),
+    (
+        "no words",
+        line(options=[{"key": "A", "text": ""}]),
+        r"options\.0\.text: String should have at least 1",
+    ),
+    (
+        "twice",
+        lambda records: lines([*records, records[0]]),
+        r"qa_id 'PH-0001:C01' stands on line \d+ already",
+    ),
+    ("tier NaN", line(tier=float("nan")), r"tier: Input should be 1, 2 or 3, got nan"),
+    ("report without reference", line("report", reference=None), r"reference is missing; a report question"),
+    (
+        "report without fields",
+        line("report", reference={"findings": SECRET}),
+        r"reference\.fields: Field req",
+    ),
+    (
+        "report with options",
+        line("report", options=[{"key": "A", "text": "x"}]),
+        r"do not belong to a report",
+    ),
+    ("fields a list", reference(fields=[SECRET]), r"reference\.fields: Input should be a valid dictionary$"),
+    (
+        "unknown field",
+        reference(fields={"colour": SECRET}),
+        r"no field 'colour'; expected of lv_size, lv_wall",
+    ),
+    ("unknown value", reference(fields={"lv_size": SECRET}), r"fields\.lv_size: expected of \['Markedly"),
+    (
+        "findings a list",
+        reference(findings=[SECRET]),
+        r"reference\.findings: Input should be a valid string$",
+    ),
+]
+
+
+@pytest.mark.parametrize("row", QUESTIONS, ids=[row[0] for row in QUESTIONS])
+def test_questions_that_cannot_be_asked_are_named(row, place, capsys):
+    _, content, said = row
+    path = place / "questions.jsonl"
+    path.write_bytes(content([json.loads(text) for text in path.read_text().splitlines()]))
+    message = refused(planned(place), rf"questions\.jsonl.*{said}", capsys, place)
+    assert SECRET not in message
+    assert "195001011234" not in message
+
+
+def test_questions_on_studies_that_are_not_prepared_are_counted(place, caplog):
+    path = place / "questions.jsonl"
+    odd = json.loads(path.read_text().splitlines()[0]) | {"qa_id": "X:C01", "study_id": "X"}
+    path.write_text(f"{path.read_text()}{json.dumps(odd)}\n")
+    assert planned(place)() == 0
+    assert "1 of its questions are not asked: 1 studies are not prepared, e.g. X" in caplog.text
+
+
+ASKED = "{{ question }} {{ options }} "
+TEMPLATES = [
+    ("question_standard", ASKED + "{{ foo }}", r"uses \['foo'\], which it is not given; it may use"),
+    ("question_standard", "{{ question }}", r"never uses \['options'\]; write e\.g\. \{\{ options \}\}"),
+    ("question_standard", ASKED + "{{ ", JINJA),
+    ("question_standard", ASKED + "{{ 1 / 0 }}", rf"{JINJA} \(division by zero\)"),
+    ("question_standard", "{{ question + options }}", rf"{JINJA} \(can only concatenate"),
+    ("question_standard", "{{ question() }}{{ options }}", rf"{JINJA} \('str' object is not callable\)"),
+    ("question_standard", ASKED + "{% include 'x' %}", rf"{JINJA} \(no loader"),
+    ("question_standard", ASKED + "{{ options[5].text }}", rf"{JINJA} \(list object has no element 5\)"),
+    ("question_standard", ASKED + "{{ question | nofilter }}", rf"{JINJA} \(No filter named 'nofilter'"),
+    ("question_standard", ASKED + "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", rf"{JINJA} \(maximum"),
+    ("question_standard", ASKED + "\ufffc", r"holds U\+FFFC, which is kept for the places of frames"),
+    ("report_standard", "{{ question }}", r"never uses \['schema'\]"),
+    ("questions", ASKED, r"no prompt uses this name; a template is called one of"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "said"), TEMPLATES, ids=[row[1] for row in TEMPLATES])
+def test_templates_that_cannot_be_used_are_named(name, content, said, place, capsys):
+    own = place / "templates"
+    own.mkdir()
+    (own / f"{name}.jinja").write_text(content)
+    refused(planned(place, templates=own), rf"templates/{name}\.jinja: {said}", capsys, place)
+
+
+def subtask(**changes: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda tree: tree["subtasks"][0].update(changes)
+
+
+def head(**changes: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda tree: tree.update(changes)
+
+
+PROTOCOLS: list[tuple[str, str | bytes | Callable[[dict[str, Any]], None], str]] = [
+    ("protocol.yaml", "", r"protocol\.yaml: must hold keys and values at its top, found NoneType"),
+    ("protocol.yaml", "[1]", r"must hold keys and values at its top, found list"),
+    ("protocol.yaml", "a: [1", r"protocol\.yaml: not YAML"),
+    ("protocol.yaml", b"\xff", r"protocol\.yaml: not YAML"),
+    ("protocol.yaml", head(protocol=3), r"protocol is 3; give your data files a name of their own"),
+    ("protocol.yaml", head(protocol="openprotocol-1"), r"give your data files a name of their own"),
+    ("protocol.yaml", head(protocol="../x"), r"protocol is '\.\./x'; expected letters, digits"),
+    ("protocol.yaml", head(colour=3), r"unknown key 'colour'; expected only option_sets, protocol"),
+    ("protocol.yaml", head(option_sets="abc"), r"option_sets is 'abc'; expected lists of options by name"),
+    ("questions.yaml", "subtasks: []", r"has no subtasks; expected YAML files with lists of subtasks"),
+    ("questions.yaml", "subtasks: {a: 1}", r"exactly one key 'subtasks', a list of subtasks"),
+    ("questions.yaml", "subtasks: " + "[" * 5000, r"questions\.yaml: not YAML"),
+    (
+        "questions.yaml",
+        "subtasks: !!python/object:os.system [1]",
+        r"not YAML .*could not determine a construct",
+    ),
+    (
+        "questions.yaml",
+        subtask(options="none"),
+        r"SCAR: no option set 'none'; protocol\.yaml has \['no_yes'\]",
+    ),
+    ("questions.yaml", subtask(route={"cine_9ch": 1}), rf"SCAR: route names 'cine_9ch'; {VIEWS}"),
+    ("questions.yaml", subtask(unreadable_without=["x"]), rf"SCAR: unreadable_without names 'x'; {VIEWS}"),
+    ("questions.yaml", subtask(sequence="t9"), r"sequence is 't9'; expected one of cine, lge, perfusion"),
+    ("questions.yaml", subtask(route={"lge_sax": 0}), r"SCAR: weights must be positive"),
+    ("questions.yaml", subtask(route={}), r"SCAR: route is empty; name at least one view"),
+    ("questions.yaml", subtask(answer_type="essay"), r"SCAR: answer_type: .* 'report', got 'essay'"),
+    ("questions.yaml", subtask(tier=9), r"SCAR: tier: Input should be 1, 2 or 3, got 9"),
+    ("questions.yaml", subtask(parent="NO", parent_answers=["A"]), r"parent 'NO' is not in the catalogue"),
+    ("lexicon.yaml", "[]", r"lexicon\.yaml: must hold keys and values"),
+    ("lexicon.yaml", "{}", r"lexicon\.yaml: 'sequences' is missing"),
+]
+
+
+@pytest.mark.parametrize("row", PROTOCOLS, ids=[f"{at}-{row[0]}" for at, row in enumerate(PROTOCOLS)])
+def test_protocols_that_cannot_be_asked_are_named(row, place, capsys):
+    name, content, said = row
+    own = shutil.copytree(MINIATURE, place / "protocol") / name
+    if callable(content):
+        tree = yaml.safe_load(own.read_text())
+        content(tree)
+        content = yaml.safe_dump(tree)
+    own.write_bytes(content if isinstance(content, bytes) else content.encode())
+    dataset = sweep_spec(place, reader("uniform")).dataset.model_copy(update={"protocol": str(own.parent)})
+    refused(planned(place, dataset=dataset), said, capsys, place)
+
+
+@pytest.mark.parametrize("name", ["protocol.yaml", "questions.yaml", "lexicon.yaml"])
+def test_a_protocol_without_one_of_its_files_is_named(name, tmp_path):
+    own = shutil.copytree(MINIATURE, tmp_path / "protocol")
+    (own / name).unlink()
+    with pytest.raises(InputError, match=r"cannot be read .*; a protocol folder needs it|has no subtasks"):
+        load_catalogue(str(own))
+
+
+def test_the_catalogue_knows_the_routed_names_of_several_views():
+    assert set(rules().pools) == catalogue._POOLS
