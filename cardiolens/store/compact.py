@@ -33,10 +33,11 @@ def compact(store: Store) -> Iterator[Compacted]:
     """Merge the completion parts of every model into parts of at most 65,536 rows."""
     for table in held(store):
         if table.schema is tables.COMPLETIONS:
-            yield _compact(table.name, table.folder)
+            yield compact_folder(table.name, table.folder)
 
 
-def _compact(name: str, folder: Path) -> Compacted:
+def compact_folder(name: str, folder: Path) -> Compacted:
+    """Merge the completion parts of one model."""
     before, rows, repeated = tables.parts(folder), 0, 0
     for group in _groups(before):
         read = tables.concat(

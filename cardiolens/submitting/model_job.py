@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 from typing import Literal
 
-from cardiolens import show, stopping
+from cardiolens import show, stopping, tables
 from cardiolens.cluster import ray_cluster
 from cardiolens.engine.inventory import nodes_of_ray
 from cardiolens.errors import InputError, RunError
@@ -15,11 +15,13 @@ from cardiolens.plan.plan import Plan, plan
 from cardiolens.slurm_spec import SlurmSpec
 from cardiolens.spec import SweepSpec
 from cardiolens.store import Run
+from cardiolens.store.compact import compact_folder
 from cardiolens.stream import Streamed
 from cardiolens.submitting.attempt import Start, begin, end, give_up
 from cardiolens.sweep import missing_of
 from cardiolens.waves import execute
 
+_MANY_PARTS = 64  # of one model; shared file systems suffer from thousands
 _JOIN_SECONDS = 180.0  # for all nodes of a job to join its Ray cluster
 
 
@@ -49,6 +51,7 @@ def run_model(run: Run, spec: SweepSpec, model: str, n_nodes: int) -> int:
             raise RunError(f"model {model} failed: {said.reason}")
         if said.bars(start.nodes):
             return stopping.EXIT_CODE
+        _merge_parts(planned, model)
         ending = _answer(planned, model, left, n_nodes)
     return _close(run, planned, model, start, ending)
 
@@ -98,4 +101,15 @@ def _close(run: Run, planned: Plan, model: str, start: Start, ending: _Ending) -
     show.say(f"{model}: {outcome}{reason and f' ({reason})'}, {after.done} of {after.unique} requests done")
     if not said.go_on:
         raise RunError(f"model {model} failed: {said.reason}")
-    return 0 if outcome == "done" else stopping.EXIT_CODE
+    if outcome != "done":
+        return stopping.EXIT_CODE
+    _merge_parts(planned, model)
+    return 0
+
+
+def _merge_parts(planned: Plan, model: str) -> None:
+    """Few large completion parts for many small ones: there are never more than 64 and those of one start."""
+    name = planned.identities[model].model_key
+    folder = planned.store.completions(name)
+    if len(tables.parts(folder)) > _MANY_PARTS:
+        show.say(str(compact_folder(name, folder)))
