@@ -27,6 +27,7 @@ class DatasetSpec(Spec):
     protocol: str = "openprotocol-1"
     window_pct: tuple[float, float] = (1.0, 99.0)  # intensity percentiles shown as black and white
     phantom: PhantomSpec | None = None  # made first, where `studies` does not exist
+    prepared_only: bool = False  # `studies` are not here; the store is used as it is, e.g. in a bundle
 
     @field_validator("window_pct")
     @classmethod

@@ -69,6 +69,8 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
     are no studies, and with strict for the first that fails; RunError where the store cannot be written.
     """
     started = time.monotonic()
+    if dataset.prepared_only:
+        return _as_found(dataset, store)
     studies, failed = _read_studies(dataset.studies)
     _stop_if(strict, failed)
     known = current_cohort(store, dataset.window_pct)
@@ -98,6 +100,8 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
 def is_prepared(spec: SweepSpec) -> bool:
     """Whether `prepare` and `prepare_features` would find nothing to do, and nothing failed before."""
     dataset, store = spec.dataset, spec.store
+    if dataset.prepared_only:
+        return bool(_as_found(dataset, store).unchanged)
     if not dataset.studies.exists():
         return False
     studies, _ = _read_studies(dataset.studies)
@@ -106,6 +110,17 @@ def is_prepared(spec: SweepSpec) -> bool:
         return False
     volumes = read_volumes(store)
     return not any(missing_parts(store, volumes, sight) for sight in sights_of(spec))
+
+
+def _as_found(dataset: DatasetSpec, store: Path) -> Prepared:
+    """What a store holds, taken as it is."""
+    known = current_cohort(store, dataset.window_pct)
+    if not known.studies:
+        raise InputError(
+            f"store={store}: holds no studies prepared with dataset.window_pct={dataset.window_pct}, and "
+            "dataset.prepared_only says that there are no others"
+        )
+    return Prepared(0, len(known.studies), _sorted(dict(known.failed)), 0.0, 0)
 
 
 def prepare_features(store: Path, sight: Sight, cluster: ClusterSpec = OWN_CLUSTER) -> int:

@@ -3,14 +3,22 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
 from cardiolens.execution_spec import ClusterSpec
 from cardiolens.frozen import Gib, GivenPath, Positive
 
 _SCRATCH_CHARACTERS = 32  # Ray puts sockets below it, whose paths may have 107
 
-Duration = Annotated[str, Field(pattern=r"^(\d+-)?\d+(:\d\d){0,2}$")]
+
+def _quoted(value: object) -> object:
+    """YAML reads 12:00:00 without quotes as a number of seconds, which SLURM would take for minutes."""
+    if isinstance(value, int):
+        raise ValueError("must be hours, minutes and seconds in quotes, e.g. '12:00:00'")
+    return value
+
+
+Duration = Annotated[str, BeforeValidator(_quoted), Field(pattern=r"^(\d+-)?\d+:\d\d:\d\d$")]
 Word = Annotated[str, Field(pattern=r"^[^\s#]+$")]
 
 

@@ -98,6 +98,7 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
     """The part of a configuration that decides a sweep's numbers."""
     left_out: dict[str, Any] = {
         **dict.fromkeys(_EXECUTION, True),
+        "dataset": {"prepared_only"},
         "model": {"__all__": {**dict.fromkeys(SERVING, True), "http": set(HTTP_SERVING)}},
     }
     return spec.model_dump(mode="json", exclude=left_out)

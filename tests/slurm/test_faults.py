@@ -71,7 +71,11 @@ def test_a_preempted_job_goes_on(site: Site) -> None:
 
 def test_a_job_goes_on_after_its_time_limit(site: Site) -> None:
     site.submit(
-        "model=[slow]", "cluster.time=2", "cluster.signal_seconds=60", "budget=[8,16,32]", "cluster.cpus=4"
+        "model=[slow]",
+        "cluster.time=00:02:00",
+        "cluster.signal_seconds=60",
+        "budget=[8,16,32]",
+        "cluster.cpus=4",
     )
     site.lab.wait_for_end(600)
     assert restarts(site, "slow")[0] == "stopped", site.printed()

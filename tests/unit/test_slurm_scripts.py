@@ -118,6 +118,7 @@ def test_groups_that_ask_for_the_same_are_one_array() -> None:
     [
         ("cluster.scratch=relative", "absolute path"),
         ("cluster.time=tomorrow", "cluster"),
+        ("cluster.time=43200", "in quotes"),
         ("cluster.partition='gpu # x'", "cluster"),
         ("cluster.gpu_request=gpus", "gres"),
         ("cluster.partitoin=gpu", "partitoin"),

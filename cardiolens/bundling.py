@@ -1,0 +1,125 @@
+"""Everything a sweep needs on machines without internet, in one folder whose files are digested."""
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from cardiolens import tables
+from cardiolens.engine.identity import EMBEDDED, Identity, identify
+from cardiolens.errors import InputError, RunError
+from cardiolens.spec import ModelSpec, SweepSpec
+from cardiolens.store import Store
+
+INDEX = "bundle.json"
+_ELSEWHERE = ("completions", "models")  # of a store: what was answered stays, the embedded model is built
+
+
+@dataclass(frozen=True, slots=True)
+class Bundled:
+    """A bundle, and the words that name the sweep inside it."""
+
+    n_files: int
+    n_bytes: int
+    words: tuple[str, ...]
+
+
+def bundle(spec: SweepSpec, folder: Path, conf: Path | None) -> Bundled:
+    """Gather prepared studies, questions, model files at their revisions, encoders and configuration.
+
+    `conf`: the user's own configuration folder. InputError where a model or the studies are not here, or
+    where the folder holds something already.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        raise InputError(f"out={folder}: is not empty; give a new folder")
+    identities = {model.name: identify(model, Store(spec.store).models) for model in spec.model}
+    try:
+        if conf is not None:
+            shutil.copytree(conf, folder / "conf")
+        _gather_data(spec, folder)
+        for model in spec.model:
+            _gather_model(model, identities[model.name], folder)
+        for selector in spec.selector:
+            if selector.encoder is not None:
+                shutil.copytree(selector.encoder, folder / "encoders" / selector.name)
+        index = {name: {"bytes": size, "sha256": digest} for name, size, digest in _digests(folder)}
+        tables.write_text(folder / INDEX, json.dumps(index, indent=1) + "\n")
+    except OSError as error:
+        raise RunError(f"out={folder}: cannot be written ({error.strerror or error})") from error
+    return Bundled(len(index), sum(int(str(file["bytes"])) for file in index.values()), _words(spec))
+
+
+def gather_wheels(lock: Path, folder: Path) -> None:
+    """Download the wheels of a lock file, each by its hash, and build that of the checkout it lies in."""
+    pip = [sys.executable, "-m", "pip"]
+    root = lock.resolve().parent.parent
+    commands = [
+        [*pip, "download", "--no-deps", "--require-hashes", "-r", str(lock), "-d", str(folder / "wheels")],
+        [*pip, "wheel", "--no-deps", "-w", str(folder / "wheels"), str(root)],
+    ]
+    for command in commands:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RunError(f"pip failed ({' '.join(command[2:5])}): {done.stderr.strip().splitlines()[-1]}")
+
+
+def differences(folder: Path) -> Iterator[str]:
+    """What of a bundle is not as it was gathered, a line a file."""
+    try:
+        index: Mapping[str, Mapping[str, object]] = json.loads((folder / INDEX).read_text())
+    except (OSError, ValueError) as error:
+        raise InputError(f"verify={folder}: is not a bundle ({error})") from None
+    found = {name: digest for name, _, digest in _digests(folder)}
+    for name, file in index.items():
+        if name not in found:
+            yield f"{name}: is missing"
+        elif found[name] != file["sha256"]:
+            yield f"{name}: is not what was gathered"
+
+
+def _gather_data(spec: SweepSpec, folder: Path) -> None:
+    elsewhere = shutil.ignore_patterns(*_ELSEWHERE, "*.tmp")
+    shutil.copytree(spec.store, folder / "store", ignore=elsewhere)
+    shutil.copyfile(spec.dataset.questions, folder / "questions.jsonl")
+    dataset = spec.dataset.model_dump(mode="json", include={"name", "protocol", "window_pct"})
+    dataset |= {"studies": "store", "questions": "questions.jsonl", "prepared_only": True}
+    _write_option(folder / "conf" / "dataset" / "bundled.yaml", dataset)
+
+
+def _gather_model(model: ModelSpec, identity: Identity, folder: Path) -> None:
+    """Files of a hub model as the hub's cache keeps them, so that its key stays; a folder as a folder."""
+    options = model.model_dump(mode="json", exclude_unset=True, exclude={"name"})
+    if identity.folder is not None and model.source != EMBEDDED:
+        if Path(model.source).expanduser().is_dir():
+            options["source"] = f"./models/{model.name}"
+            shutil.copytree(identity.folder, folder / options["source"])
+        else:
+            options["revision"] = identity.folder.name
+            kept = folder / "hf" / "hub" / f"models--{model.source.replace('/', '--')}" / "snapshots"
+            shutil.copytree(identity.folder, kept / identity.folder.name, dirs_exist_ok=True)
+    _write_option(folder / "conf" / "model" / f"{model.name}.yaml", {model.name: options})
+
+
+def _write_option(path: Path, content: Mapping[str, object]) -> None:
+    tables.write_text(path, yaml.safe_dump(dict(content), sort_keys=False))
+
+
+def _words(spec: SweepSpec) -> tuple[str, ...]:
+    """What replaces the words that said where things are."""
+    models = ",".join(model.name for model in spec.model)
+    encoders = [f"selector.{one.name}.encoder=encoders/{one.name}" for one in spec.selector if one.encoder]
+    return ("dataset=bundled", "store=store", f"model=[{models}]", *encoders)
+
+
+def _digests(folder: Path) -> Iterator[tuple[str, int, str]]:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.name != INDEX:
+            with path.open("rb") as handle:
+                digest = hashlib.file_digest(handle, "sha256").hexdigest()
+            yield path.relative_to(folder).as_posix(), path.stat().st_size, digest

@@ -1,0 +1,65 @@
+"""A bundle holds what a sweep needs elsewhere: planned there, it asks the same requests; damage is found."""
+
+from pathlib import Path
+
+import pytest
+
+from cardiolens import tables
+from cardiolens.bundling import INDEX, bundle, differences
+from cardiolens.configure import read_spec
+from cardiolens.errors import InputError
+from cardiolens.plan.plan import plan
+from cardiolens.prepare import is_prepared
+from cardiolens.sweep import prepare_sweep
+from tests.unit.small_cohort import make_cohort, reader, sweep_spec
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    make_cohort(tmp_path, 2)
+    (tmp_path / "store" / "completions" / "m-0").mkdir(parents=True)
+    spec = sweep_spec(tmp_path, reader("uniform", "guess", seed=3))
+    folder = tmp_path / "bundle"
+    assert bundle(spec, folder, None).words == ("dataset=bundled", "store=store", "model=[guess]")
+    return folder
+
+
+def test_the_same_is_asked_where_a_bundle_is_opened(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = plan(sweep_spec(tmp_path, reader("uniform", "guess", seed=3)))
+    monkeypatch.chdir(made)
+    words = ["dataset=bundled", "store=store", "model=[guess]", "selector=[clinical]", "budget=[8]"]
+    spec = read_spec(words)
+    assert is_prepared(spec)
+    assert prepare_sweep(spec).unchanged == 2
+    there = plan(spec)
+    assert {one.model_key for one in there.identities.values()} == {
+        one.model_key for one in here.identities.values()
+    }
+    digests = [
+        sorted(tables.read(found.run.requests("guess"), tables.REQUESTS, ("qa_id",))["qa_id"].to_pylist())
+        for found in (here, there)
+    ]
+    assert digests[0] == digests[1]
+    assert not (made / "store" / "completions").exists()
+
+
+def test_damage_is_found(made: Path) -> None:
+    assert list(differences(made)) == []
+    (made / "questions.jsonl").write_text("")
+    next((made / "store" / "frames").iterdir()).unlink()
+    found = list(differences(made))
+    assert len(found) == 2
+    assert any(line.startswith("questions.jsonl: is not what") for line in found)
+    assert any(line.endswith("is missing") for line in found)
+
+
+def test_a_bundle_replaces_nothing(made: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is not empty"):
+        bundle(sweep_spec(tmp_path, reader("uniform")), made, None)
+
+
+def test_what_is_no_bundle_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"is not a bundle.*{INDEX}"):
+        list(differences(tmp_path))
