@@ -126,7 +126,7 @@ def conclude(
             "questions_digest": judged.replies.questions_digest,
         },
     )
-    track(planned, judged.scores, counted)
+    track(planned.run, planned.spec.tracker)
     write_page(planned.run, [planned.run], include_images=planned.spec.page.include_images)
     show.show_scores(planned.arms, judged.scores)
     return _exit_code(planned, prepared, judged, counted["requests"], executed.failed)

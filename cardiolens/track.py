@@ -1,37 +1,70 @@
-"""Weights & Biases as a mirror of what is on disk: one run an arm, grouped by sweep, offline unless asked.
+"""`python -m cardiolens.track run=outputs/...`: Weights & Biases as a mirror of what is on disk.
 
-No frame, report text, study id, patient id or question id is given to it.
+One run for the sweep and one an arm, grouped, with ids of their own, so that a mirror made again replaces the
+old one. Offline unless asked. No frame, report text, study id, patient id or question id is given to it.
 """
 
 import logging
 import os
-from collections.abc import Mapping
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from netrc import netrc
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cardiolens import record, tables
+from cardiolens.configure import read_run, tell
 from cardiolens.digest import digest_of
-from cardiolens.errors import InputError
+from cardiolens.errors import InputError, RunError
 from cardiolens.execution_spec import TrackerSpec
-from cardiolens.plan.arms import Arm
-from cardiolens.plan.plan import Plan
+from cardiolens.plan.arms import Arm, arms
+from cardiolens.spec import SweepSpec
+from cardiolens.store import Run
 
 log = logging.getLogger(__name__)
 
+_COUNTED = ("requests", "frames", "tokens")  # of the manifest
+_TABLED = ("arm_id", "metric", "scope", "value", "low", "high", "n_items", "n_patients", "method")
 
-def track(plan: Plan, scores: pa.Table, counters: Mapping[str, Mapping[str, int]]) -> None:
-    """Mirror a finished sweep. A tracker that fails is reported and fails nothing: the disk is the record."""
-    if plan.spec.tracker.kind == "none":
-        return
+
+@dataclass(frozen=True, slots=True)
+class _Mirrored:
+    """A run as it is on disk, and where it is mirrored."""
+
+    run: Run
+    spec: SweepSpec
+    tracker: TrackerSpec
+    manifest: Mapping[str, Any]
+    scores: pa.Table
+
+    @property
+    def name(self) -> str:
+        return self.run.root.name
+
+
+def track(run: Run, tracker: TrackerSpec) -> bool:
+    """Mirror a judged run, and whether that was done.
+
+    A tracker that fails is reported and fails nothing: the disk is the record.
+    """
+    if tracker.kind == "none":
+        return True
     import wandb
 
+    spec, manifest = record.read_configuration(run), record.read_manifest(run)
+    mirrored = _Mirrored(run, spec, tracker, manifest, tables.read(run.scores, tables.SCORES))
     try:
-        for arm in plan.arms:
-            _track_arm(plan, arm, scores.filter(pc.equal(scores["arm_id"], arm.arm_id)), counters)
+        _track_sweep(mirrored)
+        for arm in arms(spec):
+            _track_arm(mirrored, arm)
     except (wandb.Error, OSError) as error:
-        log.error("Weights & Biases was not written (%s); every number is in %s", error, plan.run.root)
+        log.error("Weights & Biases was not written (%s); every number is in %s", error, run.root)
+        return False
+    return True
 
 
 def check_tracker(tracker: TrackerSpec) -> None:
@@ -49,32 +82,52 @@ def check_tracker(tracker: TrackerSpec) -> None:
         )
 
 
-def _track_arm(plan: Plan, arm: Arm, scores: pa.Table, counters: Mapping[str, Mapping[str, int]]) -> None:
+def _track_sweep(mirrored: _Mirrored) -> None:
+    """Counters of the whole sweep, every score, and what was answered for what, as tables."""
     import wandb
 
-    tracker = plan.spec.tracker
-    sweep = plan.run.root.name
-    run = wandb.init(
+    with _opened(mirrored, [], "sweep", "sweep", ["sweep"]) as run:
+        run.summary.update(_counters(mirrored.manifest))
+        first = mirrored.scores.filter(pc.is_null(mirrored.scores["versus_arm_id"]))
+        rows = zip(*(first[name].to_pylist() for name in _TABLED), strict=True)
+        run.log({"scores": wandb.Table(columns=list(_TABLED), data=[list(row) for row in rows])})
+        run.log({"confusion": wandb.Table(columns=list(_CONFUSED), data=_confusion(mirrored.run))})
+
+
+def _track_arm(mirrored: _Mirrored, arm: Arm) -> None:
+    scores = mirrored.scores.filter(pc.equal(mirrored.scores["arm_id"], arm.arm_id))
+    tags = [arm.model.name, arm.selector_name, arm.prompt.name, mirrored.spec.dataset.name]
+    with _opened(mirrored, [arm.arm_id], arm.label, "arm", tags) as run:
+        run.config.update(_options(mirrored, arm))
+        run.summary.update(
+            {name: value for row in scores.to_pylist() for name, value in _values(row).items()}
+        )
+
+
+def _opened(mirrored: _Mirrored, identity: list[str], name: str, job_type: str, tags: Sequence[str]) -> Any:
+    import wandb
+
+    tracker = mirrored.tracker
+    return wandb.init(
         project=tracker.project,
         entity=tracker.entity,
         mode=tracker.mode,
-        dir=str(plan.run.root),
-        id=digest_of([sweep, arm.arm_id])[:16],
-        name=arm.label,
-        group=sweep,
-        job_type="arm",
-        tags=[arm.model.name, arm.selector_name, arm.prompt.name, plan.spec.dataset.name],
-        config=_configuration(plan, arm),
+        dir=str(mirrored.run.root),
+        id=digest_of([mirrored.name, *identity])[:16],
+        name=f"{mirrored.name} {name}" if job_type == "sweep" else name,
+        group=mirrored.name,
+        job_type=job_type,
+        tags=list(tags),
+        config={
+            "experiment": mirrored.spec.name,
+            "protocol": mirrored.manifest["protocol"],
+            "dataset": mirrored.spec.dataset.name,
+            "studies": mirrored.manifest["studies"],
+        },
         resume="allow" if tracker.mode == "online" else None,
         reinit="create_new",
         settings=_settings(),
     )
-    summary = {name: value for row in scores.to_pylist() for name, value in _values(row).items()}
-    sweep_counters = {
-        f"sweep/{table}/{name}": n for table, part in counters.items() for name, n in part.items()
-    }
-    run.summary.update({**summary, **sweep_counters})
-    run.finish()
 
 
 def _settings() -> Any:
@@ -92,23 +145,38 @@ def _settings() -> Any:
     )
 
 
-def _configuration(plan: Plan, arm: Arm) -> dict[str, object]:
+def _options(mirrored: _Mirrored, arm: Arm) -> dict[str, object]:
     return {
-        "experiment": plan.spec.name,
-        "protocol": plan.protocol,
-        "dataset": plan.spec.dataset.name,
-        "studies": len(plan.study_ids),
         "arm_id": arm.arm_id,
         "model": arm.model.name,
-        "model_key": plan.identities[arm.model.name].model_key,
+        "model_key": mirrored.manifest["models"][arm.model.name]["model_key"],
         "simulated": arm.model.simulated,
         "selector": arm.selector_name,
         "budget": arm.budget_value,
         "prompt": arm.prompt.name,
-        "caption": plan.spec.caption,
-        "answer_format": plan.spec.answer_format,
+        "caption": mirrored.spec.caption,
+        "answer_format": mirrored.spec.answer_format,
         "control": arm.control,
     }
+
+
+def _counters(manifest: Mapping[str, Any]) -> dict[str, object]:
+    """`sweep/requests/executed` and the like."""
+    return {f"sweep/{part}/{name}": n for part in _COUNTED for name, n in manifest[part].items()}
+
+
+_CONFUSED = ("arm_id", "subtask", "gold", "answered", "n")
+
+
+def _confusion(run: Run) -> list[list[object]]:
+    """How often one option was answered for another, of questions with one right option."""
+    names = ("arm_id", "subtask", "answer_type", "status", "gold", "parsed")
+    counted: Counter[tuple[str, str, str, str]] = Counter()
+    for row in tables.read(run.verdicts, tables.VERDICTS, names).to_pylist():
+        if row["status"] == "judged" and row["answer_type"] in ("single", "ordinal"):
+            said = row["parsed"][0] if row["parsed"] else "none"
+            counted[row["arm_id"], row["subtask"], row["gold"][0], said] += 1
+    return [[*key, n] for key, n in sorted(counted.items())]
 
 
 def _values(row: Mapping[str, Any]) -> dict[str, object]:
@@ -123,3 +191,25 @@ def _values(row: Mapping[str, Any]) -> dict[str, object]:
         f"{name}/n_items": row["n_items"],
         f"{name}/n_patients": row["n_patients"],
     }
+
+
+def main() -> int:
+    words = sys.argv[1:]
+    try:
+        modes = [word.partition("=")[2] for word in words if word.startswith("mode=")]
+        if any(mode not in ("online", "offline") for mode in modes):
+            raise InputError(f"mode={modes[0]}: choose online or offline")
+        run = read_run([word for word in words if not word.startswith("mode=")])
+        tracker = record.read_configuration(run).tracker
+        if modes:
+            tracker = tracker.model_copy(update={"kind": "wandb", "mode": modes[-1]})
+        if tracker.kind == "none":
+            raise InputError("the run was configured with tracker=none; add mode=offline or mode=online")
+        check_tracker(tracker)
+        return 0 if track(run, tracker) else 1
+    except (InputError, RunError) as error:
+        return tell(error)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -152,8 +152,10 @@ def test_what_wandb_was_given_is_in_its_files_and_names_nobody(demo: Place) -> N
     files = sorted(demo.run.glob("wandb/offline-run-*/*.wandb"))
     manifest = demo.manifest()
     runs = [read_wandb(path) for path in files]
-    latest = {run["arm_id"]: run for run in runs}
+    latest = {run["arm_id"]: run for run in runs if "arm_id" in run}
     assert set(latest) == {arm["arm_id"] for arm in manifest["arms"]}
+    (whole,) = {int(run["sweep/requests/unique"]) for run in runs if "sweep/requests/unique" in run}
+    assert whole == manifest["requests"]["unique"]
     scores = demo.scores().to_pylist()
     for row in scores:
         if row["metric"] == "primary" and row["versus_arm_id"] is None:
