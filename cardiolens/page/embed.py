@@ -10,9 +10,13 @@ from cardiolens.page.view import Cell, Chart, Grid, Section, Table
 CHUNK_BYTES = 200_000  # a larger table stands in a file of its own, loaded when it is looked at
 CHUNKS = "page"  # folder beside the page
 
-_ESCAPES = str.maketrans(
-    {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-)
+_ESCAPES = {
+    "<": "\\u003c",
+    ">": "\\u003e",
+    "&": "\\u0026",
+    "\u2028": "\\u2028",
+    "\u2029": "\\u2029",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,9 @@ class Embedded:
 def to_json(value: object) -> str:
     """JSON that may stand inside a script element; undefined numbers are null."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.translate(_ESCAPES)
+    for character, escaped in _ESCAPES.items():  # str.translate takes 5 s for 10 MB
+        text = text.replace(character, escaped)
+    return text
 
 
 def embed(table: Table) -> Embedded:

@@ -20,6 +20,7 @@ const CONFIG = {
     symbol: ["circle", "square", "triangle-up", "diamond", "triangle-down", "cross"],
   },
   mark: { color: "var(--c0)" },
+  rule: { color: "var(--c0)" },
   style: {
     band: { fill: "var(--band)", opacity: 1 },
     zero: { stroke: "var(--ink-soft)", strokeWidth: 1 },

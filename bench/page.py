@@ -1,0 +1,179 @@
+"""Time, memory and size of the page and the case viewer of 24 arms x about 19,500 items, 670 patients.
+
+Verdicts are random, prompts and replies as long as real ones; scoring is not part of the time.
+
+python -m bench.page [--items 19500]
+"""
+
+import argparse
+import json
+import resource
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from bench.bootstrap import arms, verdicts
+from cardiolens import tables
+from cardiolens.analysing import analyses_of, write_analyses
+from cardiolens.execution_spec import StatisticsSpec
+from cardiolens.page.write import write_page
+from cardiolens.stats.factors import families
+from cardiolens.stats.scores import score
+from cardiolens.store import Run, Store
+
+PATIENTS = 670
+KEY = "model-key"
+REPLY = "The left ventricle is of normal size; its wall moves evenly. " * 7 + "ANSWER: A"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--items", type=int, default=19_500, help="of each arm")
+    items = parser.parse_args().items
+    with tempfile.TemporaryDirectory() as folder:
+        run = make_run(Path(folder), items)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        started = time.perf_counter()
+        write_page(run, [run])
+        seconds = time.perf_counter() - started
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        viewer = sum(path.stat().st_size for path in run.viewer.rglob("*") if path.is_file())
+        chunks = sum(path.stat().st_size for path in (run.root / "page").glob("*"))
+        print(f"verdicts: {24 * items:,}")
+        print(f"page and viewer: {seconds:.1f} s, peak {peak / 2**20:.2f} GiB ({before / 2**20:.2f} before)")
+        print(f"index.html {run.page.stat().st_size / 1e6:.2f} MB, tables beside it {chunks / 1e6:.1f} MB")
+        index = (run.viewer / "index.html").stat().st_size
+        print(f"viewer/index.html {index / 1e6:.2f} MB, all of the viewer {viewer / 1e6:.0f} MB")
+
+
+def make_run(folder: Path, items: int) -> Run:
+    """A finished run on disk, its store beside it."""
+    run, store = Run(folder / "outputs" / "bench-00000000"), Store(folder / "store")
+    asked = arms()
+    made = verdicts(PATIENTS, [arm.arm_id for arm in asked], items).cast(tables.VERDICTS)
+    scores = score(made, 5, 50, 1, families(asked))
+    tables.replace(run.verdicts, made, tables.VERDICTS)
+    tables.replace(run.scores, scores, tables.SCORES)
+    write_analyses(run.analyses, analyses_of(made, scores, asked, [], StatisticsSpec(resamples=50), forms={}))
+    tables.replace(run.requests("model"), requests(made), tables.REQUESTS)
+    tables.replace(store.completions(KEY), completions(made), tables.COMPLETIONS)
+    tables.replace(store.questions, questions(made.slice(0, items)), tables.QUESTIONS)
+    write_record(run, store, folder)
+    return run
+
+
+def requests(made: pa.Table) -> pa.Table:
+    """As many frames as the arm's budget, with captions."""
+    rows = []
+    prompts = {k: prompt(k) for k in (8, 16, 32, 64)}
+    frames = {k: [{"volume_id": "cine_sax", "idx": idx} for idx in range(k)] for k in prompts}
+    columns = [made[name].to_pylist() for name in ("arm_id", "qa_id", "study_id", "subtask", "request_key")]
+    for arm, qa_id, study, subtask, key in zip(*columns, strict=True):
+        budget = int(arm.split("-")[1])
+        rows.append(
+            {
+                "arm_id": arm,
+                "qa_id": qa_id,
+                "study_id": study,
+                "frames_study_id": study,
+                "subtask": subtask,
+                "frames": frames[budget],
+                "system": "You read cardiac MRI.",
+                "prompt": f"{prompts[budget]}{subtask}: which of these is shown? A. One B. Two C. Three",
+                "option_keys": ["A", "B", "C"],
+                "flags": [],
+                "status": "planned",
+                "request_key": key,
+            }
+        )
+    return tables.from_rows(rows, tables.REQUESTS)
+
+
+def prompt(frames: int) -> str:
+    return "".join(
+        f"Frame {n}: cine, short axis, slice {n} of {frames}\n\ufffc\n" for n in range(1, frames + 1)
+    )
+
+
+def completions(made: pa.Table) -> pa.Table:
+    keys = made["request_key"].unique()
+    n = len(keys)
+    dice = np.random.default_rng(1)
+    columns = {
+        "request_key": keys,
+        "text": pa.array([f"{number}. {REPLY}" for number in dice.integers(0, 10**6, n)]),
+        "finish_reason": pa.repeat("stop", n),
+        "prompt_tokens": pa.array(np.full(n, 3000, np.int32)),
+        "cached_tokens": pa.array(np.full(n, 2000, np.int32)),
+        "output_tokens": pa.array(np.full(n, 90, np.int32)),
+        "seconds": pa.array(np.ones(n)),
+        "status": pa.repeat("ok", n),
+        "written_at": pa.repeat(pa.scalar(datetime.now(UTC), pa.timestamp("us", "UTC")), n),
+    }
+    columns |= {name: pa.nulls(n) for name in tables.COMPLETIONS.names if name not in columns}
+    return pa.table({name: columns[name] for name in tables.COMPLETIONS.names}).cast(tables.COMPLETIONS)
+
+
+def questions(made: pa.Table) -> pa.Table:
+    rows = [
+        {
+            "qa_id": row["qa_id"],
+            "study_id": row["study_id"],
+            "patient_id": row["patient_id"],
+            "tier": 1,
+            "subtask": row["subtask"],
+            "sequence": row["sequence"],
+            "question": "Which of these is shown?",
+            "answer_type": row["answer_type"],
+            "options": [{"key": key, "text": f"Option {key}"} for key in "ABCDE"],
+            "answer": row["gold"],
+        }
+        for row in made.to_pylist()
+    ]
+    return tables.from_rows(rows, tables.QUESTIONS)
+
+
+def write_record(run: Run, store: Store, folder: Path) -> None:
+    """The parts of configuration and manifest that a page is made from."""
+    named = {"name": "model", "source": "embedded"}
+    configuration = {
+        "name": "bench",
+        "dataset": {"name": "bench", "studies": str(folder), "questions": str(folder / "questions.jsonl")},
+        "model": [named],
+        "selector": [{"name": "clinical", "kind": "clinical"}],
+        "budget": [8],
+        "prompt": [{"name": "standard", "style": "standard", "max_tokens": 64}],
+        "store": str(store.root),
+        "outputs": str(run.root.parent),
+    }
+    manifest = {
+        "schema": "manifest-1",
+        "experiment": "bench",
+        **dict.fromkeys(("questions_digest", "questions_sha256", "catalogue_sha256", "cohort_digest"), "0"),
+        "protocol": "openprotocol-1",
+        "dataset": "bench",
+        "studies": PATIENTS,
+        "cardiolens": "bench",
+        "git_commit": None,
+        "packages": {},
+        "models": {"model": {"model_key": KEY}},
+        "arms": [
+            {
+                name: getattr(arm, name)
+                for name in ("arm_id", "model", "selector", "budget", "prompt", "control")
+            }
+            for arm in arms()
+        ],
+        "requests": {"executed": 0, "reused": 0},
+        "seconds": {"load": 0.0, "generate": 0.0},
+    }
+    tables.write_text(run.configuration, json.dumps(configuration))
+    tables.write_text(run.manifest, json.dumps(manifest))
+
+
+if __name__ == "__main__":
+    main()
