@@ -42,17 +42,17 @@ def run_model(run: Run, spec: SweepSpec, model: str, n_nodes: int) -> int:
         try:
             planned = plan(spec, {model})
             start = Start.of(os.environ, _max_restarts(spec))
+            left = missing_of(planned, model)
+            said = begin(run, model, start, left.done)
+            if not said.go_on:
+                raise RunError(f"model {model} failed: {said.reason}")
+            if said.bars(start.nodes):
+                return stopping.EXIT_CODE
+            _merge_parts(planned, model)
+            ending = _answer(planned, model, left, n_nodes)
         except InputError as error:
             give_up(run, model, str(error))
             raise
-        left = missing_of(planned, model)
-        said = begin(run, model, start, left.done)
-        if not said.go_on:
-            raise RunError(f"model {model} failed: {said.reason}")
-        if said.bars(start.nodes):
-            return stopping.EXIT_CODE
-        _merge_parts(planned, model)
-        ending = _answer(planned, model, left, n_nodes)
     return _close(run, planned, model, start, ending)
 
 

@@ -24,6 +24,7 @@ READERS = {  # name: lines of its configuration
     "guess": "engine: uniform",
     "slow": "engine: uniform\n  options: {seed: 1, seconds: 1.0}\n  max_num_seqs: 2",
     "large": "engine: uniform\n  options: {seed: 2, seconds: 0.2}\n  max_num_seqs: 2\n  weight_gib: 30",
+    "wide": "engine: uniform\n  weight_gib: 300\n  tensor_parallel: 8",
     "larger": "engine: uniform\n  options: {seed: 3, seconds: 0.2}\n  max_num_seqs: 2\n  weight_gib: 31",
 }
 WORDS = (
@@ -42,7 +43,7 @@ WORDS = (
     "cluster.time=00:20:00",
     "cluster.cpu_time=00:20:00",
     "cluster.object_store_gib=0.2",
-    "cluster.grace_seconds=5",
+    "cluster.grace_seconds=3",
     "cluster.gpu_memory_gib=80",
     "cluster.scratch=/tmp/ray",  # local to a node of the lab
 )
@@ -99,9 +100,13 @@ class Lab:
     def wait_for_end(self, seconds: float = 300) -> None:
         self.wait(lambda: not self.queue(), seconds)
 
-    def left_behind(self) -> list[str]:
-        """Processes of jobs, and temporary folders on nodes."""
-        found = [str(path) for node in ("n1", "n2") for path in (self.folder / node / "ray").glob("cl*")]
+    def folders(self) -> list[str]:
+        """Temporary folders of jobs on nodes."""
+        return [str(path) for node in ("n1", "n2") for path in (self.folder / node / "ray").glob("cl*")]
+
+    def processes(self) -> list[str]:
+        """Whatever runs of a job, on any node."""
+        found = []
         for process in Path("/proc").glob("[0-9]*"):
             try:
                 environment = (process / "environ").read_bytes()

@@ -29,7 +29,8 @@ def assert_complete(site: Site, model: str, twice: int) -> None:
     assert manifest["requests"]["ok"] == manifest["requests"]["unique"]
     assert site.asked_twice(model) <= twice
     assert site.lab.ended(site.jobs["score"]) == "COMPLETED"
-    assert site.lab.left_behind() == []
+    assert site.lab.processes() == []
+    assert site.lab.folders() == []
 
 
 def test_a_model_over_two_nodes_works_on_both(site: Site) -> None:
@@ -101,7 +102,7 @@ def test_after_scancel_only_what_is_missing_runs(site: Site) -> None:
     site.lab.wait(lambda: rows(site, "slow") and rows(site, "guess"))
     site.lab.on_login("scancel", site.jobs["slow"])
     site.lab.wait_for_end()
-    assert site.lab.left_behind() == []
+    assert site.lab.processes() == []
     assert site.group("guess")["state"] == "done"
     assert site.lab.ended(site.jobs["score"]) == "FAILED", "its exit code tells that requests are missing"
     assert (site.run / "index.html").exists()
@@ -121,7 +122,7 @@ def test_all_cancelled_is_submitted_again(site: Site) -> None:
     site.lab.wait(lambda: rows(site, "slow"))
     site.lab.on_login("scancel", *site.jobs.values())
     site.lab.wait_for_end()
-    assert site.lab.left_behind() == []
+    assert site.lab.processes() == []
     site.submit("model=[slow]")
     site.lab.wait_for_end()
     assert_complete(site, "slow", IN_FLIGHT)
@@ -166,4 +167,5 @@ def test_a_model_whose_restart_adds_nothing_is_given_up(site: Site) -> None:
     assert "added no rows" in record["reason"] or "every node" in record["reason"]
     assert site.lab.ended(site.jobs["score"]) == "FAILED"
     assert (site.run / "index.html").exists()
-    assert site.lab.left_behind() == []
+    assert site.lab.processes() == []
+    assert site.lab.folders() == []

@@ -29,7 +29,8 @@ def test_jobs_end_in_the_page_of_a_local_sweep(submitted: Site) -> None:
 
 
 def test_nothing_of_a_job_survives_it(submitted: Site) -> None:
-    assert submitted.lab.left_behind() == []
+    assert submitted.lab.processes() == []
+    assert submitted.lab.folders() == []
 
 
 def test_submitting_what_is_done_submits_nothing(submitted: Site) -> None:
@@ -53,14 +54,17 @@ def test_a_plan_prints_every_script_and_submits_nothing(site: Site) -> None:
     ("words", "code", "said"),
     [
         (["cluster.partition=gpu"], 2, "cluster.partition=gpu: no such partition; choose from main, high"),
-        (["cluster.gpus=8", "model=[large]"], 1, "Requested node configuration is not available"),
+        (["cluster.gpus=8", "model=[wide]"], 1, "Requested node configuration is not available"),
         (["cluster.sbatch=['--qos=none-such','--no-such-option']"], 1, "unrecognized option"),
-        (["cluster=local"], 2, "add cluster=slurm"),
     ],
 )
 def test_what_could_never_run_is_refused_at_once(site: Site, words: list[str], code: int, said: str) -> None:
     assert said in site.submit("model=[right]", *words, expect=code)
     assert site.lab.queue() == {}
+
+
+def test_another_cluster_than_slurm_takes_no_jobs(site: Site) -> None:
+    assert "add cluster=slurm" in site.verb("submit", "model=[right]", expect=2)
 
 
 def test_a_run_folder_that_cannot_be_written_is_said(site: Site) -> None:
@@ -101,4 +105,4 @@ def test_submitting_twice_doubles_nothing(site: Site) -> None:
     assert "running" in running
     site.lab.on_login("scancel", site.jobs["slow"], site.jobs["score"])
     site.lab.wait_for_end(120)
-    assert site.lab.left_behind() == []
+    assert site.lab.processes() == []

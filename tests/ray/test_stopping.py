@@ -1,0 +1,67 @@
+"""Sweeps that are asked to stop: what is in flight ends and is written, nothing is asked twice."""
+
+import signal
+import time
+
+import pytest
+
+from cardiolens import tables
+from tests.ray.conftest import Place
+
+pytestmark = pytest.mark.ray
+
+WORDS = ["name=stopped", "model=[slow]", "selector=[clinical]", "budget=[8]", "tracker=none"]
+SECONDS = 2.0  # that the reader takes for an answer
+
+
+def slow(place: Place) -> Place:
+    folder = place.root / "conf" / "model"
+    folder.mkdir(parents=True)
+    options = f"engine: uniform\n  options: {{seed: 1, seconds: {SECONDS}}}\n  max_num_seqs: 2"
+    (folder / "slow.yaml").write_text(f"slow:\n  {options}\n")
+    return place
+
+
+def asked(place: Place) -> list[str]:
+    folders = (place.root / "store").glob("completions/slow-*")
+    return [
+        key
+        for folder in folders
+        for key in tables.read(folder, tables.COMPLETIONS, ("request_key",))["request_key"].to_pylist()
+    ]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
+def test_one_signal_ends_a_sweep_in_good_order(place: Place, number: signal.Signals) -> None:
+    running = slow(place).start(*WORDS)
+    while not asked(place):
+        assert running.poll() is None, running.communicate()
+        time.sleep(0.05)
+    running.send_signal(number)
+    printed, _ = running.communicate(timeout=60)
+    assert running.returncode == 75, printed
+    assert "requests in flight may end" in printed
+    before = asked(place)
+    quick = place.root / "conf" / "model" / "slow.yaml"
+    assert len(before) < 100
+    quick.write_text(quick.read_text().replace("max_num_seqs: 2", "max_num_seqs: 256"))
+    place.sweep(*WORDS)
+    keys = asked(place)
+    assert len(keys) == len(set(keys)) > len(before)
+
+
+@pytest.mark.slow
+def test_a_second_interrupt_ends_at_once(place: Place) -> None:
+    running = slow(place).start(*WORDS, "model.slow.options.seconds=60")
+    deadline = time.monotonic() + 120
+    assert running.stdout is not None
+    while "requests to execute" not in running.stdout.readline():
+        assert time.monotonic() < deadline
+    time.sleep(5)
+    running.send_signal(signal.SIGINT)
+    time.sleep(1)
+    began = time.monotonic()
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=60)
+    assert running.returncode not in (0, 75)
+    assert time.monotonic() - began < 20
