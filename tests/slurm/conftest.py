@@ -220,10 +220,11 @@ def make_site(lab: Lab, root: Path, data: Path) -> Site:
 
 @pytest.fixture(scope="session")
 def submitted(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """A sweep of two models that was submitted from nothing and has ended."""
+    """A sweep of two models that was submitted from nothing, once more while it ran, and has ended."""
     root = tmp_path_factory.mktemp("submitted")
     site = make_site(lab, root, root / "data")
     site.submit("model=[right,guess]", "cluster.cpus=4")
+    (root / "again.txt").write_text(site.submit("model=[right,guess]", "cluster.cpus=4"))
     lab.wait_for_end()
     return site
 

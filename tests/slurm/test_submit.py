@@ -91,6 +91,14 @@ def test_an_old_record_of_jobs_misleads_nobody(submitted: Site, site: Site) -> N
     site.lab.wait_for_end(60)
 
 
+def test_submitting_again_while_jobs_wait_submits_nothing(submitted: Site) -> None:
+    again = (submitted.root / "again.txt").read_text()
+    assert again.count("alive: job") == 4
+    assert "submitted: job" not in again
+    assert "python -m cardiolens.status" in again
+
+
+@pytest.mark.slow
 def test_submitting_twice_doubles_nothing(site: Site) -> None:
     site.submit("model=[slow,guess]")
     site.lab.wait(
