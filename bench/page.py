@@ -10,6 +10,7 @@ import json
 import resource
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from cardiolens.stats.scores import score
 from cardiolens.store import Run, Store
 
 PATIENTS = 670
+PART_ROWS = 16_384
 KEY = "model-key"
 REPLY = "The left ventricle is of normal size; its wall moves evenly. " * 7 + "ANSWER: A"
 
@@ -35,7 +37,8 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=19_500, help="of each arm")
     items = parser.parse_args().items
     with tempfile.TemporaryDirectory() as folder:
-        run = make_run(Path(folder), items)
+        with ProcessPoolExecutor(1) as elsewhere:  # so that the peak is the page's own
+            run = elsewhere.submit(make_run, Path(folder), items).result()
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         started = time.perf_counter()
         write_page(run, [run])
@@ -59,7 +62,9 @@ def make_run(folder: Path, items: int) -> Run:
     tables.replace(run.verdicts, made, tables.VERDICTS)
     tables.replace(run.scores, scores, tables.SCORES)
     write_analyses(run.analyses, analyses_of(made, scores, asked, [], StatisticsSpec(resamples=50), forms={}))
-    tables.replace(run.requests("model"), requests(made), tables.REQUESTS)
+    for start in range(0, made.num_rows, PART_ROWS):
+        rows = requests(made.slice(start, PART_ROWS))
+        tables.write_part(run.requests("model"), rows, tables.REQUESTS)
     tables.replace(store.completions(KEY), completions(made), tables.COMPLETIONS)
     tables.replace(store.questions, questions(made.slice(0, items)), tables.QUESTIONS)
     write_record(run, store, folder)

@@ -26,11 +26,14 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The tables that cases are made from, each sorted by study; `studies` are numbered by their place."""
+    """The tables that cases are made from, each sorted by study; `studies` are numbered by their place.
+
+    `requests` have a column `reply`: the row of `replies` that answers them, null without one.
+    """
 
     requests: pa.Table
     verdicts: pa.Table
-    replies: Mapping[str, Row]
+    replies: pa.Table
     questions: pa.Table
     arms: tuple[str, ...]
 
@@ -56,19 +59,37 @@ def read_sources(run: Run, parts: Sequence[Run], facts: Facts) -> Sources:
         store = Store(spec.store)
         questions.append(tables.read(store.questions, tables.QUESTIONS))
         for model, described in manifest["models"].items():
-            requests.append(tables.read(part.requests(model), tables.REQUESTS, _REQUEST))
+            requests.append(_read_requests(part, model))
             kept = tables.read(store.completions(str(described["model_key"])), tables.COMPLETIONS, _SAID)
             wanted = pc.unique(requests[-1]["request_key"])
             said.append(finals(kept.filter(pc.is_in(kept["request_key"], value_set=wanted))))
-    replies = {row["request_key"]: row for table in said for row in table.to_pylist()}
+    replies = pa.concat_tables(said)
     order = [("study_id", "ascending")]
+    every = pa.concat_tables(requests).unify_dictionaries().sort_by(order)
     return Sources(
-        requests=pa.concat_tables(requests).sort_by(order),
+        requests=every.append_column("reply", pc.index_in(every["request_key"], replies["request_key"])),
         verdicts=tables.read(run.verdicts, tables.VERDICTS, _VERDICT).sort_by(order),
         replies=replies,
         questions=questions[0].sort_by(order),
         arms=tuple(arm.arm_id for arm in facts.arms),
     )
+
+
+def _read_requests(run: Run, model: str) -> pa.Table:
+    """Requests of a model; a prompt that many of them have is held once."""
+    parts = [
+        _shared(tables.read_part(path, tables.REQUESTS, _REQUEST))
+        for path in tables.parts(run.requests(model))
+    ]
+    empty = pa.schema([tables.REQUESTS.field(name) for name in _REQUEST]).empty_table()
+    return pa.concat_tables(parts) if parts else _shared(empty)
+
+
+def _shared(requests: pa.Table) -> pa.Table:
+    for name in ("system", "prompt"):
+        at = requests.schema.get_field_index(name)
+        requests = requests.set_column(at, name, requests[name].dictionary_encode())
+    return requests
 
 
 def study_cases(sources: Sources) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -114,12 +135,14 @@ def _cases(
 ) -> dict[str, Any]:
     texts = Texts()
     place = {arm: at for at, arm in enumerate(sources.arms)}
+    rows = [row["reply"] for row in requests if row["reply"] is not None]
+    said = dict(zip(rows, sources.replies.take(pa.array(rows, pa.int64())).to_pylist(), strict=True))
     judged: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in verdicts:
         judged.setdefault((row["arm_id"], row["qa_id"]), []).append(_verdict(row))
     cases: dict[str, dict[int, dict[str, Any]]] = {}
     for row in requests:
-        case = _request(row, sources.replies.get(row["request_key"]), number, texts)
+        case = _request(row, said.get(row["reply"]), number, texts)
         case["verdicts"] = judged.get((row["arm_id"], row["qa_id"]), [])
         cases.setdefault(row["qa_id"], {})[place[row["arm_id"]]] = case
     return {

@@ -25,8 +25,6 @@ _SHIFTS = (
 
 
 def _reading(row: Row) -> str:
-    if row["value"] is None:
-        return READINGS["open"]
     change = findings.change("", "", row)
     return READINGS["open" if change.verdict == "cannot tell" else "shown"]
 
