@@ -5,17 +5,7 @@ from collections.abc import Generator
 
 import pytest
 
-# Tests in these folders start clusters, engines and browsers: of two workers one runs them, one after
-# another, while the other runs the rest.
-ONE_BY_ONE = {"browser", "ray", "slurm"}
 ON_CI = os.environ.get("CI", "") not in {"", "0", "false"}
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if ONE_BY_ONE & set(item.path.relative_to(item.config.rootpath).parts):
-            item.add_marker(pytest.mark.xdist_group("cluster"))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -49,6 +49,7 @@ def assert_as_undisturbed(place: Place, undisturbed: Place) -> None:
     assert place.manifest()["requests"]["error"] == 0
 
 
+@pytest.mark.slow
 def test_a_killed_driver_loses_only_what_was_in_flight(place: Place, undisturbed: Place) -> None:
     running = place.start(*ASKED)
     wait_for_completions(place, running)
@@ -154,6 +155,7 @@ def test_an_engine_that_hangs_ends_the_run_with_a_true_error(
     assert "Traceback" not in printed
 
 
+@pytest.mark.slow
 def test_a_model_that_finds_no_memory_is_one_clear_error(
     place: Place, fault_environment: FaultEnvironment
 ) -> None:

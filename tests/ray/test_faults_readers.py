@@ -70,6 +70,7 @@ def wait_for_parts(place: Place, running: "subprocess.Popen[str]", parts: int) -
     raise AssertionError("no completions within 120 s")
 
 
+@pytest.mark.slow
 def test_a_cut_part_is_named_and_only_its_rows_are_asked_again(place: Place, read: Place) -> None:
     place.sweep(*READ)
     parts = tables.parts(completions(place))
@@ -86,6 +87,7 @@ def test_a_cut_part_is_named_and_only_its_rows_are_asked_again(place: Place, rea
     assert_as(place, read)
 
 
+@pytest.mark.slow
 def test_frames_whose_bytes_changed_on_disk_are_never_shown(place: Place, read: Place) -> None:
     part = max(tables.parts(place.root / "store" / "frames"), key=lambda path: path.stat().st_size)
     with pq.ParquetFile(part) as whole:
@@ -174,6 +176,17 @@ def test_a_node_that_dies_is_replaced_by_another(place: Place, read: Place) -> N
         assert_frame_equal(place.scores().to_pandas(), read.scores().to_pandas())
     finally:
         cluster.shutdown()
+
+
+def test_a_killed_driver_loses_only_what_was_in_flight(place: Place, read: Place) -> None:
+    running = place.start(*READ, **SLOWLY)
+    wait_for_parts(place, running, 2)
+    running.kill()
+    running.communicate()
+    kept = set(said(place)["request_key"].to_pylist())
+    place.sweep(*READ)
+    assert place.manifest()["requests"]["executed"] == len(said(read)) - len(kept)
+    assert_as(place, read)
 
 
 @pytest.mark.slow
