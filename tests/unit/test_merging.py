@@ -24,7 +24,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(root: Path, *models: dict[str, Any], **changes: Any) -> Run:
     """A finished run with its record."""
     planned, judged = swept(sweep_spec(root, *models, **({"subtask": ["C10", "L01"]} | changes)))
-    record.write_configuration(planned)
+    record.write_configuration(planned.run, planned.spec)
     record.write_manifest(planned, {"questions_digest": judged.replies.questions_digest})
     return planned.run
 
