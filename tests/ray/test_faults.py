@@ -119,6 +119,7 @@ def fault_environment(prepared: Place) -> FaultEnvironment:
     return environment
 
 
+@pytest.mark.slow
 def test_requests_that_kill_the_engine_or_get_no_output_are_isolated_and_the_others_complete(
     place: Place, fault_environment: FaultEnvironment
 ) -> None:

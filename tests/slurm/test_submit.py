@@ -9,7 +9,7 @@ from pandas.testing import assert_frame_equal
 
 from tests.slurm.conftest import Site
 
-pytestmark = pytest.mark.slurm
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
 
 def test_jobs_end_in_the_page_of_a_local_sweep(submitted: Site) -> None:
