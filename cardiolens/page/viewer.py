@@ -9,6 +9,7 @@ from cardiolens.page.cases import Sources, index_of, read_sources, study_cases
 from cardiolens.page.embed import to_json
 from cardiolens.page.facts import Facts
 from cardiolens.page.pictures import write_pictures
+from cardiolens.page.portable import without_reports
 from cardiolens.page.render import asset, templates
 from cardiolens.store import Run
 
@@ -16,9 +17,10 @@ _SCRIPTS = ("format.js", "stage.js", "case.js", "viewer.js")
 
 
 def write_viewer(run: Run, parts: Sequence[Run], facts: Facts, *, include_images: bool) -> Path:
-    """Make the viewer of a run again; frames are written only where asked for, since the page may travel."""
+    """Make the viewer of a run again; frames and reports are written only where asked for: it may travel."""
     folder = run.viewer
     sources = read_sources(run, parts, facts)
+    sources = sources if include_images else without_reports(sources)
     shutil.rmtree(folder, ignore_errors=True)
     for number, cases in study_cases(sources):
         script = f"cardiolens.receive({number},{to_json(cases)});\n"

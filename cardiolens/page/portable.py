@@ -1,0 +1,54 @@
+"""What a page that may travel leaves out: the words of reports, also where a reader repeats them."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens.page.cases import Sources
+
+WITHHELD = "(withheld: it repeats the report; page.include_images=true shows it)"
+
+
+def without_reports(sources: Sources) -> Sources:
+    """The same cases; of a reference its fields alone, and no reply that holds its findings or impression."""
+    rows = sources.questions.select(["qa_id", "reference"]).to_pylist()
+    written = {row["qa_id"]: json.loads(row["reference"]) for row in rows if row["reference"]}
+    hidden = np.zeros(sources.replies.num_rows, bool)
+    hidden[list(_repeating(sources, written))] = True
+    text = pc.if_else(pa.array(hidden), pa.scalar(WITHHELD), sources.replies["text"])
+    fields = [_fields(written.get(row["qa_id"])) for row in rows]
+    return replace(
+        sources,
+        questions=_with(sources.questions, "reference", pa.array(fields, pa.string())),
+        replies=_with(sources.replies, "text", text),
+    )
+
+
+def _fields(reference: Mapping[str, Any] | None) -> str | None:
+    return None if reference is None else json.dumps({"fields": reference["fields"]})
+
+
+def _with(table: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.Table:
+    return table.set_column(table.schema.get_field_index(name), name, column)
+
+
+def _repeating(sources: Sources, written: Mapping[str, Mapping[str, Any]]) -> Iterator[int]:
+    """Rows of `replies` that answer a question on a report in the words of the report."""
+    asked = sources.requests.select(["qa_id", "reply"])
+    of_reports = pc.is_in(asked["qa_id"], value_set=pa.array(list(written), pa.string()))
+    asked = asked.filter(pc.and_(of_reports, pc.is_valid(asked["reply"])))
+    texts = sources.replies["text"].take(asked["reply"]).to_pylist()
+    for row, text in zip(asked.to_pylist(), texts, strict=True):
+        if _repeats(text or "", written[row["qa_id"]]):
+            yield row["reply"]
+
+
+def _repeats(text: str, reference: Mapping[str, Any]) -> bool:
+    """Whether words of a report stand in a text, as they are or as JSON writes them."""
+    said = [reference["findings"], reference["impression"]]
+    return any(form in text for words in said for form in (words, json.dumps(words)[1:-1]))
