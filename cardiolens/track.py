@@ -86,7 +86,7 @@ def _track_sweep(mirrored: _Mirrored) -> None:
     """Counters of the whole sweep, every score, and what was answered for what, as tables."""
     import wandb
 
-    with _opened(mirrored, [], "sweep", "sweep", ["sweep"]) as run:
+    with _opened(mirrored, None, ["sweep"]) as run:
         run.summary.update(_counters(mirrored.manifest))
         first = mirrored.scores.filter(pc.is_null(mirrored.scores["versus_arm_id"]))
         rows = zip(*(first[name].to_pylist() for name in _TABLED), strict=True)
@@ -97,14 +97,14 @@ def _track_sweep(mirrored: _Mirrored) -> None:
 def _track_arm(mirrored: _Mirrored, arm: Arm) -> None:
     scores = mirrored.scores.filter(pc.equal(mirrored.scores["arm_id"], arm.arm_id))
     tags = [arm.model.name, arm.selector_name, arm.prompt.name, mirrored.spec.dataset.name]
-    with _opened(mirrored, [arm.arm_id], arm.label, "arm", tags) as run:
-        run.config.update(_options(mirrored, arm))
+    with _opened(mirrored, arm, tags) as run:
         run.summary.update(
             {name: value for row in scores.to_pylist() for name, value in _values(row).items()}
         )
 
 
-def _opened(mirrored: _Mirrored, identity: list[str], name: str, job_type: str, tags: Sequence[str]) -> Any:
+def _opened(mirrored: _Mirrored, arm: Arm | None, tags: Sequence[str]) -> Any:
+    """A run of W&B: an arm's, or the whole sweep's."""
     import wandb
 
     tracker = mirrored.tracker
@@ -113,16 +113,17 @@ def _opened(mirrored: _Mirrored, identity: list[str], name: str, job_type: str, 
         entity=tracker.entity,
         mode=tracker.mode,
         dir=str(mirrored.run.root),
-        id=digest_of([mirrored.name, *identity])[:16],
-        name=f"{mirrored.name} {name}" if job_type == "sweep" else name,
+        id=digest_of([mirrored.name, *([] if arm is None else [arm.arm_id])])[:16],
+        name=mirrored.name if arm is None else arm.label,
         group=mirrored.name,
-        job_type=job_type,
+        job_type="sweep" if arm is None else "arm",
         tags=list(tags),
         config={
             "experiment": mirrored.spec.name,
             "protocol": mirrored.manifest["protocol"],
             "dataset": mirrored.spec.dataset.name,
             "studies": mirrored.manifest["studies"],
+            **({} if arm is None else _options(mirrored, arm)),
         },
         resume="allow" if tracker.mode == "online" else None,
         reinit="create_new",
