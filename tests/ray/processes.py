@@ -1,6 +1,9 @@
 """Processes below one, as the kernel knows them."""
 
+import time
 from pathlib import Path
+
+WORKING = ("ray::Map", "VLLM::")
 
 
 def descendants(pid: int) -> list[int]:
@@ -25,3 +28,11 @@ def command_line(pid: int) -> str:
         return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
     except OSError:
         return ""
+
+
+def wait_for_end(pids: list[int]) -> None:
+    """No process that computes, or holds a GPU, outlives its driver."""
+    deadline = time.monotonic() + 60
+    while left := [command_line(pid) for pid in pids if command_line(pid).startswith(WORKING)]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)

@@ -13,14 +13,13 @@ from pandas.testing import assert_frame_equal
 
 from cardiolens import tables
 from tests.ray.conftest import ASKED, Place
-from tests.ray.processes import command_line, descendants, process
+from tests.ray.processes import WORKING, command_line, descendants, process, wait_for_end
 
 pytestmark = pytest.mark.ray
 
 FaultEnvironment = Callable[..., dict[str, str]]
 DEADLY = " left ventricular systolic"  # in the question of C10, and in no other
 ENHANCED = "Is there late gadolinium enhancement"  # in that of L01
-WORKING = ("ray::Map", "VLLM::")
 
 
 def wait_for_completions(place: Place, running: "subprocess.Popen[str]", parts: int = 2) -> None:
@@ -33,14 +32,6 @@ def wait_for_completions(place: Place, running: "subprocess.Popen[str]", parts: 
         assert running.poll() is None, running.communicate()[0]
         time.sleep(0.05)
     raise AssertionError("no completions within 300 s")
-
-
-def wait_for_end(pids: list[int]) -> None:
-    """No process that computes, or holds a GPU, outlives its driver."""
-    deadline = time.monotonic() + 60
-    while left := [command_line(pid) for pid in pids if command_line(pid).startswith(WORKING)]:
-        assert time.monotonic() < deadline, left
-        time.sleep(0.1)
 
 
 def assert_as_undisturbed(place: Place, undisturbed: Place) -> None:

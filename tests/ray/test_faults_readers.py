@@ -14,7 +14,7 @@ from pandas.testing import assert_frame_equal
 
 from cardiolens import tables
 from tests.ray.conftest import Place
-from tests.ray.processes import process
+from tests.ray.processes import WORKING, command_line, descendants, process, wait_for_end
 
 pytestmark = pytest.mark.ray
 
@@ -181,8 +181,10 @@ def test_a_node_that_dies_is_replaced_by_another(place: Place, read: Place) -> N
 def test_a_killed_driver_loses_only_what_was_in_flight(place: Place, read: Place) -> None:
     running = place.start(*READ, **SLOWLY)
     wait_for_parts(place, running, 2)
+    working = [pid for pid in descendants(running.pid) if command_line(pid).startswith(WORKING)]
     running.kill()
     running.communicate()
+    wait_for_end(working)  # until then they still write
     kept = set(said(place)["request_key"].to_pylist())
     place.sweep(*READ)
     assert place.manifest()["requests"]["executed"] == len(said(read)) - len(kept)
