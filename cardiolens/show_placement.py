@@ -5,16 +5,18 @@ from collections.abc import Iterator
 from rich.table import Table
 
 from cardiolens.engine.placement import Group, Placement
+from cardiolens.engine.seating import schedule
 from cardiolens.show import console, say
 
-COLUMNS = ("wave", "model", "tensor parallel", "replicas", "GPUs", "hours", "GPU hours", "why")
+COLUMNS = ("begins", "model", "tensor parallel", "replicas", "GPUs", "hours", "GPU hours", "why")
 _ESTIMATED = (
-    "hours: from declared rates, at most: as if no prompt token came from a cache and every reply were full"
+    "begins, hours: from declared rates, at most: as if no prompt token came from a cache and every reply "
+    "were full"
 )
 
 
 def show_placement(placement: Placement) -> None:
-    """A line a model and wave, then what all of it takes and what fits nowhere."""
+    """A line a model, then what all of it takes and what fits nowhere."""
     table = Table(
         title=cluster_of(placement), title_justify="left", caption=_ESTIMATED, caption_justify="left"
     )
@@ -25,23 +27,24 @@ def show_placement(placement: Placement) -> None:
     if placement.waves:
         console.print(table)
     if placement.gpu_hours:
-        say(f"estimate: {placement.seconds / 3600:.2g} hours, {placement.gpu_hours:.2g} GPU hours")
+        hours = schedule(placement).seconds / 3600
+        say(f"estimate: {hours:.2g} hours, {placement.gpu_hours:.2g} GPU hours")
     for refused in placement.refusals:
         say(f"fits nowhere: {refused.model}: {refused.reason}")
 
 
 def placement_rows(placement: Placement) -> Iterator[tuple[str, ...]]:
-    """The table's lines, in the order of COLUMNS."""
-    for number, wave in enumerate(placement.waves, 1):
-        for group in wave:
-            yield (
-                str(number),
-                group.model,
-                _split(group),
-                str(group.replicas),
-                f"{group.gpus:g}",
-                *_cost(group),
-            )
+    """The table's lines, in the order of COLUMNS; models as they would begin."""
+    begins = schedule(placement).begins
+    for group in sorted(placement.groups, key=lambda group: begins[group.model]):
+        yield (
+            f"{begins[group.model] / 3600:.2g}",
+            group.model,
+            _split(group),
+            str(group.replicas),
+            f"{group.gpus:g}",
+            *_cost(group),
+        )
 
 
 def cluster_of(placement: Placement) -> str:

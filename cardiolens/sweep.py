@@ -13,6 +13,7 @@ from cardiolens.engine.footprint import Node
 from cardiolens.engine.http_access import check_access
 from cardiolens.engine.inventory import nodes_of_ray, nodes_to_plan_with
 from cardiolens.engine.placement import Placement
+from cardiolens.execution import Executed, execute
 from cardiolens.judging.text_metrics import open_text_metrics
 from cardiolens.page.write import write_page
 from cardiolens.phantom.cohort import make_cohort
@@ -27,7 +28,6 @@ from cardiolens.show_placement import show_placement
 from cardiolens.spec import SweepSpec
 from cardiolens.store import run_of
 from cardiolens.track import check_tracker, track
-from cardiolens.waves import Executed, execute
 
 log = logging.getLogger(__name__)
 

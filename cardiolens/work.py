@@ -14,6 +14,7 @@ from cardiolens.configure import read_run, tell
 from cardiolens.engine.identity import identify
 from cardiolens.engine.placement import Placement
 from cardiolens.errors import InputError, RunError
+from cardiolens.execution import Executed
 from cardiolens.plan.plan import plan
 from cardiolens.prepare import Prepared
 from cardiolens.spec import SweepSpec
@@ -25,7 +26,6 @@ from cardiolens.submitting.attempt import give_up
 from cardiolens.submitting.attempts import read_group
 from cardiolens.submitting.model_job import run_model
 from cardiolens.sweep import conclude, missing_of, prepare_sweep
-from cardiolens.waves import Executed
 
 _WORDS = ("run", "step", "model", "address", "nodes")
 

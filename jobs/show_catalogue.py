@@ -12,6 +12,7 @@ from cardiolens.card import ModelCard
 from cardiolens.configure import legal_names, read_spec
 from cardiolens.engine.footprint import Candidate, Node
 from cardiolens.engine.placement import place
+from cardiolens.engine.seating import schedule
 from cardiolens.show_placement import COLUMNS, cluster_of, placement_rows
 from cardiolens.spec import ModelSpec
 
@@ -67,8 +68,8 @@ def placement_table(models: Sequence[ModelSpec], cluster: Sequence[Node]) -> Ite
     yield ""
     yield from _table(COLUMNS, placement_rows(placement))
     yield ""
-    hours, gpu_hours = placement.seconds / 3600, placement.gpu_hours
-    yield f"In all {hours:.2g} hours and {gpu_hours:.2g} GPU hours, in {len(placement.waves)} waves."
+    hours, gpu_hours = schedule(placement).seconds / 3600, placement.gpu_hours
+    yield f"In all {hours:.2g} hours and {gpu_hours:.2g} GPU hours."
     yield from (f"Fits nowhere: {refused.reason}." for refused in placement.refusals)
 
 

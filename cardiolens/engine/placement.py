@@ -1,4 +1,4 @@
-"""Which models run where, and when: waves of models side by side, decided before any GPU is touched."""
+"""Which models run where, and in which order, decided before any GPU is touched: waves of them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class Group:
 Ways = Mapping[str, tuple[Footprint, ...]]
 
 Wave = tuple[Group, ...]
-"""Models that run side by side."""
+"""Models that would fill the cluster side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +60,23 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Waves, one after another, and the models that fit nowhere."""
+    """Waves in the order in which their models are given GPUs, and the models that fit nowhere.
+
+    A wave is no barrier: a model begins as soon as its GPUs are free, see `seating`.
+    """
 
     nodes: tuple[Node, ...]
     waves: tuple[Wave, ...]
     refusals: tuple[Refusal, ...]
 
     @property
-    def seconds(self) -> float:
-        """Estimated for all waves: each lasts as long as its longest model."""
-        return sum(max(group.seconds for group in wave) for wave in self.waves)
+    def groups(self) -> Wave:
+        """All models, in that order."""
+        return tuple(group for wave in self.waves for group in wave)
 
     @property
     def gpu_hours(self) -> float:
-        return sum(group.gpu_hours for wave in self.waves for group in wave)
+        return sum(group.gpu_hours for group in self.groups)
 
 
 def place(nodes: Sequence[Node], candidates: Iterable[Candidate], rates: Rates | None = None) -> Placement:

@@ -9,6 +9,7 @@ from cardiolens import show, stopping, tables
 from cardiolens.cluster import ray_cluster
 from cardiolens.engine.inventory import nodes_of_ray
 from cardiolens.errors import InputError, RunError
+from cardiolens.execution import execute
 from cardiolens.placing import place_sweep
 from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan, plan
@@ -19,7 +20,6 @@ from cardiolens.store.compact import compact_folder
 from cardiolens.stream import Streamed
 from cardiolens.submitting.attempt import Start, begin, end, give_up
 from cardiolens.sweep import missing_of
-from cardiolens.waves import execute
 
 _MANY_PARTS = 64  # of one model; shared file systems suffer from thousands
 _JOIN_SECONDS = 180.0  # for all nodes of a job to join its Ray cluster

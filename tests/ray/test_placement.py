@@ -4,6 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -68,6 +69,21 @@ def taken(place: Place, wave: int) -> Counter[tuple[str, int]]:
     return Counter((node, gpu) for model in named for node, numbers in by_model[model] for gpu in numbers)
 
 
+def runs_at(group: dict[str, Any], second: float) -> bool:
+    return bool(group["span"]["began"] <= second < group["span"]["ended"])
+
+
+def shares(group: dict[str, Any], stood: dict[str, Any]) -> "Counter[tuple[str, int]]":
+    """What a model holds of every GPU that its replicas saw."""
+    if group["pipeline_parallel"] > 1:
+        return Counter()
+    share = group["gpus_per_replica"] / group["tensor_parallel"]
+    held: Counter[tuple[str, int]] = Counter()
+    for node, numbers in stood[group["model"]]:
+        held.update({(node, gpu): share for gpu in numbers})
+    return held
+
+
 def test_models_stand_side_by_side_where_they_were_placed(place: Place) -> None:
     chosen = rehearse(place, wide="weight_gib: 131", pair="weight_gib: 61", lone="weight_gib: 30")
     with ray_of(4, 3) as address:
@@ -96,16 +112,15 @@ def test_every_replica_stands_where_it_was_placed(place: Place, gpus: tuple[int,
     placement = place.manifest()["placement"]
     assert sorted(node["gpus"] for node in placement["nodes"]) == sorted(gpus)
     stood = seats(place)
-    for wave in placement["waves"]:
-        owned: Counter[tuple[str, int]] = Counter()
-        for group in wave:
-            found = stood[group["model"]]
-            assert len(found) <= group["replicas"], "a replica that had no study says nothing"
-            assert not Counter(node for node, _ in found) - Counter(hosts[0] for hosts in group["hosts"])
-            if group["pipeline_parallel"] == 1:  # its GPUs are in bundles that vLLM's own workers fill
-                assert {len(numbers) for _, numbers in found} == {group["tensor_parallel"]}
-                share = group["gpus_per_replica"] / group["tensor_parallel"]
-                owned.update({(node, gpu): share for node, numbers in found for gpu in numbers})
+    groups = [group for wave in placement["waves"] for group in wave]
+    for group in groups:
+        found = stood[group["model"]]
+        assert len(found) <= group["replicas"], "a replica that had no study says nothing"
+        assert not Counter(node for node, _ in found) - Counter(hosts[0] for hosts in group["hosts"])
+        if group["pipeline_parallel"] == 1:  # else its GPUs are in bundles that vLLM's own workers fill
+            assert {len(numbers) for _, numbers in found} == {group["tensor_parallel"]}
+        beside = [other for other in groups if runs_at(other, group["span"]["began"])]
+        owned = sum((shares(other, stood) for other in beside), Counter())
         assert max(owned.values()) <= 1
     assert set(stood["small"]) == set(stood["mini"]), "two halves of one GPU"
     assert any(group["pipeline_parallel"] > 1 for wave in placement["waves"] for group in wave) == (

@@ -83,13 +83,16 @@ def _seconds(facts: Facts) -> Table:
     gpu_hours = 0.0
     for manifest in facts.manifests:
         seconds.update(manifest["seconds"])
-        held = [
-            sum(group["replicas"] * group["gpus_per_replica"] for group in wave) for wave in _waves(manifest)
-        ]
-        gpu_hours += (
-            max(held, default=0) * (manifest["seconds"]["load"] + manifest["seconds"]["generate"]) / 3600
-        )
+        gpu_hours += sum(_gpu_hours(group) for wave in _waves(manifest) for group in wave)
     rows: list[tuple[str, float]] = [(f"{step}, seconds", value) for step, value in seconds.items()]
-    rows.append(("GPU hours held, at most", gpu_hours))
+    rows.append(("GPU hours held", gpu_hours))
     columns = (Column("step", "step"), Column("value", "value", "number"))
     return Table("seconds", "Steps of the last invocation", columns, rows)
+
+
+def _gpu_hours(group: Row) -> float:
+    """Of a model that ran to its end: its GPUs for as long as it held them."""
+    if group["span"] is None:
+        return 0.0
+    held_s: float = group["span"]["ended"] - group["span"]["began"]
+    return float(group["replicas"] * group["gpus_per_replica"] * held_s / 3600)

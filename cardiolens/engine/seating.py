@@ -1,0 +1,97 @@
+"""Which models may run now: those whose GPUs are free; and when each would begin, by the estimate."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+from cardiolens.engine.footprint import Node
+from cardiolens.engine.placement import Group, Placement
+
+_ROUNDING = 1e-9  # shares are sums of floats
+
+Spot = tuple[str, int, float]  # node, GPU, share of it
+
+
+class Seating:
+    """What is free of a cluster while models come and go, filled as Ray fills it: the fullest GPU that fits.
+
+    Without GPUs the processor is what models share: one computes at a time. With GPUs, models that need none
+    may begin at any time, as those behind a network always may.
+    """
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._free = {node.name: [1.0] * node.gpus for node in nodes}
+        self._taken: dict[str, list[Spot]] = {}
+        self._computing: str | None = None
+
+    def may_always_begin(self, group: Group) -> bool:
+        """Whether nothing that others hold is needed."""
+        return group.needs == "network" or (group.needs == "processor" and bool(self._free))
+
+    def take(self, group: Group) -> bool:
+        """Reserve what its replicas need on their nodes; False, and nothing, where it is not free."""
+        if self.may_always_begin(group):
+            return True
+        if group.needs == "processor":
+            if self._computing is None:
+                self._computing = group.model
+            return self._computing == group.model
+        spots = self._spots(group)
+        if spots is None:
+            return False
+        self._taken[group.model] = spots
+        for node, gpu, share in spots:
+            self._free[node][gpu] -= share
+        return True
+
+    def give_back(self, model: str) -> None:
+        """Free what a model held."""
+        if self._computing == model:
+            self._computing = None
+        for node, gpu, share in self._taken.pop(model, ()):
+            self._free[node][gpu] += share
+
+    def _spots(self, group: Group) -> list[Spot] | None:
+        free = {node: list(gpus) for node, gpus in self._free.items()}
+        spots: list[Spot] = []
+        for node in (host for hosts in group.hosts for host in hosts):
+            fit = [gpu for gpu, left in enumerate(free[node]) if left + _ROUNDING >= group.share]
+            chosen = sorted(fit, key=lambda gpu: free[node][gpu])[: group.tensor_parallel]
+            if len(chosen) < group.tensor_parallel:
+                return None
+            for gpu in chosen:
+                free[node][gpu] -= group.share
+                spots.append((node, gpu, group.share))
+        return spots
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When the models of a placement would run, if each took as long as estimated."""
+
+    begins: Mapping[str, float]  # by model: seconds from the start
+    seconds: float  # until the last one has ended
+    at_once: int  # the most models that run side by side
+
+
+def schedule(placement: Placement) -> Schedule:
+    """Every model begins as soon as its GPUs are free; among those that could, the one placed first."""
+    seating = Seating(placement.nodes)
+    waiting = list(placement.groups)
+    unbound = sum(map(seating.may_always_begin, waiting))
+    running: list[tuple[float, str]] = []
+    begins: dict[str, float] = {}
+    now, most = 0.0, 0
+    while waiting or running:
+        for group in tuple(waiting):
+            if seating.take(group):
+                waiting.remove(group)
+                begins[group.model] = now
+                if not seating.may_always_begin(group):
+                    heappush(running, (now + group.seconds, group.model))
+        most = max(most, len(running))
+        assert running or not waiting, "a placed model has room when nobody else runs"
+        if running:
+            now, ended = heappop(running)
+            seating.give_back(ended)
+    return Schedule(begins, now, most + unbound)

@@ -1,0 +1,129 @@
+"""Executes a placement: every model as soon as its GPUs are free."""
+
+import logging
+import queue
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from cardiolens import show, stopping
+from cardiolens.engine.placement import Group, Placement
+from cardiolens.engine.seating import Seating, schedule
+from cardiolens.errors import RunError
+from cardiolens.plan.missing import Missing
+from cardiolens.plan.plan import Plan
+from cardiolens.stream import Progress, Streamed, stream
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """When a model ran, in seconds from the start."""
+
+    began: float
+    up: float  # its engines, on average of its replicas
+    ended: float
+
+
+@dataclass(slots=True)
+class Executed:
+    """What the models did, and when."""
+
+    streamed: dict[str, Streamed] = field(default_factory=dict)  # by model
+    spans: dict[str, Span] = field(default_factory=dict)  # by model
+    failed: dict[str, str] = field(default_factory=dict)  # models that could not run, and why
+    seconds: float = 0.0
+
+    @property
+    def counters(self) -> dict[str, Counter[str]]:
+        return {name: streamed.counters for name, streamed in self.streamed.items()}
+
+    @property
+    def load_seconds(self) -> float:
+        """Seconds in which models ran and no engine was up yet."""
+        return seconds_of_loading(self.spans.values())
+
+
+def execute(plan: Plan, placement: Placement, missing: Mapping[str, Missing]) -> Executed:
+    """Run every model; RunError when one fails, unless `keep_going`: then it is named, the rest runs.
+
+    Where the process is asked to stop, those that run end early and no other begins.
+    """
+    started = time.monotonic()
+    executed = Executed(failed={refused.model: refused.reason for refused in placement.refusals})
+    seating = Seating(placement.nodes)
+    waiting = list(placement.groups)
+    at_once = schedule(placement).at_once
+    with show.progress() as begin:
+        models = _Models(plan, missing, executed, at_once)
+        while models.running or (waiting and not stopping.asked()):
+            for group in tuple(waiting):
+                if not stopping.asked() and seating.take(group):
+                    waiting.remove(group)
+                    models.start(group, begin(group.model, missing[group.model].left))
+            assert models.running, "a placed model has room when nobody else runs"
+            seating.give_back(models.await_end())
+    executed.seconds = time.monotonic() - started
+    return executed
+
+
+class _Models:
+    """The models that are running: a thread each drives its pipeline, Ray shares the cluster between them."""
+
+    def __init__(self, plan: Plan, missing: Mapping[str, Missing], executed: Executed, at_once: int) -> None:
+        self._plan = plan
+        self._missing = missing
+        self._executed = executed
+        self._at_once = at_once
+        self._began_at = time.monotonic()
+        self._ended: queue.Queue[tuple[str, Streamed | BaseException]] = queue.Queue()
+        self.running: dict[str, tuple[Group, float]] = {}  # by model, with the second it began at
+
+    def start(self, group: Group, progress: Progress) -> None:
+        self.running[group.model] = group, self._now()
+        run = threading.Thread(
+            target=self._run, args=(group, progress), name=f"model {group.model}", daemon=True
+        )
+        run.start()
+
+    def await_end(self) -> str:
+        """The next model that ends; what it did is noted, how it failed is raised or noted."""
+        name, outcome = self._ended.get()
+        group, began = self.running.pop(name)
+        if isinstance(outcome, Streamed):
+            self._executed.streamed[name] = outcome
+            up = began + outcome.counters["load_ms"] / 1000 / group.replicas
+            self._executed.spans[name] = Span(began, up, self._now())
+        elif isinstance(outcome, RunError) and self._plan.spec.keep_going:
+            log.warning("model %s is left out: %s", name, outcome)
+            self._executed.failed[name] = str(outcome)
+        else:
+            raise outcome
+        return name
+
+    def _now(self) -> float:
+        return time.monotonic() - self._began_at
+
+    def _run(self, group: Group, progress: Progress) -> None:
+        name = group.model
+        try:
+            done = stream(self._plan, group, self._missing[name], progress, self._at_once)
+            self._ended.put((name, done))
+        except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
+            self._ended.put((name, error))
+
+
+def seconds_of_loading(spans: Iterable[Span]) -> float:
+    """How long some of these were loading while none of them was up."""
+    spans = tuple(spans)
+    moments = sorted({moment for span in spans for moment in (span.began, span.up, span.ended)})
+    return sum(
+        until - since
+        for since, until in pairwise(moments)
+        if any(span.began <= since < span.up for span in spans)
+        and not any(span.up <= since < span.ended for span in spans)
+    )

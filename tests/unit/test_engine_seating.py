@@ -1,0 +1,106 @@
+"""When models run: laws for any placement and any order of ends, and schedules worked out by hand."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cardiolens.engine.footprint import Candidate, Node
+from cardiolens.engine.placement import Group, Placement, place
+from cardiolens.engine.seating import Seating, schedule
+from cardiolens.execution import Span, seconds_of_loading
+from tests.unit.clusters import EIGHT, candidates, model, nodes
+
+
+def group(name: str, replicas: int, seconds: float, size: int = 1, share: float = 1.0) -> Group:
+    return Group(name, size, 1, (("a",),) * replicas, share, 0.9, "", seconds)
+
+
+def placed(*waves: tuple[Group, ...]) -> Placement:
+    return Placement(EIGHT, waves, ())
+
+
+@settings(max_examples=60, deadline=None)
+@given(nodes, candidates(), st.randoms(use_true_random=False))
+def test_whatever_ends_first_gpus_have_one_owner_and_none_idles_while_a_model_that_fits_waits(
+    nodes, candidates, random
+):
+    placement = place(nodes, candidates)
+    seating, waiting, running = Seating(placement.nodes), list(placement.groups), []
+    while waiting or running:
+        for one in tuple(waiting):
+            if seating.take(one):
+                waiting.remove(one)
+                running.append(one)
+        held: Counter[str] = Counter()
+        for one in running:
+            for host in (host for hosts in one.hosts for host in hosts):
+                held[host] += one.tensor_parallel * one.share
+        assert all(held[node.name] <= node.gpus + 1e-6 for node in nodes)
+        assert running, "a placed model has room when nobody else runs"
+        assert not any(seating.take(one) for one in waiting)
+        ended = running.pop(random.randrange(len(running)))
+        seating.give_back(ended.model)
+
+
+@settings(max_examples=60, deadline=None)
+@given(nodes, candidates())
+def test_every_model_begins_once_and_the_cluster_is_never_busier_than_it_is_large(nodes, candidates):
+    placement = place(nodes, candidates)
+    planned = schedule(placement)
+    assert sorted(planned.begins) == sorted(group.model for group in placement.groups)
+    ends = [planned.begins[group.model] + group.seconds for group in placement.groups]
+    assert planned.seconds == max(ends, default=0.0)
+    work = sum(group.gpu_hours for group in placement.groups) * 3600
+    assert work <= planned.seconds * sum(node.gpus for node in nodes) * (1 + 1e-9)
+
+
+def test_a_model_begins_when_its_own_gpus_are_free_not_when_the_wave_has_ended():
+    long, short = group("long", 1, 100.0, size=4), group("short", 4, 10.0)
+    after, last = group("after", 2, 30.0, size=2), group("last", 8, 5.0)
+    planned = schedule(placed((long, short), (after,), (last,)))
+    assert planned.begins == {"long": 0.0, "short": 0.0, "after": 10.0, "last": 100.0}
+    assert planned.seconds == 105.0
+    assert planned.at_once == 2
+
+
+def test_a_model_that_fits_overtakes_one_that_must_wait():
+    planned = schedule(placed((group("half", 4, 100.0),), (group("all", 8, 10.0),), (group("few", 2, 7.0),)))
+    assert planned.begins == {"half": 0.0, "few": 0.0, "all": 100.0}
+
+
+def test_shares_fill_a_gpu_that_is_already_shared():
+    seating = Seating((Node("a", 2, 80.0),))
+    assert all(seating.take(group(name, 1, 1.0, share=0.5)) for name in ("one", "two"))
+    assert seating.take(group("whole", 1, 1.0))
+    assert not seating.take(group("third", 1, 1.0, share=0.5))
+    seating.give_back("one")
+    assert seating.take(group("third", 1, 1.0, share=0.5))
+
+
+def test_what_computes_on_the_processor_takes_turns_only_where_there_is_no_gpu():
+    others = [Candidate("one", "processor"), Candidate("two", "processor"), Candidate("api", "network")]
+    here = Seating(())
+    assert [here.take(one) for one in place((), others).groups] == [True, True, False]
+    here.give_back("one")
+    assert here.take(place((), others).groups[-1])
+    beside = place(EIGHT, [model("m", 440.0), *others])
+    with_gpus = Seating(EIGHT)
+    assert all(with_gpus.take(one) for one in beside.groups)
+    assert schedule(beside).at_once == 4
+
+
+@pytest.mark.parametrize(
+    ("spans", "seconds"),
+    [
+        ((), 0.0),
+        ((Span(0, 3, 10),), 3.0),
+        ((Span(0, 3, 10), Span(0, 5, 10)), 3.0),
+        ((Span(0, 3, 10), Span(12, 14, 20)), 5.0),
+        ((Span(0, 3, 10), Span(8, 14, 20)), 7.0),
+        ((Span(0, 0, 10), Span(2, 5, 20)), 0.0),
+    ],
+)
+def test_loading_counts_where_nobody_answers(spans, seconds):
+    assert seconds_of_loading(spans) == seconds
