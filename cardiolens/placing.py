@@ -12,10 +12,10 @@ from cardiolens.execution_spec import ClusterSpec
 from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
 from cardiolens.plan.totals import Totals, totals_of
+from cardiolens.saved_model import WEIGHTS, lacking_weights
 from cardiolens.spec import ModelSpec, SweepSpec
 
 _GIB = 2**30
-_WEIGHT_FILES = ("*.safetensors", "*.bin")
 
 
 def at_hand(spec: SweepSpec) -> tuple[SweepSpec, dict[str, str]]:
@@ -35,7 +35,7 @@ def place_sweep(
     nodes: Sequence[Node],
     totals: Mapping[str, Totals] | None = None,
 ) -> Placement:
-    """Where the models with work left run. InputError where one fits nowhere, unless `keep_going`."""
+    """Where the models with work left run. InputError where one cannot run, unless `keep_going`."""
     cluster = plan.spec.cluster
     candidates = []
     for model in plan.spec.model:
@@ -87,14 +87,23 @@ def candidate(
         requests=left.left,
         prompt_tokens=int(share * (totals.prompt_tokens or 0)) if totals else 0,
         output_tokens=int(share * totals.output_tokens) if totals else 0,
+        lacks=_lacks(model, folder),
     )
+
+
+def _lacks(model: ModelSpec, folder: Path | None) -> str:
+    """A folder may hold a processor alone: enough for a plan, not for a run."""
+    if model.engine != "vllm" or folder is None or model.load_format == "dummy":
+        return ""
+    lacking = lacking_weights(folder)
+    return f"{model.name}: {lacking}" if lacking else ""
 
 
 def weight_gib(model: ModelSpec, folder: Path | None) -> float:
     """Declared, else the size of the files; two bytes a declared parameter where there are no files."""
     if model.weight_gib is not None:
         return model.weight_gib
-    for pattern in _WEIGHT_FILES:
+    for pattern in WEIGHTS:
         if folder is not None and (sizes := [path.stat().st_size for path in folder.glob(pattern)]):
             return sum(sizes) / _GIB
     if model.parameters is None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from cardiolens.errors import InputError
 
+_INDEX = "model.safetensors.index.json"
 _OBJECTS = (
     "config.json",
     "generation_config.json",
@@ -13,8 +14,9 @@ _OBJECTS = (
     "processor_config.json",
     "tokenizer.json",
     "tokenizer_config.json",
-    "model.safetensors.index.json",
+    _INDEX,
 )
+WEIGHTS = ("*.safetensors", "*.bin", "*.pt")  # by the names under which vLLM finds them
 _LENGTH = 8  # bytes before a safetensors header, which state its length
 _AGAIN = "copy or download the model again"
 
@@ -37,6 +39,18 @@ def check_architectures(folder: Path) -> None:
             f"{path}: architectures is {named!r}; expected the class by which vLLM knows the model, e.g. "
             "['Qwen2_5_VLForConditionalGeneration']; take config.json from where the model is published"
         )
+
+
+def lacking_weights(folder: Path) -> str | None:
+    """What a saved model lacks to be run: any weights, or some that its index names; None where nothing."""
+    if not any(next(folder.glob(pattern), None) for pattern in WEIGHTS):
+        return f"{folder} holds no weights ({', '.join(WEIGHTS)}); {_AGAIN}"
+    index = folder / _INDEX
+    named = read_object(index).get("weight_map") if index.exists() else None
+    if named is not None and not isinstance(named, dict):
+        raise InputError(f"{index}: its weight_map is no object of tensor names and files; {_AGAIN}")
+    absent = sorted({str(name) for name in (named or {}).values() if not (folder / str(name)).exists()})
+    return f"{folder} lacks {', '.join(absent)}, which {_INDEX} names; {_AGAIN}" if absent else None
 
 
 def read_object(path: Path) -> dict[str, Any]:

@@ -16,7 +16,7 @@ _ESTIMATED = (
 
 
 def show_placement(placement: Placement) -> None:
-    """A line a model, then what all of it takes and what fits nowhere."""
+    """A line a model, then what all of it takes and what cannot run."""
     table = Table(
         title=cluster_of(placement), title_justify="left", caption=_ESTIMATED, caption_justify="left"
     )
@@ -30,7 +30,7 @@ def show_placement(placement: Placement) -> None:
         hours = schedule(placement).seconds / 3600
         say(f"estimate: {hours:.2g} hours, {placement.gpu_hours:.2g} GPU hours")
     for refused in placement.refusals:
-        say(f"fits nowhere: {refused.model}: {refused.reason}")
+        say(f"cannot run: {refused.model}: {refused.reason}")
 
 
 def placement_rows(placement: Placement) -> Iterator[tuple[str, ...]]:

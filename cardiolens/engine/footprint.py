@@ -38,6 +38,7 @@ class Candidate:
     requests: int = 0
     prompt_tokens: int = 0
     output_tokens: int = 0
+    lacks: str = ""  # why it can run nowhere, whatever the cluster
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ Wave = tuple[Group, ...]
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A model that fits nowhere."""
+    """A model that fits nowhere, or lacks what it needs to run."""
 
     model: str
     reason: str
@@ -60,7 +60,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Waves in the order in which their models are given GPUs, and the models that fit nowhere.
+    """Waves in the order in which their models are given GPUs, and the models that cannot run.
 
     A wave is no barrier: a model begins as soon as its GPUs are free, see `seating`.
     """
@@ -89,17 +89,19 @@ def place(nodes: Sequence[Node], candidates: Iterable[Candidate], rates: Rates |
     """
     rates = rates or Rates()
     nodes = tuple(sorted(nodes, key=lambda node: node.name))
-    ordered = sorted(candidates, key=lambda one: (-_alone(one, rates), one.name))
+    everyone = sorted(candidates, key=lambda one: (-_alone(one, rates), one.name))
+    ordered = [one for one in everyone if not one.lacks]
     waiting = [one for one in ordered if one.needs == "gpu"]
     ways = {one.name: footprints(one, nodes) for one in waiting}
-    refusals = tuple(Refusal(one.name, refusal(one, nodes)) for one in waiting if not ways[one.name])
+    refusals = [Refusal(one.name, one.lacks) for one in everyone if one.lacks]
+    refusals += [Refusal(one.name, refusal(one, nodes)) for one in waiting if not ways[one.name]]
     waiting = [one for one in waiting if ways[one.name]]
     waves: list[Wave] = []
     while waiting:
         waves.append(_wave(nodes, waiting, ways, rates))
         placed = {group.model for group in waves[-1]}
         waiting = [one for one in waiting if one.name not in placed]
-    return Placement(nodes, _with_others(waves, ordered), refusals)
+    return Placement(nodes, _with_others(waves, ordered), tuple(refusals))
 
 
 def _alone(candidate: Candidate, rates: Rates) -> float:

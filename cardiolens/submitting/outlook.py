@@ -40,9 +40,8 @@ def groups_of(spec: SweepSpec, planned: Plan | None, cluster: SlurmSpec) -> tupl
         placement = place(nodes, [wanted], rates)
         if placement.refusals:
             told = placement.refusals[0].reason
-            raise InputError(
-                f"{told}; declare cluster.gpus (of a node), gpu_memory_gib and nodes as they are"
-            )
+            remedy = "declare cluster.gpus (of a node), gpu_memory_gib and nodes as they are"
+            raise InputError(told if wanted.lacks else f"{told}; {remedy}")
         groups.append(placement.waves[0][0])
     return tuple(groups)
 

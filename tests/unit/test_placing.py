@@ -1,5 +1,6 @@
 """What a sweep's configuration says of places: read, derived from files, shown."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,26 @@ def test_weights_are_declared_counted_from_files_or_from_parameters(tmp_path: Pa
     assert weight_gib(model(parameters=8), None) == pytest.approx(14.9, abs=0.01)
     with pytest.raises(InputError, match="weight_gib is not declared"):
         weight_gib(model(), None)
+
+
+def test_a_model_that_lacks_weights_can_be_planned_and_not_run(tmp_path: Path):
+    def refusals(**options: object) -> list[str]:
+        spec = model(weight_gib=16.0, **options)
+        one = candidate(spec, "gpu", tmp_path, work(left=1, done=0, studies=1), None)
+        return [refused.reason for refused in place(EIGHT, [one]).refusals]
+
+    (said,) = refusals()
+    assert (
+        said
+        == f"m: {tmp_path} holds no weights (*.safetensors, *.bin, *.pt); copy or download the model again"
+    )
+    assert refusals(load_format="dummy") == []
+    (tmp_path / "model-1.safetensors").write_bytes(b"")
+    assert refusals() == []
+    names = {"weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors"}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(names))
+    (said,) = refusals()
+    assert "lacks model-2.safetensors, which model.safetensors.index.json names" in said
 
 
 def test_a_reader_with_weights_rehearses_a_cluster_and_stays_on_the_processor_without_one():
