@@ -171,6 +171,7 @@ def _placed(group: Group, executed: Executed) -> dict[str, Any]:
         "gpus_per_replica": group.gpus_per_replica,
         "hosts": group.hosts,
         "reason": group.reason,
+        "engine_starts": streamed.counters["engine_starts"] if streamed else 0,
         "seats": sorted(streamed.seats) if streamed else [],
         "span": asdict(executed.spans[group.model]) if streamed else None,  # seconds from the start
     }

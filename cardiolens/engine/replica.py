@@ -49,7 +49,8 @@ COUNTERS = (
     "prompt_tokens",
     "cached_tokens",
     "output_tokens",
-    "load_ms",  # engine starts
+    "engine_starts",
+    "load_ms",  # of these
 )
 _LISTEN_SECONDS = 0.5
 
@@ -109,7 +110,8 @@ class Replica:
         processed = self._engine.frames_processed()
         counters["frames_processed"] = processed - self._frames_reported
         counters["frames_referenced"] = sum(len(ask.frame_keys) for ask in asks)
-        counters["load_ms"] = round(1000 * supervisor.take_load_seconds())
+        counters["engine_starts"], load_seconds = supervisor.take_starts()
+        counters["load_ms"] = round(1000 * load_seconds)
         self._frames_reported = processed
         row = {"study_id": study["study_id"], "seat": seat(), **counters}
         return pa.Table.from_pylist([row], schema=PROGRESS)

@@ -37,6 +37,7 @@ class Supervisor:
         self._restarts_left = max_restarts
         self._starting = asyncio.Lock()
         self._started = False
+        self._starts = 0
         self._load_seconds = 0.0
         self._in_flight = 0
         self._idle = asyncio.Event()  # nothing is in flight but suspects
@@ -95,12 +96,14 @@ class Supervisor:
         except Exception as error:
             self._given_up = RunError(f"the engine could not be started: {_first_line(error)}")
             raise self._given_up from error
+        self._starts += 1
         self._load_seconds += time.monotonic() - began
 
-    def take_load_seconds(self) -> float:
-        """Seconds of engine starts since the last call."""
-        seconds, self._load_seconds = self._load_seconds, 0.0
-        return seconds
+    def take_starts(self) -> tuple[int, float]:
+        """Engine starts since the last call, and the seconds that they took."""
+        taken = self._starts, self._load_seconds
+        self._starts, self._load_seconds = 0, 0.0
+        return taken
 
     async def _suspect(self, ask: Ask, pictures: Pictures, died: EngineDeadError | None) -> Reply:
         suspect = _Suspect(ask, pictures)

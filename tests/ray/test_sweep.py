@@ -93,6 +93,14 @@ def test_every_planned_request_is_completed_once_and_counted(demo: Place) -> Non
     assert len(keys) == len(set(keys))
 
 
+def test_each_model_starts_one_engine_whatever_the_number_of_its_arms(demo: Place) -> None:
+    groups = [group for wave in demo.manifest()["placement"]["waves"] for group in wave]
+    assert {group["model"]: group["engine_starts"] for group in groups} == dict.fromkeys(
+        ("tiny", "oracle", "uniform"), 1
+    )
+    assert all(group["span"]["began"] <= group["span"]["up"] < group["span"]["ended"] for group in groups)
+
+
 def test_tokens_were_predicted_exactly(demo: Place) -> None:
     requests = tables.read(
         demo.run / "requests" / "tiny", tables.REQUESTS, ("request_key", "predicted_tokens")
