@@ -3,6 +3,7 @@
 from functools import cached_property
 from typing import Any
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 from cardiolens.engine.adapter import room_for
 from cardiolens.engine.ask import Ask, EngineDeadError, Pictures, Reply, RequestError
@@ -29,6 +30,7 @@ class VllmEngine:
         self._max_frames = max_frames  # the most that one prompt shows
         self._engine: Any = None
         self._frames_processed = 0
+        self._images: WeakKeyDictionary[Pictures, dict[str, Any]] = WeakKeyDictionary()  # of studies at hand
 
     async def start(self) -> None:
         from vllm import AsyncEngineArgs
@@ -115,8 +117,10 @@ class VllmEngine:
 
         prompt: dict[str, Any] = {"prompt": self._chat.prompt(ask.system, ask.text)}
         if ask.frame_keys:
-            images = [Image.fromarray(pictures(key)).convert("RGB") for key in ask.frame_keys]
-            prompt["multi_modal_data"] = {"image": images}
+            known = self._images.setdefault(pictures, {})
+            for key in set(ask.frame_keys) - known.keys():
+                known[key] = Image.fromarray(pictures(key)).convert("RGB")
+            prompt["multi_modal_data"] = {"image": [known[key] for key in ask.frame_keys]}
             prompt["multi_modal_uuids"] = {"image": list(ask.frame_keys)}
         return prompt
 

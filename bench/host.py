@@ -1,0 +1,86 @@
+"""Where the processor time of one request goes on the host, in one process without Ray: microseconds by step.
+
+    .venv/bin/python bench/host.py [override ...]          e.g. selector=[clinical] limit=6
+
+Studies are read and rendered, handed over as Arrow, turned into prompts for vLLM, answered by a reader that
+says the same to everything, and written. What the engine's own process does is not in it.
+"""
+
+import asyncio
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+SWEEP = ["+experiment=slice_ablation", "model=[tiny]", "tracker=none"]
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        words = [*SWEEP, f"store={folder}/store", f"outputs={folder}/outputs", *sys.argv[1:]]
+        command = [sys.executable, "-m", "cardiolens.sweep", *words, "mode=plan"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        _measure(words, Path(folder) / "written")
+        shutil.rmtree(folder)
+
+
+def _measure(words: list[str], written: Path) -> None:
+    from cardiolens.configure import read_spec
+    from cardiolens.engine.ask import Ask
+    from cardiolens.engine.identity import identify
+    from cardiolens.engine.readers import Constant
+    from cardiolens.engine.rendering import Rendering
+    from cardiolens.engine.replica import Replica, _ask, _pictures
+    from cardiolens.engine.vllm_engine import VllmEngine
+    from cardiolens.plan.missing import missing
+    from cardiolens.plan.plan import plan
+    from cardiolens.reading import StudyReader
+
+    spec = read_spec(words)
+    planned = plan(spec)
+    (model,) = spec.model
+    identity = identify(model, planned.store.models)
+    work = missing(planned.run.requests(model.name), Path("nowhere"), 1).work
+    reader = StudyReader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
+    engine: Any = VllmEngine(model, identity, planned.most_frames[model.name], None)  # type: ignore[arg-type]
+    replica = Replica(lambda: Constant("A"), written, 64, spec.stream)
+    engine._prompt(Ask("", "", "", (), "", (), (), 1), dict)  # loads the processor
+    spent: dict[str, float] = defaultdict(float)
+    requests = frames = 0
+    written.mkdir()
+
+    def timed(step: str, began: float) -> float:
+        spent[step] += time.process_time() - began
+        return time.process_time()
+
+    async def go() -> None:
+        nonlocal requests, frames
+        for row in range(work.num_rows):
+            at = time.process_time()
+            batch = reader(work.slice(row, 1))
+            at = timed("read, select, render", at)
+            (study,) = batch.to_pylist()
+            at = timed("hand over", at)
+            pictures = _pictures(study["pictures"])
+            asks = [_ask(ask) for ask in study["asks"]]
+            for ask in asks:
+                engine._prompt(ask, pictures)
+            at = timed("prompt and images", at)
+            async for _ in replica(batch):
+                pass
+            timed("queue, answer, write", at)
+            requests += len(asks)
+            frames += sum(len(ask.frame_keys) for ask in asks)
+
+    asyncio.run(go())
+    print(f"{requests:,} requests of {work.num_rows} studies, {frames / requests:.0f} frames each")
+    for step, seconds in spent.items():
+        print(f"  {step:<44} {1e6 * seconds / requests:8.0f} us")
+
+
+if __name__ == "__main__":
+    main()
