@@ -19,7 +19,7 @@ from cardiolens.execution_spec import ClusterSpec
 from cardiolens.select.feature_store import missing_parts, write_features
 from cardiolens.select.sight import Sight, check_encoders, sights_of
 from cardiolens.spec import SweepSpec
-from cardiolens.study.cohort import Cohort, StudyRecord, untouched, write_cohort
+from cardiolens.study.cohort import Cohort, StudyRecord, tried, untouched, write_cohort
 from cardiolens.study.group import Outcome, WindowPct, by_pixels, current_cohort, prepare_group
 from cardiolens.study.manifest import Study, read_study, shown_name
 from cardiolens.study.shards import holds_part, read_volumes
@@ -77,6 +77,7 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
     records = {s.study_id: known.studies[s.study_id] for s in studies if _is_current(s, known, store)}
     unchanged, prepared, bytes_read = len(records), 0, 0
     touched = [study for study in studies if study.study_id not in records]
+    as_given = {study.study_id: tried(study) for study in touched}
     options = {"store": store.absolute(), "window_pct": dataset.window_pct, "strict": strict}
     with closing(_outcomes(touched, options, cluster)) as outcomes:
         for outcome in outcomes:
@@ -89,7 +90,8 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
             records[outcome.name] = outcome.record
             prepared += outcome.prepared
             unchanged += not outcome.prepared
-    _publish(store, Cohort(window_pct=dataset.window_pct, studies=records, failed=failed), known)
+    kept = {name: as_given[name] for name in sorted(failed) if name in as_given}
+    _publish(store, Cohort(window_pct=dataset.window_pct, studies=records, failed=failed, tried=kept), known)
     done = Prepared(prepared, unchanged, _sorted(failed), time.monotonic() - started, bytes_read)
     for name, error in done.failed:
         log.error("%s: %s", name, error)
@@ -98,15 +100,11 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
 
 
 def is_prepared(spec: SweepSpec) -> bool:
-    """Whether `prepare` and `prepare_features` would find nothing to do, and nothing failed before."""
+    """Whether `prepare` and `prepare_features` would find nothing to do but to fail again as they did."""
     dataset, store = spec.dataset, spec.store
     if dataset.prepared_only:
         return bool(_as_found(dataset, store).unchanged)
-    if not dataset.studies.exists():
-        return False
-    studies, _ = _read_studies(dataset.studies)
-    known = current_cohort(store, dataset.window_pct)
-    if not all(_is_current(study, known, store) for study in studies):
+    if not (dataset.studies.exists() and _is_current_cohort(dataset, store)):
         return False
     volumes = read_volumes(store)
     return not any(missing_parts(store, volumes, sight) for sight in sights_of(spec))
@@ -199,6 +197,21 @@ def _distinct(studies: Sequence[Study], failed: dict[str, str]) -> list[Study]:
 def _is_current(study: Study, known: Cohort, store: Path) -> bool:
     record = known.studies.get(study.study_id)
     return record is not None and untouched(study, record) and holds_part(store, record)
+
+
+def _is_current_cohort(dataset: DatasetSpec, store: Path) -> bool:
+    """Whether a cohort is what the studies give: those prepared, and those that fail as they did."""
+    studies, failed = _read_studies(dataset.studies)
+    known, prepared = current_cohort(store, dataset.window_pct), set()
+    for study in studies:
+        name = study.study_id
+        if name in known.tried and known.tried[name] == tried(study):
+            failed[name] = known.failed[name]
+        elif _is_current(study, known, store):
+            prepared.add(name)
+        else:
+            return False
+    return known.studies.keys() == prepared and known.failed == failed
 
 
 def _publish(store: Path, cohort: Cohort, known: Cohort) -> None:

@@ -20,6 +20,7 @@ from cardiolens.select.sight import check_encoders
 from cardiolens.slurm_spec import SlurmSpec
 from cardiolens.spec import SweepSpec
 from cardiolens.store import Run, Store, run_of
+from cardiolens.study.cohort import read_cohort
 from cardiolens.submitting import slurm
 from cardiolens.submitting.jobs import jobs_of
 from cardiolens.submitting.outlook import groups_of
@@ -37,7 +38,7 @@ def submit(spec: SweepSpec) -> int:
     for model, why in absent.items():
         show.say(f"left out: {model}: {why}")
     run = run_of(spec)
-    planned = plan(spec) if is_prepared(spec) else None
+    planned = _planned(spec)
     groups = groups_of(spec, planned, cluster)
     if spec.mode == "plan":
         jobs = jobs_of(groups, prepare=planned is None)
@@ -69,6 +70,21 @@ def _checked(spec: SweepSpec) -> SlurmSpec:
         for model in spec.model:
             identify(model, Store(spec.store).models)
     return spec.cluster
+
+
+def _planned(spec: SweepSpec) -> Plan | None:
+    """The plan; None where studies must be prepared first. Studies that would only fail again are named."""
+    if not is_prepared(spec):
+        return None
+    cohort = read_cohort(spec.store)
+    failed = {} if cohort is None or spec.dataset.prepared_only else cohort.failed
+    for study, error in sorted(failed.items()):
+        show.say(f"not prepared: {study}: {error}")
+    if failed:
+        show.say(
+            "their files are as they were when they failed; python -m cardiolens.prepare ... tries them again"
+        )
+    return plan(spec)
 
 
 def _tell_alive(run: Run, alive: Sequence[Alive]) -> None:

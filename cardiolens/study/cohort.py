@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
 from cardiolens import tables
+from cardiolens.digest import digest_of_tree
 from cardiolens.errors import InputError
 from cardiolens.frozen import Spec, describe
 from cardiolens.study.manifest import Study
@@ -40,6 +42,14 @@ class StudyRecord(Spec):
     files: Mapping[str, FileRecord]
 
 
+class Tried(Spec):
+    """A study that failed, as it was before it was read, and the code that read it."""
+
+    manifest_sha256: str
+    stamps: Mapping[str, Stamp | None]  # None: no such file
+    code: str
+
+
 class Cohort(Spec):
     """The prepared studies of a store by study_id, and why others failed."""
 
@@ -47,6 +57,7 @@ class Cohort(Spec):
     window_pct: tuple[float, float]
     studies: Mapping[str, StudyRecord]
     failed: Mapping[str, str]
+    tried: Mapping[str, Tried] = {}  # of those that failed for more than their manifest
 
 
 def read_cohort(store: Path) -> Cohort | None:
@@ -88,3 +99,14 @@ def untouched(study: Study, record: StudyRecord) -> bool:
     return same_manifest and all(
         stamp(study.folder / path) == file.stamp for path, file in record.files.items()
     )
+
+
+def tried(study: Study) -> Tried:
+    """A study as it is now, to be kept should it fail: the same again would fail again."""
+    stamps = {path: stamp(study.folder / path) for path in study.files()}
+    return Tried(manifest_sha256=study.manifest_sha256, stamps=stamps, code=_code())
+
+
+@cache
+def _code() -> str:
+    return digest_of_tree(Path(__file__).parent)

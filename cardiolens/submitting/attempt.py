@@ -2,11 +2,15 @@
 
 import os
 import socket
-from collections.abc import Mapping, Sequence
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal
 
+from cardiolens.errors import InputError, RunError
 from cardiolens.store import Run
 from cardiolens.stream import Streamed
 from cardiolens.submitting import slurm
@@ -88,9 +92,37 @@ def end(
 
 
 def give_up(run: Run, model: str, reason: str) -> None:
-    """Note that a model cannot run at all."""
+    """Note that a model cannot run; a start that was under way failed."""
     record = read_group(run.groups, model)
-    write_group(run.groups, record.model_copy(update={"state": "failed", "reason": reason}))
+    failed = {"outcome": "failed", "reason": reason, "ended": datetime.now(UTC)}
+    attempts = tuple(
+        attempt.model_copy(update=failed) if attempt.outcome == "running" else attempt
+        for attempt in record.attempts
+    )
+    changed = {"state": "failed", "reason": reason, "attempts": attempts}
+    write_group(run.groups, record.model_copy(update=changed))
+
+
+@contextmanager
+def given_up_on_error(run: Run, model: str) -> Iterator[None]:
+    """Whatever is raised ends the job of a model for good, and its record says why."""
+    try:
+        yield
+    except Exception as error:
+        give_up(run, model, _cause(error))
+        raise
+
+
+def _cause(error: Exception) -> str:
+    """Why, on one line. The words of an error that nobody foresaw are left out: they may name a patient."""
+    if isinstance(error, InputError | RunError):
+        return str(error)
+    told = f" ({error.strerror})" if isinstance(error, OSError) else ""
+    package = Path(__file__).parents[1]
+    lines = traceback.extract_tb(error.__traceback__)
+    ours = [line for line in lines if Path(line.filename).is_relative_to(package)][-1]
+    place = f"{Path(ours.filename).relative_to(package.parent)}:{ours.lineno}"
+    return f"{type(error).__name__}{told} at {place}; what the job printed has the rest"
 
 
 def _closed(attempt: Attempt, rows: int) -> Attempt:

@@ -8,7 +8,7 @@ from typing import Literal
 from cardiolens import show, stopping, tables
 from cardiolens.cluster import ray_cluster
 from cardiolens.engine.inventory import nodes_of_ray
-from cardiolens.errors import InputError, RunError
+from cardiolens.errors import RunError
 from cardiolens.execution import execute
 from cardiolens.placing import place_sweep
 from cardiolens.plan.missing import Missing
@@ -18,7 +18,7 @@ from cardiolens.spec import SweepSpec
 from cardiolens.store import Run
 from cardiolens.store.compact import compact_folder
 from cardiolens.stream import Streamed
-from cardiolens.submitting.attempt import Start, begin, end, give_up
+from cardiolens.submitting.attempt import Start, begin, end, given_up_on_error
 from cardiolens.sweep import missing_of
 
 _MANY_PARTS = 64  # of one model; shared file systems suffer from thousands
@@ -35,25 +35,21 @@ class _Ending:
 def run_model(run: Run, spec: SweepSpec, model: str, n_nodes: int) -> int:
     """Answer what one model has left, on the Ray cluster of so many nodes that the configuration names.
 
-    0: nothing is left; 75: it ended early and the job should start again. InputError and RunError where
-    another start makes no sense; the model's record then says why.
+    0: nothing is left; 75: it ended early and the job should start again. Whatever is raised ends the job for
+    good; the model's record then says why.
     """
-    with stopping.graceful():
-        try:
-            planned = plan(spec, {model})
-            start = Start.of(os.environ, _max_restarts(spec))
-            left = missing_of(planned, model)
-            said = begin(run, model, start, left.done)
-            if not said.go_on:
-                raise RunError(f"model {model} failed: {said.reason}")
-            if said.bars(start.nodes):
-                return stopping.EXIT_CODE
-            _merge_parts(planned, model)
-            ending = _answer(planned, model, left, n_nodes)
-        except InputError as error:
-            give_up(run, model, str(error))
-            raise
-    return _close(run, planned, model, start, ending)
+    with stopping.graceful(), given_up_on_error(run, model):
+        planned = plan(spec, {model})
+        start = Start.of(os.environ, _max_restarts(spec))
+        left = missing_of(planned, model)
+        said = begin(run, model, start, left.done)
+        if not said.go_on:
+            raise RunError(said.reason)
+        if said.bars(start.nodes):
+            return stopping.EXIT_CODE
+        _merge_parts(planned, model)
+        ending = _answer(planned, model, left, n_nodes)
+        return _close(run, planned, model, start, ending)
 
 
 def _max_restarts(spec: SweepSpec) -> int:
@@ -100,7 +96,7 @@ def _close(run: Run, planned: Plan, model: str, start: Start, ending: _Ending) -
     said = end(run, model, start, rows=after.done, outcome=outcome, reason=reason, streamed=ending.streamed)
     show.say(f"{model}: {outcome}{reason and f' ({reason})'}, {after.done} of {after.unique} requests done")
     if not said.go_on:
-        raise RunError(f"model {model} failed: {said.reason}")
+        raise RunError(said.reason)
     if outcome != "done":
         return stopping.EXIT_CODE
     _merge_parts(planned, model)

@@ -9,11 +9,13 @@ from study_folders import sha256, study, volume, voxels, write_nifti
 from cardiolens import tables
 from cardiolens.dataset_spec import DatasetSpec
 from cardiolens.errors import InputError
-from cardiolens.prepare import Prepared, prepare
-from cardiolens.study.cohort import Cohort, read_cohort, untouched, write_cohort
+from cardiolens.prepare import Prepared, is_prepared, prepare
+from cardiolens.study import cohort
+from cardiolens.study.cohort import Cohort, read_cohort, tried, untouched, write_cohort
 from cardiolens.study.group import by_pixels, prepare_group
 from cardiolens.study.manifest import read_study
 from cardiolens.study.shards import read_volumes
+from tests.unit.small_cohort import reader, sweep_spec
 
 PCT = (1.0, 99.0)
 
@@ -247,6 +249,49 @@ def test_a_removed_study_leaves_the_cohort(known):
     (known / "in" / "B").rename(known / "B")
     assert prepare(dataset(known / "in"), known / "store", strict=False).unchanged == 1
     assert read_volumes(known / "store")["study_id"].to_pylist() == ["A"]
+
+
+@pytest.fixture
+def sweep_with_failures(known):
+    """A sweep whose cohort holds A and B, C whose file is no image, and D without a manifest."""
+    not_nifti(known / "in" / "C")
+    (known / "in" / "D").mkdir()
+    failed = {}
+    for name in ("C", "D"):
+        (outcome,) = prepare_group(
+            known / "store", "part-2.parquet", [known / "in" / name], PCT, strict=False
+        )
+        failed[name] = outcome.error
+    kept = {"C": tried(read_study(known / "in" / "C"))}
+    found = read_cohort(known / "store").model_copy(update={"failed": failed, "tried": kept})
+    write_cohort(known / "store", found)
+    return sweep_spec(known, reader("uniform"), dataset=dataset(known / "in").model_dump(mode="json"))
+
+
+def test_what_failed_and_is_unchanged_need_not_be_tried_again(sweep_with_failures):
+    assert is_prepared(sweep_with_failures)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda root: not_nifti(root / "C"),  # rewritten
+        lambda root: (root / "C" / "cine_sax.nii.gz").unlink(),
+        lambda root: study(root / "C", volume(root / "C", ed_phase=1)),
+        lambda root: (root / "D" / "study.json").write_text("{}"),
+        lambda root: study(root / "E"),
+        lambda root: (root / "D").rmdir(),
+        lambda root: (root / "B").rename(root.parent / "B"),
+    ],
+)  # fmt: skip
+def test_a_cohort_that_changed_is_prepared_again(sweep_with_failures, change):
+    change(sweep_with_failures.dataset.studies)
+    assert not is_prepared(sweep_with_failures)
+
+
+def test_other_code_tries_again_what_failed(sweep_with_failures, monkeypatch):
+    monkeypatch.setattr(cohort, "_code", lambda: "another version")
+    assert not is_prepared(sweep_with_failures)
 
 
 def test_a_folder_without_studies_is_an_error(tmp_path):

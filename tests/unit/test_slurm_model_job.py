@@ -1,0 +1,50 @@
+"""The job of a model that ends by an error: its record says that it failed, and why."""
+
+from pathlib import Path
+
+import pytest
+
+from cardiolens.errors import RunError
+from cardiolens.spec import SweepSpec
+from cardiolens.store import run_of
+from cardiolens.submitting.attempts import GroupRecord, read_group
+from cardiolens.submitting.model_job import run_model
+
+
+def record_of(spec: SweepSpec) -> GroupRecord:
+    return read_group(run_of(spec).groups, "uniform")
+
+
+def test_an_error_that_nobody_foresaw_fails_the_start_that_was_under_way(small_sweep: SweepSpec) -> None:
+    run_of(small_sweep).excluded("uniform").mkdir(parents=True)  # a file is to be written there
+    with pytest.raises(IsADirectoryError):
+        run_model(run_of(small_sweep), small_sweep, "uniform", 1)
+    found = record_of(small_sweep)
+    assert found.state == "failed"
+    assert found.reason.startswith("IsADirectoryError (Is a directory) at cardiolens/submitting/attempt.py:")
+    (attempt,) = found.attempts
+    assert (attempt.outcome, attempt.reason) == ("failed", found.reason)
+    assert attempt.ended is not None
+
+
+def test_its_words_are_not_repeated(small_sweep: SweepSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n1")
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "Doe, Jane")
+    with pytest.raises(ValueError, match="Doe"):
+        run_model(run_of(small_sweep), small_sweep, "uniform", 1)
+    found = record_of(small_sweep)
+    assert found.state == "failed"
+    assert found.reason.startswith("ValueError at cardiolens/submitting/attempt.py:")
+    assert "Doe" not in found.model_dump_json()
+    assert "\n" not in found.reason
+
+
+def test_a_store_that_cannot_be_written_is_the_reason(small_sweep: SweepSpec) -> None:
+    requests = run_of(small_sweep).requests("uniform")
+    requests.parent.mkdir(parents=True)
+    Path(requests).write_text("a file where a folder should be")
+    with pytest.raises(RunError):
+        run_model(run_of(small_sweep), small_sweep, "uniform", 1)
+    assert record_of(small_sweep).state == "failed"
+    assert "cannot be written" in record_of(small_sweep).reason
