@@ -13,6 +13,7 @@ from cardiolens.engine.rendering import Rendering, frame_key
 from cardiolens.engine.replica import STUDY_ASKS
 from cardiolens.plan.control import BLANK, blank_digest
 from cardiolens.prompts.legal import CONSTRAINED, legal_replies
+from cardiolens.staging import nearby
 from cardiolens.study.shards import read_frames
 
 _COLUMNS = (
@@ -63,9 +64,8 @@ class StudyReader:
         for volume_id, idx, _ in places:
             wanted.setdefault(volume_id, set()).add(idx)
         own = self.volumes.filter(pc.equal(self.volumes["study_id"], study_id))
-        read = {
-            (row["volume_id"], row["idx"]): row for row in read_frames(self.store, own, wanted).to_pylist()
-        }
+        frames = read_frames(nearby(self.store), own, wanted)
+        read = {(row["volume_id"], row["idx"]): row for row in frames.to_pylist()}
         return {place: self._picture(read[place[:2]], blank=place[2]) for place in sorted(places)}
 
     def _picture(self, frame: dict[str, Any], *, blank: bool) -> dict[str, object]:

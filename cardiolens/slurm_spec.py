@@ -49,6 +49,7 @@ class SlurmSpec(ClusterSpec):
     setup: tuple[str, ...] = ()  # shell lines before all else, e.g. module load cuda
     sbatch: tuple[Annotated[str, Field(pattern=r"^--")], ...] = ()  # further options of every job
     scratch: Path = Path("/tmp")  # a folder local to each node
+    stage: bool = False  # copy shards and weights to each node's scratch before its engines start
     warm_cache: GivenPath | None = (
         None  # compiled kernels to start from; made by the first job that ends well
     )

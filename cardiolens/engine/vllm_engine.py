@@ -14,6 +14,7 @@ from cardiolens.engine.identity import Identity, installed_engine
 from cardiolens.engine.option_probabilities import Step, set_logprobs
 from cardiolens.engine.placement import Group
 from cardiolens.spec import ModelSpec
+from cardiolens.staging import nearby
 
 
 class VllmEngine:
@@ -24,7 +25,8 @@ class VllmEngine:
     def __init__(self, model: ModelSpec, identity: Identity, max_frames: int, group: Group) -> None:
         assert identity.folder is not None, "a vllm model has files"
         self._model = model
-        self._folder = identity.folder
+        # Engines over nodes read one path on all of them, and a copy may be missing on one.
+        self._folder = identity.folder if group.spans_nodes else nearby(identity.folder)
         self._adapter = identity.adapter
         self._group = group
         self._max_frames = max_frames  # the most that one prompt shows

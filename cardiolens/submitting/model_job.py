@@ -19,6 +19,7 @@ from cardiolens.store import Run
 from cardiolens.store.compact import compact_folder
 from cardiolens.stream import Streamed
 from cardiolens.submitting.attempt import Start, begin, end, given_up_on_error
+from cardiolens.submitting.nodes import stage_on_nodes
 from cardiolens.sweep import missing_of
 
 _MANY_PARTS = 64  # of one model; shared file systems suffer from thousands
@@ -63,6 +64,7 @@ def _answer(planned: Plan, model: str, left: Missing, n_nodes: int) -> _Ending:
         with ray_cluster(planned.spec.cluster):
             stopping.listen()
             _await_nodes(n_nodes)
+            stage_on_nodes(planned, model)
             placement = place_sweep(planned, {model: left}, nodes_of_ray(planned.spec.cluster))
             executed = execute(planned, placement, {model: left})
     except RunError as error:

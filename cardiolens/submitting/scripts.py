@@ -11,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from cardiolens.cluster import QUIET_ENVIRONMENT
 from cardiolens.digest import digest_of
 from cardiolens.slurm_spec import SlurmSpec
+from cardiolens.staging import VARIABLE
 from cardiolens.stopping import EXIT_CODE
 from cardiolens.store import Run
 from cardiolens.submitting.jobs import Job
@@ -66,6 +67,7 @@ def script_of(job: Job, run: Run, site: Site) -> str:
         memory_mib=_memory(job, site.cluster),
         quiet=QUIET_ENVIRONMENT,
         stopped=EXIT_CODE,
+        staged=VARIABLE,
     )
 
 

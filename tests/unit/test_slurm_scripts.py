@@ -35,6 +35,7 @@ SITES = {
         "cluster.cpu_memory_gib=16",
         "cluster.scratch=/scratch/local",
         "cluster.warm_cache=/shared/kernels",
+        "cluster.stage=true",
         "cluster.setup=['module load cuda/13','export HF_HOME=/shared/hf']",
         "cluster.python='apptainer exec --nv image.sif python'",
         "cluster.sbatch=['--reservation=mri']",
