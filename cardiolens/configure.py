@@ -1,5 +1,6 @@
 """From the command line to a SweepSpec: names are checked, Hydra composes, errors name the legal set."""
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -77,7 +78,7 @@ def run_verb(verb: Verb, argv: Sequence[str] | None = None) -> int:
     """Run a verb on the sweep that the command line describes; the exit code tells the truth.
 
     2: something the user gave cannot be used; 1: the run could not be completed; 75: it was asked to stop and
-    did in good order. Words that begin with a dash are Hydra's own (`-m`, `--cfg job`, `--help`).
+    did in good order. Words that begin with a dash are Hydra's own (`-m`, `--cfg=job`, `--help`).
     """
     be_quiet()
     words = list(sys.argv[1:] if argv is None else argv)
@@ -128,16 +129,22 @@ def _through_hydra(verb: Verb, words: list[str]) -> int:
     words = _seeds_apart(words)
     check_names([word for word in words if not word.startswith("-")])
     check_own_files()
-    codes = [0]
+    home, codes = os.getpid(), [0]
 
     def job(tree: DictConfig) -> None:
         try:
             codes.append(verb(_spec(tree)))
         except (InputError, RunError, StoppedError) as error:
             codes.append(tell(error))
+        if codes[-1] and os.getpid() != home:  # of a launcher's process nothing else comes back
+            raise RunError(f"a job ended with code {codes[-1]}; its output says why")
 
     sys.argv = [sys.argv[0], *words]
-    hydra.main(config_path=str(packaged_conf()), config_name=CONFIG_NAME, version_base="1.3")(job)()
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come here, not on the terminal
+    try:
+        hydra.main(config_path=str(packaged_conf()), config_name=CONFIG_NAME, version_base="1.3")(job)()
+    except (HydraException, OmegaConfBaseException) as error:
+        raise InputError(_said(error)) from None
     return max(codes)
 
 

@@ -1,5 +1,8 @@
 """Words on the command line and files of the user's own `conf/` that cannot be used."""
 
+import subprocess
+import sys
+
 import pytest
 from refusals import refused
 
@@ -138,6 +141,13 @@ def unreachable(spec: SweepSpec) -> int:
 @pytest.mark.parametrize(("word", "said"), WORDS, ids=[word for word, _ in WORDS])
 def test_a_word_that_cannot_be_used_is_named(word, said, here, capsys):
     refused(lambda: run_verb(unreachable, [word]), said, capsys, here)
+
+
+def test_hydra_itself_says_no_more_than_that(here):
+    command = [sys.executable, "-m", "cardiolens.sweep", "-m", "model=oracle,uniform", "page.x=3"]
+    done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: page.x: unknown option; choose from include_images\n"
 
 
 @pytest.mark.parametrize("row", FILES, ids=[str(row[1]) for row in FILES])
