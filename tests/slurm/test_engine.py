@@ -1,0 +1,34 @@
+"""Real vLLM on CPU in a job, and where the seconds go from `submit` to the first completion."""
+
+import json
+from datetime import datetime
+
+import pytest
+
+from tests.slurm.conftest import Site
+
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+
+
+def test_the_embedded_model_runs_in_a_job(site: Site) -> None:
+    site.submit("model=[tiny]", "model.tiny.kv_cache_gib=0.5", "cluster.cpus=4")
+    site.lab.wait_for_end(600)
+    record = site.group("tiny")
+    assert record["state"] == "done", site.printed()
+    assert site.lab.ended(site.jobs["score"]) == "COMPLETED"
+    (attempt,) = record["attempts"]
+    queued = json.loads((site.run / "slurm" / "jobs.json").read_text())["jobs"][0]["submitted"]
+    shown = site.lab.on_login("scontrol", "--oneliner", "show", "job", site.jobs["tiny"])
+    began = next(word.partition("=")[2] for word in shown.split() if word.startswith("StartTime="))
+    first = min(site.completions("tiny")["written_at"].to_pylist())
+    moments = [datetime.fromisoformat(text.replace("Z", "+00:00")) for text in (queued, f"{began}+00:00")]
+    started = datetime.fromisoformat(attempt["started"].replace("Z", "+00:00"))
+    engine = attempt["counters"]["load_ms"] / 1000
+    spans = {
+        "SLURM": (moments[1] - moments[0]).total_seconds(),
+        "imports and plan": (started - moments[1]).total_seconds(),
+        "Ray and the first answers": (first - started).total_seconds() - engine,
+        "engine": engine,
+    }
+    assert all(seconds >= -1 for seconds in spans.values()), spans
+    print({name: round(seconds, 1) for name, seconds in spans.items()})
