@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from cardiolens.stats.items import Floats, Ints
 
@@ -49,6 +48,8 @@ def percentile(values: Floats, level: float = 0.95, patients: float = math.inf) 
 
 @functools.lru_cache(maxsize=4096)
 def _tail(level: float, patients: float) -> float:
+    from scipy import stats  # half of what a process takes to start, were it imported with the module
+
     tail = (1 - level) / 2
     if math.isinf(patients):
         return tail

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from scipy import stats
 
 from cardiolens.stats.bootstrap import Interval
 from cardiolens.stats.items import Floats
@@ -37,6 +36,8 @@ def equivalent(interval_90: Interval, margin: float = MARGIN) -> Verdict:
 
 def wilson(successes: int, trials: int, level: float = 0.95) -> Interval:
     """Score interval of a proportion of independent trials (Wilson 1927); NaN without trials."""
+    from scipy import stats
+
     if not trials:
         return Interval(np.nan, np.nan, np.nan)
     found = stats.binomtest(successes, trials).proportion_ci(level, method="wilson")
@@ -54,6 +55,8 @@ def gwet_ac1(table: Floats) -> Floats:
 
 def minimum_detectable(standard_error: float, power: float = 0.8, level: float = 0.05) -> float:
     """The smallest true difference that a two-sided test finds with this power (normal approximation)."""
+    from scipy import stats
+
     return standard_error * float(stats.norm.isf(level / 2) + stats.norm.ppf(power))
 
 

@@ -4,7 +4,6 @@ import functools
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from cardiolens.stats.items import Bools, Floats
 
@@ -27,6 +26,8 @@ def mcnemar(only_first: int, only_second: int) -> Test:
     Exact binomial below 25 such items, else chi-squared with one degree of freedom. It takes items as
     independent; `sign_flip` does not. Without discordant items p is 1.
     """
+    from scipy import stats
+
     discordant = only_first + only_second
     if discordant < EXACT_BELOW:
         p = stats.binomtest(only_first, discordant).pvalue if discordant else 1.0
@@ -36,6 +37,8 @@ def mcnemar(only_first: int, only_second: int) -> Test:
 
 def mcnemar_chi2(only_first: int, only_second: int) -> Test:
     """The large-sample form of McNemar's test."""
+    from scipy import stats
+
     chi2 = (abs(only_first - only_second) - 1) ** 2 / (only_first + only_second)
     return Test(chi2, float(stats.chi2.sf(chi2, 1)), "chi-squared with continuity correction")
 
@@ -69,6 +72,8 @@ def wilcoxon(differences: Floats) -> Test:
 
     Exact up to 25 differences without ties, else normal with tie correction; NaN without a difference.
     """
+    from scipy import stats
+
     rest = differences[differences != 0]
     if not len(rest):
         return Test(np.nan, np.nan, "no difference")
@@ -81,6 +86,8 @@ def wilcoxon(differences: Floats) -> Test:
 
 def kendall(first: Floats, second: Floats) -> Test:
     """Rank correlation tau-b of paired values (Kendall 1945); NaN where a side does not vary."""
+    from scipy import stats
+
     if len(first) < 2 or len(np.unique(first)) < 2 or len(np.unique(second)) < 2:
         return Test(np.nan, np.nan, "too few distinct values")
     found = stats.kendalltau(first, second)
