@@ -184,15 +184,20 @@ def _watched(rows: Any, completions: Path, stall_seconds: float, grace_seconds: 
 
 def _cause(error: BaseException) -> str:
     """The innermost error that says something, of the many that Ray wraps it in and prints as one text."""
-    while error.__cause__ is not None:
+    while error.__cause__ is not None and str(error.__cause__):  # Ray Data's own wrapper is empty
         error = error.__cause__
     said = [(kind, words) for kind, words in _SAID.findall(str(error)) if kind not in _WRAPPERS]
     if said:
         kind, words = said[-1]
-        return f"the stream ended early: {words if kind.startswith('cardiolens.') else f'{kind}: {words}'}"
+        told = words if kind.startswith("cardiolens.") else f"{kind}: {words}{_REMEDIES.get(kind, '')}"
+        return f"the stream ended early: {told}"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"the stream ended early: {lines[-1] if lines else type(error).__name__}"
 
 
 _SAID = re.compile(r"^([\w.]*(?:Error|Exception)): (.*\S)", re.MULTILINE)
+_REMEDIES = {
+    "ray.exceptions.OutOfDiskError": " where Ray puts frames that find no room in its memory; raise "
+    "cluster.object_store_gib, lower stream.studies_in_flight, or free space in /tmp",
+}
 _WRAPPERS = ("ray.exceptions.UserCodeException", "UserCodeException")

@@ -1,10 +1,12 @@
 """Faults of disks and nodes, on simulated readers: what they say is known, at once."""
 
+import json
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -106,14 +108,12 @@ def test_frames_whose_bytes_changed_on_disk_are_never_shown(place: Place, read: 
     assert_as(place, read)
 
 
-@pytest.fixture
-def small_disk(prepared: Place, tmp_path: Path) -> Iterator[Place]:
-    """A store on a disk that has room for half the completions."""
-    disk = tmp_path / "store"
-    disk.mkdir()
-    size = sum(path.stat().st_blocks * 512 for path in (prepared.root / "store").rglob("*"))
+@contextmanager
+def disk_of(folder: Path, size: int) -> Iterator[None]:
+    """A file system of so many bytes at a folder."""
+    folder.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size + 64 * 1024}", "tmpfs", str(disk)],
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)],
         capture_output=True,
         text=True,
         check=False,
@@ -121,10 +121,18 @@ def small_disk(prepared: Place, tmp_path: Path) -> Iterator[Place]:
     if mounted.returncode:
         pytest.skip(f"needs the right to mount a file system: {mounted.stderr.strip()}")
     try:
-        subprocess.run(["cp", "-r", f"{prepared.root}/store/.", str(disk)], check=True)
-        yield Place(tmp_path, prepared.data)
+        yield
     finally:
-        subprocess.run(["umount", "-l", str(disk)], check=True)
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.fixture
+def small_disk(prepared: Place, tmp_path: Path) -> Iterator[Place]:
+    """A store on a disk that has room for half the completions."""
+    size = sum(path.stat().st_blocks * 512 for path in (prepared.root / "store").rglob("*"))
+    with disk_of(tmp_path / "store", size + 64 * 1024):
+        subprocess.run(["cp", "-r", f"{prepared.root}/store/.", str(tmp_path / "store")], check=True)
+        yield Place(tmp_path, prepared.data)
 
 
 def test_a_full_disk_ends_the_run_with_a_true_error_and_loses_nothing_written(
@@ -141,6 +149,22 @@ def test_a_full_disk_ends_the_run_with_a_true_error_and_loses_nothing_written(
     requests = small_disk.manifest()["requests"]
     assert requests["executed"] == requests["unique"] - kept
     assert_as(small_disk, read)
+
+
+@pytest.mark.slow
+def test_frames_that_fit_neither_memory_nor_the_disk_of_ray_are_a_true_error(
+    place: Place, tmp_path: Path
+) -> None:
+    words = [*READ, "+model.noisy.long_side=2048", "cluster.object_store_gib=0.075", "limit=2"]
+    disk = tmp_path / "spilled"
+    where = {"type": "filesystem", "params": {"directory_path": str(disk)}}
+    with disk_of(disk, 16 * 2**20):
+        printed = place.sweep(*words, expect=1, RAY_object_spilling_config=json.dumps(where))
+    assert "object_store_gib" in printed
+    assert "Traceback" not in printed
+    place.sweep(*words, "cluster.object_store_gib=1")
+    requests = place.manifest()["requests"]
+    assert requests["ok"] == requests["unique"] > 0
 
 
 def test_a_killed_worker_is_replaced_within_the_run(place: Place, read: Place) -> None:

@@ -37,3 +37,13 @@ def test_the_error_that_was_raised_is_told_and_not_what_ray_says_of_it(raised, t
 def test_an_error_without_a_kind_is_told_by_its_last_line_or_its_type():
     assert _cause(RuntimeError("first\nthe actor died")) == "the stream ended early: the actor died"
     assert _cause(RuntimeError()) == "the stream ended early: RuntimeError"
+
+
+def test_an_empty_wrapper_hides_nothing_and_a_full_disk_of_ray_has_a_remedy():
+    error = RuntimeError("ray::MapBatches()\nray.exceptions.OutOfDiskError: Local disk is full\nuse `df`")
+    error.__cause__ = ValueError()
+    told = _cause(error)
+    assert told.startswith(
+        "the stream ended early: ray.exceptions.OutOfDiskError: Local disk is full where Ray"
+    )
+    assert "raise cluster.object_store_gib" in told
