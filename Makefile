@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test test-alone test-started test-long check fmt bench clean
+.PHONY: help setup setup-dev demo test test-most test-started test-long check fmt bench clean
 
 python := .venv/bin/python
 
@@ -15,14 +15,14 @@ setup-dev:
 demo: setup  ## set up, make a phantom cohort, sweep it with the embedded model on CPU, show the scores
 	$(python) -m cardiolens.sweep +experiment=demo
 
-test: setup-dev  ## run the tests: those that start clusters, engines and browsers beside all others
-	@$(MAKE) --no-print-directory -j2 test-alone test-started
+test: setup-dev  ## run the tests, in two halves side by side
+	@$(MAKE) --no-print-directory -j2 test-most test-started
 
-test-alone:
-	$(python) -m pytest -m 'not slow and not gpu' tests/packaging tests/unit
+test-most:
+	$(python) -m pytest -m 'not slow and not gpu' tests/packaging tests/unit tests/slurm
 
 test-started:
-	$(python) -m pytest -m 'not slow and not gpu' tests/browser tests/ray tests/slurm
+	$(python) -m pytest -m 'not slow and not gpu' tests/browser tests/ray
 
 test-long: setup-dev  ## run the slow tests
 	$(python) -m pytest -m 'slow and not gpu'

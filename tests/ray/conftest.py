@@ -22,7 +22,7 @@ ASKED = [
     "model=[tiny]",
     "model.tiny.max_tokens.standard=48",
     "selector=[clinical,random]",
-    "budget=[8,16]",
+    "budget=[8]",
     "tracker=none",
     "stream.flush_rows=16",
 ]

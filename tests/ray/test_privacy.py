@@ -24,7 +24,7 @@ from tests.ray.test_http import SERVED, in_the_background
 from tests.unit.http_server import MODEL, Server
 from tests.unit.study_folders import sha256, study, volume, voxels, write_nifti
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow]
+pytestmark = pytest.mark.ray
 
 STUDY, PATIENT, NAME, REPORT_ID = "STUDY-QXZA", "PATIENT-QXZB", "Qxzc^Jane", "REPORT-QXZD"
 FINDINGS, IMPRESSION = "Qxze globally thickened.", "Qxzf not excluded."

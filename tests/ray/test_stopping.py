@@ -8,7 +8,7 @@ import pytest
 from cardiolens import tables
 from tests.ray.conftest import Place
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow]
+pytestmark = pytest.mark.ray
 
 WORDS = ["name=stopped", "model=[slow]", "selector=[clinical]", "budget=[8]", "tracker=none"]
 SECONDS = 2.0  # that the reader takes for an answer
