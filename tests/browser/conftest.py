@@ -14,7 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 
-from page_run import full_spec, reply_instead, write_record
+from page_run import full_spec, reply_instead, with_probabilities, write_record
 from playwright.sync_api import Browser, BrowserContext, Page, Request, sync_playwright
 from small_cohort import make_cohort, reader, swept
 
@@ -48,10 +48,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run with its page, whose larger tables stand beside it; one model answers with markup."""
+    """A run with its page, whose larger tables stand beside it; one model answers with markup, one sure."""
     root = make_cohort(tmp_path_factory.mktemp("browser"), 21)
     models = [reader("noisy", MARKUP, error=0.3), reader("collapse", share=0.6)]
     planned, _ = swept(full_spec(root, model=models))
+    with_probabilities(planned, MARKUP)
     write_record(planned, reply_instead(planned, "collapse", REPLY))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(embed, "CHUNK_BYTES", 20_000)

@@ -78,7 +78,7 @@ def test_differences_of_a_chunk_beside_the_page_are_those_of_the_scores(
 
 
 def test_every_section_shows_numbers(page: Page) -> None:
-    for name in ("asked", "landscape", "slices", "prompting", "collapse", "subtasks", "reliability", "cost"):
+    for name in set(SECTIONS.split()) - {"controls", "cohorts"}:
         section = page.locator(f"#{name}")
         for block in section.locator("details.table").all():
             if block.get_attribute("open") is None:
@@ -93,6 +93,25 @@ def test_a_chart_has_a_mark_for_each_row_of_its_choice(page: Page, scores: list[
     wanted = [row for row in headlines if row["metric"] == "primary" and row["versus_arm_id"] is None]
     page.locator("#landscape-score .vega svg").wait_for()
     assert page.locator("#landscape-score .mark-symbol.role-mark path").count() == len(wanted)
+
+
+def test_curves_of_confidence_have_a_point_for_each_row_of_their_choice(
+    page: Page, scores: list[dict[str, Any]]
+) -> None:
+    arm = next(row["arm_id"] for row in scores if row["metric"] == "risk.10")
+    of_arm = [row for row in scores if row["arm_id"] == arm and row["scope"] == "tier:1"]
+    for name, table, metric, column in (
+        ("calibration-curve", "calibration", ".accuracy", "accuracy"),
+        ("risk-curve", "risk_and_coverage", "risk.", "wrong among them"),
+    ):
+        wanted = [row["value"] for row in of_arm if metric in row["metric"] and row["value"] is not None]
+        figure = page.locator(f"#{name}")
+        figure.scroll_into_view_if_needed()
+        figure.locator(".vega svg").wait_for()
+        assert figure.locator(".mark-symbol.role-mark path").count() == len(wanted) > 3
+        block = opened(page, table)
+        block.get_by_role("button", name="Show all").click()
+        assert {printed(value) for value in wanted} <= set(cells(block, column))
 
 
 def test_a_choice_redraws_its_chart(page: Page) -> None:

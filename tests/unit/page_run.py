@@ -1,5 +1,6 @@
 """A finished run of simulated readers on the small cohort, as a sweep leaves it behind."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +61,40 @@ def write_record(planned: Plan, judged: Judged) -> None:
 
 def reply_instead(planned: Plan, model: str, said: str | None) -> Judged:
     """Judge again after a model's completions say something else, or are gone."""
-    keys = {name: identity.model_key for name, identity in planned.identities.items()}
-    folder = planned.store.completions(keys[model])
+    folder = _completions(planned, model)
     old = tables.read(folder, tables.COMPLETIONS)
+    texts = None if said is None else pa.array([said] * old.num_rows, pa.string())
+    _replace(folder, old, "text", texts)
+    return _judged(planned)
+
+
+def with_probabilities(planned: Plan, model: str) -> Judged:
+    """Judge again after a model gave its letters with confidences between 50 and 99 percent."""
+    folder = _completions(planned, model)
+    old = tables.read(folder, tables.COMPLETIONS).sort_by("request_key")
+    given = []
+    for number, text in enumerate(old["text"].to_pylist()):
+        letter = text.removeprefix("ANSWER: ")[:1]
+        sure = 0.5 + (number * 37 % 50) / 100
+        other = "B" if letter == "A" else "A"
+        given.append([(letter, math.log(sure)), (other, math.log(1 - sure))])
+    column = "option_logprobs"
+    _replace(folder, old, column, pa.array(given, tables.COMPLETIONS.field(column).type))
+    return _judged(planned)
+
+
+def _completions(planned: Plan, model: str) -> Path:
+    return planned.store.completions(planned.identities[model].model_key)
+
+
+def _replace(folder: Path, old: pa.Table, name: str, column: pa.Array | None) -> None:
     for part in tables.parts(folder):
         part.unlink()
-    if said is not None:
-        place = old.schema.get_field_index("text")
-        texts = pa.array([said] * old.num_rows, pa.string())
-        tables.write_part(folder, old.set_column(place, "text", texts), tables.COMPLETIONS)
+    if column is not None:
+        place = old.schema.get_field_index(name)
+        tables.write_part(folder, old.set_column(place, name, column), tables.COMPLETIONS)
+
+
+def _judged(planned: Plan) -> Judged:
+    keys = {name: identity.model_key for name, identity in planned.identities.items()}
     return judge_and_score(planned.run, planned.store, keys, planned.spec)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_run import finished, full_spec, reply_instead, small_spec, write_record
+from page_run import finished, full_spec, reply_instead, small_spec, with_probabilities, write_record
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens import tables
@@ -103,6 +103,24 @@ def test_the_work_of_the_run_is_counted(run: Run, page: Markup) -> None:
     assert counted["questions asked under all arms"] == manifest["requests"]["asked"]
     endings = sum(row["n"] for row in records(page.tables["endings"]))
     assert endings == manifest["requests"]["asked"]
+
+
+def test_curves_of_confidence_are_those_of_the_scores(root: Path) -> None:
+    planned, _ = swept(small_spec(root, "sure"))
+    write_record(planned, with_probabilities(planned, "noisy"))
+    found = Markup(render(read_facts(planned.run, [planned.run])).index)
+    scores = tables.read(planned.run.scores, tables.SCORES).to_pylist()
+    for table, column, metric in (
+        ("calibration", "accuracy", r"calibration\.\d+\.accuracy"),
+        ("calibration", "confidence", r"calibration\.\d+\.confidence"),
+        ("risk_and_coverage", "risk", r"risk\.\d+"),
+    ):
+        shown = records(found.tables[table])
+        wanted = [row["value"] for row in scores if re.fullmatch(metric, row["metric"])]
+        assert len(shown) > 20
+        assert sorted(row[column] for row in shown) == sorted(wanted)
+    assert shown[0]["on"] == "Tier 1 · findings"
+    assert {row["on"] for row in shown if row["on"].startswith("C10")} == {"C10 lv systolic"}
 
 
 def facts_with(facts: Facts, **changes: Any) -> Facts:

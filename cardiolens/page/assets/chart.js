@@ -81,7 +81,7 @@ function sized(spec, width, found) {
 function narrow(spec, width) {
   const { y } = spec.encoding;
   const above = { labelAlign: "left", labelBaseline: "bottom", labelPadding: -4, labelOffset: -7, labelLimit: width };
-  if (y.field === "line" || y.field === "arm") {
+  if (y?.field === "line" || y?.field === "arm") {
     Object.assign(y.axis, above, { ticks: false, domain: false });
     spec.height.step = 38;
   }

@@ -1,6 +1,6 @@
 """Option probabilities: do they separate, and are they calibrated?"""
 
-from cardiolens.page.columns import ARM, COUNTS, HIGH, LOW, METHOD, VALUE, arm_cells
+from cardiolens.page.columns import ARM, COUNTS, HIGH, LOW, METHOD, VALUE, arm_cells, scope_words
 from cardiolens.page.facts import Facts, Row
 from cardiolens.page.view import Chart, Column, Section, Table
 from cardiolens.page.words import subtask_words
@@ -8,6 +8,13 @@ from cardiolens.page.words import subtask_words
 _SEPARATION = {"auroc": "AUROC", "average_precision": "average precision"}
 _CALIBRATION = {"calibration_error": "calibration error", "risk_area": "risk-coverage area"}
 _WHAT = (Column("subtask", "subtask"), Column("option", "option"), Column("metric", "measure"))
+
+_ON = (Column("arm", "arm"), Column("on", "on"))
+_CALIBRATED = (
+    *(Column("from", "confidence from", "count"), Column("to", "confidence to", "count")),
+    *(Column("confidence", "mean confidence", "score"), Column("accuracy", "accuracy", "score")),
+)
+_RISK = (Column("coverage", "kept", "count"), Column("risk", "wrong among them", "score"))
 
 
 def confidence(facts: Facts) -> Section:
@@ -40,7 +47,52 @@ def confidence(facts: Facts) -> Section:
         choices=("arm",),
         note="Mean distance of confidence and accuracy; zero is calibrated.",
     )
-    return Section("confidence", "Confidence", question, figures=(separation, calibration))
+    told = facts.told("confidence").findings
+    figures = (separation, calibration, *_curves(facts))
+    return Section("confidence", "Confidence", question, told, figures)
+
+
+def _curves(facts: Facts) -> tuple[Chart, ...]:
+    """Calibration curves, and the share of wrong answers among the most confident."""
+    calibrated = Chart(
+        "calibration-curve",
+        "Calibration curve",
+        "calibration_curve",
+        _curve(facts, "calibration", _CALIBRATED),
+        choices=("arm", "on"),
+        note="On the dashed line confidence is accuracy. A point is a tenth of confidence.",
+    )
+    kept = Chart(
+        "risk-curve",
+        "Risk and coverage",
+        "risk",
+        _curve(facts, "risk and coverage", _RISK),
+        choices=("arm", "on"),
+        note="How often the answers are wrong that are kept when the least confident are left out.",
+    )
+    return tuple(chart for chart in (calibrated, kept) if chart.table.rows)
+
+
+def _curve(facts: Facts, analysis: str, columns: tuple[Column, ...]) -> Table:
+    """The points of an analysis in the order of arms, all of a tier before its subtasks."""
+    place = {arm.arm_id: at for at, arm in enumerate(facts.arms)}
+    rows = [row for row in facts.told(analysis).rows if row["arm_id"] in place]
+    rows.sort(key=lambda row: (place[row["arm_id"]], not row["scope"].startswith("tier:")))
+    records = [
+        {
+            **row,
+            **arm_cells(facts.arms[place[row["arm_id"]]], facts.simulated),
+            "on": _on(facts, row["scope"]),
+        }
+        for row in rows
+    ]
+    name, title = analysis.replace(" ", "_"), analysis.capitalize()
+    return Table.of(name, title, (*_ON, *columns, LOW, HIGH, *COUNTS), records)
+
+
+def _on(facts: Facts, scope: str) -> str:
+    kind, _, name = scope.partition(":")
+    return subtask_words(facts, name) if kind == "subtask" else scope_words(scope)
 
 
 def _metrics(facts: Facts) -> list[str]:
