@@ -1,9 +1,11 @@
 """What was asked and answered, study by study, as the case viewer holds it."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,14 +15,12 @@ from cardiolens.page.facts import Facts
 from cardiolens.store import Run, Store
 
 _REQUEST = (
-    *("arm_id", "qa_id", "study_id", "frames_study_id", "subtask", "frames", "system", "prompt"),
-    *("option_keys", "flags", "status", "request_key"),
+    *("arm_id", "qa_id", "study_id", "frames_study_id", "frames", "system", "prompt", "flags", "status"),
+    "request_key",
 )
-_VERDICT = (
-    *("arm_id", "qa_id", "channel", "study_id", "status", "parse_status", "rule"),
-    *("parsed", "gold", "correct", "counts"),
-)
-_SAID = ("request_key", "text", "finish_reason", "status", "prompt_tokens", "output_tokens", "written_at")
+_SHOWN = ("channel", "status", "parse_status", "rule", "parsed", "gold", "correct")
+_VERDICT = ("arm_id", "qa_id", "study_id", *_SHOWN)
+_SAID = ("request_key", "text", "status", "written_at")
 Row = Mapping[str, Any]
 
 
@@ -28,7 +28,8 @@ Row = Mapping[str, Any]
 class Sources:
     """The tables that cases are made from, each sorted by study; `studies` are numbered by their place.
 
-    `requests` have a column `reply`: the row of `replies` that answers them, null without one.
+    `requests` have a column `reply`: the row of `replies` that answers them, null without one; their `frames`
+    are JSON, a list of [volume_id, idx].
     """
 
     requests: pa.Table
@@ -66,8 +67,9 @@ def read_sources(run: Run, parts: Sequence[Run], facts: Facts) -> Sources:
     replies = pa.concat_tables(said)
     order = [("study_id", "ascending")]
     every = pa.concat_tables(requests).unify_dictionaries().sort_by(order)
+    reply = pc.index_in(every["request_key"], replies["request_key"])
     return Sources(
-        requests=every.append_column("reply", pc.index_in(every["request_key"], replies["request_key"])),
+        requests=every.drop_columns("request_key").append_column("reply", reply),
         verdicts=tables.read(run.verdicts, tables.VERDICTS, _VERDICT).sort_by(order),
         replies=replies,
         questions=questions[0].sort_by(order),
@@ -76,7 +78,7 @@ def read_sources(run: Run, parts: Sequence[Run], facts: Facts) -> Sources:
 
 
 def _read_requests(run: Run, model: str) -> pa.Table:
-    """Requests of a model; a prompt that many of them have is held once."""
+    """Requests of a model; what many of them have alike is held once."""
     parts = [
         _shared(tables.read_part(path, tables.REQUESTS, _REQUEST))
         for path in tables.parts(run.requests(model))
@@ -86,10 +88,27 @@ def _read_requests(run: Run, model: str) -> pa.Table:
 
 
 def _shared(requests: pa.Table) -> pa.Table:
-    for name in ("system", "prompt"):
-        at = requests.schema.get_field_index(name)
-        requests = requests.set_column(at, name, requests[name].dictionary_encode())
+    requests = with_column(requests, "frames", _as_json(requests["frames"].combine_chunks()))
+    for name in ("system", "prompt", "frames"):
+        requests = with_column(requests, name, requests[name].dictionary_encode())
     return requests
+
+
+def _as_json(frames: pa.ListArray) -> pa.Array:
+    """Lists of frames as JSON, without a Python object a frame: a sweep shows some ten million."""
+    volumes = frames.flatten().field("volume_id").dictionary_encode()
+    names = pa.array([json.dumps(name) for name in volumes.dictionary.to_pylist()], pa.string())
+    idx = frames.flatten().field("idx").cast(pa.string())
+    shown = pc.binary_join_element_wise("[", names.take(volumes.indices), ",", idx, "]", "")
+    counts = pc.fill_null(pc.list_value_length(frames), 0).to_numpy(zero_copy_only=False)
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    lists = pc.binary_join(pa.ListArray.from_arrays(offsets, shown), ",")
+    return pc.binary_join_element_wise("[", lists, "]", "")
+
+
+def with_column(table: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """A table with other values in one of its columns."""
+    return table.set_column(table.schema.get_field_index(name), name, column)
 
 
 def study_cases(sources: Sources) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -133,22 +152,23 @@ def _cases(
     requests: Sequence[Row],
     verdicts: Sequence[Row],
 ) -> dict[str, Any]:
-    texts = Texts()
+    texts, frames = Texts(), Texts()
     place = {arm: at for at, arm in enumerate(sources.arms)}
     rows = [row["reply"] for row in requests if row["reply"] is not None]
-    said = dict(zip(rows, sources.replies.take(pa.array(rows, pa.int64())).to_pylist(), strict=True))
+    said = dict(zip(rows, sources.replies["text"].take(pa.array(rows, pa.int64())).to_pylist(), strict=True))
     judged: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in verdicts:
-        judged.setdefault((row["arm_id"], row["qa_id"]), []).append(_verdict(row))
+        judged.setdefault((row["arm_id"], row["qa_id"]), []).append({name: row[name] for name in _SHOWN})
     cases: dict[str, dict[int, dict[str, Any]]] = {}
     for row in requests:
-        case = _request(row, said.get(row["reply"]), number, texts)
+        case = _request(row, said.get(row["reply"]), number, texts, frames)
         case["verdicts"] = judged.get((row["arm_id"], row["qa_id"]), [])
         cases.setdefault(row["qa_id"], {})[place[row["arm_id"]]] = case
     return {
         "questions": {row["qa_id"]: _question(row) for row in questions if row["qa_id"] in cases},
         "cases": cases,
         "texts": list(texts.places),
+        "frames": [json.loads(text) for text in frames.places],
     }
 
 
@@ -161,24 +181,18 @@ def _question(row: Row) -> dict[str, Any]:
     }
 
 
-def _request(row: Row, reply: Row | None, number: Mapping[str, int], texts: Texts) -> dict[str, Any]:
-    frames = [[frame["volume_id"], frame["idx"]] for frame in row["frames"] or []]
+def _request(
+    row: Row, reply: str | None, number: Mapping[str, int], texts: Texts, frames: Texts
+) -> dict[str, Any]:
     return {
         "system": texts.place(row["system"]),
         "prompt": texts.place(row["prompt"]),
-        "reply": texts.place(reply["text"]) if reply else None,
-        "finish": reply["finish_reason"] if reply else None,
-        "frames": frames,
-        "frames_of": number.get(row["frames_study_id"]) if frames else None,
-        "shown": row["option_keys"],
+        "reply": texts.place(reply),
+        "frames": frames.place(row["frames"]),
+        "frames_of": number.get(row["frames_study_id"]),
         "flags": row["flags"],
         "status": row["status"],
     }
-
-
-def _verdict(row: Row) -> dict[str, Any]:
-    kept = ("channel", "status", "parse_status", "rule", "parsed", "gold", "correct")
-    return {name: row[name] for name in kept} | {"counts": dict(row["counts"] or [])}
 
 
 def index_of(sources: Sources, facts: Facts) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Frames of the shards as pictures for the case viewer."""
 
 import io
+import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
@@ -47,10 +48,9 @@ def write_pictures(folder: Path, store: Path, sources: Sources) -> int:
     """Every frame that some request shows, below the viewer's folder; how many."""
     volumes = read_volumes(store)
     shown: dict[str, set[Place]] = {}
-    columns = [sources.requests[name].to_pylist() for name in ("frames_study_id", "frames")]
-    for study, frames in zip(*columns, strict=True):
-        places = {(frame["volume_id"], frame["idx"]) for frame in frames or []}
-        shown.setdefault(study, set()).update(places)
+    lists = sources.requests.group_by(["frames_study_id", "frames"]).aggregate([])
+    for study, frames in zip(lists["frames_study_id"].to_pylist(), lists["frames"].to_pylist(), strict=True):
+        shown.setdefault(study, set()).update((volume_id, idx) for volume_id, idx in json.loads(frames))
     return sum(
         _write_study(folder, number, png_of(store, volumes, study, shown[study]))
         for number, study in enumerate(sources.studies)

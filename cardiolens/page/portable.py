@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.page.cases import Sources
+from cardiolens.page.cases import Sources, with_column
 
 WITHHELD = "(withheld: it repeats the report; page.include_images=true shows it)"
 
@@ -24,17 +24,13 @@ def without_reports(sources: Sources) -> Sources:
     fields = [_fields(written.get(row["qa_id"])) for row in rows]
     return replace(
         sources,
-        questions=_with(sources.questions, "reference", pa.array(fields, pa.string())),
-        replies=_with(sources.replies, "text", text),
+        questions=with_column(sources.questions, "reference", pa.array(fields, pa.string())),
+        replies=with_column(sources.replies, "text", text),
     )
 
 
 def _fields(reference: Mapping[str, Any] | None) -> str | None:
     return None if reference is None else json.dumps({"fields": reference["fields"]})
-
-
-def _with(table: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.Table:
-    return table.set_column(table.schema.get_field_index(name), name, column)
 
 
 def _repeating(sources: Sources, written: Mapping[str, Mapping[str, Any]]) -> Iterator[int]:

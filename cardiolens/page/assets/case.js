@@ -25,7 +25,7 @@ function pane(label, asked, study, question) {
     { class: "pane" },
     element("h3", {}, label),
     ...verdicts((channel) => channel === "answer"),
-    makeStage(asked, prompt, RUN.images, label),
+    makeStage(study.frames[asked.frames], asked.frames_of, prompt, RUN.images, label),
     ...verdicts((channel) => channel !== "answer"),
     replyOf(asked.reply === null ? null : texts[asked.reply], asked),
     referenceOf(question, asked),

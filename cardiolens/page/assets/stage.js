@@ -11,11 +11,11 @@ function captions(prompt) {
   return [...prompt.matchAll(/^Frame \d+:(.*)\n\ufffc$/gm)].map((found) => found[1].trim());
 }
 
-function makeStage(asked, prompt, images, label) {
+function makeStage(frames, study, prompt, images, label) {
   const said = captions(prompt);
-  if (!asked.frames.length) return element("p", { class: "absent" }, "Asked without any frame.");
-  const state = { at: 0, frames: asked.frames.map(([volume, idx], at) => ({ volume, idx, caption: said[at] || "no caption" })) };
-  const address = ({ volume, idx }) => `frames/${asked.frames_of}/${encodeURIComponent(volume)}-${idx}.png`;
+  if (!frames.length) return element("p", { class: "absent" }, "Asked without any frame.");
+  const state = { at: 0, frames: frames.map(([volume, idx], at) => ({ volume, idx, caption: said[at] || "no caption" })) };
+  const address = ({ volume, idx }) => `frames/${study}/${encodeURIComponent(volume)}-${idx}.png`;
   const caption = element("p", { class: "caption" });
   const scrub = element("input", { type: "range", min: 0, max: state.frames.length - 1, value: 0, "aria-label": `Frame, ${label}` });
   const picture = images ? element("img", { class: "frame", alt: "" }) : null;
