@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from cardiolens import show, stopping
+from cardiolens import live, stopping
 from cardiolens.engine.placement import Group, Placement
 from cardiolens.engine.seating import Seating, schedule
 from cardiolens.errors import RunError
@@ -58,13 +58,13 @@ def execute(plan: Plan, placement: Placement, missing: Mapping[str, Missing]) ->
     seating = Seating(placement.nodes)
     waiting = list(placement.groups)
     at_once = schedule(placement).at_once
-    with show.progress() as begin:
+    with live.progress() as begin:
         models = _Models(plan, missing, executed, at_once)
         while models.running or (waiting and not stopping.asked()):
             for group in tuple(waiting):
                 if not stopping.asked() and seating.take(group):
                     waiting.remove(group)
-                    models.start(group, begin(group.model, missing[group.model].left))
+                    models.start(group, begin(group.model, missing[group.model]))
             assert models.running, "a placed model has room when nobody else runs"
             seating.give_back(models.await_end())
     executed.seconds = time.monotonic() - started

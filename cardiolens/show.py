@@ -1,25 +1,13 @@
-"""What a person sees on the terminal: the plan, the progress, the scores."""
+"""What a person sees on the terminal: the plan, the scores."""
 
 import math
 import sys
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 
 from cardiolens.judging.changes import Changes
@@ -36,7 +24,6 @@ if not console.is_terminal:
     console = Console(highlight=False, width=_PIPE_WIDTH)
 
 _SENTENCES = 8  # of one analysis on the terminal; all are in analyses.json
-_PLAIN_SECONDS = 30.0  # between lines where no terminal shows a bar
 
 
 def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, Totals]) -> None:
@@ -54,60 +41,6 @@ def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, T
         frames = (total.frames_referenced, total.frames_distinct)
         table.add_row(model, str(len(arms)), *(f"{count:,}" for count in (*counts, *frames)), tokens)
     console.print(table)
-
-
-Tell = Callable[[Counter[str]], None]
-
-
-@contextmanager
-def progress() -> Iterator[Callable[[str, int], Tell]]:
-    """To begin the progress of a model and its requests: bars on a terminal, else a line every 30 seconds."""
-    if not console.is_terminal:
-        yield _plain_progress
-        return
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, TextColumn("{task.fields[note]}"), console=console) as bars:
-        yield partial(_bar_progress, bars)
-
-
-def _bar_progress(bars: Progress, model: str, left: int) -> Tell:
-    task = bars.add_task(model, total=left, note="starting")
-    done: Counter[str] = Counter()
-
-    def tell(counters: Counter[str]) -> None:
-        done.update(counters)
-        bars.update(task, completed=_requests(done), note=_note(done))
-
-    return tell
-
-
-def _plain_progress(model: str, left: int) -> Tell:
-    done: Counter[str] = Counter()
-    last = [time.monotonic()]
-    print(f"{model}: {left} requests to execute", flush=True)
-
-    def tell(counters: Counter[str]) -> None:
-        done.update(counters)
-        if time.monotonic() - last[0] >= _PLAIN_SECONDS or _requests(done) == left:
-            last[0] = time.monotonic()
-            print(f"{model}: {_requests(done)}/{left} requests, {_note(done)}", flush=True)
-
-    return tell
-
-
-def _requests(done: Counter[str]) -> int:
-    return done["ok"] + done["refused"] + done["error"]
-
-
-def _note(done: Counter[str]) -> str:
-    cached = 100 * done["cached_tokens"] / done["prompt_tokens"] if done["prompt_tokens"] else 0.0
-    return f"{cached:.0f} % of prompt tokens from cache, {done['error']} errors"
 
 
 def show_scores(arms: Sequence[Arm], scores: pa.Table) -> None:

@@ -1,0 +1,136 @@
+"""How far each model of a sweep is while it runs: bars on a terminal, else a line every 30 seconds.
+
+In a job of SLURM nobody watches: a line when a model begins and one when it is done, and
+`python -m cardiolens.status` from anywhere.
+"""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich.table import Column
+
+from cardiolens.plan.missing import Missing
+from cardiolens.show import console, say
+
+_PLAIN_SECONDS = 30.0  # between lines where no terminal shows a bar
+
+Tell = Callable[[Counter[str]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One model so far; `counters` are those of its replicas, of studies that are finished."""
+
+    unique: int  # distinct requests planned
+    reused: int  # of these, answered before
+    left: int  # of these, to execute when it began
+    counters: Mapping[str, int]
+    seconds: float  # since its slowest engine was up
+
+    @property
+    def executed(self) -> int:
+        return sum(self.counters.get(name, 0) for name in ("ok", "refused", "error"))
+
+    @property
+    def done(self) -> int:
+        return self.reused + self.executed
+
+    @property
+    def rate(self) -> float:
+        """Requests a second."""
+        return self.executed / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def note(self) -> str:
+        """All but the model and how much is done, in words: rate, tokens, caches, failures, time left."""
+        said = [f"{self.reused:,} reused", f"{self.rate:.1f}/s", *self._work(), *self._failures()]
+        if self.rate and self.executed < self.left:
+            seconds = (self.left - self.executed) / self.rate
+            said.append(f"{timedelta(seconds=round(seconds))} left")
+        return ", ".join(said)
+
+    def _work(self) -> Iterator[str]:
+        """What simulated readers have none of: tokens and frames, computed or from a cache."""
+        of = Counter(self.counters)
+        if not of["prompt_tokens"]:
+            return
+        computed = of["prompt_tokens"] - of["cached_tokens"] + of["output_tokens"]
+        yield f"{computed / self.seconds if self.seconds > 0 else 0.0:,.0f} tokens/s"
+        cached = f"from cache {of['cached_tokens'] / of['prompt_tokens']:.0%} of prompt tokens"
+        if of["frames_referenced"]:
+            cached += f" and {1 - of['frames_processed'] / of['frames_referenced']:.0%} of frames"
+        yield cached
+
+    def _failures(self) -> Iterator[str]:
+        for name, word in (("refused", "refused"), ("error", "failed")):
+            if number := self.counters.get(name, 0):
+                yield f"{number:,} {word}"
+
+
+class _Watched:
+    """What the replicas of one model told so far."""
+
+    def __init__(self, missing: Missing) -> None:
+        self._missing = missing
+        self._began = time.monotonic()
+        self._load_seconds = 0.0
+        self._counters: Counter[str] = Counter()
+
+    def add(self, counters: Counter[str]) -> Standing:
+        self._counters.update(counters)
+        self._load_seconds = max(self._load_seconds, counters["load_ms"] / 1000)
+        return Standing(
+            unique=self._missing.unique,
+            reused=self._missing.done,
+            left=self._missing.left,
+            counters=Counter(self._counters),
+            seconds=time.monotonic() - self._began - self._load_seconds,
+        )
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str, Missing], Tell]]:
+    """To begin the progress of a model: what it returns is told the counters of finished studies."""
+    if not console.is_terminal:
+        yield partial(_plain_progress, quiet="SLURM_JOB_ID" in os.environ)
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
+    note = TextColumn(
+        "{task.fields[note]}", table_column=Column(ratio=1)
+    )  # wraps; the others keep their width
+    with Progress(*columns, note, console=console, expand=True) as bars:
+        yield partial(_bar_progress, bars)
+
+
+def _bar_progress(bars: Progress, model: str, missing: Missing) -> Tell:
+    task = bars.add_task(model, total=missing.unique, completed=missing.done, note="starting")
+    watched = _Watched(missing)
+
+    def tell(counters: Counter[str]) -> None:
+        standing = watched.add(counters)
+        bars.update(task, completed=standing.done, note=standing.note)
+
+    return tell
+
+
+def _plain_progress(model: str, missing: Missing, *, quiet: bool) -> Tell:
+    watched = _Watched(missing)
+    last = time.monotonic()
+    say(f"{model}: {missing.left} requests to execute, {missing.done} of {missing.unique} reused")
+
+    def tell(counters: Counter[str]) -> None:
+        nonlocal last
+        standing = watched.add(counters)
+        late = not quiet and time.monotonic() - last >= _PLAIN_SECONDS
+        if late or standing.executed == missing.left:
+            last = time.monotonic()
+            say(f"{model}: {standing.done:,} of {standing.unique:,} requests, {standing.note}")
+
+    return tell

@@ -1,0 +1,47 @@
+"""How far a model is, in words: made from counters alone."""
+
+from collections import Counter
+
+import pytest
+
+from cardiolens.live import Standing, progress
+from cardiolens.plan.missing import WORK, Missing
+
+ENGINE = {
+    **{"ok": 120, "refused": 3, "error": 1, "prompt_tokens": 400_000, "cached_tokens": 300_000},
+    **{"output_tokens": 2_000, "frames_referenced": 1_000, "frames_processed": 120, "load_ms": 9_000},
+}
+
+
+def test_a_line_has_rate_tokens_caches_failures_and_the_time_left() -> None:
+    standing = Standing(unique=1_324, reused=200, left=1_124, counters=ENGINE, seconds=62.0)
+    assert standing.done == 324
+    assert standing.note == (
+        "200 reused, 2.0/s, 1,645 tokens/s, from cache 75% of prompt tokens and 88% of frames, "
+        "3 refused, 1 failed, 0:08:20 left"
+    )
+
+
+def test_a_simulated_reader_has_no_tokens_and_no_caches() -> None:
+    standing = Standing(unique=10, reused=0, left=10, counters={"ok": 10, "frames_referenced": 80}, seconds=4)
+    assert standing.note == "0 reused, 2.5/s"
+
+
+def test_before_anything_is_answered_no_time_is_foretold() -> None:
+    assert Standing(unique=10, reused=4, left=6, counters={}, seconds=0).note == "4 reused, 0.0/s"
+
+
+@pytest.mark.parametrize("job", [None, "17"])
+def test_lines_say_what_is_reused_and_when_all_is_done(
+    job: str | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    if job:
+        monkeypatch.setenv("SLURM_JOB_ID", job)
+    with progress() as begin:
+        tell = begin("tiny", Missing(WORK.empty_table(), unique=9, done=4, exhausted=1))
+        tell(Counter(ok=3))
+        tell(Counter(ok=1))
+    first, last = capsys.readouterr().out.splitlines()
+    assert first == "tiny: 4 requests to execute, 4 of 9 reused"
+    assert last.startswith("tiny: 8 of 9 requests, 4 reused, ")
