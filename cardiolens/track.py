@@ -137,6 +137,7 @@ def _settings() -> Any:
 
     return wandb.Settings(
         console="off",
+        host="unnamed",
         silent=True,
         disable_git=True,
         disable_code=True,
@@ -181,17 +182,17 @@ def _confusion(run: Run) -> list[list[object]]:
 
 
 def _values(row: Mapping[str, Any]) -> dict[str, object]:
-    """`tier:1/primary` and its interval and counts, with names that W&B can chart."""
-    name = f"{row['scope'].replace(':', '_')}/{row['metric']}"
+    """A score with its interval and counts, under names that W&B can chart."""
     if row["versus_arm_id"] is not None:
         return {}
-    return {
-        name: row["value"],
-        f"{name}/low": row["low"],
-        f"{name}/high": row["high"],
-        f"{name}/n_items": row["n_items"],
-        f"{name}/n_patients": row["n_patients"],
-    }
+    name = summary_name(row["scope"], row["metric"])
+    kept = ("low", "high", "n_items", "n_patients")
+    return {name: row["value"], **{f"{name}/{column}": row[column] for column in kept}}
+
+
+def summary_name(scope: str, metric: str) -> str:
+    """What a score is called in the summary of an arm: `tier_1/primary`."""
+    return f"{scope.replace(':', '_')}/{metric}"
 
 
 def main() -> int:

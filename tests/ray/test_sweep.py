@@ -3,12 +3,9 @@
 import json
 import math
 import shutil
-import struct
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +14,7 @@ from pandas.testing import assert_frame_equal
 
 from cardiolens import tables
 from tests.ray.conftest import Place
+from tests.wandb_files import logged
 
 pytestmark = pytest.mark.ray
 
@@ -159,7 +157,7 @@ def test_judging_again_changes_nothing(demo: Place) -> None:
 def test_what_wandb_was_given_is_in_its_files_and_names_nobody(demo: Place) -> None:
     files = sorted(demo.run.glob("wandb/offline-run-*/*.wandb"))
     manifest = demo.manifest()
-    runs = [read_wandb(path) for path in files]
+    runs = [logged(path) for path in files]
     latest = {run["arm_id"]: run for run in runs if "arm_id" in run}
     assert set(latest) == {arm["arm_id"] for arm in manifest["arms"]}
     (whole,) = {int(run["sweep/requests/unique"]) for run in runs if "sweep/requests/unique" in run}
@@ -167,40 +165,10 @@ def test_what_wandb_was_given_is_in_its_files_and_names_nobody(demo: Place) -> N
     scores = demo.scores().to_pylist()
     for row in scores:
         if row["metric"] == "primary" and row["versus_arm_id"] is None:
-            logged = latest[row["arm_id"]][f"{row['scope'].replace(':', '_')}/primary"]
-            assert float(logged) == pytest.approx(row["value"], nan_ok=True)  # NaN is written as a word
+            value = latest[row["arm_id"]][f"{row['scope'].replace(':', '_')}/primary"]
+            assert float(value) == pytest.approx(row["value"], nan_ok=True)  # NaN is written as a word
     questions = tables.read(demo.root / "store" / "questions", tables.QUESTIONS, ("study_id", "patient_id"))
     for path in demo.run.glob("wandb/**/*"):
         content = path.read_bytes() if path.is_file() else b""
         for name in {name for column in questions.to_pydict().values() for name in column}:
             assert name.encode() not in content, f"{name} in {path}"
-
-
-def read_wandb(path: Path) -> dict[str, Any]:
-    """Configuration and summary of an offline run, from its own file."""
-    from wandb.proto.wandb_internal_pb2 import Record
-
-    found = {}
-    for data in log_records(path.read_bytes()):
-        record = Record()
-        record.ParseFromString(data)
-        for item in (*record.run.config.update, *record.run.summary.update, *record.summary.update):
-            found[item.key or "/".join(item.nested_key)] = json.loads(item.value_json)
-    return found
-
-
-def log_records(content: bytes) -> Iterator[bytes]:
-    """Records of a LevelDB log: blocks of 32 KiB; a chunk has checksum, length and kind before its bytes."""
-    assert content.startswith(b":W&B")
-    header, block, last_kinds = 7, 1 << 15, {1, 4}  # whole, or the last piece
-    place, pieces = header, b""
-    while place + header <= len(content):
-        if block - place % block < header:  # the rest of a block is filled with zeros
-            place += block - place % block
-            continue
-        length, kind = struct.unpack_from("<HB", content, place + 4)
-        pieces += content[place + header : place + header + length]
-        place += header + length
-        if kind in last_kinds:
-            yield pieces
-            pieces = b""

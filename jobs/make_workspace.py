@@ -1,0 +1,90 @@
+"""Make a saved W&B workspace of a run: `python jobs/make_workspace.py run=outputs/... [entity=team]`.
+
+It needs the run in W&B (`tracker.mode=online`, or `wandb sync`), a login, and the extra `workspace`.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow.compute as pc
+
+from cardiolens import record, tables
+from cardiolens.configure import read_run, tell
+from cardiolens.errors import InputError, RunError
+from cardiolens.store import Run
+from cardiolens.track import check_tracker, summary_name
+
+_OPTIONS = ("model", "selector", "budget", "prompt", "control")  # as the configuration of an arm has them
+
+
+def workspace_of(run: Run, entity: str) -> Any:
+    """A workspace on the arms of a run: bars of each tier, all options against scores, the sweep's tables."""
+    import wandb_workspaces.reports.v2 as wr
+    import wandb_workspaces.workspaces as ws
+    from wandb_workspaces.expr import And
+
+    scores = headlines(run)
+    options = [wr.ParallelCoordinatesPlotColumn(wr.Config(name)) for name in _OPTIONS]
+    ends = [wr.ParallelCoordinatesPlotColumn(wr.SummaryMetric(name)) for name in scores]
+    bars = [wr.BarPlot(title=name, metrics=[name], range_x=(0, 100)) for name in scores]
+    budgets = [wr.ScatterPlot(x=wr.Config("budget"), y=wr.SummaryMetric(name)) for name in scores]
+    written = [wr.WeavePanelSummaryTable(table_name=name) for name in ("scores", "confusion")]
+    intervals = [f"summary:{name}{end}" for name in scores for end in ("", "/low", "/high")]
+    return ws.Workspace(
+        name=f"CardioLens {run.root.name}",
+        entity=entity,
+        project=record.read_configuration(run).tracker.project,
+        sections=[
+            ws.Section(name="Scores of arms", panels=bars, is_open=True),
+            ws.Section(name="What changes them", panels=[wr.ParallelCoordinatesPlot([*options, *ends])]),
+            ws.Section(name="Budgets", panels=budgets),
+            ws.Section(name="Tables of the sweep", panels=written),
+        ],
+        runset_settings=ws.RunsetSettings(
+            filters=And(ws.Metric("Group") == run.root.name), pinned_columns=intervals
+        ),
+    )
+
+
+def headlines(run: Run) -> list[str]:
+    """The names that the tiers' scores have in W&B."""
+    scores = tables.read(run.scores, tables.SCORES, ("metric", "scope"))
+    scopes = pc.unique(scores.filter(pc.equal(scores["metric"], "primary"))["scope"]).to_pylist()
+    return [summary_name(scope, "primary") for scope in sorted(scopes) if scope.startswith("tier:")]
+
+
+def make(run: Run, entity: str | None) -> str:
+    """Save the workspace; its address."""
+    try:
+        import wandb_workspaces  # noqa: F401
+    except ImportError:
+        raise InputError(
+            "a workspace needs wandb-workspaces; run pip install 'cardiolens[workspace]'"
+        ) from None
+    import wandb
+
+    tracker = record.read_configuration(run).tracker
+    check_tracker(tracker.model_copy(update={"kind": "wandb", "mode": "online"}))
+    if not (entity or tracker.entity):
+        raise InputError("the run names no entity; add entity= with your user or team name")
+    workspace = workspace_of(run, entity or str(tracker.entity))
+    try:
+        return str(workspace.save().url)
+    except (wandb.Error, OSError) as error:
+        raise RunError(f"the workspace was not saved ({error})") from error
+
+
+def main(argv: Sequence[str]) -> int:
+    """Make the workspace of the named run; 2 if the input is wrong, 1 if W&B refuses."""
+    entity = next((word.removeprefix("entity=") for word in argv if word.startswith("entity=")), None)
+    try:
+        run = read_run([word for word in argv if not word.startswith("entity=")])
+        print(f"workspace: {make(run, entity)}")
+    except (InputError, RunError) as error:
+        return tell(error)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

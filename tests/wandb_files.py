@@ -1,0 +1,73 @@
+"""What an offline run of W&B holds, read from its own files."""
+
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from wandb.proto.wandb_internal_pb2 import Record
+
+# of when and where a run was written: clocks, and ids that W&B draws for its own files
+_VOLATILE = ("_runtime", "_timestamp", "_wandb", "artifact_path", "_latest_artifact_path")
+
+
+def logged(path: Path) -> dict[str, Any]:
+    """Configuration and summary of an offline run by name."""
+    found = {}
+    for record in records(path):
+        for item in (*record.run.config.update, *record.run.summary.update, *record.summary.update):
+            found[item.key or "/".join(item.nested_key)] = json.loads(item.value_json)
+    return found
+
+
+def content(path: Path) -> dict[str, Any]:
+    """Everything of an offline run that does not depend on when and where it was written."""
+    (run,) = [record.run for record in records(path) if record.HasField("run")]
+    names = ("run_id", "project", "run_group", "job_type", "display_name", "host")
+    steps = [
+        {item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in record.history.item}
+        for record in records(path)
+        if record.HasField("history")
+    ]
+    tables = {
+        str(file.relative_to(path.parent)): json.loads(file.read_text())
+        for file in path.parent.glob("files/media/table/*.json")
+    }
+    return {
+        **{name: getattr(run, name) for name in names},
+        "tags": list(run.tags),
+        "logged": _lasting(logged(path)),
+        "steps": [_lasting(step) for step in steps],
+        "tables": tables,
+    }
+
+
+def _lasting(values: dict[str, Any]) -> dict[str, Any]:
+    """Values by name without the volatile ones."""
+    return {name: value for name, value in values.items() if not set(name.split("/")) & set(_VOLATILE)}
+
+
+def records(path: Path) -> Iterator[Record]:
+    """The records of a .wandb file."""
+    for data in _log_records(path.read_bytes()):
+        record = Record()
+        record.ParseFromString(data)
+        yield record
+
+
+def _log_records(content: bytes) -> Iterator[bytes]:
+    """Records of a LevelDB log: blocks of 32 KiB; a chunk has checksum, length and kind before its bytes."""
+    assert content.startswith(b":W&B")
+    header, block, last_kinds = 7, 1 << 15, {1, 4}  # whole, or the last piece
+    place, pieces = header, b""
+    while place + header <= len(content):
+        if block - place % block < header:  # the rest of a block is filled with zeros
+            place += block - place % block
+            continue
+        length, kind = struct.unpack_from("<HB", content, place + 4)
+        pieces += content[place + header : place + header + length]
+        place += header + length
+        if kind in last_kinds:
+            yield pieces
+            pieces = b""
