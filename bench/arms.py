@@ -3,10 +3,11 @@
     .venv/bin/python bench/arms.py [arms to run alone] [override ...]
 
 Both start from prepared studies and no completions. The sweep is timed whole: Ray, plan, engine, requests,
-judging, statistics. Of the arms alone a few, spread evenly, are run; their mean stands for the others. They
-do not judge.
+judging, statistics. Of the arms alone a few, drawn by chance, are run; their mean stands for the others.
+They do not judge.
 """
 
+import random
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from pathlib import Path
 
 SWEEP = ["+experiment=slice_ablation", "model=[tiny]", "tracker=none"]
 SELECTORS, BUDGETS, PROMPTS = ("random", "clinical", "kcenter"), (8, 16, 32, 64), ("standard", "reasoning")
+SEED = 2026
 STREAM = Path(__file__).with_name("stream.py")
 
 
@@ -33,7 +35,7 @@ def main() -> None:
         together = _run([sys.executable, "-m", "cardiolens.sweep", *words])
         shutil.rmtree(Path(folder) / "store" / "completions")
         alone = []
-        for arm in arms[:: max(1, len(arms) // wanted)][:wanted]:
+        for arm in random.Random(SEED).sample(arms, wanted):
             alone.append(_run([sys.executable, str(STREAM), "--bare", f"{folder}/told.json", *words, *arm]))
             print(f"{' '.join(arm)}: {alone[-1]:.0f} s", flush=True)
     one_by_one = sum(alone) / len(alone) * len(arms)
