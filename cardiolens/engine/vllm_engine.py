@@ -13,6 +13,7 @@ from cardiolens.engine.gpu_memory import turn_on, wait_for_memory
 from cardiolens.engine.identity import Identity, installed_engine
 from cardiolens.engine.option_probabilities import Step, set_logprobs
 from cardiolens.engine.placement import Group
+from cardiolens.engine.root_cause import errors_so_far, root_cause
 from cardiolens.spec import ModelSpec
 from cardiolens.staging import nearby
 
@@ -40,10 +41,14 @@ class VllmEngine:
 
         self.close()
         options = AsyncEngineArgs(**self._engine_options())
+        told = errors_so_far()
         with turn_on(self._group.share):
             if self._group.gpus:
                 wait_for_memory(self._group.utilization)
-            self._engine = AsyncLLM.from_engine_args(options, stat_loggers=[self._stat_logger])
+            try:
+                self._engine = AsyncLLM.from_engine_args(options, stat_loggers=[self._stat_logger])
+            except RuntimeError as error:  # often only that a process of vLLM's failed
+                raise RuntimeError(root_cause(told) or str(error)) from error
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         from vllm.v1.engine.exceptions import EngineDeadError as Dead
