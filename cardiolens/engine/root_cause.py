@@ -1,32 +1,32 @@
-"""Why vLLM's own processes failed: what they wrote where this process writes its errors too."""
+"""Why vLLM's own processes failed: what they wrote where this process writes too."""
 
 import os
 import re
 from pathlib import Path
 
-_ERRORS = Path("/proc/self/fd/2")  # of an actor a file, which the processes that it starts inherit
+_WRITTEN = tuple(Path(f"/proc/self/fd/{fd}") for fd in (1, 2))  # vLLM logs to the first, Python to the second
 _SAID = re.compile(r"(?:^|\] )([\w.]*(?:Error|Exception): .*\S)\s*$", re.MULTILINE)
 _POINTS_ELSEWHERE = ("initialization failed",)  # vLLM's words for "another of my processes knows why"
 
 
-def errors_so_far() -> int:
-    """Bytes that were written to this process' errors, from which `root_cause` reads on; 0 without a file."""
-    try:
-        return _ERRORS.stat().st_size if _ERRORS.is_file() else 0
-    except OSError:
-        return 0
+def written_so_far() -> tuple[int, ...]:
+    """Bytes of output and of errors, from which `root_cause` reads on; 0 where they are no file.
+
+    Those of an actor are files, which the processes that it starts inherit.
+    """
+    return tuple(stream.stat().st_size if stream.is_file() else 0 for stream in _WRITTEN)
 
 
-def root_cause(since: int) -> str | None:
+def root_cause(since: tuple[int, ...]) -> str | None:
     """The last error told since then that says more than that something failed; None where nothing does."""
-    try:
-        if not _ERRORS.is_file():
-            return None
-        with Path(os.readlink(_ERRORS)).open("rb") as file:
-            file.seek(since)
-            return cause_in(file.read().decode(errors="replace"))
-    except OSError:
-        return None
+    for stream, start in zip(_WRITTEN, since, strict=True):
+        if stream.is_file():
+            with Path(os.readlink(stream)).open("rb") as file:
+                file.seek(start)
+                found = cause_in(file.read().decode(errors="replace"))
+            if found is not None:
+                return found
+    return None
 
 
 def cause_in(text: str) -> str | None:

@@ -13,7 +13,7 @@ from cardiolens.engine.gpu_memory import turn_on, wait_for_memory
 from cardiolens.engine.identity import Identity, installed_engine
 from cardiolens.engine.option_probabilities import Step, set_logprobs
 from cardiolens.engine.placement import Group
-from cardiolens.engine.root_cause import errors_so_far, root_cause
+from cardiolens.engine.root_cause import root_cause, written_so_far
 from cardiolens.spec import ModelSpec
 from cardiolens.staging import nearby
 
@@ -41,7 +41,7 @@ class VllmEngine:
 
         self.close()
         options = AsyncEngineArgs(**self._engine_options())
-        told = errors_so_far()
+        told = written_so_far()
         with turn_on(self._group.share):
             if self._group.gpus:
                 wait_for_memory(self._group.utilization)

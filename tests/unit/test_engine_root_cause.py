@@ -19,12 +19,12 @@ RuntimeError: Engine core initialization failed. See root cause above. Failed co
 
 SCRIPT = """\
 import subprocess, sys
-from cardiolens.engine.root_cause import errors_so_far, root_cause
+from cardiolens.engine.root_cause import written_so_far, root_cause
 print("ValueError: of before", file=sys.stderr, flush=True)
-since = errors_so_far()
+since = written_so_far()
 subprocess.run([sys.executable, "-c", "raise MemoryError('of the child')"])
-print(root_cause(since))
-print(root_cause(errors_so_far()))
+print(root_cause(since), flush=True)
+print(root_cause(written_so_far()))
 """
 
 
