@@ -49,6 +49,16 @@ def judge_together(runs: Sequence[Run]) -> int:
     return 1 if replies.unfinished else 0
 
 
+def joined(runs: Sequence[Run]) -> Run:
+    """The run itself, or several seen as one, which are judged together where that was not done."""
+    if len(runs) == 1:
+        return runs[0]
+    view = merging.merged_run(runs)
+    if not view.analyses.exists():
+        judge_together(runs)
+    return view
+
+
 def _replies(run: Run, spec: SweepSpec) -> Replies:
     manifest = record.read_manifest(run)
     if not spec.store.is_dir():

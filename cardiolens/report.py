@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from cardiolens import show
 from cardiolens.configure import read_runs, tell
 from cardiolens.errors import InputError, RunError
-from cardiolens.judge import judge_together
-from cardiolens.merging import merged_run
+from cardiolens.judge import joined
 from cardiolens.page.write import write_page
 from cardiolens.store import Run
 
@@ -18,11 +17,8 @@ _IMAGES = {"page.include_images=true": True, "page.include_images=false": False}
 
 
 def report(runs: Sequence[Run], *, include_images: bool) -> int:
-    """Write the page of a run, or of several, which are judged together where that was not done."""
-    view = runs[0] if len(runs) == 1 else merged_run(runs)
-    if len(runs) > 1 and not view.analyses.exists():
-        judge_together(runs)
-    show.say(f"page: {write_page(view, runs, include_images=include_images)}")
+    """Write the page of a run, or of several seen as one."""
+    show.say(f"page: {write_page(joined(runs), runs, include_images=include_images)}")
     return 0
 
 

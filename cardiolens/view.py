@@ -1,10 +1,15 @@
-"""`python -m cardiolens.view run=outputs/...`: the case viewer with frames, served on this machine alone."""
+"""`python -m cardiolens.view run=outputs/...`: the case viewer with frames, served on this machine alone.
+
+`runs=[outputs/...,outputs/...]` sees several runs as one.
+"""
 
 import sys
+from collections.abc import Sequence
 
 from cardiolens import show
-from cardiolens.configure import read_run, tell
+from cardiolens.configure import read_runs, tell
 from cardiolens.errors import InputError, RunError
+from cardiolens.judge import joined
 from cardiolens.page.cases import read_sources
 from cardiolens.page.facts import read_facts
 from cardiolens.page.serve import Served, address_of, server_of
@@ -12,19 +17,20 @@ from cardiolens.page.viewer import render_viewer, write_viewer
 from cardiolens.store import Run
 
 
-def served_of(run: Run) -> Served:
-    """What the viewer of a run may show; its scripts are made where they are missing."""
-    facts = read_facts(run, [run])
+def served_of(runs: Sequence[Run]) -> Served:
+    """What the viewer of a run, or of several, may show; its scripts are made where they are missing."""
+    run = joined(runs)
+    facts = read_facts(run, runs)
     if not (run.viewer / "index.html").exists():
-        write_viewer(run, [run], facts, include_images=False)
-    sources = read_sources(run, [run], facts)
+        write_viewer(run, runs, facts, include_images=False)
+    sources = read_sources(run, runs, facts)
     index = render_viewer(sources, facts, images=True)
     return Served(index, run.viewer, facts.specs[0].store, tuple(sources.studies))
 
 
-def view(run: Run) -> int:
+def view(runs: Sequence[Run]) -> int:
     """Serve until interrupted."""
-    served = served_of(run)
+    served = served_of(runs)
     with server_of(served) as server:
         show.say(f"viewer: {address_of(server, served)} (on this machine only; Ctrl-C ends it)")
         try:
@@ -36,7 +42,7 @@ def view(run: Run) -> int:
 
 def main() -> int:
     try:
-        return view(read_run(sys.argv[1:]))
+        return view(read_runs(sys.argv[1:]))
     except (InputError, RunError) as error:
         return tell(error)
 

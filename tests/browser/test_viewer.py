@@ -38,7 +38,7 @@ def viewer(context: BrowserContext, run: Run, seen: Seen) -> Iterator[Page]:
 @pytest.fixture
 def address(run: Run) -> Iterator[str]:
     """Where the viewer of the run is served."""
-    served = served_of(run)
+    served = served_of([run])
     with server_of(served) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
@@ -117,6 +117,22 @@ def test_two_arms_stand_side_by_side(viewer: Page) -> None:
     first, second = (pane or {} for pane in panes)
     assert first["y"] == second["y"]
     assert first["x"] + first["width"] <= second["x"]
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_long_verdict_of_one_arm_does_not_shift_the_frames_of_another(viewer: Page, width: int) -> None:
+    viewer.set_viewport_size({"width": width, "height": 860})
+    choose(viewer, second=COLLAPSE)
+    viewer.locator(".pane").nth(1).wait_for()
+    viewer.locator(".pane .verdict-box").first.evaluate("box => box.append('word '.repeat(200))")
+    frames, panes = (
+        [one.bounding_box() or {} for one in viewer.locator(place).all()] for place in (".box", ".pane")
+    )
+    beside = width > 1000
+    assert (frames[0]["y"] == frames[1]["y"]) == beside
+    assert (panes[0]["height"] == panes[1]["height"]) == beside
+    assert all(pane["x"] + pane["width"] <= width for pane in panes)
+    viewer.set_viewport_size({"width": 1440, "height": 900})
 
 
 def test_flips_are_cases_right_under_one_arm_and_wrong_under_the_other(viewer: Page) -> None:

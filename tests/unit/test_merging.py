@@ -1,9 +1,11 @@
 """Several runs judged as one."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from page_run import finished
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens import record, tables
@@ -12,6 +14,7 @@ from cardiolens.errors import InputError
 from cardiolens.judge import judge_together
 from cardiolens.merging import merged_run
 from cardiolens.store import Run
+from cardiolens.view import served_of
 
 ORACLE, CONSTANT = reader("oracle"), reader("constant", answer="A")
 
@@ -40,6 +43,20 @@ def test_runs_of_two_models_are_compared_as_one(root: Path, capsys: pytest.Captu
     scores = tables.read(view.scores, tables.SCORES).to_pylist()
     assert any(row["versus_arm_id"] for row in scores)
     assert view.analyses.exists()
+
+
+def test_the_viewer_of_two_runs_has_the_arms_of_both(root: Path) -> None:
+    runs = [finished(sweep_spec(root, model, name="seen", subtask=["C10"])) for model in (ORACLE, CONSTANT)]
+    served = served_of(runs)
+    assert served.folder == merged_run(runs).viewer
+    assert all(
+        f'["{model}","clinical","8","standard","none"]' in served.index for model in ("oracle", "constant")
+    )
+    script = json.loads((served.folder / "cases" / "0.js").read_text().split(",", 1)[1][:-3])
+    (case,) = script["cases"].values()
+    assert set(case) == {"0", "1"}
+    assert [verdict["correct"] for verdict in case["0"]["verdicts"]] == [True]
+    assert script["texts"][case["1"]["reply"]] == "ANSWER: A"
 
 
 def test_what_one_run_lacks_another_gives(root: Path) -> None:

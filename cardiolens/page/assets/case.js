@@ -24,12 +24,16 @@ function pane(label, asked, study, question) {
     "section",
     { class: "pane" },
     element("h3", {}, label),
-    ...verdicts((channel) => channel === "answer"),
+    element("div", {}, ...verdicts((channel) => channel === "answer")),
     makeStage(study.frames[asked.frames], asked.frames_of, prompt, RUN.images, label),
-    ...verdicts((channel) => channel !== "answer"),
-    replyOf(asked.reply === null ? null : texts[asked.reply], asked),
-    referenceOf(question, asked),
-    folded("Prompt", `${texts[asked.system] ?? ""}\n\n${numbered(prompt)}`, "prompt"),
+    element(
+      "div",
+      {},
+      ...verdicts((channel) => channel !== "answer"),
+      replyOf(asked.reply === null ? null : texts[asked.reply], asked),
+      referenceOf(question, asked),
+      folded("Prompt", `${texts[asked.system] ?? ""}\n\n${numbered(prompt)}`, "prompt"),
+    ),
   );
 }
 
