@@ -13,6 +13,7 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens import tables
 from cardiolens.page.answers import answers
+from cardiolens.page.cases import read_sources, study_cases
 from cardiolens.page.embed import embed, to_json
 from cardiolens.page.facts import Facts, read_facts
 from cardiolens.page.render import SECTIONS, render
@@ -233,6 +234,26 @@ def test_a_drawing_holds_every_end_of_its_intervals() -> None:
     assert [(mark.low, mark.at, mark.high) for mark in drawn.marks] == [(70, 110, 150), (170, 170, 170)]
     assert drawn.band == (80, 120)
     assert strip(Answer("x", "?", "", "")) is None
+
+
+def test_the_viewer_has_the_frames_of_every_request_in_their_order(root: Path) -> None:
+    run = finished(small_spec(root, "frames"))  # half of them blind
+    asked = {
+        (row["arm_id"], row["qa_id"]): [[frame["volume_id"], frame["idx"]] for frame in row["frames"] or []]
+        for model in ("noisy", "collapse")
+        for row in tables.read(
+            run.requests(model), tables.REQUESTS, ("arm_id", "qa_id", "frames")
+        ).to_pylist()
+    }
+    sources = read_sources(run, [run], read_facts(run, [run]))
+    shown = {
+        (sources.arms[arm], qa_id): cases["frames"][case["frames"]]
+        for _, cases in study_cases(sources)
+        for qa_id, arms in cases["cases"].items()
+        for arm, case in arms.items()
+    }
+    assert shown == asked
+    assert {len(frames) for frames in shown.values()} >= {0, 16}
 
 
 def test_sections_are_pure(run: Run) -> None:
