@@ -23,6 +23,7 @@ def confidence(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
             f"{str(row['scope']).removeprefix('subtask:')} apart better than a coin (AUROC above 50)",
             row,
             _GUESSING,
+            beyond=True,
         )
         for row in rows
         if row["metric"] == "auroc" and row["arm_id"] in labels

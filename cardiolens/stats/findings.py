@@ -79,13 +79,13 @@ def repeated(what: str, row: Row) -> Finding:
     return Finding("cannot tell", f"{said}: {numbers}")
 
 
-def threshold(claim: str, row: Row, limit: float) -> Finding:
-    """That a value reaches a limit: its whole interval does, none of it does, or it cannot be told."""
+def threshold(claim: str, row: Row, limit: float, *, beyond: bool = False) -> Finding:
+    """That a value reaches a limit, or lies beyond it: its whole interval, none of it, or it cannot be told."""
     interval = _interval(row)
     numbers = f"{_numbers(interval, 95)}, {_patients(row)}"
-    if interval.low >= limit:
+    if interval.low > limit or (interval.low == limit and not beyond):
         return Finding("supported", f"{claim}: {numbers}.")
-    if interval.high < limit:
+    if interval.high < limit or (interval.high == limit and beyond):
         return Finding("not supported", f"Not so: {claim}: {numbers}.")
     return Finding("cannot tell", f"It cannot be told at this cohort size whether {claim}: {numbers}.")
 

@@ -98,6 +98,13 @@ def test_without_an_interval_nothing_can_be_told() -> None:
         assert found.verdict == "cannot tell"
 
 
+def test_guessing_is_not_better_than_guessing() -> None:
+    found = row("auroc", "subtask:C10", 50.0, 50.0, 50.0)
+    assert findings.threshold("it collapses", found, 50).verdict == "supported"
+    assert findings.threshold("it beats a coin", found, 50, beyond=True).verdict == "not supported"
+    assert findings.threshold("it beats a coin", found, 49.9, beyond=True).verdict == "supported"
+
+
 def test_every_analysis_has_a_table_and_its_sentences() -> None:
     arms = [arm("a"), arm("b", selector="random@1"), arm("c", prompt="reasoning"), arm("d", control="blind")]
     rows = [
