@@ -80,7 +80,7 @@ def repeated(what: str, row: Row) -> Finding:
 
 
 def threshold(claim: str, row: Row, limit: float, *, beyond: bool = False) -> Finding:
-    """That a value reaches a limit, or lies beyond it: its whole interval, none of it, or it cannot be told."""
+    """That a value reaches or exceeds a limit: its whole interval does, none of it, or it cannot be told."""
     interval = _interval(row)
     numbers = f"{_numbers(interval, 95)}, {_patients(row)}"
     if interval.low > limit or (interval.low == limit and not beyond):
