@@ -27,20 +27,20 @@ def main() -> None:
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 3
     overrides = [*SWEEP, *sys.argv[2:]]
     ratios = []
-    for number in range(pairs):
-        with tempfile.TemporaryDirectory() as folder:
-            places = [f"store={folder}/store", f"outputs={folder}/outputs"]
-            streamed = _rate(_streamed([*overrides, *places], Path(folder)))
+    with tempfile.TemporaryDirectory() as folder:
+        words = [*overrides, f"store={folder}/store", f"outputs={folder}/outputs"]
+        for number in range(pairs):
+            streamed = _rate(_streamed(words, Path(folder)))
             shutil.rmtree(Path(folder) / "store" / "completions")
-            told = _bare([*overrides, *places], Path(folder) / "bare.json")
-        n_requests, engine = told["requests"], told["requests"] / told["generating_s"]
-        bare = n_requests / (told["reading_s"] + told["generating_s"])
-        ratios.append(streamed / bare)
-        print(
-            f"pair {number + 1}: {n_requests:.0f} requests, stream {streamed:.0f}/s, bare {bare:.0f}/s, "
-            f"ratio {ratios[-1]:.2f}; engine alone {engine:.0f}/s, ratio {streamed / engine:.2f}",
-            flush=True,
-        )
+            told = _bare(words, Path(folder) / "bare.json")
+            n_requests, engine = told["requests"], told["requests"] / told["generating_s"]
+            bare = n_requests / (told["reading_s"] + told["generating_s"])
+            ratios.append(streamed / bare)
+            print(
+                f"pair {number + 1}: {n_requests:.0f} requests, stream {streamed:.0f}/s, bare {bare:.0f}/s, "
+                f"ratio {ratios[-1]:.2f}; engine alone {engine:.0f}/s, ratio {streamed / engine:.2f}",
+                flush=True,
+            )
     print(f"median ratio {statistics.median(ratios):.2f} of {pairs} pairs")
 
 
