@@ -11,11 +11,13 @@ pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
 
 def test_the_embedded_model_runs_in_a_job(site: Site) -> None:
-    site.submit("model=[tiny]", "model.tiny.kv_cache_gib=0.5", "cluster.cpus=4")
+    site.submit("model=[tiny]", "model.tiny.kv_cache_gib=0.5", "cluster.cpus=4", "cluster.stage=true")
     site.lab.wait_for_end(600)
     record = site.group("tiny")
     assert record["state"] == "done", site.printed()
     assert site.lab.ended(site.jobs["score"]) == "COMPLETED"
+    assert site.printed().count("copied to /tmp/ray/cl") == 2, "shards and weights"
+    assert site.lab.folders() == []
     (attempt,) = record["attempts"]
     queued = json.loads((site.run / "slurm" / "jobs.json").read_text())["jobs"][0]["submitted"]
     shown = site.lab.on_login("scontrol", "--oneliner", "show", "job", site.jobs["tiny"])
