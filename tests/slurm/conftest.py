@@ -24,9 +24,17 @@ READERS = {  # name: lines of its configuration
     "guess": "engine: uniform",
     "slow": "engine: uniform\n  options: {seed: 1, seconds: 1.0}\n  max_num_seqs: 2",
     "large": "engine: uniform\n  options: {seed: 2, seconds: 0.2}\n  max_num_seqs: 2\n  weight_gib: 30",
+    "both": "engine: uniform\n  options: {seed: 4, seconds: 1.0}\n  max_num_seqs: 2\n  weight_gib: 30",
     "wide": "engine: uniform\n  weight_gib: 300\n  tensor_parallel: 8",
     "larger": "engine: uniform\n  options: {seed: 3, seconds: 0.2}\n  max_num_seqs: 2\n  weight_gib: 31",
 }
+SUBMITTED = (  # two models on a node each, then one on both
+    "model=[right,guess,both]",
+    "cluster.cpus=4",
+    "cluster.nodes=2",
+    "cluster.gpus=1",
+    "stream.flush_seconds=2",
+)
 WORDS = (
     "name=lab",
     "dataset.phantom.canonical=[PH-NORMAL,PH-ICM-LAD]",
@@ -184,6 +192,20 @@ class Site:
             [tables.read(folder, tables.COMPLETIONS) for folder in folders], tables.COMPLETIONS
         )
 
+    def rows(self, model: str) -> int:
+        """Completions of a model so far."""
+        return self.completions(model).num_rows
+
+    def preempt(self, node: str) -> str:
+        """Queue an urgent job that needs a whole node; its id."""
+        words = ["sbatch", "--parsable", "-p", "high", "-w", node, "-c4", "--wrap=sleep 5"]
+        return self.lab.on_login(*words, cwd=self.root).strip()
+
+    def said(self, model: str) -> dict[str, str]:
+        """Replies by request."""
+        found = self.completions(model)
+        return dict(zip(found["request_key"].to_pylist(), found["text"].to_pylist(), strict=True))
+
     def asked_twice(self, model: str) -> int:
         asked = Counter(self.completions(model)["request_key"].to_pylist())
         return sum(times - 1 for times in asked.values())
@@ -220,11 +242,16 @@ def make_site(lab: Lab, root: Path, data: Path) -> Site:
 
 @pytest.fixture(scope="session")
 def submitted(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """A sweep of two models that was submitted from nothing, once more while it ran, and has ended."""
+    """A sweep that was submitted from nothing, once more while it ran, was preempted, and has ended.
+
+    Preempted was the job over two nodes, by another on one of them.
+    """
     root = tmp_path_factory.mktemp("submitted")
     site = make_site(lab, root, root / "data")
-    site.submit("model=[right,guess]", "cluster.cpus=4")
-    (root / "again.txt").write_text(site.submit("model=[right,guess]", "cluster.cpus=4"))
+    site.submit(*SUBMITTED)
+    (root / "again.txt").write_text(site.submit(*SUBMITTED))
+    lab.wait(lambda: site.rows("both"))
+    site.preempt("n1")
     lab.wait_for_end()
     return site
 

@@ -14,10 +14,6 @@ pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 IN_FLIGHT = 3 * 16  # of a reader with max_num_seqs 2: half as many wait; studies at once do not add to it
 
 
-def rows(site: Site, model: str) -> int:
-    return site.completions(model).num_rows if (site.root / "store" / "completions").exists() else 0
-
-
 def restarts(site: Site, model: str) -> list[str]:
     return [attempt["outcome"] for attempt in site.group(model)["attempts"]]
 
@@ -60,10 +56,8 @@ def test_two_jobs_on_one_node_have_their_own_gpus_and_ray(site: Site) -> None:
 
 def test_a_preempted_job_goes_on(site: Site) -> None:
     site.submit("model=[slow]", "cluster.exclude=n2")
-    site.lab.wait(lambda: rows(site, "slow"))
-    high = site.lab.on_login(
-        "sbatch", "--parsable", "-p", "high", "-w", "n1", "-c4", "--wrap=sleep 5", cwd=site.root
-    ).strip()
+    site.lab.wait(lambda: site.rows("slow"))
+    high = site.preempt("n1")
     site.lab.wait_for_end()
     assert site.lab.ended(high) == "COMPLETED"
     assert restarts(site, "slow") == ["stopped", "done"], site.printed()
@@ -86,7 +80,7 @@ def test_a_job_goes_on_after_its_time_limit(site: Site) -> None:
 
 def test_a_lost_node_costs_what_was_not_written(site: Site) -> None:
     site.submit("model=[slow]", "stream.flush_seconds=2")
-    site.lab.wait(lambda: rows(site, "slow") > 8)
+    site.lab.wait(lambda: site.rows("slow") > 8)
     (node,) = set(site.completions("slow")["node"].to_pylist())
     site.lab.script("fault_node.sh", node, "kill")
     shutil.rmtree(site.lab.folder / node / "ray", ignore_errors=True)  # a node's own disk, after a boot
@@ -99,19 +93,19 @@ def test_a_lost_node_costs_what_was_not_written(site: Site) -> None:
 
 def test_after_scancel_only_what_is_missing_runs(site: Site) -> None:
     site.submit("model=[slow,guess]", "cluster.cpus=4")
-    site.lab.wait(lambda: rows(site, "slow") and rows(site, "guess"))
+    site.lab.wait(lambda: site.rows("slow") and site.rows("guess"))
     site.lab.on_login("scancel", site.jobs["slow"])
     site.lab.wait_for_end()
     assert site.lab.processes() == []
     assert site.group("guess")["state"] == "done"
     assert site.lab.ended(site.jobs["score"]) == "FAILED", "its exit code tells that requests are missing"
     assert (site.run / "index.html").exists()
-    kept = rows(site, "slow")
+    kept = site.rows("slow")
     printed = site.submit("model=[slow,guess]", "cluster.cpus=4")
     assert "models slow\n" in printed
     assert "guess" not in printed
     site.lab.wait_for_end()
-    assert rows(site, "slow") > kept
+    assert site.rows("slow") > kept
     assert site.asked_twice("slow") <= IN_FLIGHT
     assert site.asked_twice("guess") == 0
     assert_complete(site, "slow", IN_FLIGHT)
@@ -119,7 +113,7 @@ def test_after_scancel_only_what_is_missing_runs(site: Site) -> None:
 
 def test_all_cancelled_is_submitted_again(site: Site) -> None:
     site.submit("model=[slow]")
-    site.lab.wait(lambda: rows(site, "slow"))
+    site.lab.wait(lambda: site.rows("slow"))
     site.lab.on_login("scancel", *site.jobs.values())
     site.lab.wait_for_end()
     assert site.lab.processes() == []

@@ -2,30 +2,45 @@
 
 import json
 import shutil
-from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pandas.testing import assert_frame_equal
 
-from tests.slurm.conftest import Site
+from tests.slurm.conftest import SUBMITTED, Site
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = pytest.mark.slurm
+ALONE = ("right", "guess")  # models of the sweep that take a node each
 
 
 def test_jobs_end_in_the_page_of_a_local_sweep(submitted: Site) -> None:
     assert {job: submitted.lab.ended(id) for job, id in submitted.jobs.items()} == dict.fromkeys(
-        ("prepare", "right", "guess", "score"), "COMPLETED"
+        ("prepare", *ALONE, "both", "score"), "COMPLETED"
     ), submitted.printed()
-    nodes = {model: set(submitted.completions(model)["node"].to_pylist()) for model in ("right", "guess")}
+    nodes = {model: set(submitted.completions(model)["node"].to_pylist()) for model in ALONE}
     assert nodes["right"] != nodes["guess"]
     assert {len(found) for found in nodes.values()} == {1}
     assert (submitted.run / "index.html").exists()
     local = submitted.swept_here("model=[right,guess]")
-    assert_frame_equal(submitted.scores().to_pandas(), local.scores().to_pandas())
-    counted = [
-        json.loads((site.run / "manifest.json").read_text())["requests"] for site in (submitted, local)
-    ]
-    assert counted[0] == counted[1]
+    arms = local.scores()["arm_id"]
+    assert_frame_equal(of_arms(submitted.scores(), arms).to_pandas(), local.scores().to_pandas())
+    for model in ALONE:
+        assert submitted.said(model) == local.said(model)
+
+
+def of_arms(scores: pa.Table, arms: pa.ChunkedArray) -> pa.Table:
+    """What is scored of these arms, or of one against another."""
+    other = scores["versus_arm_id"]
+    versus = pc.or_(pc.is_null(other), pc.is_in(other, arms))
+    return scores.filter(pc.and_(pc.is_in(scores["arm_id"], arms), versus))
+
+
+def test_a_model_over_two_nodes_works_on_both_and_goes_on_after_preemption(submitted: Site) -> None:
+    record = submitted.group("both")
+    assert [attempt["outcome"] for attempt in record["attempts"]] == ["stopped", "done"], submitted.printed()
+    assert set(submitted.completions("both")["node"].to_pylist()) == {"n1", "n2"}
+    assert submitted.asked_twice("both") == 0
 
 
 def test_nothing_of_a_job_survives_it(submitted: Site) -> None:
@@ -35,10 +50,10 @@ def test_nothing_of_a_job_survives_it(submitted: Site) -> None:
 
 def test_submitting_what_is_done_submits_nothing(submitted: Site) -> None:
     before = submitted.jobs
-    assert "nothing is missing" in submitted.submit("model=[right,guess]")
+    assert "nothing is missing" in submitted.submit(*SUBMITTED)
     assert submitted.jobs == before
     status = submitted.verb("status", f"run={submitted.run}")
-    assert status.count("done") >= 2
+    assert status.count("done") >= 3
 
 
 def test_a_plan_prints_every_script_and_submits_nothing(site: Site) -> None:
@@ -84,7 +99,7 @@ def test_an_old_record_of_jobs_misleads_nobody(submitted: Site, site: Site) -> N
     for job in record["jobs"]:
         job["id"] = other
     path.write_text(json.dumps(record))
-    printed = site.submit("model=[right,guess]", "cluster.partition=high")
+    printed = site.submit(*SUBMITTED, "cluster.partition=high")
     assert "alive" not in printed
     assert "submitted" in printed
     site.lab.on_login("scancel", *{job.partition("_")[0] for job in site.lab.queue()})
@@ -93,7 +108,7 @@ def test_an_old_record_of_jobs_misleads_nobody(submitted: Site, site: Site) -> N
 
 def test_submitting_again_while_jobs_wait_submits_nothing(submitted: Site) -> None:
     again = (submitted.root / "again.txt").read_text()
-    assert again.count("alive: job") == 4
+    assert again.count("alive: job") == 5
     assert "submitted: job" not in again
     assert "python -m cardiolens.status" in again
 
@@ -101,9 +116,7 @@ def test_submitting_again_while_jobs_wait_submits_nothing(submitted: Site) -> No
 @pytest.mark.slow
 def test_submitting_twice_doubles_nothing(site: Site) -> None:
     site.submit("model=[slow,guess]")
-    site.lab.wait(
-        lambda: site.completions("slow").num_rows if Path(site.root / "store/completions").exists() else 0
-    )
+    site.lab.wait(lambda: site.rows("slow"))
     before = site.lab.queue()
     printed = site.submit("model=[slow,guess]")
     assert "alive" in printed
