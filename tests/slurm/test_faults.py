@@ -1,4 +1,4 @@
-"""What clusters do to jobs: several nodes, shared nodes, preemption, time limits, lost nodes, scancel."""
+"""What clusters do to jobs: shared nodes, preemption, time limits, lost nodes, scancel."""
 
 import json
 import os
@@ -27,13 +27,6 @@ def assert_complete(site: Site, model: str, twice: int) -> None:
     assert site.lab.ended(site.jobs["score"]) == "COMPLETED"
     assert site.lab.processes() == []
     assert site.lab.folders() == []
-
-
-def test_a_model_over_two_nodes_works_on_both(site: Site) -> None:
-    site.submit("model=[large]", "cluster.nodes=2", "cluster.gpus=1", "budget=[8,16]")
-    site.lab.wait_for_end()
-    assert set(site.completions("large")["node"].to_pylist()) == {"n1", "n2"}, site.printed()
-    assert_complete(site, "large", 0)
 
 
 def test_two_jobs_on_one_node_have_their_own_gpus_and_ray(site: Site) -> None:
