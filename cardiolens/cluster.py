@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from cardiolens.allocation import allocated
 from cardiolens.errors import RunError
 from cardiolens.execution_spec import ClusterSpec
+from cardiolens.stopping import StoppedError
 
 # Usage reports of the parts are off: nothing about a hospital's work leaves by the back door. The rest keeps
 # the terminal to what the stream itself reports.
@@ -33,7 +34,10 @@ def be_quiet() -> None:
 
 @contextmanager
 def ray_cluster(spec: ClusterSpec) -> Iterator[None]:
-    """Connect for the time of a block; only a cluster that was started here is ended here."""
+    """Connect for the time of a block; only a cluster that was started here is ended here.
+
+    StoppedError where SIGTERM comes meanwhile.
+    """
     import ray
 
     if ray.is_initialized():
@@ -49,6 +53,8 @@ def ray_cluster(spec: ClusterSpec) -> Iterator[None]:
         }
     try:
         _connect(options)
+    except SystemExit:  # Ray's own handler of SIGTERM, until the caller puts up another
+        raise StoppedError("before Ray had started; the same command goes on") from None
     except ConnectionError as error:
         raise RunError(f"cluster.address={spec.address}: no Ray cluster answers there ({error})") from error
     except Exception:  # noqa: BLE001 - Ray raises nothing more particular

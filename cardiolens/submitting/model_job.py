@@ -15,6 +15,7 @@ from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan, plan
 from cardiolens.slurm_spec import SlurmSpec
 from cardiolens.spec import SweepSpec
+from cardiolens.stopping import StoppedError
 from cardiolens.store import Run
 from cardiolens.store.compact import compact_folder
 from cardiolens.stream import Streamed
@@ -23,6 +24,7 @@ from cardiolens.submitting.nodes import stage_on_nodes
 from cardiolens.sweep import missing_of
 
 _MANY_PARTS = 64  # of one model; shared file systems suffer from thousands
+_TOLD = "told to stop"
 _JOIN_SECONDS = 180.0  # for all nodes of a job to join its Ray cluster
 
 
@@ -61,18 +63,21 @@ def _answer(planned: Plan, model: str, left: Missing, n_nodes: int) -> _Ending:
     if not left.left:
         return _Ending("done")
     try:
+        stopping.check()
         with ray_cluster(planned.spec.cluster):
             stopping.listen()
             _await_nodes(n_nodes)
             stage_on_nodes(planned, model)
             placement = place_sweep(planned, {model: left}, nodes_of_ray(planned.spec.cluster))
             executed = execute(planned, placement, {model: left})
+    except StoppedError:
+        return _Ending("stopped", _TOLD)
     except RunError as error:
         return _Ending("failed", str(error))
     if model in executed.failed:  # with keep_going
         return _Ending("failed", executed.failed[model])
     if stopping.asked():
-        return _Ending("stopped", "told to stop", executed.streamed.get(model))
+        return _Ending("stopped", _TOLD, executed.streamed.get(model))
     return _Ending("done", "", executed.streamed.get(model))
 
 
@@ -82,7 +87,8 @@ def _await_nodes(n_nodes: int) -> None:
 
     deadline = time.monotonic() + _JOIN_SECONDS
     while sum(node["Alive"] for node in ray.nodes()) < n_nodes:
-        if time.monotonic() > deadline or stopping.asked():
+        stopping.check()
+        if time.monotonic() > deadline:
             raise RunError(f"not all {n_nodes} nodes joined the Ray cluster within {_JOIN_SECONDS:g} s")
         time.sleep(0.5)
 

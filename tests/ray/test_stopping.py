@@ -7,6 +7,7 @@ import pytest
 
 from cardiolens import tables
 from tests.ray.conftest import Place
+from tests.ray.processes import command_line, descendants
 
 pytestmark = pytest.mark.ray
 
@@ -48,6 +49,18 @@ def test_one_signal_ends_a_sweep_in_good_order(place: Place, number: signal.Sign
     place.sweep(*WORDS)
     keys = asked(place)
     assert len(keys) == len(set(keys)) > len(before)
+
+
+@pytest.mark.slow
+def test_a_signal_while_ray_starts_is_heard(place: Place) -> None:
+    running = slow(place).start(*WORDS)
+    while not any("gcs_server" in command_line(pid) for pid in descendants(running.pid)):
+        assert running.poll() is None, running.communicate()
+        time.sleep(0.05)
+    running.send_signal(signal.SIGTERM)
+    printed, _ = running.communicate(timeout=60)
+    assert running.returncode == 75, printed
+    assert "stopped before Ray had started" in printed
 
 
 @pytest.mark.slow

@@ -60,9 +60,10 @@ def test_a_preempted_job_goes_on(site: Site) -> None:
 def test_a_job_goes_on_after_its_time_limit(site: Site) -> None:
     site.submit(
         "model=[slow]",
-        "cluster.time=00:02:00",
-        "cluster.signal_seconds=60",
+        "model.slow.options.seconds=2",
         "budget=[8,16,32]",
+        "cluster.time=00:03:00",
+        "cluster.signal_seconds=60",  # SLURM sends it a minute or two after the start
         "cluster.cpus=4",
     )
     site.lab.wait_for_end(600)
@@ -85,8 +86,9 @@ def test_a_lost_node_costs_what_was_not_written(site: Site) -> None:
 
 
 def test_after_scancel_only_what_is_missing_runs(site: Site) -> None:
-    site.submit("model=[slow,guess]", "cluster.cpus=4")
-    site.lab.wait(lambda: site.rows("slow") and site.rows("guess"))
+    words = ["model=[slow,guess]", "cluster.cpus=4", "budget=[8,16]", "stream.flush_seconds=2"]
+    site.submit(*words)
+    site.lab.wait(lambda: site.rows("slow"))
     site.lab.on_login("scancel", site.jobs["slow"])
     site.lab.wait_for_end()
     assert site.lab.processes() == []
@@ -94,7 +96,7 @@ def test_after_scancel_only_what_is_missing_runs(site: Site) -> None:
     assert site.lab.ended(site.jobs["score"]) == "FAILED", "its exit code tells that requests are missing"
     assert (site.run / "index.html").exists()
     kept = site.rows("slow")
-    printed = site.submit("model=[slow,guess]", "cluster.cpus=4")
+    printed = site.submit(*words)
     assert "models slow\n" in printed
     assert "guess" not in printed
     site.lab.wait_for_end()
