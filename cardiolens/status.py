@@ -20,7 +20,7 @@ from cardiolens.spec import ModelSpec, SweepSpec
 from cardiolens.store import Run, Store
 from cardiolens.submitting import slurm
 from cardiolens.submitting.attempts import read_group
-from cardiolens.submitting.progress import Progress, progress_of, rate_of
+from cardiolens.submitting.progress import Progress, progress_of, rate_of, without_requests
 from cardiolens.submitting.scripts import mark_of
 from cardiolens.submitting.slurm import Alive
 from cardiolens.submitting.submission import Submission, read_submission
@@ -44,9 +44,15 @@ def _progress(
     run: Run, spec: SweepSpec, model: ModelSpec, alive: Sequence[Alive], submission: Submission
 ) -> Progress:
     group = read_group(run.groups, model.name)
-    own = [job for job in alive if model.name in submission.models_of(job.id)]
+    if not run.requests(model.name).is_dir():
+        return without_requests(model.name, group)
     store = Store(spec.store)
-    completions = store.completions(identify(model, store.models).model_key)
+    try:
+        completions = store.completions(identify(model, store.models).model_key)
+    except InputError as error:
+        failed = group.model_copy(update={"state": "failed", "reason": str(error)})
+        return without_requests(model.name, failed)
+    own = [job for job in alive if model.name in submission.models_of(job.id)]
     left = missing(run.requests(model.name), completions, spec.stream.max_attempts)
     written = tables.read(completions, tables.COMPLETIONS, ("written_at",))["written_at"].to_pylist()
     started = group.attempts[-1].started if group.attempts else None
@@ -60,8 +66,7 @@ def _show(run: Run, rows: Sequence[Progress]) -> None:
     for row in rows:
         left = "-" if row.seconds_left is None else str(timedelta(seconds=round(row.seconds_left)))
         rate = f"{row.rate:.1f}" if row.rate else "-"
-        counts = f"{row.done:,} / {row.unique:,}" if row.unique else "not planned"
-        told = (row.model, row.state if row.unique else "not planned", row.where, counts)
+        told = (row.model, row.state, row.where, f"{row.done:,} / {row.unique:,}")
         table.add_row(*told, str(row.failed), rate, str(row.restarts), left)
     console.print(table)
 

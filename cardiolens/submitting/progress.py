@@ -16,7 +16,7 @@ class Progress:
     """One model's line."""
 
     model: str
-    state: str  # queued | running | starting again | done | failed | not running
+    state: str  # queued | running | starting again | done | failed | not running | not planned
     where: str  # nodes, or why it waits or failed
     done: int
     unique: int
@@ -45,6 +45,12 @@ def progress_of(
         rate=rate if state == "running" else 0.0,
         restarts=_restarts(group),
     )
+
+
+def without_requests(model: str, group: GroupRecord) -> Progress:
+    """The line of a model that is not planned, or cannot be."""
+    state = "failed" if group.state == "failed" else "not planned"
+    return Progress(model, state, group.reason, 0, 0, 0, 0.0, _restarts(group))
 
 
 def _state(left: Missing, group: GroupRecord, alive: Sequence[Alive]) -> tuple[str, str]:

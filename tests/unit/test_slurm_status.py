@@ -1,0 +1,55 @@
+"""How a submitted run stands, from the disk alone: what is not planned is not done, what is gone is said."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cardiolens import record
+from cardiolens.plan.plan import plan
+from cardiolens.spec import SweepSpec
+from cardiolens.status import status
+from cardiolens.store import Run, run_of
+from cardiolens.submitting.attempt import give_up
+
+
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
+    folder = tmp_path / "weights"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    return folder
+
+
+@pytest.fixture
+def run(sweep_of: Callable[..., SweepSpec], weights: Path, tmp_path: Path, monkeypatch) -> Run:
+    """Of a reader, and of a model behind HTTP whose processor is a folder."""
+    (tmp_path / "conf" / "model").mkdir(parents=True)
+    (tmp_path / "conf" / "model" / "gone.yaml").write_text(
+        f"gone:\n  engine: http\n  revision: '1'\n  source: {weights}\n"
+        "  http: {base_url: http://127.0.0.1:9/v1, api_model: gone}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    spec = sweep_of("model=[uniform,gone]", "subtask=[C01]", "budget=[4]")
+    record.write_configuration(run_of(spec), spec)
+    return run_of(spec)
+
+
+def test_what_is_not_planned_is_not_done(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(run) == 1
+    assert capsys.readouterr().out.count("not planned") == 2
+
+
+def test_a_model_whose_files_are_gone_is_failed_and_the_others_are_shown(
+    run: Run, weights: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan(record.read_configuration(run), {"uniform"})
+    (weights / "config.json").unlink()
+    give_up(run, "gone", "its files are gone")
+    assert status(run) == 1
+    said = capsys.readouterr().out
+    assert "0 / 1" in said
+    assert "its files are gone" in said
+    run.requests("gone").mkdir()  # planned before they went
+    assert status(run) == 1
+    assert "config.json" in capsys.readouterr().out
