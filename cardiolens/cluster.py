@@ -51,20 +51,30 @@ def ray_cluster(spec: ClusterSpec) -> Iterator[None]:
             "object_store_memory": int(spec.object_store_gib * 2**30),
             **allocated(os.environ),
         }
-    try:
-        _connect(options)
-    except SystemExit:  # Ray's own handler of SIGTERM, until the caller puts up another
-        raise StoppedError("before Ray had started; the same command goes on") from None
-    except ConnectionError as error:
-        raise RunError(f"cluster.address={spec.address}: no Ray cluster answers there ({error})") from error
-    except Exception:  # noqa: BLE001 - Ray raises nothing more particular
-        ray.shutdown()
-        _start_again(options)
+    with _stoppable():
+        try:
+            _connect(options)
+        except ConnectionError as error:
+            raise RunError(
+                f"cluster.address={spec.address}: no Ray cluster answers there ({error})"
+            ) from error
+        except Exception:  # noqa: BLE001 - Ray raises nothing more particular
+            ray.shutdown()
+            _start_again(options)
     _quieten()
     try:
         yield
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """While Ray starts its own handler of SIGTERM stands, which ends the process with 15."""
+    try:
+        yield
+    except SystemExit:
+        raise StoppedError("before Ray had started; the same command goes on") from None
 
 
 def _connect(options: dict[str, object]) -> None:

@@ -44,15 +44,15 @@ def _progress(
     run: Run, spec: SweepSpec, model: ModelSpec, alive: Sequence[Alive], submission: Submission
 ) -> Progress:
     group = read_group(run.groups, model.name)
+    own = [job for job in alive if model.name in submission.models_of(job.id)]
     if not run.requests(model.name).is_dir():
-        return without_requests(model.name, group)
+        return without_requests(model.name, group, own)
     store = Store(spec.store)
     try:
         completions = store.completions(identify(model, store.models).model_key)
     except InputError as error:
         failed = group.model_copy(update={"state": "failed", "reason": str(error)})
-        return without_requests(model.name, failed)
-    own = [job for job in alive if model.name in submission.models_of(job.id)]
+        return without_requests(model.name, failed, own)
     left = missing(run.requests(model.name), completions, spec.stream.max_attempts)
     written = tables.read(completions, tables.COMPLETIONS, ("written_at",))["written_at"].to_pylist()
     started = group.attempts[-1].started if group.attempts else None

@@ -47,10 +47,11 @@ def progress_of(
     )
 
 
-def without_requests(model: str, group: GroupRecord) -> Progress:
-    """The line of a model that is not planned, or cannot be."""
-    state = "failed" if group.state == "failed" else "not planned"
-    return Progress(model, state, group.reason, 0, 0, 0, 0.0, _restarts(group))
+def without_requests(model: str, group: GroupRecord, alive: Sequence[Alive]) -> Progress:
+    """The line of a model that is not planned, or cannot be; `alive`: its jobs."""
+    failed = group.state == "failed"
+    where = group.reason if failed or not alive else f"job {alive[0].id} {alive[0].where}"
+    return Progress(model, "failed" if failed else "not planned", where, 0, 0, 0, 0.0, _restarts(group))
 
 
 def _state(left: Missing, group: GroupRecord, alive: Sequence[Alive]) -> tuple[str, str]:
