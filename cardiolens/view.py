@@ -10,22 +10,25 @@ from cardiolens import show
 from cardiolens.configure import read_runs, tell
 from cardiolens.errors import InputError, RunError
 from cardiolens.judge import joined
-from cardiolens.page.cases import read_sources
+from cardiolens.page.cases import case_reader, read_sources
 from cardiolens.page.facts import read_facts
 from cardiolens.page.serve import Served, address_of, server_of
-from cardiolens.page.viewer import render_viewer, write_viewer
+from cardiolens.page.viewer import render_viewer, script_of
 from cardiolens.store import Run
 
 
 def served_of(runs: Sequence[Run]) -> Served:
-    """What the viewer of a run, or of several, may show; its scripts are made where they are missing."""
+    """What the viewer of a run may show, or of several seen as one; nothing is written for it."""
     run = joined(runs)
     facts = read_facts(run, runs)
-    if not (run.viewer / "index.html").exists():
-        write_viewer(run, runs, facts, include_images=False)
     sources = read_sources(run, runs, facts)
-    index = render_viewer(sources, facts, images=True)
-    return Served(index, run.viewer, facts.specs[0].store, tuple(sources.studies))
+    cases = case_reader(sources)
+    return Served(
+        index=render_viewer(sources, facts, images=True),
+        script=lambda number: script_of(number, cases(number)),
+        store=facts.specs[0].store,
+        studies=tuple(sources.studies),
+    )
 
 
 def view(runs: Sequence[Run]) -> int:

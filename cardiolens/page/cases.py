@@ -1,7 +1,7 @@
 """What was asked and answered, study by study, as the case viewer holds it."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -112,17 +112,24 @@ def with_column(table: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) 
 
 
 def study_cases(sources: Sources) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Each study's number and its cases: questions, what was asked under each arm, what came of it."""
-    number = {study: at for at, study in enumerate(sources.studies)}
-    requests, verdicts = _by_study(sources.requests), _by_study(sources.verdicts)
-    questions = _by_study(sources.questions)
-    for study, at in number.items():
-        asked = [row for row in questions.get(study, [])]
-        yield at, _cases(sources, number, asked, requests[study], verdicts.get(study, []))
+    """Each study's number and its cases."""
+    read = case_reader(sources)
+    return ((number, read(number)) for number in range(len(sources.studies)))
 
 
-def _by_study(table: pa.Table) -> "_Groups":
-    return _Groups(table)
+def case_reader(sources: Sources) -> Callable[[int], dict[str, Any]]:
+    """From a study's number to its cases: questions, what was asked under each arm, what came of it."""
+    studies = sources.studies
+    numbers = {study: at for at, study in enumerate(studies)}
+    requests, verdicts, questions = (
+        _Groups(table) for table in (sources.requests, sources.verdicts, sources.questions)
+    )
+
+    def read(number: int) -> dict[str, Any]:
+        study = studies[number]
+        return _cases(sources, numbers, questions[study], requests[study], verdicts[study])
+
+    return read
 
 
 class _Groups:
@@ -138,11 +145,8 @@ class _Groups:
             start += row["count_all"]
 
     def __getitem__(self, study: str) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = self._table.slice(*self._spans[study]).to_pylist()
+        rows: list[dict[str, Any]] = self._table.slice(*self._spans.get(study, (0, 0))).to_pylist()
         return rows
-
-    def get(self, study: str, default: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return self[study] if study in self._spans else default
 
 
 def _cases(

@@ -1,7 +1,7 @@
 """The case viewer with its frames, on this machine alone: loopback, read-only, behind a random token."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from http import HTTPStatus
@@ -22,10 +22,13 @@ _TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=
 
 @dataclass(frozen=True)
 class Served:
-    """What may be read: the viewer's page as given, its scripts, and frames of the studies of the run."""
+    """What may be read: the viewer's page as given, and the cases and frames of the studies of the run.
+
+    `script` gives the cases of the study with a number as a script.
+    """
 
     index: str
-    folder: Path
+    script: Callable[[int], str]
     store: Path
     studies: tuple[str, ...]
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
@@ -44,10 +47,10 @@ class Served:
         return self._script(words)
 
     def _script(self, words: list[str]) -> tuple[str, bytes] | None:
-        if len(words) != 2 or words[0] != "cases" or not words[1].removesuffix(".js").isdecimal():
+        number = words[-1].removesuffix(".js")
+        if words != ["cases", f"{number}.js"] or not number.isdecimal() or int(number) >= len(self.studies):
             return None
-        path = self.folder / "cases" / words[1]
-        return (_TYPES[".js"], path.read_bytes()) if path.is_file() else None
+        return _TYPES[".js"], self.script(int(number)).encode()
 
     def _picture(self, words: list[str]) -> bytes | None:
         place = parse_name(words)

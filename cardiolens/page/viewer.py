@@ -1,7 +1,7 @@
 """The case viewer: a page beside the page, with one script a study that is loaded when it is opened."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cardiolens import tables
@@ -23,12 +23,16 @@ def write_viewer(run: Run, parts: Sequence[Run], facts: Facts, *, include_images
     sources = sources if include_images else without_reports(sources)
     shutil.rmtree(folder, ignore_errors=True)
     for number, cases in study_cases(sources):
-        script = f"cardiolens.receive({number},{to_json(cases)});\n"
-        tables.write_text(folder / "cases" / f"{number}.js", script)
+        tables.write_text(folder / "cases" / f"{number}.js", script_of(number, cases))
     if include_images:
         write_pictures(folder, facts.specs[0].store, sources)
     tables.write_text(folder / "index.html", render_viewer(sources, facts, images=include_images))
     return folder / "index.html"
+
+
+def script_of(number: int, cases: Mapping[str, object]) -> str:
+    """The script that hands the cases of a study to the viewer."""
+    return f"cardiolens.receive({number},{to_json(cases)});\n"
 
 
 def render_viewer(sources: Sources, facts: Facts, *, images: bool) -> str:
