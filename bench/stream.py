@@ -71,6 +71,12 @@ def _bare(overrides: list[str], out: Path) -> dict[str, float]:
 
 def engine_options(planned: Any) -> dict[str, Any]:
     """What the sweep's one model is started with, on this machine."""
+    options: dict[str, Any] = engine_of(planned)._engine_options()
+    return options
+
+
+def engine_of(planned: Any) -> Any:
+    """The engine of the sweep's one model, not started."""
     from cardiolens.engine.inventory import nodes_to_plan_with
     from cardiolens.engine.vllm_engine import VllmEngine
     from cardiolens.placing import place_sweep
@@ -79,15 +85,13 @@ def engine_options(planned: Any) -> dict[str, Any]:
     (model,) = planned.spec.model
     left = {model.name: missing(planned.run.requests(model.name), Path("nowhere"), 1)}
     ((group,),) = place_sweep(planned, left, nodes_to_plan_with(planned.spec.cluster)).waves
-    engine = VllmEngine(model, planned.identities[model.name], planned.most_frames[model.name], group)
-    return engine._engine_options()
+    return VllmEngine(model, planned.identities[model.name], planned.most_frames[model.name], group)
 
 
 def bare(out: Path, overrides: list[str]) -> None:
     """All missing requests of the sweep through vLLM's offline API."""
     from PIL import Image
-    from vllm import LLM, SamplingParams
-    from vllm.sampling_params import StructuredOutputsParams
+    from vllm import LLM
 
     from cardiolens.configure import read_spec
     from cardiolens.engine.chat import Chat
@@ -101,7 +105,8 @@ def bare(out: Path, overrides: list[str]) -> None:
     (model,) = planned.spec.model
     identity = planned.identities[model.name]
     left = missing(planned.run.requests(model.name), planned.store.completions(identity.model_key), 1)
-    llm = LLM(**engine_options(planned))
+    engine = engine_of(planned)
+    llm = LLM(**engine._engine_options())
     assert identity.folder is not None
     chat = Chat(identity.folder)
     reader = StudyReader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
@@ -120,10 +125,7 @@ def bare(out: Path, overrides: list[str]) -> None:
                     "multi_modal_uuids": {"image": list(ask.frame_keys)},
                 }
             )
-            legal = StructuredOutputsParams(choice=list(ask.legal)) if ask.legal else None
-            sampling.append(
-                SamplingParams(temperature=0, max_tokens=ask.max_tokens, structured_outputs=legal)
-            )
+            sampling.append(engine._sampling(ask))
     reading_s = time.monotonic() - began
     llm.generate(prompts[:1], sampling[:1], use_tqdm=False)
     began = time.monotonic()
