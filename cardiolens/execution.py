@@ -60,13 +60,16 @@ def execute(plan: Plan, placement: Placement, missing: Mapping[str, Missing]) ->
     at_once = schedule(placement).at_once
     with live.progress() as begin:
         models = _Models(plan, missing, executed, at_once)
-        while models.running or (waiting and not stopping.asked()):
+        while models.running or waiting:
+            if stopping.asked():
+                waiting.clear()
             for group in tuple(waiting):
-                if not stopping.asked() and seating.take(group):
+                if seating.take(group):
                     waiting.remove(group)
                     models.start(group, begin(group.model, missing[group.model]))
-            assert models.running, "a placed model has room when nobody else runs"
-            seating.give_back(models.await_end())
+            assert models.running or not waiting, "a placed model has room when nobody else runs"
+            if models.running:
+                seating.give_back(models.await_end())
     executed.seconds = time.monotonic() - started
     return executed
 
