@@ -14,7 +14,8 @@ import yaml
 from cardiolens import tables
 from cardiolens.engine.identity import EMBEDDED, Identity, identify
 from cardiolens.errors import InputError, RunError
-from cardiolens.spec import ModelSpec, SweepSpec
+from cardiolens.model_spec import ModelSpec
+from cardiolens.spec import SweepSpec
 from cardiolens.store import Store
 
 INDEX = "bundle.json"

@@ -9,11 +9,12 @@ from cardiolens.engine.identity import absence, installed_engine
 from cardiolens.engine.placement import Placement, place
 from cardiolens.errors import InputError
 from cardiolens.execution_spec import ClusterSpec
+from cardiolens.model_spec import ModelSpec
 from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
 from cardiolens.plan.totals import Totals, totals_of
 from cardiolens.saved_model import WEIGHTS, lacking_weights
-from cardiolens.spec import ModelSpec, SweepSpec
+from cardiolens.spec import SweepSpec
 
 _GIB = 2**30
 

@@ -14,9 +14,10 @@ from cardiolens import record, tables
 from cardiolens.configure import read_run, tell
 from cardiolens.engine.identity import identify
 from cardiolens.errors import InputError, RunError
+from cardiolens.model_spec import ModelSpec
 from cardiolens.plan.missing import missing
 from cardiolens.show import console, say
-from cardiolens.spec import ModelSpec, SweepSpec
+from cardiolens.spec import SweepSpec
 from cardiolens.store import Run, Store
 from cardiolens.submitting import slurm
 from cardiolens.submitting.attempts import read_group

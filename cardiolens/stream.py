@@ -23,11 +23,11 @@ from cardiolens.engine.rendering import Rendering
 from cardiolens.engine.replica import COUNTERS, Replica
 from cardiolens.engine.reserve import bounded, reserved
 from cardiolens.errors import RunError
+from cardiolens.model_spec import ModelSpec
 from cardiolens.plan.arms import Arm
 from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
 from cardiolens.reading import StudyReader
-from cardiolens.spec import ModelSpec
 
 log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from cardiolens.configure import legal_names, read_spec
 from cardiolens.engine.footprint import Candidate, Node
 from cardiolens.engine.placement import place
 from cardiolens.engine.seating import schedule
+from cardiolens.model_spec import ModelSpec
 from cardiolens.show_placement import COLUMNS, cluster_of, placement_rows
-from cardiolens.spec import ModelSpec
 
 STUDIES = 200  # of our phantom cohort
 QUESTIONS = 13_494  # of the paper

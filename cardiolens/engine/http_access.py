@@ -7,7 +7,8 @@ from urllib.request import getproxies, proxy_bypass
 
 from cardiolens.errors import InputError
 from cardiolens.http_spec import HttpSpec
-from cardiolens.spec import ModelSpec, SweepSpec
+from cardiolens.model_spec import ModelSpec
+from cardiolens.spec import SweepSpec
 
 
 def check_access(spec: SweepSpec) -> None:

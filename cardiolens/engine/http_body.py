@@ -15,8 +15,8 @@ from PIL import Image
 
 from cardiolens.engine.ask import Ask
 from cardiolens.engine.decoding import bound, one_letter
+from cardiolens.model_spec import ModelSpec
 from cardiolens.prompts.frames import FRAME
-from cardiolens.spec import ModelSpec
 
 _LEVEL = 1  # of 9: a quarter of the time that the default takes, for 15 % more bytes
 

@@ -20,7 +20,7 @@ from cardiolens.engine.http_reply import read_reply, read_usage
 from cardiolens.engine.http_retry import Backoff
 from cardiolens.engine.http_transport import Answer, Transport
 from cardiolens.errors import RunError
-from cardiolens.spec import ModelSpec
+from cardiolens.model_spec import ModelSpec
 
 _LONGEST_WAIT = 600.0  # seconds; a server that asks for more ends the run
 _HOPELESS = 5  # requests in a row that the server failed on: it is the server, not the requests

@@ -8,8 +8,8 @@ from cardiolens.digest import digest_of, digest_of_files
 from cardiolens.engine.adapter import find_adapter
 from cardiolens.engine.readers import check_reader
 from cardiolens.errors import InputError
+from cardiolens.model_spec import ModelSpec
 from cardiolens.saved_model import check_architectures, check_files, read_object
-from cardiolens.spec import ModelSpec
 
 EMBEDDED = "embedded"
 

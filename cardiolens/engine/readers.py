@@ -12,9 +12,9 @@ from pathlib import Path
 from cardiolens import tables
 from cardiolens.engine.ask import Ask, Pictures, Reply
 from cardiolens.errors import InputError
+from cardiolens.model_spec import ModelSpec
 from cardiolens.plan.arms import Arm
 from cardiolens.prompts.legal import LETTERS, legal_replies
-from cardiolens.spec import ModelSpec
 from cardiolens.stats.subtasks import GATES
 
 Answer = tuple[str, ...]  # original option keys; of a report, its one reference as JSON

@@ -14,7 +14,7 @@ from cardiolens.engine.identity import Identity, installed_engine
 from cardiolens.engine.option_probabilities import Step, set_logprobs
 from cardiolens.engine.placement import Group
 from cardiolens.engine.root_cause import root_cause, written_so_far
-from cardiolens.spec import ModelSpec
+from cardiolens.model_spec import ModelSpec
 from cardiolens.staging import nearby
 
 

@@ -7,16 +7,8 @@ from typing import Any
 
 from cardiolens.digest import digest_of
 from cardiolens.http_spec import SERVING as HTTP_SERVING
-from cardiolens.spec import (
-    SERVING,
-    Budget,
-    Control,
-    ModelSpec,
-    PromptSpec,
-    SelectorSpec,
-    SweepSpec,
-    TokenBudget,
-)
+from cardiolens.model_spec import SERVING, ModelSpec
+from cardiolens.spec import Budget, Control, PromptSpec, SelectorSpec, SweepSpec, TokenBudget
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from cardiolens.digest import DIGEST_BYTES, digest_of
-from cardiolens.spec import Sampling
+from cardiolens.model_spec import Sampling
 
 if TYPE_CHECKING:
     from hashlib import blake2b as Hash  # noqa: N812

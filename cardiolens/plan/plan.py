@@ -17,6 +17,7 @@ from cardiolens.engine.chat import Chat
 from cardiolens.engine.identity import Identity, identify
 from cardiolens.engine.tokens import EstimatedTokens, TokenCounter
 from cardiolens.errors import InputError
+from cardiolens.model_spec import ModelSpec
 from cardiolens.plan.arms import Arm, arms
 from cardiolens.plan.asked import check_patients
 from cardiolens.plan.columns import RequestColumns
@@ -28,7 +29,7 @@ from cardiolens.prompts.template import check_folder
 from cardiolens.select.feature_store import read_features
 from cardiolens.select.route import Route
 from cardiolens.select.sight import Sight, sights_of
-from cardiolens.spec import ModelSpec, SweepSpec
+from cardiolens.spec import SweepSpec
 from cardiolens.store import Run, Store, deciding, run_of
 from cardiolens.study.cohort import COHORT_NAME
 from cardiolens.study.shards import read_digests, read_volumes

@@ -9,6 +9,7 @@ from typing import Any
 from cardiolens.engine.identity import Identity
 from cardiolens.engine.rendering import Rendering, frame_key
 from cardiolens.engine.tokens import TokenCounter
+from cardiolens.model_spec import ModelSpec
 from cardiolens.plan.arms import Arm
 from cardiolens.plan.columns import RequestColumns
 from cardiolens.plan.control import BLANK, blank_digest, shuffled
@@ -23,7 +24,7 @@ from cardiolens.select.feature_store import Features
 from cardiolens.select.route import Route
 from cardiolens.select.selection import Frame, Selection
 from cardiolens.select.token_budget import fitting
-from cardiolens.spec import Budget, ModelSpec, PromptSpec, SelectorSpec, SweepSpec
+from cardiolens.spec import Budget, PromptSpec, SelectorSpec, SweepSpec
 from cardiolens.study.shards import FrameDigest
 from cardiolens.study.structure import StudyStructure
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from cardiolens.digest import digest_of
 from cardiolens.http_spec import SERVING as HTTP_SERVING
-from cardiolens.spec import SERVING, SweepSpec
+from cardiolens.model_spec import SERVING
+from cardiolens.spec import SweepSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,13 @@ from cardiolens.engine.identity import identify
 from cardiolens.engine.inventory import nodes_to_plan_with
 from cardiolens.engine.placement import Group, place
 from cardiolens.errors import InputError
+from cardiolens.model_spec import ModelSpec
 from cardiolens.placing import candidate, needs
 from cardiolens.plan.missing import WORK, Missing
 from cardiolens.plan.plan import Plan
 from cardiolens.plan.totals import totals_of
 from cardiolens.slurm_spec import SlurmSpec
-from cardiolens.spec import ModelSpec, SweepSpec
+from cardiolens.spec import SweepSpec
 from cardiolens.store import Store
 from cardiolens.sweep import missing_of
 

@@ -19,8 +19,8 @@ import pytest
 from cardiolens import tables
 from cardiolens.engine.ask import Ask
 from cardiolens.engine.http_engine import HttpEngine
+from cardiolens.model_spec import ModelSpec
 from cardiolens.prompts.frames import FRAME
-from cardiolens.spec import ModelSpec
 from tests.ray.conftest import ASKED, Place
 from tests.unit import http_server
 from tests.unit.http_server import MODEL, Fault, Server, answers, says, serving, writes

@@ -14,13 +14,14 @@ from cardiolens import tables
 from cardiolens.engine.readers import open_reader
 from cardiolens.engine.rendering import Rendering
 from cardiolens.engine.replica import Replica
+from cardiolens.model_spec import ModelSpec
 from cardiolens.phantom.reports import reports
 from cardiolens.phantom.roster import SEQUENCES, catalogue, study
 from cardiolens.plan.missing import missing
 from cardiolens.plan.plan import Plan, plan
 from cardiolens.reading import StudyReader
 from cardiolens.scoring import Judged, judge_and_score
-from cardiolens.spec import ModelSpec, SweepSpec, parse
+from cardiolens.spec import SweepSpec, parse
 from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
 from cardiolens.study.shards import part_writer, pixel_digest
 from cardiolens.tasks.instantiate import records

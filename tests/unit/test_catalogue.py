@@ -11,7 +11,7 @@ from cardiolens.configure import packaged_conf, read_spec
 from cardiolens.engine.adapter import find_adapter, room_for
 from cardiolens.engine.footprint import Candidate, Node, footprints
 from cardiolens.errors import InputError
-from cardiolens.spec import ModelSpec
+from cardiolens.model_spec import ModelSpec
 from jobs import show_catalogue
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -23,8 +23,8 @@ from cardiolens.engine.http_reply import read_reply
 from cardiolens.engine.http_retry import Backoff, read_retry_after
 from cardiolens.engine.http_window import Window
 from cardiolens.errors import InputError, RunError
+from cardiolens.model_spec import ModelSpec
 from cardiolens.prompts.frames import FRAME
-from cardiolens.spec import ModelSpec
 from tests.unit.http_server import MODEL, completion
 from tests.unit.test_http_spec import model, sweep
 

@@ -14,10 +14,11 @@ from cardiolens.engine.http_engine import HttpEngine
 from cardiolens.engine.rendering import Rendering
 from cardiolens.engine.replica import Replica
 from cardiolens.errors import RunError
+from cardiolens.model_spec import ModelSpec
 from cardiolens.plan.missing import missing
 from cardiolens.plan.plan import Plan, plan
 from cardiolens.reading import StudyReader
-from cardiolens.spec import ModelSpec, StreamSpec
+from cardiolens.spec import StreamSpec
 from tests.unit import http_server
 from tests.unit.http_server import MODEL, Fault, Server, answers, says, serving, writes
 from tests.unit.small_cohort import make_cohort, sweep_spec

@@ -8,8 +8,9 @@ import pytest
 from cardiolens.configure import read_spec
 from cardiolens.engine.identity import identify
 from cardiolens.errors import InputError
+from cardiolens.model_spec import ModelSpec
 from cardiolens.plan.arms import arms
-from cardiolens.spec import ModelSpec, SweepSpec
+from cardiolens.spec import SweepSpec
 from cardiolens.store import run_of
 
 SERVED = {"base_url": "http://127.0.0.1:8000/v1", "api_model": "some-model"}

@@ -11,11 +11,11 @@ from cardiolens.engine.inventory import nodes_to_plan_with
 from cardiolens.engine.placement import place
 from cardiolens.errors import InputError
 from cardiolens.execution_spec import ClusterSpec
+from cardiolens.model_spec import ModelSpec
 from cardiolens.placing import at_hand, candidate, needs, weight_gib
 from cardiolens.plan.missing import WORK, Missing
 from cardiolens.plan.totals import Totals
 from cardiolens.show_placement import placement_rows
-from cardiolens.spec import ModelSpec
 from cardiolens.store import run_of
 
 EIGHT = (Node("a", 8, 80.0),)

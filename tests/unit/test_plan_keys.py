@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cardiolens.engine.rendering import Rendering, frame_key
+from cardiolens.model_spec import Sampling
 from cardiolens.plan.keys import asked_of, request_key, shown
-from cardiolens.spec import Sampling
 
 TEXTS = st.text(max_size=8)
 ASKED = st.tuples(TEXTS, TEXTS, TEXTS, st.lists(TEXTS, max_size=3), TEXTS, st.lists(TEXTS, max_size=3))
