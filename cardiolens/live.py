@@ -32,7 +32,7 @@ class Standing:
     reused: int  # of these, answered before
     left: int  # of these, to execute when it began
     counters: Mapping[str, int]
-    seconds: float  # since its slowest engine was up
+    seconds: float  # since its slowest engine was up; 0 until that is known
 
     @property
     def executed(self) -> int:
@@ -50,7 +50,8 @@ class Standing:
     @property
     def note(self) -> str:
         """All but the model and how much is done, in words: rate, tokens, caches, failures, time left."""
-        said = [f"{self.reused:,} reused", f"{self.rate:.1f}/s", *self._work(), *self._failures()]
+        rate = (f"{self.rate:.1f}/s",) if self.rate else ()
+        said = [f"{self.reused:,} reused", *rate, *self._work(), *self._failures()]
         if self.rate and self.executed < self.left:
             seconds = (self.left - self.executed) / self.rate
             said.append(f"{timedelta(seconds=round(seconds))} left")
@@ -62,7 +63,8 @@ class Standing:
         if not of["prompt_tokens"]:
             return
         computed = of["prompt_tokens"] - of["cached_tokens"] + of["output_tokens"]
-        yield f"{computed / self.seconds if self.seconds > 0 else 0.0:,.0f} tokens/s"
+        if self.seconds > 0:
+            yield f"{computed / self.seconds:,.0f} tokens/s"
         cached = f"from cache {of['cached_tokens'] / of['prompt_tokens']:.0%} of prompt tokens"
         if of["frames_referenced"]:
             cached += f" and {1 - of['frames_processed'] / of['frames_referenced']:.0%} of frames"
@@ -86,12 +88,13 @@ class _Watched:
     def add(self, counters: Counter[str]) -> Standing:
         self._counters.update(counters)
         self._load_seconds = max(self._load_seconds, counters["load_ms"] / 1000)
+        up = self._counters["engine_starts"] > 0  # told with one of the first studies, not always the first
         return Standing(
             unique=self._missing.unique,
             reused=self._missing.done,
             left=self._missing.left,
             counters=Counter(self._counters),
-            seconds=time.monotonic() - self._began - self._load_seconds,
+            seconds=time.monotonic() - self._began - self._load_seconds if up else 0.0,
         )
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from cardiolens.live import Standing, progress
+from cardiolens.live import Standing, _Watched, progress
 from cardiolens.plan.missing import WORK, Missing
 
 ENGINE = {
@@ -28,7 +28,13 @@ def test_a_simulated_reader_has_no_tokens_and_no_caches() -> None:
 
 
 def test_before_anything_is_answered_no_time_is_foretold() -> None:
-    assert Standing(unique=10, reused=4, left=6, counters={}, seconds=0).note == "4 reused, 0.0/s"
+    assert Standing(unique=10, reused=4, left=6, counters={}, seconds=0).note == "4 reused"
+
+
+def test_no_rate_is_told_before_it_is_known_since_when_the_engine_is_up() -> None:
+    watched = _Watched(Missing(WORK.empty_table(), unique=9, done=0, exhausted=0))
+    assert watched.add(Counter(ok=3)).note == "0 reused"
+    assert "/s" in watched.add(Counter(ok=1, engine_starts=1)).note
 
 
 @pytest.mark.parametrize("job", [None, "17"])
@@ -40,7 +46,7 @@ def test_lines_say_what_is_reused_and_when_all_is_done(
         monkeypatch.setenv("SLURM_JOB_ID", job)
     with progress() as begin:
         tell = begin("tiny", Missing(WORK.empty_table(), unique=9, done=4, exhausted=1))
-        tell(Counter(ok=3))
+        tell(Counter(ok=3, engine_starts=1))
         tell(Counter(ok=1))
     first, last = capsys.readouterr().out.splitlines()
     assert first == "tiny: 4 requests to execute, 4 of 9 reused"
