@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 DIGEST_BYTES = 16
@@ -13,13 +14,17 @@ def digest_of(value: object) -> str:
     return hashlib.blake2b(text.encode(), digest_size=DIGEST_BYTES).hexdigest()
 
 
-def digest_of_files(files: list[Path]) -> str:
-    """32 hex digits of files' names and contents, in name order."""
+def sha256_of(file: Path) -> str:
+    """The SHA-256 of a file's content in hex digits."""
+    with file.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def digest_of_files(files: list[Path], sha256: Callable[[Path], str] = sha256_of) -> str:
+    """32 hex digits of files' names and contents, in name order; `sha256` gives that of a content."""
     total = hashlib.blake2b(digest_size=DIGEST_BYTES)
     for path in sorted(files, key=lambda path: path.name):
-        with path.open("rb") as handle:
-            content = hashlib.file_digest(handle, "sha256").hexdigest()
-        total.update(f"{path.name}\0{content}\n".encode())
+        total.update(f"{path.name}\0{sha256(path)}\n".encode())
     return total.hexdigest()
 
 

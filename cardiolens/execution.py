@@ -16,6 +16,7 @@ from cardiolens.errors import RunError
 from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
 from cardiolens.stream import Progress, Streamed, stream
+from cardiolens.tracking.watching import watching
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ def execute(plan: Plan, placement: Placement, missing: Mapping[str, Missing]) ->
     seating = Seating(placement.nodes)
     waiting = list(placement.groups)
     at_once = schedule(placement).at_once
-    with live.progress() as begin:
+    with watching(plan) as watch, live.progress(watch) as begin:
         models = _Models(plan, missing, executed, at_once)
         while models.running or waiting:
             if stopping.asked():

@@ -7,7 +7,7 @@ In a job of SLURM nobody watches: a line when a model begins and one when it is 
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,12 +16,15 @@ from functools import partial
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Column
 
+from cardiolens.engine.ask import ErrorKind
 from cardiolens.plan.missing import Missing
 from cardiolens.show import console, say
 
 _PLAIN_SECONDS = 30.0  # between lines where no terminal shows a bar
 
 Tell = Callable[[Counter[str]], None]
+Watch = Callable[[str, Missing], Callable[["Standing"], None]]
+"""Begins with a model: what it returns is told how far the model is, whenever it has finished a study."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,13 @@ class Standing:
         return self.executed / self.seconds if self.seconds > 0 else 0.0
 
     @property
+    def tokens_per_second(self) -> float:
+        """Computed ones: what came from the cache is left out."""
+        of = Counter(self.counters)
+        computed = of["prompt_tokens"] - of["cached_tokens"] + of["output_tokens"]
+        return computed / self.seconds if self.seconds > 0 else 0.0
+
+    @property
     def note(self) -> str:
         """All but the model and how much is done, in words: rate, tokens, caches, failures, time left."""
         rate = (f"{self.rate:.1f}/s",) if self.rate else ()
@@ -62,18 +72,19 @@ class Standing:
         of = Counter(self.counters)
         if not of["prompt_tokens"]:
             return
-        computed = of["prompt_tokens"] - of["cached_tokens"] + of["output_tokens"]
         if self.seconds > 0:
-            yield f"{computed / self.seconds:,.0f} tokens/s"
+            yield f"{self.tokens_per_second:,.0f} tokens/s"
         cached = f"from cache {of['cached_tokens'] / of['prompt_tokens']:.0%} of prompt tokens"
         if of["frames_referenced"]:
             cached += f" and {1 - of['frames_processed'] / of['frames_referenced']:.0%} of frames"
         yield cached
 
     def _failures(self) -> Iterator[str]:
-        for name, word in (("refused", "refused"), ("error", "failed")):
-            if number := self.counters.get(name, 0):
-                yield f"{number:,} {word}"
+        if refused := self.counters.get("refused", 0):
+            yield f"{refused:,} refused"
+        if failed := self.counters.get("error", 0):
+            kinds = "; ".join(f"{n:,} {kind}" for kind in ErrorKind if (n := self.counters.get(kind, 0)))
+            yield f"{failed:,} failed ({kinds})" if kinds else f"{failed:,} failed"
 
 
 class _Watched:
@@ -99,8 +110,29 @@ class _Watched:
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[str, Missing], Tell]]:
-    """To begin the progress of a model: what it returns is told the counters of finished studies."""
+def progress(*watches: Watch) -> Iterator[Callable[[str, Missing], Tell]]:
+    """To begin the progress of a model: what it returns is told the counters of finished studies.
+
+    `watches` see the same as the terminal.
+    """
+    with _shown() as shown:
+        yield partial(_begin, (shown, *watches))
+
+
+def _begin(watches: Sequence[Watch], model: str, missing: Missing) -> Tell:
+    watched = _Watched(missing)
+    told = [watch(model, missing) for watch in watches]
+
+    def tell(counters: Counter[str]) -> None:
+        standing = watched.add(counters)
+        for watcher in told:
+            watcher(standing)
+
+    return tell
+
+
+@contextmanager
+def _shown() -> Iterator[Watch]:
     if not console.is_terminal:
         yield partial(_plain_progress, quiet="SLURM_JOB_ID" in os.environ)
         return
@@ -112,25 +144,17 @@ def progress() -> Iterator[Callable[[str, Missing], Tell]]:
         yield partial(_bar_progress, bars)
 
 
-def _bar_progress(bars: Progress, model: str, missing: Missing) -> Tell:
+def _bar_progress(bars: Progress, model: str, missing: Missing) -> Callable[[Standing], None]:
     task = bars.add_task(model, total=missing.unique, completed=missing.done, note="starting")
-    watched = _Watched(missing)
-
-    def tell(counters: Counter[str]) -> None:
-        standing = watched.add(counters)
-        bars.update(task, completed=standing.done, note=standing.note)
-
-    return tell
+    return lambda standing: bars.update(task, completed=standing.done, note=standing.note)
 
 
-def _plain_progress(model: str, missing: Missing, *, quiet: bool) -> Tell:
-    watched = _Watched(missing)
+def _plain_progress(model: str, missing: Missing, *, quiet: bool) -> Callable[[Standing], None]:
     last = time.monotonic()
     say(f"{model}: {missing.left} requests to execute, {missing.done} of {missing.unique} reused")
 
-    def tell(counters: Counter[str]) -> None:
+    def tell(standing: Standing) -> None:
         nonlocal last
-        standing = watched.add(counters)
         late = not quiet and time.monotonic() - last >= _PLAIN_SECONDS
         if late or standing.executed == missing.left:
             last = time.monotonic()

@@ -1,14 +1,15 @@
 """`python -m cardiolens.track run=outputs/...`: Weights & Biases as a mirror of what is on disk.
 
-One run for the sweep and one an arm, grouped, with ids of their own, so that a mirror made again replaces the
-old one. Offline unless asked. No frame, report text, study id, patient id or question id is given to it.
+One run for the sweep, one an arm and one a model (how far it was, and when), grouped, with ids of their own,
+so that a mirror made again replaces the old one. Offline unless asked. No frame, report text, study id,
+patient id or question id is given to it.
 """
 
 import logging
 import os
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from netrc import netrc
 from typing import Any
@@ -18,12 +19,14 @@ import pyarrow.compute as pc
 
 from cardiolens import record, tables
 from cardiolens.configure import read_run, tell
-from cardiolens.digest import digest_of
 from cardiolens.errors import InputError, RunError
 from cardiolens.execution_spec import TrackerSpec
 from cardiolens.plan.arms import Arm, arms
 from cardiolens.spec import SweepSpec
 from cardiolens.store import Run
+from cardiolens.tracking.opening import Group
+from cardiolens.tracking.progress import read_rows
+from cardiolens.tracking.watching import mirror_progress
 
 log = logging.getLogger(__name__)
 
@@ -37,30 +40,31 @@ class _Mirrored:
 
     run: Run
     spec: SweepSpec
-    tracker: TrackerSpec
     manifest: Mapping[str, Any]
     scores: pa.Table
-
-    @property
-    def name(self) -> str:
-        return self.run.root.name
+    group: Group
 
 
-def track(run: Run, tracker: TrackerSpec) -> bool:
+def track(run: Run, tracker: TrackerSpec, *, progress: bool = False) -> bool:
     """Mirror a judged run, and whether that was done.
 
-    A tracker that fails is reported and fails nothing: the disk is the record.
+    `progress`: how far models were, too, which W&B was told while they ran. A tracker that fails is reported
+    and fails nothing: the disk is the record.
     """
     if tracker.kind == "none":
         return True
     import wandb
 
     spec, manifest = record.read_configuration(run), record.read_manifest(run)
-    mirrored = _Mirrored(run, spec, tracker, manifest, tables.read(run.scores, tables.SCORES))
+    group = Group.of(run, spec, tracker, manifest["protocol"], manifest["studies"])
+    mirrored = _Mirrored(run, spec, manifest, tables.read(run.scores, tables.SCORES), group)
     try:
         _track_sweep(mirrored)
         for arm in arms(spec):
             _track_arm(mirrored, arm)
+        for model in spec.model if progress else ():
+            if rows := read_rows(run.progress(model.name)):
+                mirror_progress(group, model.name, rows)
     except (wandb.Error, OSError) as error:
         log.error("Weights & Biases was not written (%s); every number is in %s", error, run.root)
         return False
@@ -86,7 +90,7 @@ def _track_sweep(mirrored: _Mirrored) -> None:
     """Counters of the whole sweep, every score, and what was answered for what, as tables."""
     import wandb
 
-    with _opened(mirrored, None, ["sweep"]) as run:
+    with mirrored.group.open("sweep", tags=["sweep"]) as run:
         run.summary.update(_counters(mirrored.manifest))
         first = mirrored.scores.filter(pc.is_null(mirrored.scores["versus_arm_id"]))
         rows = zip(*(first[name].to_pylist() for name in _TABLED), strict=True)
@@ -97,54 +101,11 @@ def _track_sweep(mirrored: _Mirrored) -> None:
 def _track_arm(mirrored: _Mirrored, arm: Arm) -> None:
     scores = mirrored.scores.filter(pc.equal(mirrored.scores["arm_id"], arm.arm_id))
     tags = [arm.model.name, arm.selector_name, arm.prompt.name, mirrored.spec.dataset.name]
-    with _opened(mirrored, arm, tags) as run:
+    options = _options(mirrored, arm)
+    with mirrored.group.open("arm", arm.label, key=[arm.arm_id], tags=tags, config=options) as run:
         run.summary.update(
             {name: value for row in scores.to_pylist() for name, value in _values(row).items()}
         )
-
-
-def _opened(mirrored: _Mirrored, arm: Arm | None, tags: Sequence[str]) -> Any:
-    """A run of W&B: an arm's, or the whole sweep's."""
-    import wandb
-
-    tracker = mirrored.tracker
-    return wandb.init(
-        project=tracker.project,
-        entity=tracker.entity,
-        mode=tracker.mode,
-        dir=str(mirrored.run.root),
-        id=digest_of([mirrored.name, *([] if arm is None else [arm.arm_id])])[:16],
-        name=mirrored.name if arm is None else arm.label,
-        group=mirrored.name,
-        job_type="sweep" if arm is None else "arm",
-        tags=list(tags),
-        config={
-            "experiment": mirrored.spec.name,
-            "protocol": mirrored.manifest["protocol"],
-            "dataset": mirrored.spec.dataset.name,
-            "studies": mirrored.manifest["studies"],
-            **({} if arm is None else _options(mirrored, arm)),
-        },
-        resume="allow" if tracker.mode == "online" else None,
-        reinit="create_new",
-        settings=_settings(),
-    )
-
-
-def _settings() -> Any:
-    """Nothing of the machine, its code or its output: a path or a log line may hold a name."""
-    import wandb
-
-    return wandb.Settings(
-        console="off",
-        host="unnamed",
-        silent=True,
-        disable_git=True,
-        disable_code=True,
-        x_disable_stats=True,
-        x_disable_machine_info=True,
-        x_save_requirements=False,
-    )
 
 
 def _options(mirrored: _Mirrored, arm: Arm) -> dict[str, object]:
@@ -208,7 +169,7 @@ def main() -> int:
         if tracker.kind == "none":
             raise InputError("the run was configured with tracker=none; add mode=offline or mode=online")
         check_tracker(tracker)
-        return 0 if track(run, tracker) else 1
+        return 0 if track(run, tracker, progress=True) else 1
     except (InputError, RunError) as error:
         return tell(error)
 

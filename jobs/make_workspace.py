@@ -15,6 +15,14 @@ from cardiolens.errors import InputError, RunError
 from cardiolens.store import Run
 from cardiolens.track import check_tracker, summary_name
 
+_WAYS = (  # of models
+    "requests/done",
+    "requests/failed",
+    "requests_per_second",
+    "tokens_per_second",
+    "machine/cpu_percent",
+    "machine/gpu0_percent",
+)
 _OPTIONS = ("model", "selector", "budget", "prompt", "control")  # as the configuration of an arm has them
 
 
@@ -30,6 +38,7 @@ def workspace_of(run: Run, entity: str) -> Any:
     bars = [wr.BarPlot(title=name, metrics=[name], range_x=(0, 100)) for name in scores]
     budgets = [wr.ScatterPlot(x=wr.Config("budget"), y=wr.SummaryMetric(name)) for name in scores]
     written = [wr.WeavePanelSummaryTable(table_name=name) for name in ("scores", "confusion")]
+    ways = [wr.LinePlot(title=name, x="time", y=[name]) for name in _WAYS]
     intervals = [f"summary:{name}{end}" for name in scores for end in ("", "/low", "/high")]
     return ws.Workspace(
         name=f"CardioLens {run.root.name}",
@@ -40,6 +49,7 @@ def workspace_of(run: Run, entity: str) -> Any:
             ws.Section(name="What changes them", panels=[wr.ParallelCoordinatesPlot([*options, *ends])]),
             ws.Section(name="Budgets", panels=budgets),
             ws.Section(name="Tables of the sweep", panels=written),
+            ws.Section(name="While it ran", panels=ways),
         ],
         runset_settings=ws.RunsetSettings(
             filters=And(ws.Metric("Group") == run.root.name), pinned_columns=intervals

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Protocol
 
 import numpy as np
@@ -46,8 +47,26 @@ class EngineDeadError(RuntimeError):
     """The engine is gone; nothing it was working on will be answered."""
 
 
+class ErrorKind(StrEnum):
+    """Why one request could not be answered; the words that people see."""
+
+    KILLED = "killed the engine"
+    REJECTED = "not accepted"
+    NO_ANSWER = "no usable answer"
+    SLOW = "timed out"
+    BROKEN = "server failed"
+
+
 class RequestError(RuntimeError):
     """One request could not be answered; the engine lives."""
+
+    def __init__(self, kind: ErrorKind, said: str) -> None:
+        super().__init__(kind, said)
+        self.kind = kind
+        self.said = said
+
+    def __str__(self) -> str:
+        return self.said
 
 
 class NotAskedError(Exception):

@@ -122,7 +122,7 @@ class HttpEngine:
             self._failed_in_a_row += 1
         if self._failed_in_a_row >= _HOPELESS:
             return self._end(f"{_HOPELESS} requests in a row failed, the last so: {said}")
-        return RequestError(self._without_key(f"{self._http.host} {said}"))
+        return RequestError(RULES[fault.kind].error, self._without_key(f"{self._http.host} {said}"))
 
     def _end(self, why: str) -> RunError:
         """Nothing more is asked; what is in flight may finish."""

@@ -7,6 +7,7 @@ from enum import Enum
 from http import HTTPStatus
 from typing import Any
 
+from cardiolens.engine.ask import ErrorKind
 from cardiolens.engine.http_retry import read_retry_after
 
 _SAID = 300  # characters of a server's words that a message repeats
@@ -31,17 +32,19 @@ class Rule:
 
     tries: int  # that fail so, at most; fewer in all where the configuration says so
     ends_run: bool  # no request could be answered now; otherwise one request was not
+    error: ErrorKind  # of that one
 
 
 RULES = {
-    Kind.THROTTLED: Rule(tries=1000, ends_run=True),
-    Kind.UNREACHABLE: Rule(tries=1000, ends_run=True),
-    Kind.BUSY: Rule(tries=1000, ends_run=False),
-    Kind.CUT: Rule(tries=1000, ends_run=False),
-    Kind.SLOW: Rule(tries=3, ends_run=False),
-    Kind.MALFORMED: Rule(tries=3, ends_run=False),  # each of these was paid for
-    Kind.REJECTED: Rule(tries=1, ends_run=False),
-    Kind.FORBIDDEN: Rule(tries=1, ends_run=True),
+    Kind.THROTTLED: Rule(tries=1000, ends_run=True, error=ErrorKind.BROKEN),
+    Kind.UNREACHABLE: Rule(tries=1000, ends_run=True, error=ErrorKind.BROKEN),
+    Kind.BUSY: Rule(tries=1000, ends_run=False, error=ErrorKind.BROKEN),
+    Kind.CUT: Rule(tries=1000, ends_run=False, error=ErrorKind.BROKEN),
+    Kind.SLOW: Rule(tries=3, ends_run=False, error=ErrorKind.SLOW),
+    # Each of these was paid for.
+    Kind.MALFORMED: Rule(tries=3, ends_run=False, error=ErrorKind.NO_ANSWER),
+    Kind.REJECTED: Rule(tries=1, ends_run=False, error=ErrorKind.REJECTED),
+    Kind.FORBIDDEN: Rule(tries=1, ends_run=True, error=ErrorKind.REJECTED),
 }
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from cardiolens.digest import digest_of, digest_of_files
 from cardiolens.engine.adapter import find_adapter
+from cardiolens.engine.known_digests import known_digests
 from cardiolens.engine.readers import check_reader
 from cardiolens.errors import InputError
 from cardiolens.model_spec import ModelSpec
@@ -27,8 +28,8 @@ class Identity:
 def identify(model: ModelSpec, cache: Path) -> Identity:
     """Resolve a model's files and what decides its answers; nothing heavy is imported, nothing downloaded.
 
-    `cache` is where the embedded model is built. Left out, since they must not change what is asked: tensor
-    parallel size, batch, node, attention backend.
+    `cache` is where the embedded model is built and digests of files are kept. Left out, since they must not
+    change what is asked: tensor parallel size, batch, node, attention backend.
     """
     if model.engine == "http":
         return _served(model, cache)
@@ -113,7 +114,8 @@ def _resolve(model: ModelSpec, cache: Path) -> tuple[Path, str]:
         return folder, digest_of_files(_files(folder))
     local = _local(model)
     if local is not None:
-        return local, digest_of_files(_files(local))
+        with known_digests(cache / "digests.json") as sha256:  # reading tens of GiB takes minutes
+            return local, digest_of_files(_files(local), sha256)
     return _snapshot(model)
 
 

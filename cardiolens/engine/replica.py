@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from cardiolens import stopping
-from cardiolens.engine.ask import Ask, Engine, NotAskedError, Pictures, RequestError, Row
+from cardiolens.engine.ask import Ask, Engine, ErrorKind, NotAskedError, Pictures, RequestError, Row
 from cardiolens.engine.supervisor import Supervisor
 from cardiolens.engine.writer import CompletionWriter
 from cardiolens.errors import RunError
@@ -51,8 +51,12 @@ COUNTERS = (
     "output_tokens",
     "engine_starts",
     "load_ms",  # of these
+    *ErrorKind,  # errors, each by its kind
 )
 _LISTEN_SECONDS = 0.5
+
+Settled = tuple[Row, ErrorKind | None]
+"""A completion, and of a failed one the kind."""
 
 PROGRESS = pa.schema(
     [
@@ -80,7 +84,7 @@ class Replica:
         self._completions = completions
         self._node = os.uname().nodename
         self._open = 0  # asks of studies at hand that have no reply yet
-        self._settling: set[asyncio.Task[Row | None]] = set()  # asks whose completions are not on disk
+        self._settling: set[asyncio.Task[Settled | None]] = set()  # asks whose completions are not on disk
         self._frames_reported = 0
         self._answered = _answered_before_restart(completions)
         self._supervisor: Supervisor | None = None  # made in the loop that it lives in
@@ -116,23 +120,23 @@ class Replica:
         row = {"study_id": study["study_id"], "seat": seat(), **counters}
         return pa.Table.from_pylist([row], schema=PROGRESS)
 
-    async def _settle_all(self, asks: list[Ask], pictures: Pictures, supervisor: Supervisor) -> list[Row]:
+    async def _settle_all(self, asks: list[Ask], pictures: Pictures, supervisor: Supervisor) -> list[Settled]:
         """The rows of what was asked; where the run ends instead, whatever was in flight is on disk first."""
         tasks = [asyncio.create_task(self._settle(ask, pictures, supervisor)) for ask in asks]
         self._settling.update(tasks)
         for task in tasks:
             task.add_done_callback(self._settling.discard)
         try:
-            return [row for row in await asyncio.gather(*tasks) if row is not None]
+            return [settled for settled in await asyncio.gather(*tasks) if settled is not None]
         except RunError:
             while self._settling:
                 await asyncio.wait(self._settling)
             raise
 
-    async def _settle(self, ask: Ask, pictures: Pictures, supervisor: Supervisor) -> Row | None:
+    async def _settle(self, ask: Ask, pictures: Pictures, supervisor: Supervisor) -> Settled | None:
         """Ask, collect the completion, and wait until it is on disk; None if it was not asked any more."""
         try:
-            row = await _complete(ask, pictures, supervisor)
+            row, failed = await _complete(ask, pictures, supervisor)
         except NotAskedError:
             return None
         except RunError:
@@ -145,7 +149,7 @@ class Replica:
         if not self._open or self._stopped:  # nothing more will come soon: let nobody wait for the clock
             self._writer.flush_soon()
         await written
-        return row
+        return row, failed
 
 
 def seat() -> str:
@@ -165,13 +169,14 @@ def _answered_before_restart(completions: Path) -> frozenset[str]:
     return frozenset(Done.of(completions).final.to_pylist())
 
 
-async def _complete(ask: Ask, pictures: Pictures, supervisor: Supervisor) -> Row:
+async def _complete(ask: Ask, pictures: Pictures, supervisor: Supervisor) -> Settled:
     started = time.monotonic()
     try:
         reply = await supervisor.answer(ask, pictures)
     except RequestError as error:
-        return {"status": "engine_error", "error": str(error), "seconds": time.monotonic() - started}
-    return {
+        failed = {"status": "engine_error", "error": str(error), "seconds": time.monotonic() - started}
+        return failed, error.kind
+    row = {
         "text": reply.text,
         "finish_reason": reply.finish_reason,
         "option_logprobs": list(reply.option_logprobs.items()),
@@ -181,6 +186,7 @@ async def _complete(ask: Ask, pictures: Pictures, supervisor: Supervisor) -> Row
         "seconds": time.monotonic() - started,
         "status": "refused" if reply.refused else "ok",
     }
+    return row, None
 
 
 def _ask(row: dict[str, Any]) -> Ask:
@@ -199,10 +205,12 @@ def _pictures(rows: list[dict[str, Any]]) -> Pictures:
     return picture
 
 
-def _count(rows: list[Row]) -> dict[str, int]:
+def _count(settled: list[Settled]) -> dict[str, int]:
     counters = dict.fromkeys(COUNTERS, 0)
-    for row in rows:
+    for row, failed in settled:
         counters["error" if row["status"] == "engine_error" else row["status"]] += 1
+        if failed is not None:
+            counters[failed] += 1
         for name in ("prompt_tokens", "cached_tokens", "output_tokens"):
             counters[name] += row.get(name, 0)
     return counters

@@ -6,7 +6,16 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cardiolens.engine.ask import Ask, Engine, EngineDeadError, NotAskedError, Pictures, Reply, RequestError
+from cardiolens.engine.ask import (
+    Ask,
+    Engine,
+    EngineDeadError,
+    ErrorKind,
+    NotAskedError,
+    Pictures,
+    Reply,
+    RequestError,
+)
 from cardiolens.errors import RunError
 
 log = logging.getLogger(__name__)
@@ -142,7 +151,7 @@ class Supervisor:
         if len(group) == 1:
             message = f"killed the engine when asked alone ({died})"
             log.error("request %s %s", group[0].ask.request_key, message)
-            group[0].reply.set_exception(RequestError(message))
+            group[0].reply.set_exception(RequestError(ErrorKind.KILLED, message))
         self._bury(died)
         for suspect in group:
             if not suspect.reply.done():

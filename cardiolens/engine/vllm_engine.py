@@ -6,7 +6,7 @@ from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from cardiolens.engine.adapter import room_for
-from cardiolens.engine.ask import Ask, EngineDeadError, Pictures, Reply, RequestError
+from cardiolens.engine.ask import Ask, EngineDeadError, ErrorKind, Pictures, Reply, RequestError
 from cardiolens.engine.chat import Chat
 from cardiolens.engine.decoding import alternatives, bound, direct, option_logprobs
 from cardiolens.engine.gpu_memory import turn_on, wait_for_memory
@@ -66,9 +66,9 @@ class VllmEngine:
         except Dead as error:
             raise EngineDeadError(str(error) or "the engine process died") from error
         except ValueError as error:  # refused by vLLM's own checks; the engine goes on
-            raise RequestError(f"{type(error).__name__}: {error}") from error
+            raise RequestError(ErrorKind.REJECTED, f"{type(error).__name__}: {error}") from error
         if final is None:
-            raise RequestError("vLLM ended the request without an output")
+            raise RequestError(ErrorKind.NO_ANSWER, "vLLM ended the request without an output")
         return _reply(final, ask)
 
     def frames_processed(self) -> int:

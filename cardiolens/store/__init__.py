@@ -71,6 +71,10 @@ class Run:
     def log(self) -> Path:
         return self.root / "sweep.log"
 
+    def progress(self, model: str) -> Path:
+        """How far a model was whenever it had finished a study."""
+        return self.root / "progress" / f"{model}.jsonl"
+
     @property
     def jobs(self) -> Path:
         """Batch scripts of a submitted run, and what they print."""

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from cardiolens.engine.ask import Ask, EngineDeadError, Pictures, Reply, RequestError
+from cardiolens.engine.ask import Ask, EngineDeadError, ErrorKind, Pictures, Reply, RequestError
 from cardiolens.engine.supervisor import Supervisor
 from cardiolens.errors import RunError
 
@@ -48,7 +48,7 @@ class Mortal:
             if dead.is_set():
                 raise EngineDeadError("killed")
             if ask.request_key == self.refused:
-                raise RequestError("too long")
+                raise RequestError(ErrorKind.REJECTED, "too long")
             self._replies += 1
             return Reply(ask.request_key, "stop")
         finally:

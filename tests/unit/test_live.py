@@ -4,21 +4,30 @@ from collections import Counter
 
 import pytest
 
+from cardiolens.engine.ask import ErrorKind
 from cardiolens.live import Standing, _Watched, progress
 from cardiolens.plan.missing import WORK, Missing
 
 ENGINE = {
-    **{"ok": 120, "refused": 3, "error": 1, "prompt_tokens": 400_000, "cached_tokens": 300_000},
+    **{
+        "ok": 120,
+        "refused": 3,
+        "error": 2,
+        ErrorKind.SLOW: 1,
+        ErrorKind.KILLED: 1,
+        "prompt_tokens": 400_000,
+        "cached_tokens": 300_000,
+    },
     **{"output_tokens": 2_000, "frames_referenced": 1_000, "frames_processed": 120, "load_ms": 9_000},
 }
 
 
 def test_a_line_has_rate_tokens_caches_failures_and_the_time_left() -> None:
-    standing = Standing(unique=1_324, reused=200, left=1_124, counters=ENGINE, seconds=62.0)
-    assert standing.done == 324
+    standing = Standing(unique=1_325, reused=200, left=1_125, counters=ENGINE, seconds=62.0)
+    assert standing.done == 325
     assert standing.note == (
         "200 reused, 2.0/s, 1,645 tokens/s, from cache 75% of prompt tokens and 88% of frames, "
-        "3 refused, 1 failed, 0:08:20 left"
+        "3 refused, 2 failed (1 killed the engine; 1 timed out), 0:08:16 left"
     )
 
 

@@ -1,0 +1,77 @@
+"""Opens runs of Weights & Biases, with ids of their own, so that one made again replaces the old one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from cardiolens.digest import digest_of
+from cardiolens.execution_spec import TrackerSpec
+from cardiolens.spec import SweepSpec
+from cardiolens.store import Run
+
+JobType = Literal["sweep", "arm", "model"]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The runs of one sweep, and what all of them say."""
+
+    folder: Path
+    tracker: TrackerSpec
+    config: Mapping[str, object]
+
+    @classmethod
+    def of(cls, run: Run, spec: SweepSpec, tracker: TrackerSpec, protocol: str, studies: int) -> "Group":
+        """The group of a run that holds so many studies."""
+        said = {
+            "experiment": spec.name,
+            "protocol": protocol,
+            "dataset": spec.dataset.name,
+            "studies": studies,
+        }
+        return cls(run.root, tracker, said)
+
+    def open(
+        self,
+        job_type: JobType,
+        name: str | None = None,
+        *,
+        key: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        config: Mapping[str, object] | None = None,
+    ) -> Any:
+        """A run of W&B; `key` tells it from the others."""
+        import wandb
+
+        return wandb.init(
+            project=self.tracker.project,
+            entity=self.tracker.entity,
+            mode=self.tracker.mode,
+            dir=str(self.folder),
+            id=digest_of([self.folder.name, *key])[:16],
+            name=name or self.folder.name,
+            group=self.folder.name,
+            job_type=job_type,
+            tags=list(tags),
+            config={**self.config, **(config or {})},
+            resume="allow" if self.tracker.mode == "online" else None,
+            reinit="create_new",
+            settings=_settings(),
+        )
+
+
+def _settings() -> Any:
+    """Nothing of the machine's name, its code or its output: a path or a log line may hold a name."""
+    import wandb
+
+    return wandb.Settings(
+        console="off",
+        host="unnamed",
+        silent=True,
+        disable_git=True,
+        disable_code=True,
+        x_disable_stats=True,
+        x_disable_machine_info=True,
+        x_save_requirements=False,
+    )

@@ -1,0 +1,84 @@
+"""How far a model was whenever it had finished a study: a line of counters each, kept with the run."""
+
+import json
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from cardiolens.engine.ask import ErrorKind
+from cardiolens.live import Standing
+
+log = logging.getLogger(__name__)
+
+Row = dict[str, int | float]
+_ROW = TypeAdapter(Row)
+
+
+def row_of(standing: Standing) -> Row:
+    """Counters since the model began, under names that W&B can chart; what it never did is left out."""
+    of = standing.counters
+    failed = {f"failed/{kind.name.lower()}": of.get(kind, 0) for kind in ErrorKind}
+    row = {
+        "time": round(time.time(), 3),  # seconds since 1970
+        "requests/unique": standing.unique,
+        "requests/done": standing.done,
+        "requests/reused": standing.reused,
+        "requests/executed": standing.executed,
+        "requests/refused": of.get("refused", 0),
+        "requests/failed": of.get("error", 0),
+        "requests_per_second": round(standing.rate, 3),
+        **{name: n for name, n in failed.items() if n},
+    }
+    if of.get("prompt_tokens"):
+        row |= {
+            "tokens/prompt": of["prompt_tokens"],
+            "tokens/cached": of.get("cached_tokens", 0),
+            "tokens/output": of.get("output_tokens", 0),
+            "tokens_per_second": round(standing.tokens_per_second, 1),
+            "frames/referenced": of.get("frames_referenced", 0),
+            "frames/processed": of.get("frames_processed", 0),
+        }
+    return row
+
+
+def appender(path: Path) -> Callable[[Row], None]:
+    """Writes rows to the end of a file; one that cannot be written is reported once and stops nothing."""
+    failed = False
+
+    def append(row: Row) -> None:
+        nonlocal failed
+        if failed:
+            return
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a+b") as kept:
+                if kept.tell() and not _ends_a_line(path):  # of a process that was killed while it wrote
+                    kept.write(b"\n")
+                kept.write(json.dumps(row).encode() + b"\n")
+        except OSError as error:
+            failed = True
+            log.warning("how far the model is was not written (%s); its completions are", error)
+
+    return append
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a file, none if absent, without a line that a killed process left unfinished."""
+    if not path.exists():
+        return []
+    rows = []
+    for line in path.read_bytes().splitlines():
+        try:
+            rows.append(_ROW.validate_json(line))
+        except ValidationError:
+            log.info("%s: an unfinished line was left out", path)
+    return rows
+
+
+def _ends_a_line(path: Path) -> bool:
+    with path.open("rb") as kept:
+        kept.seek(-1, 2)
+        return kept.read(1) == b"\n"

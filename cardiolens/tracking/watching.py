@@ -1,0 +1,103 @@
+"""What models tell while they answer, kept on disk and given to Weights & Biases as it comes."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from queue import SimpleQueue
+from typing import Any
+
+from cardiolens.live import Standing, Watch
+from cardiolens.plan.missing import Missing
+from cardiolens.plan.plan import Plan
+from cardiolens.tracking.machine import busy
+from cardiolens.tracking.opening import Group
+from cardiolens.tracking.progress import Row, appender, read_rows, row_of
+
+log = logging.getLogger(__name__)
+
+_PATIENCE = 20.0  # seconds for W&B to take in the last rows
+
+
+@contextmanager
+def watching(plan: Plan) -> Iterator[Watch]:
+    """To begin the watch over a model: what it returns is told how far the model is."""
+    tracker = plan.spec.tracker
+    group = Group.of(plan.run, plan.spec, tracker, plan.protocol, len(plan.study_ids))
+    mirror = None if tracker.kind == "none" else _Mirror(group)
+
+    def begin(model: str, _missing: Missing) -> Callable[[Standing], None]:
+        path = plan.run.progress(model)
+        append = appender(path)
+        if mirror is not None:
+            mirror.tell(model, read_rows(path))
+
+        def tell(standing: Standing) -> None:
+            row = row_of(standing) | busy()
+            append(row)
+            if mirror is not None:
+                mirror.tell(model, [row])
+
+        return tell
+
+    try:
+        yield begin
+    finally:
+        if mirror is not None:
+            mirror.close()
+
+
+def mirror_progress(group: Group, model: str, rows: Sequence[Row]) -> None:
+    """A run for a model with all that was kept of its way."""
+    run = _open(group, model)
+    for step, row in enumerate(rows):
+        run.log(row, step=step)
+    run.finish()
+
+
+def _open(group: Group, model: str) -> Any:
+    run = group.open("model", model, key=["model", model], tags=[model], config={"model": model})
+    run.define_metric("*", step_metric="time")
+    return run
+
+
+class _Mirror:
+    """A run of W&B for every model that is told of.
+
+    A thread of its own speaks to W&B, so that a tracker which hangs holds nobody up. Rows are numbered from
+    the first that was ever kept: a run that goes on online leaves out those that it has.
+    """
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+        self._told = SimpleQueue[tuple[str, list[Row]] | None]()
+        self._thread = threading.Thread(target=self._run, name="tracker", daemon=True)
+        self._thread.start()
+
+    def tell(self, model: str, rows: list[Row]) -> None:
+        self._told.put((model, rows))
+
+    def close(self) -> None:
+        self._told.put(None)
+        self._thread.join(_PATIENCE)
+        if self._thread.is_alive():
+            log.error("Weights & Biases did not take in how far models were within %g s", _PATIENCE)
+
+    def _run(self) -> None:
+        try:
+            self._speak()
+        except Exception as error:  # noqa: BLE001 - whatever a tracker does, the sweep goes on
+            log.error("Weights & Biases is not told how far models are (%s); the disk is", error)
+
+    def _speak(self) -> None:
+        runs: dict[str, Any] = {}
+        steps: dict[str, int] = {}
+        while (told := self._told.get()) is not None:
+            model, rows = told
+            if model not in runs:
+                runs[model], steps[model] = _open(self._group, model), 0
+            for row in rows:
+                runs[model].log(row, step=steps[model])
+                steps[model] += 1
+        for run in runs.values():
+            run.finish()

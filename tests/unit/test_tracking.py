@@ -1,0 +1,168 @@
+"""How far models are, as it is kept and as W&B is told while they run."""
+
+import logging
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+import wandb
+from page_run import finished, small_spec
+from small_cohort import make_cohort
+
+from cardiolens import record
+from cardiolens.engine.ask import ErrorKind
+from cardiolens.live import Standing
+from cardiolens.plan.missing import WORK, Missing
+from cardiolens.store import Run
+from cardiolens.tracking import watching as watched
+from cardiolens.tracking.machine import busy
+from cardiolens.tracking.opening import Group
+from cardiolens.tracking.progress import appender, read_rows, row_of
+from cardiolens.tracking.watching import watching
+from tests.wandb_files import content
+
+NOTHING = Missing(WORK.empty_table(), unique=9, done=0, exhausted=0)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    root = make_cohort(tmp_path_factory.mktemp("tracking"), 2)
+    tracker = {"kind": "wandb", "project": "mirror"}
+    return finished(small_spec(root, "watched", tracker=tracker, control=["none"]))
+
+
+@pytest.fixture
+def plan(run: Run) -> Iterator[Any]:
+    spec, manifest = record.read_configuration(run), record.read_manifest(run)
+    names = (model.name for model in spec.model)
+    yield SimpleNamespace(
+        run=run,
+        spec=spec,
+        protocol=manifest["protocol"],
+        study_ids=["s"] * manifest["studies"],
+        model=next(names),
+    )
+    for path in run.root.glob("progress/*"):
+        path.unlink()
+
+
+def standing(ok: int, **counters: int) -> Standing:
+    return Standing(unique=9, reused=1, left=8, counters={"ok": ok, **counters}, seconds=2.0)
+
+
+def test_a_row_has_counters_and_what_failed_by_its_kind() -> None:
+    row = row_of(standing(3, error=2, **{ErrorKind.SLOW: 2}))
+    assert row["requests/done"] == 6
+    assert row["requests/executed"] == 5
+    assert row["requests/failed"] == row["failed/slow"] == 2
+    assert row["requests_per_second"] == 2.5
+    assert not any(name.startswith("tokens") for name in row)
+
+
+def test_tokens_and_frames_are_told_of_models_that_have_them() -> None:
+    row = row_of(standing(3, prompt_tokens=100, cached_tokens=60, output_tokens=10, frames_processed=4))
+    assert row["tokens_per_second"] == 25
+    assert row["frames/processed"] == 4
+
+
+def test_a_line_that_a_killed_process_left_unfinished_costs_that_line_alone(tmp_path: Path) -> None:
+    path = tmp_path / "progress" / "tiny.jsonl"
+    appender(path)({"time": 1.0})
+    with path.open("ab") as kept:
+        kept.write(b'{"time": 2.0, "requ')
+    append = appender(path)
+    append({"time": 3.0})
+    append({"time": 4.0})
+    assert [row["time"] for row in read_rows(path)] == [1, 3, 4]
+
+
+def test_a_place_that_cannot_be_written_is_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "progress").write_text("a file where a folder should be")
+    append = appender(tmp_path / "progress" / "tiny.jsonl")
+    append({"time": 1.0})
+    append({"time": 2.0})
+    assert len([line for line in caplog.messages if "was not written" in line]) == 1
+
+
+def test_what_was_told_while_it_ran_is_what_a_mirror_made_again_says(plan: Any) -> None:
+    for told in ((1, 2), (4,)):  # the second time the run goes on
+        with watching(plan) as begin:
+            tell = begin(plan.model, NOTHING)
+            for ok in told:
+                tell(standing(ok))
+    wandb.teardown()
+    first = mirrored(plan)
+    written = {path.parent for path, _ in first}
+    command = [sys.executable, "-m", "cardiolens.track", f"run={plan.run.root}"]
+    subprocess.run(command, check=True, capture_output=True)
+    (again,) = [one for path, one in mirrored(plan) if path.parent not in written]
+    rows = read_rows(plan.run.progress(plan.model))
+    assert [row["requests/executed"] for row in rows] == [1, 2, 4]
+    assert [len(one["steps"]) for _, one in first] == [2, 3]
+    assert again["steps"] == [{**row, "_step": step} for step, row in enumerate(rows)]
+    assert again == first[-1][1]
+
+
+def mirrored(plan: Any) -> list[tuple[Path, dict[str, Any]]]:
+    """What W&B holds of models, the shortest first."""
+    found = [(path, content(path)) for path in plan.run.root.glob("wandb/offline-run-*/*.wandb")]
+    of_models = [(path, one) for path, one in found if one["job_type"] == "model"]
+    return sorted(of_models, key=lambda found: len(found[1]["steps"]))
+
+
+def test_gpus_are_as_busy_as_nvml_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml = ModuleType("pynvml")
+    nvml.NVMLError = RuntimeError
+    nvml.nvmlInit = lambda: None
+    nvml.nvmlDeviceGetCount = lambda: 2
+    nvml.nvmlDeviceGetHandleByIndex = lambda number: number
+    nvml.nvmlDeviceGetUtilizationRates = lambda gpu: SimpleNamespace(gpu=40 + gpu)
+    nvml.nvmlDeviceGetMemoryInfo = lambda gpu: SimpleNamespace(used=30, total=80)
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    told = busy()
+    assert told["machine/gpu1_percent"] == 41
+    assert told["machine/gpu0_memory_percent"] == 37.5
+    assert 0 <= told["machine/memory_percent"] <= 100
+
+
+@pytest.mark.parametrize("without", ["driver", "library"])
+def test_without_a_gpu_the_machine_is_told_alone(monkeypatch: pytest.MonkeyPatch, without: str) -> None:
+    def fail() -> None:
+        raise RuntimeError("no driver")
+
+    nvml = ModuleType("pynvml")
+    nvml.NVMLError, nvml.nvmlInit = RuntimeError, fail
+    monkeypatch.setitem(sys.modules, "pynvml", nvml if without == "driver" else None)
+    assert set(busy()) == {"machine/cpu_percent", "machine/memory_percent"}
+
+
+def test_a_tracker_that_fails_is_said_and_stops_nothing(
+    plan: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("no such project")
+
+    monkeypatch.setattr(Group, "open", fail)
+    with watching(plan) as begin:
+        begin(plan.model, NOTHING)(standing(1))
+    assert "no such project" in caplog.text
+    assert len(read_rows(plan.run.progress(plan.model))) == 1
+
+
+def test_a_tracker_that_hangs_holds_nobody_up(
+    plan: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(Group, "open", lambda *_, **__: time.sleep(3600))
+    monkeypatch.setattr(watched, "_PATIENCE", 0.1)
+    began = time.monotonic()
+    with caplog.at_level(logging.ERROR), watching(plan) as begin:
+        begin(plan.model, NOTHING)(standing(1))
+    assert time.monotonic() - began < 5
+    assert "did not take in" in caplog.text
