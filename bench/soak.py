@@ -1,11 +1,11 @@
 """100,000 requests to readers that answer at once, while processes are killed at random; nothing may be lost.
 
-    .venv/bin/python bench/soak.py [seconds between kills] [override ...]
+    .venv/bin/python bench/soak.py [override ...]
 
-Every so many seconds (drawn from an exponential distribution) one process of the sweep is killed with
-SIGKILL: in one of five cases the driver, else any of its descendants, Ray's own among them. The command is
-started again whenever it ended with an error, until it ends well. Then every request must have one final
-completion.
+Every 20 seconds on average (exponentially distributed) one process of the sweep is killed with SIGKILL: in
+one of five cases the driver, else any of its descendants, Ray's own among them. The command is started again
+whenever it ended with an error, until it ends well. Then every request must have one final completion, and
+no more rows may stand twice than were at hand, unwritten, when something was killed.
 """
 
 import os
@@ -16,50 +16,88 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 SWEEP = [
     "+experiment=slice_ablation",
     "name=soak",
-    "model=[oracle,noisy,collapse,conservative,prevalence]",
-    "selector=[clinical,random,uniform]",
+    "model=[oracle,noisy,collapse,conservative,constant]",
+    "selector=[clinical,random,kcenter,kmedoids,uniform]",
+    "budget=[8,12,16,24,32,64]",
     "tracker=none",
     "statistics.resamples=50",
 ]
+MEAN_SECONDS = 20.0
 DRIVER_SHARE = 0.2
 SEED = 2026
+_SAID = 4000  # characters of what a sweep printed that a message repeats
 
 
-def main() -> None:
-    mean = float(sys.argv[1]) if len(sys.argv) > 1 else 20.0
-    dice, killed, runs = random.Random(SEED), Counter[str](), 0
-    with tempfile.TemporaryDirectory() as folder:
-        words = [*SWEEP, f"store={folder}/store", f"outputs={folder}/outputs", *sys.argv[2:]]
-        began = time.monotonic()
-        code: int | None = 1
-        while code != 0:
-            runs += 1
-            code = _disturbed(words, mean, dice, killed)
-        seconds = time.monotonic() - began
-        unique, rows, lost = _counted(Path(folder))
-    print(f"{unique:,} requests in {seconds:.0f} s and {runs} runs; lost {lost}, asked twice {rows - unique}")
-    print(f"{killed.total()} kills: " + ", ".join(f"{name} {n}" for name, n in killed.most_common()))
-    assert not lost
+@dataclass(slots=True)
+class Soak:
+    """What was done to a sweep, and what became of it."""
+
+    killed: Counter[str] = field(default_factory=Counter)  # by name
+    runs: int = 0
+    seconds: float = 0.0
+    unique: int = 0  # requests planned
+    rows: int = 0  # completions on disk
+    lost: int = 0  # requests without a final completion
+
+    @property
+    def twice(self) -> int:
+        return self.rows - self.unique + self.lost
+
+    def __str__(self) -> str:
+        kills = ", ".join(f"{name} {n}" for name, n in self.killed.most_common())
+        return (
+            f"{self.unique:,} requests in {self.seconds:.0f} s and {self.runs} runs; lost {self.lost}, asked "
+            f"twice {self.twice:,}\n{self.killed.total()} kills: {kills}"
+        )
 
 
-def _disturbed(words: list[str], mean: float, dice: random.Random, killed: Counter[str]) -> int:
-    """The exit code of one sweep, killed at by the dice."""
+def soak(words: Sequence[str], root: Path, mean_seconds: float = MEAN_SECONDS, seed: int = SEED) -> Soak:
+    """Run a sweep into a folder to its end, whatever is killed; AssertionError where it fails by itself."""
+    dice, done, began = random.Random(seed), Soak(), time.monotonic()
     command = [sys.executable, "-m", "cardiolens.sweep", *words]
-    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command += [f"store={root}/store", f"outputs={root}/outputs"]
     while True:
-        try:
-            return running.wait(timeout=dice.expovariate(1 / mean))
-        except subprocess.TimeoutExpired:
-            others = _descendants(running.pid)
-            driver = not others or dice.random() < DRIVER_SHARE
-            victim = running.pid if driver else dice.choice(others)
-            killed["driver" if driver else _name(victim)] += 1
-            _kill(victim)
+        before = done.killed.total()
+        done.runs += 1
+        code, printed = _disturbed(command, root / "printed", mean_seconds, dice, done.killed)
+        if code == 0:
+            break
+        assert done.killed.total() > before, f"ended with {code}, and nothing was killed:\n{printed}"
+    done.seconds = time.monotonic() - began
+    done.unique, done.rows, done.lost = _counted(root)
+    return done
+
+
+def _disturbed(
+    command: Sequence[str], out: Path, mean_seconds: float, dice: random.Random, killed: Counter[str]
+) -> tuple[int, str]:
+    """The exit code of one sweep, killed at by the dice, and the end of what it printed."""
+    with out.open("w+") as printed:
+        running = subprocess.Popen(command, stdout=printed, stderr=subprocess.STDOUT)
+        while True:
+            try:
+                code = running.wait(timeout=dice.expovariate(1 / mean_seconds))
+                return code, out.read_text()[-_SAID:]
+            except subprocess.TimeoutExpired:
+                _kill_one(running.pid, dice, killed)
+
+
+def _kill_one(driver: int, dice: random.Random, killed: Counter[str]) -> None:
+    others = _descendants(driver)
+    if dice.random() < DRIVER_SHARE:
+        killed["driver"] += 1
+        os.kill(driver, signal.SIGKILL)
+    elif others:
+        victim = dice.choice(others)
+        killed[_name(victim)] += 1
+        _kill(victim)
 
 
 def _descendants(pid: int) -> list[int]:
@@ -87,20 +125,40 @@ def _kill(pid: int) -> None:
         return
 
 
-def _counted(folder: Path) -> tuple[int, int, int]:
-    """Unique requests planned, completions written, and requests without a final one."""
+def _counted(root: Path) -> tuple[int, int, int]:
+    """Requests planned, completions written, and requests without a final one."""
     from cardiolens import tables
 
-    (run,) = (folder / "outputs").iterdir()
-    planned: set[str] = set()
+    (run,) = (root / "outputs").iterdir()
+    planned: set[tuple[str, str]] = set()
     for model in (run / "requests").iterdir():
         rows = tables.read(model, tables.REQUESTS, ("request_key", "status"))
-        planned |= {row["request_key"] for row in rows.to_pylist() if row["status"] == "planned"}
-    said: list[str] = []
-    for model in (folder / "store" / "completions").iterdir():
-        rows = tables.read(model, tables.COMPLETIONS, ("request_key", "status"))
-        said += [row["request_key"] for row in rows.to_pylist() if row["status"] == "ok"]
+        planned |= {
+            (model.name, row["request_key"]) for row in rows.to_pylist() if row["status"] == "planned"
+        }
+    said: list[tuple[str, str]] = []
+    for folder in (root / "store" / "completions").iterdir():
+        rows = tables.read(folder, tables.COMPLETIONS, ("request_key", "status"))
+        model_name = folder.name.rpartition("-")[0]
+        said += [(model_name, row["request_key"]) for row in rows.to_pylist() if row["status"] == "ok"]
     return len(planned), len(said), len(planned - set(said))
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        done = soak([*SWEEP, *sys.argv[1:]], Path(folder))
+    print(done)
+    assert not done.lost
+    assert done.twice <= done.killed.total() * at_hand()
+
+
+def at_hand() -> int:
+    """Rows that one replica holds at most before they are on disk: those in flight and those not flushed."""
+    from cardiolens.execution_spec import StreamSpec
+    from cardiolens.model_spec import ModelSpec
+
+    at_once = ModelSpec.model_fields["max_num_seqs"].default
+    return int(StreamSpec().flush_rows + at_once + at_once // 2)
 
 
 if __name__ == "__main__":

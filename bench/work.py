@@ -5,13 +5,16 @@
 Runs the slice ablation of the embedded model into an empty folder and reads its manifest. The fewest frames
 are the distinct ones; the fewest prompt tokens are counted with a trie over the token sequences of all unique
 requests in whole blocks of the engine's cache: each distinct block after each distinct prefix once, and of
-every request the tokens behind its last whole block. Then one budget more is asked on the same store.
+every request the tokens behind its last whole block. Then one budget more is asked on the same store, and,
+on a copy of that store, that budget alone: the same new requests, without the arms that are there.
 """
 
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from stream import engine_options
 
 SWEEP = ["+experiment=slice_ablation", "model=[tiny]", "tracker=none"]
 MORE = "budget=[8,16,24,32,64]"
+ALONE = "budget=[24]"
 
 
 def main() -> None:
@@ -29,7 +33,12 @@ def main() -> None:
         first = _swept(words)
         fewest_frames, fewest_tokens, block = _fewest(words)
         again = _swept(words)
+        completions, kept = Path(folder) / "store" / "completions", Path(folder) / "kept"
+        shutil.copytree(completions, kept)
         more = _swept([*words, MORE])
+        shutil.rmtree(completions)
+        kept.rename(completions)
+        alone = _swept([*words, ALONE])
     requests, frames, tokens = first["requests"], first["frames"], first["tokens"]
     print(
         f"requests: {requests['asked']:,} asked, {requests['unique']:,} unique, "
@@ -38,6 +47,12 @@ def main() -> None:
     print(f"the same again: {again['requests']['executed']} executed")
     added = more["requests"]["unique"] - requests["unique"]
     print(f"{MORE}: {added:,} new unique, {more['requests']['executed']:,} executed")
+    both = [told["seconds"]["generate"] for told in (more, alone)]
+    print(
+        f"generating them: {both[0]:.1f} s; {ALONE}: {alone['requests']['executed']:,} executed in "
+        f"{both[1]:.1f} s: {both[0] / both[1]:.2f} x; all of it {more['wall']:.0f} and {alone['wall']:.0f} s: "
+        f"{more['wall'] / alone['wall']:.2f} x"
+    )
     print(
         f"frames: {frames['referenced']:,} referenced, {fewest_frames:,} distinct, {frames['processed']:,} "
         f"processed: {frames['processed'] / fewest_frames:.3f} x the fewest"
@@ -49,12 +64,13 @@ def main() -> None:
 
 
 def _swept(words: list[str]) -> dict[str, Any]:
-    """The manifest of a sweep."""
+    """The manifest of a sweep, and the seconds that all of it took."""
+    began = time.monotonic()
     command = [sys.executable, "-m", "cardiolens.sweep", *words]
     done = subprocess.run(command, check=True, stderr=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     run = next(line for line in done.stdout.splitlines() if line.startswith("run: "))
     told: dict[str, Any] = json.loads((Path(run.removeprefix("run: ")) / "manifest.json").read_text())
-    return told
+    return told | {"wall": time.monotonic() - began}
 
 
 def _fewest(words: list[str]) -> tuple[int, int, int]:
