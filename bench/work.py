@@ -50,8 +50,8 @@ def main() -> None:
     both = [told["seconds"]["generate"] for told in (more, alone)]
     print(
         f"generating them: {both[0]:.1f} s; {ALONE}: {alone['requests']['executed']:,} executed in "
-        f"{both[1]:.1f} s: {both[0] / both[1]:.2f} x; all of it {more['wall']:.0f} and {alone['wall']:.0f} s: "
-        f"{more['wall'] / alone['wall']:.2f} x"
+        f"{both[1]:.1f} s: {both[0] / both[1]:.2f} x; whole sweeps {more['wall']:.0f} and "
+        f"{alone['wall']:.0f} s: {more['wall'] / alone['wall']:.2f} x"
     )
     print(
         f"frames: {frames['referenced']:,} referenced, {fewest_frames:,} distinct, {frames['processed']:,} "
