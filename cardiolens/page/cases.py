@@ -21,6 +21,7 @@ _REQUEST = (
 _SHOWN = ("channel", "status", "parse_status", "rule", "parsed", "gold", "correct")
 _VERDICT = ("arm_id", "qa_id", "study_id", *_SHOWN)
 _SAID = ("request_key", "text", "status", "written_at")
+_AT_ONCE = 65_536  # verdicts as Python objects
 Row = Mapping[str, Any]
 
 
@@ -207,15 +208,17 @@ def index_of(sources: Sources, facts: Facts) -> dict[str, Any]:
     number = {study: at for at, study in enumerate(sources.studies)}
     place = {arm: at for at, arm in enumerate(sources.arms)}
     ended: dict[tuple[str, str, str], list[str]] = {}
-    columns = ("study_id", "qa_id", "arm_id", "channel", "status", "parse_status", "correct")
-    lists = [sources.verdicts[name].to_pylist() for name in columns]
     subtask = dict(
         zip(sources.questions["qa_id"].to_pylist(), sources.questions["subtask"].to_pylist(), strict=True)
     )
-    for study, qa_id, arm, channel, status, parsed, correct in zip(*lists, strict=True):
-        if channel != "text" and study in number:
-            row = ended.setdefault((study, subtask[qa_id], qa_id), [" "] * len(place))
-            row[place[arm]] = _letter(status, parsed, correct)
+    columns = ("study_id", "qa_id", "arm_id", "channel", "status", "parse_status", "correct")
+    for some in sources.verdicts.select(columns).to_batches(max_chunksize=_AT_ONCE):
+        for study, qa_id, arm, channel, status, parsed, correct in zip(
+            *(column.to_pylist() for column in some.columns), strict=True
+        ):
+            if channel != "text" and study in number:
+                row = ended.setdefault((study, subtask[qa_id], qa_id), [" "] * len(place))
+                row[place[arm]] = _letter(status, parsed, correct)
     labels = [[arm.model, arm.selector, arm.budget, arm.prompt, arm.control] for arm in facts.arms]
     return {
         "arms": labels,
