@@ -23,9 +23,10 @@ from pathlib import Path
 SWEEP = [
     "+experiment=slice_ablation",
     "name=soak",
-    "model=[oracle,noisy,collapse,conservative,constant]",
+    "model=[constant,uniform,prevalence,noisy]",
     "selector=[clinical,random,kcenter,kmedoids,uniform]",
     "budget=[8,12,16,24,32,64]",
+    "dataset.phantom.n_sampled=24",
     "tracker=none",
     "statistics.resamples=50",
 ]
@@ -146,7 +147,8 @@ def _counted(root: Path) -> tuple[int, int, int]:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        done = soak([*SWEEP, *sys.argv[1:]], Path(folder))
+        data = [f"dataset.studies={folder}/data/studies", f"dataset.questions={folder}/data/questions.jsonl"]
+        done = soak([*SWEEP, *data, *sys.argv[1:]], Path(folder))
     print(done)
     assert not done.lost
     assert done.twice <= done.killed.total() * at_hand()
