@@ -37,7 +37,7 @@ from cardiolens.study.structure import StudyStructure, structures
 from cardiolens.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.tasks.questions import read_questions
 
-PART_ROWS = 16_384
+PART_ROWS = 4_096
 
 
 @dataclass(frozen=True, slots=True)
