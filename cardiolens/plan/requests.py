@@ -32,7 +32,8 @@ PLANNED = "planned"
 OVERFLOW = "overflow"
 ESTIMATED = "estimated_tokens"  # flag of a request whose tokens were not counted by its model's processor
 
-_STUDIES = 1024  # kept open for control other_patient, which shows each study for many others
+_OPEN = 2  # studies kept open, of some megabytes each
+_DONORS = 256  # the same under control other_patient, which shows each study for many others
 _NEAR = 0.9  # of a model's limit: from here on tokens are counted exactly
 
 
@@ -121,7 +122,8 @@ class ModelPlanner:
         self._rendering = Rendering(model.long_side)
         self._asked = asked_of(identity.model_key, model.sampling)
         self._keyed_by_arm = model.answers_from == "truth" or not model.determined
-        self._study = lru_cache(maxsize=_STUDIES)(self._open)
+        lends = any(arm.control == "other_patient" for arm in arms)
+        self._study = lru_cache(maxsize=_DONORS if lends else _OPEN)(self._open)
 
     def add_study(
         self,
