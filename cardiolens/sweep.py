@@ -126,9 +126,9 @@ def conclude(
             "questions_digest": judged.replies.questions_digest,
         },
     )
-    track(planned.run, planned.spec.tracker)
     write_page(planned.run, [planned.run], include_images=planned.spec.page.include_images)
     show.show_scores(planned.arms, judged.scores)
+    track(planned.run, planned.spec.tracker)  # last: a server that cannot be reached takes its time
     return _exit_code(planned, prepared, judged, counted["requests"], executed.failed)
 
 

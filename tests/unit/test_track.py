@@ -1,5 +1,6 @@
 """The mirror in W&B, offline: made again from the disk it says the same, and nothing of the machine."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,22 @@ def test_a_mirror_made_again_says_what_the_first_said(run: Run) -> None:
     assert rows[("arm_id", "subtask")] > 0
     arms = [one for one in again if one["job_type"] == "arm"]
     assert all(isinstance(one["logged"]["tier_1/primary"], float) for one in arms)
+
+
+@pytest.mark.slow  # W&B tries for a minute and a half
+def test_a_server_that_cannot_be_reached_is_an_error_that_says_where_the_numbers_are(run: Run) -> None:
+    unreachable = {"WANDB_BASE_URL": "http://127.0.0.1:9", "WANDB_API_KEY": "0" * 40}
+    done = subprocess.run(
+        [sys.executable, "-m", "cardiolens.track", f"run={run.root}", "mode=online"],
+        env=os.environ | unreachable,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "Weights & Biases was not written" in done.stderr
+    assert f"every number is in {run.root}" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_nothing_of_the_machine_is_in_a_mirror(run: Run) -> None:
