@@ -94,7 +94,7 @@ def _kill_one(driver: int, dice: random.Random, killed: Counter[str]) -> None:
     others = _descendants(driver)
     if dice.random() < DRIVER_SHARE:
         killed["driver"] += 1
-        os.kill(driver, signal.SIGKILL)
+        _kill(driver)
     elif others:
         victim = dice.choice(others)
         killed[_name(victim)] += 1

@@ -1,6 +1,5 @@
 """The plan of a sweep: its requests on disk, and what they amount to before any engine is touched."""
 
-import hashlib
 import shutil
 import time
 from collections import Counter
@@ -12,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens import tables
-from cardiolens.digest import digest_of_tree
+from cardiolens.digest import digest_of_tree, sha256_of
 from cardiolens.engine.chat import Chat
 from cardiolens.engine.identity import Identity, identify
 from cardiolens.engine.tokens import EstimatedTokens, TokenCounter
@@ -92,8 +91,8 @@ def plan(spec: SweepSpec, models: Collection[str] | None = None) -> Plan:
     check_patients(spec.dataset.questions, questions, prepared)
     _write_once(questions, store.questions)  # whole, for the judge
     subjects = _Subjects(store, volumes, _chosen(spec, questions, catalogue, volumes, study_ids), sights)
-    questions_sha256 = _sha256(spec.dataset.questions)
-    inputs = [deciding(spec), _sha256(store.root / COHORT_NAME), questions_sha256, catalogue.sha256]
+    questions_sha256 = sha256_of(spec.dataset.questions)
+    inputs = [deciding(spec), sha256_of(store.root / COHORT_NAME), questions_sha256, catalogue.sha256]
     inputs += [] if spec.templates is None else [digest_of_tree(spec.templates)]
     inputs += [sight.key for sight in sights]
     all_arms = arms(spec)
@@ -249,8 +248,3 @@ def _parts(planner: ModelPlanner, subjects: _Subjects) -> Iterator[RequestColumn
 
 def _of_study(volumes: pa.Table, structure: StudyStructure) -> pa.Table:
     return volumes.filter(pc.equal(volumes["study_id"], structure.study_id))
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
