@@ -1,6 +1,5 @@
 """Everything a sweep needs on machines without internet, in one folder whose files are digested."""
 
-import hashlib
 import json
 import shutil
 import subprocess
@@ -12,6 +11,7 @@ from pathlib import Path
 import yaml
 
 from cardiolens import tables
+from cardiolens.digest import sha256_of
 from cardiolens.engine.identity import EMBEDDED, Identity, identify
 from cardiolens.errors import InputError, RunError
 from cardiolens.model_spec import ModelSpec
@@ -121,6 +121,4 @@ def _words(spec: SweepSpec) -> tuple[str, ...]:
 def _digests(folder: Path) -> Iterator[tuple[str, int, str]]:
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.name != INDEX:
-            with path.open("rb") as handle:
-                digest = hashlib.file_digest(handle, "sha256").hexdigest()
-            yield path.relative_to(folder).as_posix(), path.stat().st_size, digest
+            yield path.relative_to(folder).as_posix(), path.stat().st_size, sha256_of(path)

@@ -3,14 +3,13 @@
 Whatever does not fit there, or arrives damaged, is read from where it is.
 """
 
-import hashlib
 import os
 import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from cardiolens.digest import digest_of, digest_of_files
+from cardiolens.digest import digest_of, digest_of_files, sha256_of
 
 VARIABLE = "CARDIOLENS_STAGED"  # the folder of the copies, the same on every node; set by job scripts
 _SPARE = 1 << 30  # bytes that stay free for what else a job writes there
@@ -78,8 +77,7 @@ def _copy(needed: Needed, beside: Path) -> None:
 def _as_recorded(source: Path, target: Path) -> bool:
     if not _BLOB.fullmatch(source.name):
         return True
-    with target.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest() == source.name
+    return sha256_of(target) == source.name
 
 
 def _copy_of(folder: Path, root: Path) -> Path:
