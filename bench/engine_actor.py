@@ -46,12 +46,12 @@ def run(way: str, out: Path, words: list[str]) -> None:
     """All requests of the sweep one other way; writes when each was finished."""
     import ray
 
-    from cardiolens.cluster import ray_cluster
-    from cardiolens.configure import read_spec
-    from cardiolens.engine.rendering import Rendering
+    from cardiolens.cluster.connect import ray_cluster
+    from cardiolens.config.compose import read_spec
+    from cardiolens.models.rendering import Rendering
     from cardiolens.plan.missing import missing
     from cardiolens.plan.plan import plan
-    from cardiolens.reading import StudyReader
+    from cardiolens.stream.reader import StudyReader
 
     spec = read_spec(words)
     with ray_cluster(spec.cluster):
@@ -81,7 +81,7 @@ def run(way: str, out: Path, words: list[str]) -> None:
 def _prompts(study: dict[str, Any], chat: Any) -> list[dict[str, Any]]:
     from PIL import Image
 
-    from cardiolens.engine.replica import _ask, _pictures
+    from cardiolens.stream.replica import _ask, _pictures
 
     pictures = _pictures(study["pictures"])
     images = {row["key"]: Image.fromarray(pictures(row["key"])).convert("RGB") for row in study["pictures"]}
@@ -102,7 +102,7 @@ class _SyncActor:
     def __init__(self, folder: str, options: dict[str, Any]) -> None:
         from vllm import LLM
 
-        from cardiolens.engine.chat import Chat
+        from cardiolens.models.chat import Chat
 
         self._llm = LLM(folder, **options)
         self._chat = Chat(Path(folder))
@@ -138,7 +138,7 @@ class _Explode:
     """One row a request, as ray.data.llm wants them."""
 
     def __init__(self, folder: str) -> None:
-        from cardiolens.engine.chat import Chat
+        from cardiolens.models.chat import Chat
 
         self._chat = Chat(Path(folder))
 

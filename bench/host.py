@@ -29,16 +29,16 @@ def main() -> None:
 
 
 def _measure(words: list[str], written: Path) -> None:
-    from cardiolens.configure import read_spec
+    from cardiolens.config.compose import read_spec
     from cardiolens.engine.ask import Ask
-    from cardiolens.engine.identity import identify
     from cardiolens.engine.readers import Constant
-    from cardiolens.engine.rendering import Rendering
-    from cardiolens.engine.replica import Replica, _ask, _pictures
     from cardiolens.engine.vllm_engine import VllmEngine
+    from cardiolens.models.identity import identify
+    from cardiolens.models.rendering import Rendering
     from cardiolens.plan.missing import missing
     from cardiolens.plan.plan import plan
-    from cardiolens.reading import StudyReader
+    from cardiolens.stream.reader import StudyReader
+    from cardiolens.stream.replica import Replica, _ask, _pictures
 
     spec = read_spec(words)
     planned = plan(spec)

@@ -19,12 +19,12 @@ import pyarrow as pa
 
 from bench.bootstrap import arms, verdicts
 from cardiolens import tables
-from cardiolens.analysing import analyses_of, write_analyses
-from cardiolens.execution_spec import StatisticsSpec
+from cardiolens.config.steps import StatisticsSpec
 from cardiolens.page.write import write_page
+from cardiolens.record.places import Run, Store
+from cardiolens.results.analyses import analyses_of, write_analyses
 from cardiolens.stats.factors import families
 from cardiolens.stats.scores import score
-from cardiolens.store import Run, Store
 
 PATIENTS = 670
 PART_ROWS = 16_384

@@ -4,7 +4,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from cardiolens.dataset_spec import PhantomSpec
+from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom.cohort import write_study
 from cardiolens.phantom.roster import roster, study
 

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 
-from cardiolens.configure import read_spec
+from cardiolens.config.compose import read_spec
 from cardiolens.plan.plan import plan
 
 

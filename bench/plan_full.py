@@ -18,7 +18,7 @@ import pyarrow as pa
 from selection import study
 
 from cardiolens import tables
-from cardiolens.configure import read_spec
+from cardiolens.config.compose import read_spec
 from cardiolens.plan.missing import missing
 from cardiolens.plan.plan import plan
 from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort

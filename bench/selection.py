@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from cardiolens.config.sweep import SelectorSpec
 from cardiolens.select.choose import choose
 from cardiolens.select.feature_store import StudyFeatures
 from cardiolens.select.features import volume_features
 from cardiolens.select.route import Route
 from cardiolens.select.selection import Frame
-from cardiolens.spec import SelectorSpec
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 from cardiolens.tasks.catalogue import load_catalogue
 

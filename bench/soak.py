@@ -156,8 +156,8 @@ def main() -> None:
 
 def at_hand() -> int:
     """Rows that one replica holds at most before they are on disk: those in flight and those not flushed."""
-    from cardiolens.execution_spec import StreamSpec
-    from cardiolens.model_spec import ModelSpec
+    from cardiolens.config.model import ModelSpec
+    from cardiolens.config.steps import StreamSpec
 
     at_once = ModelSpec.model_fields["max_num_seqs"].default
     return int(StreamSpec().flush_rows + at_once + at_once // 2)

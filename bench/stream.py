@@ -77,9 +77,9 @@ def engine_options(planned: Any) -> dict[str, Any]:
 
 def engine_of(planned: Any) -> Any:
     """The engine of the sweep's one model, not started."""
-    from cardiolens.engine.inventory import nodes_to_plan_with
     from cardiolens.engine.vllm_engine import VllmEngine
-    from cardiolens.placing import place_sweep
+    from cardiolens.placement.inventory import nodes_to_plan_with
+    from cardiolens.plan.candidates import place_sweep
     from cardiolens.plan.missing import missing
 
     (model,) = planned.spec.model
@@ -93,13 +93,13 @@ def bare(out: Path, overrides: list[str]) -> None:
     from PIL import Image
     from vllm import LLM
 
-    from cardiolens.configure import read_spec
-    from cardiolens.engine.chat import Chat
-    from cardiolens.engine.rendering import Rendering
-    from cardiolens.engine.replica import _ask, _pictures
+    from cardiolens.config.compose import read_spec
+    from cardiolens.models.chat import Chat
+    from cardiolens.models.rendering import Rendering
     from cardiolens.plan.missing import missing
     from cardiolens.plan.plan import plan
-    from cardiolens.reading import StudyReader
+    from cardiolens.stream.reader import StudyReader
+    from cardiolens.stream.replica import _ask, _pictures
 
     planned = plan(read_spec(overrides))
     (model,) = planned.spec.model

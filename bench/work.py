@@ -75,7 +75,7 @@ def _swept(words: list[str]) -> dict[str, Any]:
 
 def _fewest(words: list[str]) -> tuple[int, int, int]:
     """Distinct frames, fewest prompt tokens, and the tokens of a block of the engine's cache."""
-    from cardiolens.configure import read_spec
+    from cardiolens.config.compose import read_spec
     from cardiolens.plan.plan import plan
 
     planned = plan(read_spec(words))
@@ -104,11 +104,11 @@ def _block_size(planned: Any) -> int:
 
 def _sequences(planned: Any) -> Iterator[tuple[list[object], tuple[str, ...]]]:
     """The prompt of every unique request as tokens, a frame's as (its key, n); and its frames' keys."""
-    from cardiolens.engine.chat import Chat
-    from cardiolens.engine.rendering import Rendering
-    from cardiolens.engine.replica import _ask
+    from cardiolens.models.chat import Chat
+    from cardiolens.models.rendering import Rendering
     from cardiolens.plan.missing import missing
-    from cardiolens.reading import StudyReader
+    from cardiolens.stream.reader import StudyReader
+    from cardiolens.stream.replica import _ask
 
     (model,) = planned.spec.model
     folder = planned.identities[model.name].folder

@@ -6,11 +6,12 @@
 import sys
 from pathlib import Path
 
-from cardiolens import show
-from cardiolens.bundling import bundle, differences, gather_wheels
-from cardiolens.configure import read_spec, tell
+from cardiolens.config.compose import read_spec
 from cardiolens.errors import InputError, RunError
-from cardiolens.prepare import is_prepared
+from cardiolens.steps.prepare import is_prepared
+from cardiolens.store.bundle import bundle, differences, gather_wheels
+from cardiolens.terminal.console import say
+from cardiolens.terminal.verb import tell
 
 _OWN = ("out", "lock")
 _REPLACED = ("dataset", "store", "model")
@@ -32,9 +33,9 @@ def gather(words: list[str]) -> int:
         gather_wheels(Path(own["lock"]), folder)
     made = bundle(spec, folder, conf if conf.is_dir() else None)
     kept = [word for word in asked if word.partition("=")[0].partition(".")[0] not in _REPLACED]
-    show.say(f"bundle: {folder}, {made.n_files} files, {made.n_bytes / 2**30:.2f} GiB")
+    say(f"bundle: {folder}, {made.n_files} files, {made.n_bytes / 2**30:.2f} GiB")
     there = " ".join([*made.words, *kept])
-    show.say(f"there: cd {folder.name} && HF_HOME=$PWD/hf python -m cardiolens.submit {there}")
+    say(f"there: cd {folder.name} && HF_HOME=$PWD/hf python -m cardiolens.submit {there}")
     return 0
 
 
@@ -42,8 +43,8 @@ def verify(folder: Path) -> int:
     """0 if every file of a bundle is what was gathered."""
     found = list(differences(folder))
     for line in found:
-        show.say(line)
-    show.say(f"{folder}: {len(found)} files differ" if found else f"{folder}: as gathered")
+        say(line)
+    say(f"{folder}: {len(found)} files differ" if found else f"{folder}: as gathered")
     return 1 if found else 0
 
 

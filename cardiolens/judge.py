@@ -4,100 +4,10 @@
 """
 
 import sys
-from collections.abc import Sequence
 
-import pyarrow as pa
-
-from cardiolens import merging, record, show, tables
-from cardiolens.analysing import parts_of
-from cardiolens.configure import read_runs, tell
 from cardiolens.errors import InputError, RunError
-from cardiolens.judging.changes import changes
-from cardiolens.page.pictures import FRAMES
-from cardiolens.page.write import write_page
-from cardiolens.plan.arms import Arm, arms
-from cardiolens.scoring import Replies, conclude, judge_run
-from cardiolens.spec import SweepSpec
-from cardiolens.store import Run, Store
-from cardiolens.study.shards import read_volumes
-
-
-def judge(run: Run) -> int:
-    """Replace a run's verdicts, scores and analyses, and say what changed; 0 only if all were made."""
-    spec = record.read_configuration(run)
-    before, scored = tables.read(run.verdicts, tables.VERDICTS), tables.read(run.scores, tables.SCORES)
-    replies = _replies(run, spec)
-    scores = _conclude(run, replies, spec, arms(spec))
-    show.show_changes(changes(before, replies.verdicts), _moved(scored, scores))
-    if replies.unrequested:
-        show.say(f"ignored: {replies.unrequested} completions of requests that this run does not have")
-    if run.page.exists():
-        write_page(run, [run], include_images=(run.viewer / FRAMES).exists())
-    show.say(f"run: {run.root}")
-    return 1 if replies.unfinished else 0
-
-
-def judge_together(runs: Sequence[Run]) -> int:
-    """Judge several runs as one, in a folder of its own beside the first; mixtures are refused."""
-    specs = [record.read_configuration(run) for run in runs]
-    merging.check_alike(runs, specs, [record.read_manifest(run) for run in runs])
-    parts = [_replies(run, spec) for run, spec in zip(runs, specs, strict=True)]
-    view, replies = merging.merged_run(runs), merging.merged(parts)
-    every = {arm.arm_id: arm for spec in specs for arm in arms(spec)}
-    _conclude(view, replies, specs[0], tuple(every.values()))
-    show.say(f"run: {view.root}")
-    return 1 if replies.unfinished else 0
-
-
-def joined(runs: Sequence[Run]) -> Run:
-    """The run itself, or several seen as one, which are judged together where that was not done."""
-    if len(runs) == 1:
-        return runs[0]
-    view = merging.merged_run(runs)
-    if not view.analyses.exists():
-        judge_together(runs)
-    return view
-
-
-def _replies(run: Run, spec: SweepSpec) -> Replies:
-    manifest = record.read_manifest(run)
-    if not spec.store.is_dir():
-        raise InputError(
-            f"{spec.store}: no such folder, and {run.root} was made with that store; put it back, or name "
-            f"its place in {run.configuration}"
-        )
-    keys = {name: facts["model_key"] for name, facts in manifest["models"].items()}
-    return judge_run(run, Store(spec.store), keys, spec, manifest["questions_digest"])
-
-
-def _conclude(run: Run, replies: Replies, spec: SweepSpec, asked: Sequence[Arm]) -> pa.Table:
-    """Write what follows from replies, and show it."""
-    known = {arm.arm_id for arm in asked}
-    if strange := sorted(set(replies.verdicts["arm_id"].to_pylist()) - known):
-        raise InputError(
-            f"{run.root}: requests of arm {strange[0]!r}, which its configuration.json does not have; "
-            "the file was changed: run the sweep again"
-        )
-    parts = parts_of(read_volumes(spec.store), replies.verdicts)
-    scores, analyses = conclude(run, replies, parts, asked, spec)
-    show.show_scores(asked, scores)
-    show.show_findings(analyses)
-    return scores
-
-
-def _moved(before: pa.Table, after: pa.Table) -> list[tuple[str, str, float, float]]:
-    """Tier scores that are not what they were: arm, tier, old and new value."""
-    old, new = _tier_scores(before), _tier_scores(after)
-    both = sorted(set(old) & set(new))
-    return [(*key, old[key], new[key]) for key in both if repr(old[key]) != repr(new[key])]
-
-
-def _tier_scores(scores: pa.Table) -> dict[tuple[str, str], float]:
-    return {
-        (row["arm_id"], row["scope"]): row["value"]
-        for row in scores.to_pylist()
-        if row["metric"] == "primary" and row["versus_arm_id"] is None and row["scope"].startswith("tier:")
-    }
+from cardiolens.steps.judge import judge, judge_together
+from cardiolens.terminal.verb import read_runs, tell
 
 
 def main() -> int:

@@ -6,19 +6,19 @@
 import sys
 from collections.abc import Sequence
 
-from cardiolens import show
-from cardiolens.configure import read_runs, tell
 from cardiolens.errors import InputError, RunError
-from cardiolens.judge import joined
 from cardiolens.page.write import write_page
-from cardiolens.store import Run
+from cardiolens.record.places import Run
+from cardiolens.steps.judge import joined
+from cardiolens.terminal.console import say
+from cardiolens.terminal.verb import read_runs, tell
 
 _IMAGES = {"page.include_images=true": True, "page.include_images=false": False}
 
 
 def report(runs: Sequence[Run], *, include_images: bool) -> int:
     """Write the page of a run, or of several seen as one."""
-    show.say(f"page: {write_page(joined(runs), runs, include_images=include_images)}")
+    say(f"page: {write_page(joined(runs), runs, include_images=include_images)}")
     return 0
 
 

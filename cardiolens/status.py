@@ -3,73 +3,11 @@
 Where there is no SLURM, or the jobs are long gone, the disk alone tells.
 """
 
-import shutil
 import sys
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 
-from rich.table import Table
-
-from cardiolens import record, tables
-from cardiolens.configure import read_run, tell
-from cardiolens.engine.identity import identify
 from cardiolens.errors import InputError, RunError
-from cardiolens.model_spec import ModelSpec
-from cardiolens.plan.missing import missing
-from cardiolens.show import console, say
-from cardiolens.spec import SweepSpec
-from cardiolens.store import Run, Store
-from cardiolens.submitting import slurm
-from cardiolens.submitting.attempts import read_group
-from cardiolens.submitting.progress import Progress, progress_of, rate_of, without_requests
-from cardiolens.submitting.scripts import mark_of
-from cardiolens.submitting.slurm import Alive
-from cardiolens.submitting.submission import Submission, read_submission
-
-
-def status(run: Run) -> int:
-    """Print a line a model; 0 if every planned request has a final completion, else 1."""
-    spec = record.read_configuration(run)
-    submission = read_submission(run)
-    alive = slurm.alive(mark_of(run)) if shutil.which("squeue") and submission.jobs else []
-    rows = [_progress(run, spec, model, alive, submission) for model in spec.model]
-    _show(run, rows)
-    for job in alive:
-        if not submission.models_of(job.id):
-            say(f"job {job.id} {submission.step_of(job.id)} {job.state} {job.where}")
-    say(f"page: {run.page}" if run.page.exists() else "no page yet")
-    return 0 if all(row.state == "done" and not row.failed for row in rows) else 1
-
-
-def _progress(
-    run: Run, spec: SweepSpec, model: ModelSpec, alive: Sequence[Alive], submission: Submission
-) -> Progress:
-    group = read_group(run.groups, model.name)
-    own = [job for job in alive if model.name in submission.models_of(job.id)]
-    if not run.requests(model.name).is_dir():
-        return without_requests(model.name, group, own)
-    store = Store(spec.store)
-    try:
-        completions = store.completions(identify(model, store.models).model_key)
-    except InputError as error:
-        failed = group.model_copy(update={"state": "failed", "reason": str(error)})
-        return without_requests(model.name, failed, own)
-    left = missing(run.requests(model.name), completions, spec.stream.max_attempts)
-    written = tables.read(completions, tables.COMPLETIONS, ("written_at",))["written_at"].to_pylist()
-    started = group.attempts[-1].started if group.attempts else None
-    return progress_of(model.name, left, group, own, rate_of(written, datetime.now(UTC), started))
-
-
-def _show(run: Run, rows: Sequence[Progress]) -> None:
-    table = Table(title=f"status of {run.root}", title_justify="left")
-    for name in ("model", "state", "where or why", "done / unique", "failed", "a second", "restarts", "left"):
-        table.add_column(name, justify="left" if name in ("model", "state", "where or why") else "right")
-    for row in rows:
-        left = "-" if row.seconds_left is None else str(timedelta(seconds=round(row.seconds_left)))
-        rate = f"{row.rate:.1f}" if row.rate else "-"
-        told = (row.model, row.state, row.where, f"{row.done:,} / {row.unique:,}")
-        table.add_row(*told, str(row.failed), rate, str(row.restarts), left)
-    console.print(table)
+from cardiolens.slurm.status import status
+from cardiolens.terminal.verb import read_run, tell
 
 
 def main() -> int:

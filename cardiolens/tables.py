@@ -18,6 +18,13 @@ from cardiolens.errors import InputError, RunError
 
 SCHEMA_VERSION = "1"
 
+FRAME = "\ufffc"  # stands in a message where a frame stands
+
+# The status of a request as planned, and the statuses of a completion that end a request.
+PLANNED = "planned"
+OVERFLOW = "overflow"
+FINAL = ("ok", "refused")
+
 
 def _schema(name: str, *fields: tuple[str, pa.DataType]) -> pa.Schema:
     return pa.schema(list(fields), metadata={"table": name, "version": SCHEMA_VERSION})

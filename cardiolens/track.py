@@ -5,155 +5,12 @@ so that a mirror made again replaces the old one. Offline unless asked. No frame
 patient id or question id is given to it.
 """
 
-import logging
-import os
 import sys
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
-from netrc import netrc
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from cardiolens import record, tables
-from cardiolens.configure import read_run, tell
 from cardiolens.errors import InputError, RunError
-from cardiolens.execution_spec import TrackerSpec
-from cardiolens.plan.arms import Arm, arms
-from cardiolens.spec import SweepSpec
-from cardiolens.store import Run
-from cardiolens.tracking.opening import Group
-from cardiolens.tracking.progress import read_rows
-from cardiolens.tracking.watching import mirror_progress
-
-log = logging.getLogger(__name__)
-
-_COUNTED = ("requests", "frames", "tokens")  # of the manifest
-_TABLED = ("arm_id", "metric", "scope", "value", "low", "high", "n_items", "n_patients", "method")
-
-
-@dataclass(frozen=True, slots=True)
-class _Mirrored:
-    """A run as it is on disk, and where it is mirrored."""
-
-    run: Run
-    spec: SweepSpec
-    manifest: Mapping[str, Any]
-    scores: pa.Table
-    group: Group
-
-
-def track(run: Run, tracker: TrackerSpec, *, progress: bool = False) -> bool:
-    """Mirror a judged run, and whether that was done.
-
-    `progress`: how far models were, too, which W&B was told while they ran. A tracker that fails is reported
-    and fails nothing: the disk is the record.
-    """
-    if tracker.kind == "none":
-        return True
-    import wandb
-
-    spec, manifest = record.read_configuration(run), record.read_manifest(run)
-    group = Group.of(run, spec, tracker, manifest["protocol"], manifest["studies"])
-    mirrored = _Mirrored(run, spec, manifest, tables.read(run.scores, tables.SCORES), group)
-    try:
-        _track_sweep(mirrored)
-        for arm in arms(spec):
-            _track_arm(mirrored, arm)
-        for model in spec.model if progress else ():
-            if rows := read_rows(run.progress(model.name)):
-                mirror_progress(group, model.name, rows)
-    except (wandb.Error, OSError) as error:
-        log.error("Weights & Biases was not written (%s); every number is in %s", error, run.root)
-        return False
-    return True
-
-
-def check_tracker(tracker: TrackerSpec) -> None:
-    """Refuse an online tracker without a key before anything is loaded."""
-    if tracker.kind == "none" or tracker.mode == "offline" or os.environ.get("WANDB_API_KEY"):
-        return
-    try:
-        known = netrc().hosts
-    except (OSError, ValueError):
-        known = {}
-    if not any("wandb" in host for host in known):
-        raise InputError(
-            f"tracker.mode=online for project {tracker.project!r}, but there is no login; run `wandb login`, "
-            "set WANDB_API_KEY, or use tracker.mode=offline"
-        )
-
-
-def _track_sweep(mirrored: _Mirrored) -> None:
-    """Counters of the whole sweep, every score, and what was answered for what, as tables."""
-    import wandb
-
-    with mirrored.group.open("sweep", tags=["sweep"]) as run:
-        run.summary.update(_counters(mirrored.manifest))
-        first = mirrored.scores.filter(pc.is_null(mirrored.scores["versus_arm_id"]))
-        rows = zip(*(first[name].to_pylist() for name in _TABLED), strict=True)
-        run.log({"scores": wandb.Table(columns=list(_TABLED), data=[list(row) for row in rows])})
-        run.log({"confusion": wandb.Table(columns=list(_CONFUSED), data=_confusion(mirrored.run))})
-
-
-def _track_arm(mirrored: _Mirrored, arm: Arm) -> None:
-    scores = mirrored.scores.filter(pc.equal(mirrored.scores["arm_id"], arm.arm_id))
-    tags = [arm.model.name, arm.selector_name, arm.prompt.name, mirrored.spec.dataset.name]
-    options = _options(mirrored, arm)
-    with mirrored.group.open("arm", arm.label, key=[arm.arm_id], tags=tags, config=options) as run:
-        run.summary.update(
-            {name: value for row in scores.to_pylist() for name, value in _values(row).items()}
-        )
-
-
-def _options(mirrored: _Mirrored, arm: Arm) -> dict[str, object]:
-    return {
-        "arm_id": arm.arm_id,
-        "model": arm.model.name,
-        "model_key": mirrored.manifest["models"][arm.model.name]["model_key"],
-        "simulated": arm.model.simulated,
-        "selector": arm.selector_name,
-        "budget": arm.budget_value,
-        "prompt": arm.prompt.name,
-        "caption": mirrored.spec.caption,
-        "answer_format": mirrored.spec.answer_format,
-        "control": arm.control,
-    }
-
-
-def _counters(manifest: Mapping[str, Any]) -> dict[str, object]:
-    """`sweep/requests/executed` and the like."""
-    return {f"sweep/{part}/{name}": n for part in _COUNTED for name, n in manifest[part].items()}
-
-
-_CONFUSED = ("arm_id", "subtask", "gold", "answered", "n")
-
-
-def _confusion(run: Run) -> list[list[object]]:
-    """How often one option was answered for another, of questions with one right option."""
-    names = ("arm_id", "subtask", "answer_type", "status", "gold", "parsed")
-    counted: Counter[tuple[str, str, str, str]] = Counter()
-    for row in tables.read(run.verdicts, tables.VERDICTS, names).to_pylist():
-        if row["status"] == "judged" and row["answer_type"] in ("single", "ordinal"):
-            said = row["parsed"][0] if row["parsed"] else "none"
-            counted[row["arm_id"], row["subtask"], row["gold"][0], said] += 1
-    return [[*key, n] for key, n in sorted(counted.items())]
-
-
-def _values(row: Mapping[str, Any]) -> dict[str, object]:
-    """A score with its interval and counts, under names that W&B can chart."""
-    if row["versus_arm_id"] is not None:
-        return {}
-    name = summary_name(row["scope"], row["metric"])
-    kept = ("low", "high", "n_items", "n_patients")
-    return {name: row["value"], **{f"{name}/{column}": row[column] for column in kept}}
-
-
-def summary_name(scope: str, metric: str) -> str:
-    """What a score is called in the summary of an arm: `tier_1/primary`."""
-    return f"{scope.replace(':', '_')}/{metric}"
+from cardiolens.record import documents
+from cardiolens.terminal.verb import read_run, tell
+from cardiolens.tracker.mirror import check_tracker, track
 
 
 def main() -> int:
@@ -163,7 +20,7 @@ def main() -> int:
         if any(mode not in ("online", "offline") for mode in modes):
             raise InputError(f"mode={modes[0]}: choose online or offline")
         run = read_run([word for word in words if not word.startswith("mode=")])
-        tracker = record.read_configuration(run).tracker
+        tracker = documents.read_configuration(run).tracker
         if modes:
             tracker = tracker.model_copy(update={"kind": "wandb", "mode": modes[-1]})
         if tracker.kind == "none":

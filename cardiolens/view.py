@@ -6,15 +6,15 @@
 import sys
 from collections.abc import Sequence
 
-from cardiolens import show
-from cardiolens.configure import read_runs, tell
 from cardiolens.errors import InputError, RunError
-from cardiolens.judge import joined
-from cardiolens.page.cases import case_reader, read_sources
+from cardiolens.page.case_viewer.cases import case_reader, read_sources
+from cardiolens.page.case_viewer.server import Served, address_of, server_of
+from cardiolens.page.case_viewer.write import render_viewer, script_of
 from cardiolens.page.facts import read_facts
-from cardiolens.page.serve import Served, address_of, server_of
-from cardiolens.page.viewer import render_viewer, script_of
-from cardiolens.store import Run
+from cardiolens.record.places import Run
+from cardiolens.steps.judge import joined
+from cardiolens.terminal.console import say
+from cardiolens.terminal.verb import read_runs, tell
 
 
 def served_of(runs: Sequence[Run]) -> Served:
@@ -35,7 +35,7 @@ def view(runs: Sequence[Run]) -> int:
     """Serve until interrupted."""
     served = served_of(runs)
     with server_of(served) as server:
-        show.say(f"viewer: {address_of(server, served)} (on this machine only; Ctrl-C ends it)")
+        say(f"viewer: {address_of(server, served)} (on this machine only; Ctrl-C ends it)")
         try:
             server.serve_forever()
         except KeyboardInterrupt:

@@ -4,8 +4,8 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 
-from cardiolens.cluster import ray_cluster
-from cardiolens.configure import read_spec
+from cardiolens.cluster.connect import ray_cluster
+from cardiolens.config.compose import read_spec
 from cardiolens.errors import InputError, RunError
 from cardiolens.phantom.cohort import make_cohort, planned
 

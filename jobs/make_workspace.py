@@ -9,11 +9,12 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from cardiolens import record, tables
-from cardiolens.configure import read_run, tell
+from cardiolens import tables
 from cardiolens.errors import InputError, RunError
-from cardiolens.store import Run
-from cardiolens.track import check_tracker, summary_name
+from cardiolens.record import documents
+from cardiolens.record.places import Run
+from cardiolens.terminal.verb import read_run, tell
+from cardiolens.tracker.mirror import check_tracker, summary_name
 
 _WAYS = (  # of models
     "requests/done",
@@ -43,7 +44,7 @@ def workspace_of(run: Run, entity: str) -> Any:
     return ws.Workspace(
         name=f"CardioLens {run.root.name}",
         entity=entity,
-        project=record.read_configuration(run).tracker.project,
+        project=documents.read_configuration(run).tracker.project,
         sections=[
             ws.Section(name="Scores of arms", panels=bars, is_open=True),
             ws.Section(name="What changes them", panels=[wr.ParallelCoordinatesPlot([*options, *ends])]),
@@ -74,7 +75,7 @@ def make(run: Run, entity: str | None) -> str:
         ) from None
     import wandb
 
-    tracker = record.read_configuration(run).tracker
+    tracker = documents.read_configuration(run).tracker
     check_tracker(tracker.model_copy(update={"kind": "wandb", "mode": "online"}))
     if not (entity or tracker.entity):
         raise InputError("the run names no entity; add entity= with your user or team name")

@@ -8,13 +8,12 @@ The work behind the hours is that of the landscape experiment on a cohort of the
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
-from cardiolens.card import ModelCard
-from cardiolens.configure import legal_names, read_spec
-from cardiolens.engine.footprint import Candidate, Node
-from cardiolens.engine.placement import place
-from cardiolens.engine.seating import schedule
-from cardiolens.model_spec import ModelSpec
-from cardiolens.show_placement import COLUMNS, cluster_of, placement_rows
+from cardiolens.config.compose import legal_names, read_spec
+from cardiolens.config.model import ModelCard, ModelSpec
+from cardiolens.placement.footprint import Candidate, Node
+from cardiolens.placement.placement import place
+from cardiolens.placement.schedule import schedule
+from cardiolens.terminal.placement import COLUMNS, cluster_of, placement_rows
 
 STUDIES = 200  # of our phantom cohort
 QUESTIONS = 13_494  # of the paper

@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from cardiolens.configure import read_spec
+from cardiolens.config.compose import read_spec
 from cardiolens.errors import InputError
 from cardiolens.select.show import draw, find_study, records
 

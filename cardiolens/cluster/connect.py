@@ -2,13 +2,12 @@
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from cardiolens.allocation import allocated
+from cardiolens.cluster.stopping import StoppedError
+from cardiolens.config.cluster import ClusterSpec
 from cardiolens.errors import RunError
-from cardiolens.execution_spec import ClusterSpec
-from cardiolens.stopping import StoppedError
 
 # Usage reports of the parts are off: nothing about a hospital's work leaves by the back door. The rest keeps
 # the terminal to what the stream itself reports.
@@ -122,3 +121,15 @@ def _quieten() -> None:
     context.print_on_execution_start = False
     # What went wrong is told in one line by the stream; Ray keeps the rest in its own log files.
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+
+
+def allocated(environment: Mapping[str, str]) -> dict[str, int]:
+    """`num_cpus` and `num_gpus` for Ray on this node of a job; nothing outside one.
+
+    By itself Ray would take all processors of the machine, and all its GPUs where a job without GPUs has no
+    CUDA_VISIBLE_DEVICES.
+    """
+    if "SLURM_JOB_ID" not in environment:
+        return {}
+    cpus = environment.get("SLURM_CPUS_PER_TASK") or environment.get("SLURM_CPUS_ON_NODE", "1")
+    return {"num_cpus": int(cpus), "num_gpus": int(environment.get("SLURM_GPUS_ON_NODE") or 0)}

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from cardiolens.config.http import SERVING as HTTP_SERVING
+from cardiolens.config.model import SERVING, ModelSpec
+from cardiolens.config.sweep import Budget, Control, PromptSpec, SelectorSpec, SweepSpec, TokenBudget
 from cardiolens.digest import digest_of
-from cardiolens.http_spec import SERVING as HTTP_SERVING
-from cardiolens.model_spec import SERVING, ModelSpec
-from cardiolens.spec import Budget, Control, PromptSpec, SelectorSpec, SweepSpec, TokenBudget
 
 
 @dataclass(frozen=True, slots=True)

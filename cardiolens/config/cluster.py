@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from cardiolens.execution_spec import ClusterSpec
-from cardiolens.frozen import Gib, GivenPath, Positive
+from cardiolens.config.base import Gib, GivenPath, Positive, Rate, Spec
 
 _SCRATCH_CHARACTERS = 32  # Ray puts sockets below it, whose paths may have 107
 
@@ -20,6 +19,19 @@ def _quoted(value: object) -> object:
 
 Duration = Annotated[str, BeforeValidator(_quoted), Field(pattern=r"^(\d+-)?\d+:\d\d:\d\d$")]
 Word = Annotated[str, Field(pattern=r"^[^\s#]+$")]
+
+
+class ClusterSpec(Spec):
+    """The Ray cluster that runs the stream; its size is declared to plan for a machine that is elsewhere."""
+
+    address: str | None = None  # None: start one on this machine
+    object_store_gib: Gib = 1.0
+    nodes: Positive = 1
+    gpus: Positive | None = None  # of each node; None: as found
+    gpu_memory_gib: Gib | None = None  # of each GPU; None: as found
+    prefill_rate: Rate = 80_000.0  # of one GPU: prompt tokens/s x billions of parameters
+    decode_rate: Rate = 16_000.0  # of one GPU: output tokens/s x billions of parameters
+    grace_seconds: Annotated[float, Field(gt=0)] = 30.0  # after SIGTERM or Ctrl-C, for requests in flight
 
 
 class SlurmSpec(ClusterSpec):

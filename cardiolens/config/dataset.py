@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from cardiolens.frozen import GivenPath, Seed, Spec
+from cardiolens.config.base import GivenPath, Seed, Spec
 
 
 class PhantomSpec(Spec):

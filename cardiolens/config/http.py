@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
-from cardiolens.frozen import Positive, Spec
+from cardiolens.config.base import Positive, Spec
 
 Price = Annotated[float, Field(ge=0)]
 

@@ -5,9 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from cardiolens.card import ModelCard
-from cardiolens.frozen import Auto, Gib, Positive, Seed, Spec
-from cardiolens.http_spec import HttpSpec
+from cardiolens.config.base import Auto, Gib, Positive, Seed, Spec
+from cardiolens.config.http import HttpSpec
 
 
 class Sampling(Spec):
@@ -48,6 +47,24 @@ Engine = Literal[
     "conservative",
     "budget_effect",
 ]
+
+
+Said = Annotated[str, Field(min_length=1)]
+
+
+class ModelCard(Spec):
+    """A catalogue entry; nothing in it changes what a sweep asks."""
+
+    architecture: str | None = None  # as the pinned vLLM registers it; None: closed
+    field: Literal["general", "medical"]
+    licence: Said
+    context: Positive | None  # tokens that the publisher gives it
+    thinking: Literal["never", "always", "off", "on"]  # off, on: as `template_options` asks
+    image_rule: Said  # how `image_tokens` was computed
+    template: str = ""  # what to know of its chat template
+    tensor_parallel: Mapping[Positive, Positive] = {}  # by GiB of a GPU: what auto takes of a node of eight
+    verified: Literal["engine", "processor", "config", "none"]  # what of it was really run or read
+    note: Said  # where each fact comes from
 
 
 class ModelSpec(Spec):

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cardiolens.frozen import Gib, Positive, Rate, Seed, Spec
+from cardiolens.config.base import Positive, Seed, Spec
 
 
 class TrackerSpec(Spec):
@@ -15,19 +15,6 @@ class TrackerSpec(Spec):
     project: str = "cardiolens"
     entity: str | None = None
     mode: Literal["online", "offline"] = "offline"
-
-
-class ClusterSpec(Spec):
-    """The Ray cluster that runs the stream; its size is declared to plan for a machine that is elsewhere."""
-
-    address: str | None = None  # None: start one on this machine
-    object_store_gib: Gib = 1.0
-    nodes: Positive = 1
-    gpus: Positive | None = None  # of each node; None: as found
-    gpu_memory_gib: Gib | None = None  # of each GPU; None: as found
-    prefill_rate: Rate = 80_000.0  # of one GPU: prompt tokens/s x billions of parameters
-    decode_rate: Rate = 16_000.0  # of one GPU: output tokens/s x billions of parameters
-    grace_seconds: Annotated[float, Field(gt=0)] = 30.0  # after SIGTERM or Ctrl-C, for requests in flight
 
 
 class PageSpec(Spec):

@@ -5,12 +5,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationError, field_validator, model_validator
 
-from cardiolens.dataset_spec import DatasetSpec
+from cardiolens.config.base import GivenPath, Positive, Seed, Spec, describe
+from cardiolens.config.cluster import ClusterSpec, SlurmSpec
+from cardiolens.config.dataset import DatasetSpec
+from cardiolens.config.model import ModelSpec
+from cardiolens.config.steps import PageSpec, StatisticsSpec, StreamSpec, TrackerSpec
 from cardiolens.errors import InputError
-from cardiolens.execution_spec import ClusterSpec, PageSpec, StatisticsSpec, StreamSpec, TrackerSpec
-from cardiolens.frozen import GivenPath, Positive, Seed, Spec, describe
-from cardiolens.model_spec import ModelSpec
-from cardiolens.slurm_spec import SlurmSpec
 
 
 class SelectorSpec(Spec):

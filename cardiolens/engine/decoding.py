@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 
 from cardiolens.engine.ask import Ask
-from cardiolens.prompts.legal import last_line_pattern
+from cardiolens.tasks.legal import last_line_pattern
 
 _MOST = 20  # log-probabilities that vLLM gives a token unless configured
 

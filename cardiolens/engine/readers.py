@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cardiolens import tables
+from cardiolens.config.arms import Arm
+from cardiolens.config.model import ModelSpec
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.engine.ask import Ask, Pictures, Reply
 from cardiolens.errors import InputError
-from cardiolens.model_spec import ModelSpec
-from cardiolens.plan.arms import Arm
-from cardiolens.prompts.legal import LETTERS, legal_replies
-from cardiolens.stats.subtasks import GATES
+from cardiolens.tasks.catalogue import GATES
+from cardiolens.tasks.legal import LETTERS, legal_replies
 
 Answer = tuple[str, ...]  # original option keys; of a report, its one reference as JSON
 
@@ -227,8 +228,15 @@ def open_reader(model: ModelSpec, questions: Path, arms: Mapping[str, Arm]) -> R
     return _made(model, Truth.of(questions, arms) if model.answers_from == "truth" else None)
 
 
+def check_readers(spec: SweepSpec) -> None:
+    """Refuse options that a simulated reader of the sweep does not take, before anything is asked of it."""
+    for model in spec.model:
+        if model.simulated:
+            check_reader(model)
+
+
 def check_reader(model: ModelSpec) -> None:
-    """Refuse options that the reader does not take, before anything is asked of it."""
+    """Refuse options that the reader does not take."""
     _made(model, Truth({}, {}, {}, {}, {}) if model.answers_from == "truth" else None)
 
 

@@ -5,17 +5,17 @@ from typing import Any
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from cardiolens.engine.adapter import room_for
+from cardiolens.cluster.staging import nearby
+from cardiolens.config.model import ModelSpec
 from cardiolens.engine.ask import Ask, EngineDeadError, ErrorKind, Pictures, Reply, RequestError
-from cardiolens.engine.chat import Chat
 from cardiolens.engine.decoding import alternatives, bound, direct, option_logprobs
 from cardiolens.engine.gpu_memory import turn_on, wait_for_memory
-from cardiolens.engine.identity import Identity, installed_engine
 from cardiolens.engine.option_probabilities import Step, set_logprobs
-from cardiolens.engine.placement import Group
 from cardiolens.engine.root_cause import root_cause, written_so_far
-from cardiolens.model_spec import ModelSpec
-from cardiolens.staging import nearby
+from cardiolens.models.adapter import room_for
+from cardiolens.models.chat import Chat
+from cardiolens.models.identity import Identity, installed_engine
+from cardiolens.placement.placement import Group
 
 
 class VllmEngine:

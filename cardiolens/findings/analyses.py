@@ -4,15 +4,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from cardiolens.stats import findings
-from cardiolens.stats.analysis import Analysis, Compared, alone, compared, setting, where
+from cardiolens.findings import sentences
+from cardiolens.findings.analysis import Analysis, Compared, alone, compared, setting, where
+from cardiolens.findings.confidence import calibration, confidence, risk_and_coverage
+from cardiolens.findings.landscape import landscape
+from cardiolens.findings.sentences import Finding
 from cardiolens.stats.collapse import COLLAPSE_INDEX, collapsed
-from cardiolens.stats.confidence_analyses import calibration, confidence, risk_and_coverage
 from cardiolens.stats.factors import ArmFactors, factors_of
-from cardiolens.stats.findings import Finding, Row
-from cardiolens.stats.landscape import landscape
 from cardiolens.stats.positions import POSITION_BIAS
 from cardiolens.stats.repeats import ANSWERS_CHANGED
+from cardiolens.stats.rows import Row
 
 _COLLAPSE = (
     *("collapse_index", "modal_share", "modal_excess", "absorption"),
@@ -62,7 +63,7 @@ def collapse(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
         if (arm, scope) in index_rows  # a subtask with one right option
     ]
     said = [
-        findings.threshold(
+        sentences.threshold(
             f"{setting(labels[arm])} has collapsed on {scope.removeprefix('subtask:')} "
             f"(collapse index at least {100 * COLLAPSE_INDEX:g})",
             index_rows[arm, scope],
@@ -83,7 +84,7 @@ def slice_protocols(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analys
     pairs = [pair for pair in compared(scores, arms, "selector") if pair.metric in _DIFFERENCES]
     across = [pair for pair in pairs if pair.ours.protocol != pair.theirs.protocol and pair.of_tier]
     said = [
-        findings.equivalence(pair.ours.selector, pair.theirs.selector, where(pair, "selector"), pair.row)
+        sentences.equivalence(pair.ours.selector, pair.theirs.selector, where(pair, "selector"), pair.row)
         for pair in across
         if pair.metric == "primary.equivalence"
     ]
@@ -97,7 +98,7 @@ def _largest(pairs: Sequence[Compared]) -> list[Finding]:
         return []
     most = max(changes, key=lambda pair: abs(_value(pair)))
     between = f"{most.ours.selector} and {most.theirs.selector} on {where(most, 'selector')}"
-    return [findings.largest(f"change of {len(changes)} between selection protocols is {between}", most.row)]
+    return [sentences.largest(f"change of {len(changes)} between selection protocols is {between}", most.row)]
 
 
 def _value(pair: Compared) -> float:
@@ -143,14 +144,14 @@ def _named(row: Row, labels: dict[str, ArmFactors]) -> Finding:
     metric, _, place = str(row["metric"]).partition(".")
     if metric == "text_shortcut":
         cause = "Reading the text alone instead of always giving the best constant answer"
-        return findings.change(cause, f"the score on {scope} ({arm})", row)
+        return sentences.change(cause, f"the score on {scope} ({arm})", row)
     cause = f"Standing in place {place} of the list instead of elsewhere"
-    return findings.change(cause, f"how often an option is picked beyond how often it is right ({arm})", row)
+    return sentences.change(cause, f"how often an option is picked beyond how often it is right ({arm})", row)
 
 
 def _repeated(row: Row, labels: dict[str, ArmFactors]) -> Finding:
     scope = str(row["scope"]).replace(":", " ")
-    return findings.repeated(f"{setting(labels[str(row['arm_id'])])} on {scope}", row)
+    return sentences.repeated(f"{setting(labels[str(row['arm_id'])])} on {scope}", row)
 
 
 def _rows(pairs: Sequence[Compared]) -> list[Row]:
@@ -163,7 +164,7 @@ def _changes(
     """A sentence a tier and metric, from difference and, of a score, its adjusted p-value."""
     adjusted = {_place(pair): _value(pair) for pair in pairs if pair.metric == "primary.holm_p"}
     return tuple(
-        findings.change(
+        sentences.change(
             cause.format(ours=getattr(pair.ours, factor), theirs=getattr(pair.theirs, factor)),
             f"{subjects[pair.metric]} on {where(pair, factor)}",
             pair.row,

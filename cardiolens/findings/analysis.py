@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from cardiolens.findings.sentences import Finding
 from cardiolens.stats.factors import ArmFactors, factors_of
-from cardiolens.stats.findings import Finding, Row
-
-TIERS = ("tier:1", "tier:2", "tier:3")
+from cardiolens.stats.rows import Row
 
 
 @dataclass(frozen=True, slots=True)

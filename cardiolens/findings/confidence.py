@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from cardiolens.stats import findings
-from cardiolens.stats.analysis import Analysis, alone, setting
+from cardiolens.findings import sentences
+from cardiolens.findings.analysis import Analysis, alone, setting
 from cardiolens.stats.confidence_curves import BIN, RISK
 from cardiolens.stats.discrimination import BINS
 from cardiolens.stats.factors import ArmFactors, factors_of
-from cardiolens.stats.findings import Row
+from cardiolens.stats.rows import Row
 
 _NAMED = ("auroc", "average_precision", "calibration_error", "risk_area")
 _GUESSING = 50.0  # AUROC of a coin, percent
@@ -18,7 +18,7 @@ def confidence(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
     labels = factors_of(arms)
     rows = [row for row in alone(scores) if str(row["metric"]).partition(".")[0] in _NAMED]
     said = [
-        findings.threshold(
+        sentences.threshold(
             f"{setting(labels[str(row['arm_id'])])} tells the two answers of "
             f"{str(row['scope']).removeprefix('subtask:')} apart better than a coin (AUROC above 50)",
             row,

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.stats.findings import Row
+from cardiolens.stats.rows import Row
 
 JOINT = "D01+D02"  # seven classes: A Normal, B ICM, and the subtypes of C (NICM) as CA to CE
 _UNPARSED = "unparsed"

@@ -1,13 +1,11 @@
 """Sentences that a paper could print, each no stronger than its interval."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cardiolens.stats.bootstrap import Interval
 from cardiolens.stats.inference import MARGIN, Verdict, equivalent, minimum_detectable, wilson
-
-Row = Mapping[str, object]
+from cardiolens.stats.rows import Row
 
 LEVEL = 0.05
 FEWEST_PATIENTS = 20  # with fewer a percentile bootstrap is too narrow for any claim (docs/statistics.md)

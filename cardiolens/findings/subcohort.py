@@ -7,18 +7,18 @@ import numpy as np
 import pyarrow as pa
 
 from cardiolens.errors import InputError
-from cardiolens.stats import findings
-from cardiolens.stats.analysis import TIERS, Analysis
+from cardiolens.findings import sentences
+from cardiolens.findings.analysis import Analysis
+from cardiolens.findings.sentences import Finding
 from cardiolens.stats.answers import Answers
 from cardiolens.stats.bootstrap import resampling_weights
 from cardiolens.stats.differences import Resampling
-from cardiolens.stats.findings import Finding, Row
+from cardiolens.stats.headlines import PREFIX, Headlines, model_means
 from cardiolens.stats.items import Bools, Floats, Items, cohort
-from cardiolens.stats.landscape import PREFIX, Headlines, model_means
 from cardiolens.stats.metrics import ratio
 from cardiolens.stats.paired import kendall
 from cardiolens.stats.report_references import Forms
-from cardiolens.stats.rows import as_row
+from cardiolens.stats.rows import TIERS, Row, as_row
 from cardiolens.stats.states import Answered, Choices
 from cardiolens.stats.statistic import Key, Statistic
 
@@ -84,7 +84,7 @@ def _changes(name: str, rows: Sequence[Row]) -> list[Finding]:
     for row in [row for row in rows if row["metric"] == "primary"]:
         model, tier = str(row["arm_id"]).removeprefix(PREFIX), str(row["scope"]).replace(":", " ")
         cause = f"Taking the full cohort instead of its {name} part"
-        said.append(findings.change(cause, f"the score of {model} on {tier}", row))
+        said.append(sentences.change(cause, f"the score of {model} on {tier}", row))
     return said
 
 
@@ -96,10 +96,10 @@ def _agreements(name: str, rows: Sequence[Row]) -> list[Finding]:
         full, part = (np.array([float(str(row[side])) for row in of_tier]) for side in ("full", "part"))
         test = kendall(full, part)
         if not np.isnan(test.p):
-            detail = f"Kendall's tau {findings.signed(test.statistic, 2)} over {len(of_tier)} models"
+            detail = f"Kendall's tau {sentences.signed(test.statistic, 2)} over {len(of_tier)} models"
             claim = f"the full cohort and its {name} part rank models alike on {tier.replace(':', ' ')}"
             alike = test.p if test.statistic > 0 else 1.0
-            said.append(findings.tested(claim, alike, detail))
+            said.append(sentences.tested(claim, alike, detail))
     return said
 
 

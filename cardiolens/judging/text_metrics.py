@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from cardiolens.config.steps import StatisticsSpec
 from cardiolens.errors import InputError
-from cardiolens.execution_spec import StatisticsSpec
 from cardiolens.judging.overlap import tokens
 
 Pairs = Sequence[tuple[str, str]]

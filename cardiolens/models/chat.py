@@ -9,7 +9,7 @@ import numpy as np
 from jinja2 import TemplateError
 
 from cardiolens.errors import InputError
-from cardiolens.prompts.frames import FRAME
+from cardiolens.tables import FRAME
 
 _HERE = "\ue000"  # private-use marks, put where text will stand
 _THERE = "\ue001"

@@ -4,13 +4,12 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from cardiolens.config.model import ModelSpec
 from cardiolens.digest import digest_of, digest_of_files
-from cardiolens.engine.adapter import find_adapter
-from cardiolens.engine.known_digests import known_digests
-from cardiolens.engine.readers import check_reader
 from cardiolens.errors import InputError
-from cardiolens.model_spec import ModelSpec
-from cardiolens.saved_model import check_architectures, check_files, read_object
+from cardiolens.models.adapter import find_adapter
+from cardiolens.models.digest_cache import known_digests
+from cardiolens.models.files import check_architectures, check_files, read_object
 
 EMBEDDED = "embedded"
 
@@ -34,7 +33,6 @@ def identify(model: ModelSpec, cache: Path) -> Identity:
     if model.engine == "http":
         return _served(model, cache)
     if model.simulated:
-        check_reader(model)
         facts: dict[str, object] = {"reader": model.engine, "options": dict(model.options)}
         return Identity(_key(model.name, facts), None, facts)
     folder, revision = _resolve(model, cache)
@@ -142,12 +140,12 @@ def _files(folder: Path) -> list[Path]:
 
 def _embedded(cache: Path) -> Path:
     """The embedded model's folder, built beside and renamed at first use: whole or absent."""
-    from cardiolens.engine import tiny
+    from cardiolens.models import embedded
 
     folder = cache / f"tiny-{version('transformers')}"
     if not folder.exists():
         beside = cache / f".{folder.name}.{digest_of(str(folder))[:8]}.tmp"
-        tiny.build(beside)
+        embedded.build(beside)
         try:
             beside.rename(folder)
         except OSError:  # another process was first

@@ -4,13 +4,14 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
+from cardiolens.findings import sentences
+from cardiolens.findings.sentences import FEWEST_PATIENTS, signed
 from cardiolens.page.differences import Difference, Reading, differences
-from cardiolens.page.facts import Facts, Row
-from cardiolens.page.view import Answer, Estimate
-from cardiolens.stats import findings
-from cardiolens.stats.findings import FEWEST_PATIENTS, signed
+from cardiolens.page.elements import Answer, Estimate
+from cardiolens.page.facts import Facts
+from cardiolens.results.analyses import Row
+from cardiolens.stats.headlines import PREFIX
 from cardiolens.stats.inference import MARGIN, holm
-from cardiolens.stats.landscape import PREFIX
 
 _QUESTIONS = {
     "selector": "Does slice selection matter?",
@@ -55,7 +56,7 @@ def _shown_lower(facts: Facts, row: Row, first: Row) -> bool:
     pair = {row["arm_id"], first["arm_id"]}
     for found in facts.of_pairs(["primary"], "tier:1"):
         if {found["arm_id"], found["versus_arm_id"]} == pair:
-            return findings.change("", "", found).verdict != "cannot tell"
+            return sentences.change("", "", found).verdict != "cannot tell"
     return False
 
 
@@ -103,7 +104,7 @@ def _readings(found: Sequence[Difference]) -> list[Reading]:
 
 def _reading(one: Difference, adjusted_p: float) -> Reading:
     if one.reading == "shown":
-        return "shown" if adjusted_p <= findings.LEVEL else "open"
+        return "shown" if adjusted_p <= sentences.LEVEL else "open"
     return one.reading
 
 

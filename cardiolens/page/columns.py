@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from cardiolens.page.view import Column
+from cardiolens.findings.confusion import JOINT
+from cardiolens.page.elements import Column
+from cardiolens.page.facts import Facts
 from cardiolens.stats.factors import ArmFactors
 
 ARM = (
@@ -63,3 +65,24 @@ def setting(arm: ArmFactors, *without: str) -> str:
 def row_cells(row: Mapping[str, Any]) -> dict[str, object]:
     """The cells of a row of scores, its scope in words."""
     return {**row, "scope": scope_words(row["scope"])}
+
+
+_PARENT, _SUBTYPE = "D01", "D02"
+
+
+def subtask_words(facts: Facts, subtask: str) -> str:
+    """A subtask with what it asks for, e.g. C10 wall motion."""
+    if subtask == JOINT:
+        return f"{JOINT} diagnosis"
+    known = facts.subtasks.get(subtask)
+    return f"{subtask} {known.field.replace('_', ' ')}" if known else subtask
+
+
+def answer_words(facts: Facts, subtask: str, keys: str) -> str:
+    """An answer with its text, e.g. A Normal; of joined diagnoses the subtype's."""
+    if subtask == JOINT:
+        subtask, keys = (_SUBTYPE, keys[1:]) if len(keys) == 2 else (_PARENT, keys)
+        return answer_words(facts, subtask, keys)
+    known = facts.subtasks.get(subtask)
+    texts = [option.text for option in known.options if option.key == keys] if known else []
+    return f"{keys} {texts[0]}" if texts else keys

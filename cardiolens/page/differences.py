@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from cardiolens.findings import sentences
+from cardiolens.findings.sentences import Finding
 from cardiolens.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, scope_words, setting
-from cardiolens.page.facts import Facts, Row
-from cardiolens.page.view import Column, Table
-from cardiolens.stats import findings
+from cardiolens.page.elements import Column, Table
+from cardiolens.page.facts import Facts
+from cardiolens.results.analyses import Row
 from cardiolens.stats.factors import FACTORS, ArmFactors
-from cardiolens.stats.findings import Finding
 
 Reading = Literal["shown", "equivalent", "open"]
 
@@ -73,7 +74,7 @@ class Difference:
         """What may be said: a difference, equivalence, or neither."""
         if self.change.verdict != "cannot tell":
             return "shown"
-        same = findings.equivalence("", "", "", self.equivalence).verdict
+        same = sentences.equivalence("", "", "", self.equivalence).verdict
         return "equivalent" if same == "supported" else "open"
 
     @property
@@ -82,7 +83,7 @@ class Difference:
         cause = f"{_NAMES[self.factor]} {getattr(self.ours, self.factor)} instead of "
         cause += str(getattr(self.theirs, self.factor))
         where = f"the score on {scope_words(self.scope)} ({self.ours.model})"
-        return findings.change(cause[0].upper() + cause[1:], where, self.row, self.holm_p)
+        return sentences.change(cause[0].upper() + cause[1:], where, self.row, self.holm_p)
 
 
 def differences(facts: Facts, factor: str, scope: str = "tier:") -> list[Difference]:

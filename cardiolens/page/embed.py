@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cardiolens.page.view import Cell, Chart, Grid, Section, Table
+from cardiolens.page.elements import Cell, Chart, Grid, Section, Table
 
 CHUNK_BYTES = 200_000  # a larger table stands in a file of its own, loaded when it is looked at
 CHUNKS = "page"  # folder beside the page

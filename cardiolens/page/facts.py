@@ -1,7 +1,5 @@
 """What a page is made from: the records, scores and analyses of one run, or of several seen as one."""
 
-import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,25 +7,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import record, tables
-from cardiolens.analysing import SCHEMA
+from cardiolens import tables
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.errors import InputError
 from cardiolens.page.usage import Usage, usage_of
-from cardiolens.spec import SweepSpec
+from cardiolens.record import documents
+from cardiolens.record.places import Run
+from cardiolens.results.analyses import Row, Told, read_analyses
 from cardiolens.stats.factors import ArmFactors
-from cardiolens.stats.findings import Finding
-from cardiolens.store import Run
 from cardiolens.tasks.catalogue import Subtask, load_catalogue
-
-Row = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """One analysis as written: its table and its sentences."""
-
-    rows: Sequence[Row] = ()
-    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +76,9 @@ def read_facts(run: Run, parts: Sequence[Run]) -> Facts:
 
     InputError where there is nothing to make a page of.
     """
-    specs = tuple(record.read_configuration(part) for part in parts)
+    specs = tuple(documents.read_configuration(part) for part in parts)
     verdicts = tables.read(run.verdicts, tables.VERDICTS, ["patient_id"])
-    manifests = tuple(record.read_manifest(part) for part in parts)
+    manifests = tuple(documents.read_manifest(part) for part in parts)
     return Facts(
         name=run.root.name,
         specs=specs,
@@ -114,27 +102,3 @@ def _subtasks(protocol: str) -> Mapping[str, Subtask]:
         return load_catalogue(protocol).subtasks
     except InputError:
         return {}
-
-
-def read_analyses(run: Run) -> dict[str, Told]:
-    """The analyses of a run by name."""
-    try:
-        tree = json.loads(run.analyses.read_text())
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{run.root}: has no readable analyses ({error}); run python -m cardiolens.judge run={run.root}"
-        ) from None
-    if tree.get("schema") != SCHEMA:
-        raise InputError(f"{run.analyses}: is {tree.get('schema')!r}, not {SCHEMA}; judge the run again")
-    return {
-        entry["name"]: Told(
-            [_numbered(row) for row in entry["table"]],
-            tuple(Finding(said["verdict"], said["sentence"]) for said in entry["findings"]),
-        )
-        for entry in tree["analyses"]
-    }
-
-
-def _numbered(row: Row) -> Row:
-    """A row of JSON, where undefined numbers are null."""
-    return {**row, **{name: math.nan for name in ("value", "low", "high") if row.get(name, 0) is None}}

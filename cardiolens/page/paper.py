@@ -3,8 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from cardiolens.page.view import Cell, Column, Kind, Table
-from cardiolens.stats.findings import signed
+from cardiolens.findings.sentences import signed
+from cardiolens.page.elements import Cell, Column, Kind, Table
 
 _LATEX = str.maketrans(
     {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}"}

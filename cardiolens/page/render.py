@@ -8,7 +8,9 @@ from importlib.resources import files
 
 import jinja2
 
+from cardiolens.findings.sentences import FEWEST_PATIENTS, Finding
 from cardiolens.page.answers import answers
+from cardiolens.page.elements import Column, Section, Table
 from cardiolens.page.embed import embed, figure_json, tables_of, to_json
 from cardiolens.page.facts import Facts
 from cardiolens.page.sections.asked import asked
@@ -23,8 +25,6 @@ from cardiolens.page.sections.reliability import reliability
 from cardiolens.page.sections.slices import slices
 from cardiolens.page.sections.subtasks import subtasks
 from cardiolens.page.strip import HEIGHT, WIDTH, strip
-from cardiolens.page.view import Column, Section, Table
-from cardiolens.stats.findings import FEWEST_PATIENTS, Finding
 
 SECTIONS: tuple[Callable[[Facts], Section], ...] = (
     *(asked, landscape, slices, prompting, collapse, subtasks, controls, cohorts, confidence),

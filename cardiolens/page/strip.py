@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cardiolens.page.view import Answer, Estimate
+from cardiolens.page.elements import Answer, Estimate
 from cardiolens.stats.inference import MARGIN
 
 WIDTH, HEIGHT = 200.0, 60.0

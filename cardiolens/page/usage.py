@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens import tables
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.judging.finals import finals
-from cardiolens.spec import SweepSpec
-from cardiolens.store import Run, Store
+from cardiolens.record.places import Run, Store
 
 _COLUMNS = (
     *("request_key", "status", "written_at"),

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cardiolens import tables
+from cardiolens.page.case_viewer.write import write_viewer
 from cardiolens.page.embed import CHUNKS
 from cardiolens.page.facts import read_facts
 from cardiolens.page.render import render
-from cardiolens.page.viewer import write_viewer
-from cardiolens.store import Run
+from cardiolens.record.places import Run
 
 
 def write_page(run: Run, parts: Sequence[Run], *, include_images: bool = False) -> Path:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from cardiolens.dataset_spec import PhantomSpec
+from cardiolens.config.dataset import PhantomSpec
 from cardiolens.errors import InputError, RunError
 from cardiolens.phantom.appearance import appearance
 from cardiolens.phantom.geometry import Heart

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from cardiolens.config.base import describe
 from cardiolens.errors import InputError
-from cardiolens.frozen import describe
 
 Segments = tuple[int, ...]
 _STRICT = ConfigDict(extra="forbid")

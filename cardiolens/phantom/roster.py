@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from cardiolens.dataset_spec import PhantomSpec
+from cardiolens.config.dataset import PhantomSpec
 from cardiolens.errors import InputError
 from cardiolens.phantom import draws
 from cardiolens.phantom.archetypes import archetypes, canonical_values

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from cardiolens.engine.footprint import Candidate
+from cardiolens.placement.footprint import Candidate
 
 
 @dataclass(frozen=True, slots=True)

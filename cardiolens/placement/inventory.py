@@ -2,9 +2,9 @@
 
 import subprocess
 
-from cardiolens.engine.footprint import Node
+from cardiolens.config.cluster import ClusterSpec
 from cardiolens.errors import InputError
-from cardiolens.execution_spec import ClusterSpec
+from cardiolens.placement.footprint import Node
 
 _QUERY = ("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits")
 _USUAL_GIB = 80.0  # planned with where only the number of GPUs is declared

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from cardiolens.engine.footprint import Node
-from cardiolens.engine.placement import Group, Placement
+from cardiolens.placement.footprint import Node
+from cardiolens.placement.placement import Group, Placement
 
 _ROUNDING = 1e-9  # shares are sums of floats
 

@@ -3,18 +3,18 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cardiolens.engine.estimate import Rates
-from cardiolens.engine.footprint import Candidate, Needs, Node
-from cardiolens.engine.identity import absence, installed_engine
-from cardiolens.engine.placement import Placement, place
+from cardiolens.config.cluster import ClusterSpec
+from cardiolens.config.model import ModelSpec
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.errors import InputError
-from cardiolens.execution_spec import ClusterSpec
-from cardiolens.model_spec import ModelSpec
+from cardiolens.models.files import WEIGHTS, lacking_weights
+from cardiolens.models.identity import absence, installed_engine
+from cardiolens.placement.estimate import Rates
+from cardiolens.placement.footprint import Candidate, Needs, Node
+from cardiolens.placement.placement import Placement, place
 from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
 from cardiolens.plan.totals import Totals, totals_of
-from cardiolens.saved_model import WEIGHTS, lacking_weights
-from cardiolens.spec import SweepSpec
 
 _GIB = 2**30
 

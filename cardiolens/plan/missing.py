@@ -9,9 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens import tables
-from cardiolens.plan.requests import PLANNED
-
-FINAL = ("ok", "refused")
+from cardiolens.plan.plan import Plan
+from cardiolens.tables import FINAL, PLANNED
 
 WORK = pa.schema(
     [
@@ -126,3 +125,9 @@ def _by_study(
             "rows": [int(rows[place]) for place in places],
             "attempts": [failed.get(keys[place], 0) + 1 for place in places],
         }
+
+
+def missing_of(planned: Plan, model: str) -> Missing:
+    """What one model of a plan still has to answer."""
+    completions = planned.store.completions(planned.identities[model].model_key)
+    return missing(planned.run.requests(model), completions, planned.spec.stream.max_attempts)

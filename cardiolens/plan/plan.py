@@ -11,28 +11,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens import tables
+from cardiolens.config.arms import Arm, arms
+from cardiolens.config.model import ModelSpec
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.digest import digest_of_tree, sha256_of
-from cardiolens.engine.chat import Chat
-from cardiolens.engine.identity import Identity, identify
-from cardiolens.engine.tokens import EstimatedTokens, TokenCounter
 from cardiolens.errors import InputError
-from cardiolens.model_spec import ModelSpec
-from cardiolens.plan.arms import Arm, arms
-from cardiolens.plan.asked import check_patients
+from cardiolens.models.chat import Chat
+from cardiolens.models.identity import Identity, identify
+from cardiolens.models.tokens import EstimatedTokens, TokenCounter
+from cardiolens.plan.cache import Written, digest_of_inputs, keep, kept
 from cardiolens.plan.columns import RequestColumns
 from cardiolens.plan.control import Subject, donors
-from cardiolens.plan.kept import Written, digest_of_inputs, keep, kept
-from cardiolens.plan.requests import OVERFLOW, PLANNED, Frames, ModelPlanner, Question
+from cardiolens.plan.patients import check_patients
+from cardiolens.plan.requests import Frames, ModelPlanner, Question
 from cardiolens.prompts.question import AskedQuestion, report_fields
 from cardiolens.prompts.template import check_folder
+from cardiolens.record.places import Run, Store, deciding, run_of
 from cardiolens.select.feature_store import read_features
 from cardiolens.select.route import Route
 from cardiolens.select.sight import Sight, sights_of
-from cardiolens.spec import SweepSpec
-from cardiolens.store import Run, Store, deciding, run_of
 from cardiolens.study.cohort import COHORT_NAME
 from cardiolens.study.shards import read_digests, read_volumes
 from cardiolens.study.structure import StudyStructure, structures
+from cardiolens.tables import OVERFLOW, PLANNED
 from cardiolens.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.tasks.questions import read_questions
 

@@ -6,16 +6,16 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
-from cardiolens.engine.identity import Identity
-from cardiolens.engine.rendering import Rendering, frame_key
-from cardiolens.engine.tokens import TokenCounter
-from cardiolens.model_spec import ModelSpec
-from cardiolens.plan.arms import Arm
+from cardiolens.config.arms import Arm
+from cardiolens.config.model import ModelSpec
+from cardiolens.config.sweep import Budget, PromptSpec, SelectorSpec, SweepSpec
+from cardiolens.models.identity import Identity
+from cardiolens.models.rendering import Rendering, frame_key
+from cardiolens.models.tokens import TokenCounter
 from cardiolens.plan.columns import RequestColumns
 from cardiolens.plan.control import BLANK, blank_digest, shuffled
 from cardiolens.plan.keys import asked_of, request_key, shown
-from cardiolens.prompts.frames import FRAME, frame_block
-from cardiolens.prompts.legal import CONSTRAINED, legal_replies
+from cardiolens.prompts.frames import frame_block
 from cardiolens.prompts.question import AskedQuestion
 from cardiolens.prompts.render import Closing, question_block, system_message
 from cardiolens.prompts.template import template_for
@@ -24,12 +24,11 @@ from cardiolens.select.feature_store import Features
 from cardiolens.select.route import Route
 from cardiolens.select.selection import Frame, Selection
 from cardiolens.select.token_budget import fitting
-from cardiolens.spec import Budget, PromptSpec, SelectorSpec, SweepSpec
 from cardiolens.study.shards import FrameDigest
 from cardiolens.study.structure import StudyStructure
+from cardiolens.tables import FRAME, OVERFLOW, PLANNED
+from cardiolens.tasks.legal import CONSTRAINED, legal_replies
 
-PLANNED = "planned"
-OVERFLOW = "overflow"
 ESTIMATED = "estimated_tokens"  # flag of a request whose tokens were not counted by its model's processor
 
 _OPEN = 2  # studies kept open, of some megabytes each

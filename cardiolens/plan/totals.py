@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens import tables
-from cardiolens.plan.requests import OVERFLOW, PLANNED
+from cardiolens.tables import OVERFLOW, PLANNED
 
 
 @dataclass(frozen=True, slots=True)

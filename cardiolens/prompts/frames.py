@@ -8,8 +8,7 @@ from cardiolens.prompts.words import words
 from cardiolens.select.cine import key_layers
 from cardiolens.select.selection import Frame
 from cardiolens.study.structure import StudyStructure, VolumeStructure
-
-FRAME = "\ufffc"  # stands where a frame stands
+from cardiolens.tables import FRAME
 
 CaptionLevel = Literal["none", "view", "full"]
 

@@ -13,8 +13,8 @@ import jinja2
 from jinja2 import meta
 
 from cardiolens.errors import InputError
-from cardiolens.prompts.frames import FRAME
 from cardiolens.prompts.question import AskedQuestion, Kind
+from cardiolens.tables import FRAME
 
 Style = Literal["standard", "reasoning"]
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cardiolens.config.http import SERVING as HTTP_SERVING
+from cardiolens.config.model import SERVING
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.digest import digest_of
-from cardiolens.http_spec import SERVING as HTTP_SERVING
-from cardiolens.model_spec import SERVING
-from cardiolens.spec import SweepSpec
 
 
 @dataclass(frozen=True, slots=True)

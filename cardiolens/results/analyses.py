@@ -3,22 +3,26 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from cardiolens import tables
-from cardiolens.execution_spec import StatisticsSpec
-from cardiolens.stats.analyses import analyse
-from cardiolens.stats.analysis import Analysis
-from cardiolens.stats.confusion import confusion_rows
+from cardiolens.config.steps import StatisticsSpec
+from cardiolens.errors import InputError
+from cardiolens.findings.analyses import analyse
+from cardiolens.findings.analysis import Analysis
+from cardiolens.findings.confusion import confusion_rows
+from cardiolens.findings.sentences import Finding
+from cardiolens.findings.subcohort import Part, full_versus_part
+from cardiolens.record.places import Run
+from cardiolens.stats.endings import status_counts
 from cardiolens.stats.factors import ArmFactors
+from cardiolens.stats.headlines import headlines
 from cardiolens.stats.items import cohort
-from cardiolens.stats.landscape import headlines
 from cardiolens.stats.report_references import Forms
-from cardiolens.stats.status import status_counts
-from cardiolens.stats.subcohort import Part, full_versus_part
 
 SCHEMA = "analyses-1"
 
@@ -79,3 +83,38 @@ def _defined(row: Mapping[str, object]) -> dict[str, object]:
     """A row without what it does not have."""
     undefined = [name for name, value in row.items() if isinstance(value, float) and math.isnan(value)]
     return {name: None if name in undefined else value for name, value in row.items()}
+
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One analysis as written: its table and its sentences."""
+
+    rows: Sequence[Row] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+def read_analyses(run: Run) -> dict[str, Told]:
+    """The analyses of a run by name."""
+    try:
+        tree = json.loads(run.analyses.read_text())
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{run.root}: has no readable analyses ({error}); run python -m cardiolens.judge run={run.root}"
+        ) from None
+    if tree.get("schema") != SCHEMA:
+        raise InputError(f"{run.analyses}: is {tree.get('schema')!r}, not {SCHEMA}; judge the run again")
+    return {
+        entry["name"]: Told(
+            [_numbered(row) for row in entry["table"]],
+            tuple(Finding(said["verdict"], said["sentence"]) for said in entry["findings"]),
+        )
+        for entry in tree["analyses"]
+    }
+
+
+def _numbered(row: Row) -> Row:
+    """A row of JSON, where undefined numbers are null."""
+    return {**row, **{name: math.nan for name in ("value", "low", "high") if row.get(name, 0) is None}}

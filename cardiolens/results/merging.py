@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens import tables
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.digest import digest_of
 from cardiolens.errors import InputError
-from cardiolens.scoring import Replies
-from cardiolens.spec import SweepSpec
-from cardiolens.store import Run
+from cardiolens.record.places import Run
+from cardiolens.results.scoring import Replies
 
 # what must be the same of every run that is seen as one, and where it stands
 _ALIKE = ("protocol", "catalogue_sha256", "questions_sha256", "questions_digest", "cohort_digest")

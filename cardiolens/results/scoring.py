@@ -9,25 +9,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens import tables
-from cardiolens.analysing import analyses_of, parts_of, write_analyses
+from cardiolens.config.arms import Arm, arms
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.digest import digest_of
 from cardiolens.errors import InputError
+from cardiolens.findings.analysis import Analysis
+from cardiolens.findings.subcohort import Part
 from cardiolens.judging.entities import report_forms
 from cardiolens.judging.finals import duplicates, finals
 from cardiolens.judging.text_metrics import open_text_metrics
 from cardiolens.judging.verdicts import judge
-from cardiolens.plan.arms import Arm, arms
-from cardiolens.plan.requests import PLANNED
-from cardiolens.spec import SweepSpec
-from cardiolens.stats.analysis import Analysis
+from cardiolens.record.places import Run, Store
+from cardiolens.results.analyses import analyses_of, parts_of, write_analyses
 from cardiolens.stats.confidence import confidence_scores
 from cardiolens.stats.factors import ArmFactors, beside_control, families
-from cardiolens.stats.landscape import headlines
+from cardiolens.stats.headlines import headlines
 from cardiolens.stats.positions import position_scores
 from cardiolens.stats.scores import score
-from cardiolens.stats.subcohort import Part
-from cardiolens.store import Run, Store
 from cardiolens.study.shards import read_volumes
+from cardiolens.tables import PLANNED
 from cardiolens.tasks.catalogue import load_catalogue
 
 _REQUEST_COLUMNS = ("arm_id", "qa_id", "option_keys", "status", "request_key")

@@ -6,6 +6,7 @@ No selector can see a label, a mask, a report or a patient: what they are given 
 from collections.abc import Sequence
 from functools import lru_cache
 
+from cardiolens.config.sweep import SelectorSpec
 from cardiolens.errors import InputError
 from cardiolens.select import clinical
 from cardiolens.select.cine import SmallK
@@ -15,7 +16,6 @@ from cardiolens.select.pooled import CHOICES, Given
 from cardiolens.select.route import Route, Routed, Source, Volumes, resolve
 from cardiolens.select.rules import rules
 from cardiolens.select.selection import Frame, Selection
-from cardiolens.spec import SelectorSpec
 from cardiolens.study.structure import StudyStructure
 
 

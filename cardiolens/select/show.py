@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
+from cardiolens.config.sweep import SelectorSpec, SweepSpec
 from cardiolens.errors import InputError
 from cardiolens.select.choose import choose
 from cardiolens.select.feature_store import Features
@@ -13,7 +14,6 @@ from cardiolens.select.route import Route
 from cardiolens.select.selection import Selection, record
 from cardiolens.select.sight import check_encoders, sights_of
 from cardiolens.select.study_folder import LookedAt, declared_structure, look_at
-from cardiolens.spec import SelectorSpec, SweepSpec
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
 from cardiolens.study.structure import StudyStructure
 from cardiolens.tasks.catalogue import load_catalogue

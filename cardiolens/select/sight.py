@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from cardiolens.config.sweep import SelectorSpec, SweepSpec
 from cardiolens.digest import digest_of_files
 from cardiolens.errors import InputError
-from cardiolens.saved_model import check_files
+from cardiolens.models.files import check_files
 from cardiolens.select import features
 from cardiolens.select.encoder import open_encoder
-from cardiolens.spec import SelectorSpec, SweepSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Literal
 
 from cardiolens.errors import InputError, RunError
-from cardiolens.store import Run
-from cardiolens.stream import Streamed
-from cardiolens.submitting import slurm
-from cardiolens.submitting.attempts import (
+from cardiolens.record.places import Run
+from cardiolens.slurm import commands
+from cardiolens.slurm.group_record import (
     Attempt,
     GroupRecord,
     State,
@@ -23,6 +22,7 @@ from cardiolens.submitting.attempts import (
     verdict,
     write_group,
 )
+from cardiolens.stream.pipeline import Streamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class Start:
             job=environment.get("CARDIOLENS_JOB", environment["SLURM_JOB_ID"]),
             restarts=int(environment.get("SLURM_RESTART_COUNT", "0")),
             max_restarts=max_restarts,
-            nodes=slurm.hostnames(environment["SLURM_JOB_NODELIST"]),
-            n_nodes=slurm.partitions().get(environment.get("SLURM_JOB_PARTITION", ""), 1),
+            nodes=commands.hostnames(environment["SLURM_JOB_NODELIST"]),
+            n_nodes=commands.partitions().get(environment.get("SLURM_JOB_PARTITION", ""), 1),
         )
 
 

@@ -5,21 +5,20 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from cardiolens.engine.estimate import Rates
-from cardiolens.engine.footprint import Candidate, Node
-from cardiolens.engine.identity import identify
-from cardiolens.engine.inventory import nodes_to_plan_with
-from cardiolens.engine.placement import Group, place
+from cardiolens.config.cluster import SlurmSpec
+from cardiolens.config.model import ModelSpec
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.errors import InputError
-from cardiolens.model_spec import ModelSpec
-from cardiolens.placing import candidate, needs
-from cardiolens.plan.missing import WORK, Missing
+from cardiolens.models.identity import identify
+from cardiolens.placement.estimate import Rates
+from cardiolens.placement.footprint import Candidate, Node
+from cardiolens.placement.inventory import nodes_to_plan_with
+from cardiolens.placement.placement import Group, place
+from cardiolens.plan.candidates import candidate, needs
+from cardiolens.plan.missing import WORK, Missing, missing_of
 from cardiolens.plan.plan import Plan
 from cardiolens.plan.totals import totals_of
-from cardiolens.slurm_spec import SlurmSpec
-from cardiolens.spec import SweepSpec
-from cardiolens.store import Store
-from cardiolens.sweep import missing_of
+from cardiolens.record.places import Store
 
 _UNPLANNED = Missing(pa.Table.from_pylist([], schema=WORK), unique=1, done=0, exhausted=0)
 _MANY_STUDIES = 1_000_000

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from cardiolens.engine.placement import Group
+from cardiolens.placement.placement import Group
 
 Step = Literal["prepare", "models", "score"]
 

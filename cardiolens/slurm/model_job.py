@@ -5,23 +5,24 @@ import time
 from dataclasses import dataclass
 from typing import Literal
 
-from cardiolens import show, stopping, tables
-from cardiolens.cluster import ray_cluster
-from cardiolens.engine.inventory import nodes_of_ray
+from cardiolens import tables
+from cardiolens.cluster import stopping
+from cardiolens.cluster.connect import ray_cluster
+from cardiolens.cluster.stopping import StoppedError
+from cardiolens.config.cluster import SlurmSpec
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.errors import RunError
-from cardiolens.execution import execute
-from cardiolens.placing import place_sweep
-from cardiolens.plan.missing import Missing
+from cardiolens.placement.inventory import nodes_of_ray
+from cardiolens.plan.candidates import place_sweep
+from cardiolens.plan.missing import Missing, missing_of
 from cardiolens.plan.plan import Plan, plan
-from cardiolens.slurm_spec import SlurmSpec
-from cardiolens.spec import SweepSpec
-from cardiolens.stopping import StoppedError
-from cardiolens.store import Run
+from cardiolens.record.places import Run
+from cardiolens.slurm.attempt import Start, begin, end, given_up_on_error
+from cardiolens.slurm.stage import stage_on_nodes
+from cardiolens.steps.answer import answer
 from cardiolens.store.compact import compact_folder
-from cardiolens.stream import Streamed
-from cardiolens.submitting.attempt import Start, begin, end, given_up_on_error
-from cardiolens.submitting.nodes import stage_on_nodes
-from cardiolens.sweep import missing_of
+from cardiolens.stream.pipeline import Streamed
+from cardiolens.terminal.console import say
 
 _MANY_PARTS = 64  # of one model; shared file systems suffer from thousands
 _TOLD = "told to stop"
@@ -69,7 +70,7 @@ def _answer(planned: Plan, model: str, left: Missing, n_nodes: int) -> _Ending:
             _await_nodes(n_nodes)
             stage_on_nodes(planned, model)
             placement = place_sweep(planned, {model: left}, nodes_of_ray(planned.spec.cluster))
-            executed = execute(planned, placement, {model: left})
+            executed = answer(planned, placement, {model: left})
     except StoppedError:
         return _Ending("stopped", _TOLD)
     except RunError as error:
@@ -102,7 +103,7 @@ def _close(run: Run, planned: Plan, model: str, start: Start, ending: _Ending) -
     elif outcome == "done":
         outcome, reason = "failed", f"the engine failed on {after.left} requests"
     said = end(run, model, start, rows=after.done, outcome=outcome, reason=reason, streamed=ending.streamed)
-    show.say(f"{model}: {outcome}{reason and f' ({reason})'}, {after.done} of {after.unique} requests done")
+    say(f"{model}: {outcome}{reason and f' ({reason})'}, {after.done} of {after.unique} requests done")
     if not said.go_on:
         raise RunError(said.reason)
     if outcome != "done":
@@ -116,4 +117,4 @@ def _merge_parts(planned: Plan, model: str) -> None:
     name = planned.identities[model].model_key
     folder = planned.store.completions(name)
     if len(tables.parts(folder)) > _MANY_PARTS:
-        show.say(str(compact_folder(name, folder)))
+        say(str(compact_folder(name, folder)))

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from cardiolens.plan.missing import Missing
-from cardiolens.submitting.attempts import GroupRecord
-from cardiolens.submitting.slurm import Alive
+from cardiolens.slurm.commands import Alive
+from cardiolens.slurm.group_record import GroupRecord
 
 _WINDOW_SECONDS = 600.0  # over which a rate is taken
 

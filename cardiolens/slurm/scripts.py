@@ -8,13 +8,13 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from cardiolens.cluster import QUIET_ENVIRONMENT
+from cardiolens.cluster.connect import QUIET_ENVIRONMENT
+from cardiolens.cluster.staging import VARIABLE
+from cardiolens.cluster.stopping import EXIT_CODE
+from cardiolens.config.cluster import SlurmSpec
 from cardiolens.digest import digest_of
-from cardiolens.slurm_spec import SlurmSpec
-from cardiolens.staging import VARIABLE
-from cardiolens.stopping import EXIT_CODE
-from cardiolens.store import Run
-from cardiolens.submitting.jobs import Job
+from cardiolens.record.places import Run
+from cardiolens.slurm.jobs import Job
 
 
 @dataclass(frozen=True, slots=True)

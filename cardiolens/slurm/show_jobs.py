@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from rich.table import Table
 
-from cardiolens.engine.placement import Group
-from cardiolens.show import console, say
-from cardiolens.slurm_spec import SlurmSpec
-from cardiolens.submitting.jobs import Job
+from cardiolens.config.cluster import SlurmSpec
+from cardiolens.placement.placement import Group
+from cardiolens.slurm.jobs import Job
+from cardiolens.terminal.console import console, say
 
 
 def show_jobs(jobs: Sequence[Job], groups: Sequence[Group], cluster: SlurmSpec, *, planned: bool) -> None:

@@ -4,11 +4,12 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from cardiolens import show, stopping
+from cardiolens.cluster import stopping
+from cardiolens.cluster.staging import VARIABLE, Needed, stage
 from cardiolens.errors import RunError
 from cardiolens.plan.plan import Plan
-from cardiolens.staging import VARIABLE, Needed, stage
 from cardiolens.study.shards import FRAMES_FOLDER
+from cardiolens.terminal.console import say
 
 
 def stage_on_nodes(planned: Plan, model: str) -> None:
@@ -38,7 +39,7 @@ def stage_on_nodes(planned: Plan, model: str) -> None:
             except ray.exceptions.RayError as error:
                 raise RunError(f"{host} was lost while files were copied to it") from error
             for line in lines:
-                show.say(f"{host}: {line}")
+                say(f"{host}: {line}")
 
 
 def needed_by(planned: Plan, model: str) -> Iterator[Needed]:

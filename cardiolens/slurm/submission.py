@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cardiolens import tables
 from cardiolens.errors import InputError, RunError
-from cardiolens.store import Run
-from cardiolens.submitting import slurm
-from cardiolens.submitting.jobs import Job, Step
+from cardiolens.record.places import Run
+from cardiolens.slurm import commands
+from cardiolens.slurm.jobs import Job, Step
 
 
 class _Record(BaseModel):
@@ -71,13 +71,13 @@ def queue(run: Run, scripts: Mapping[Job, str], behind: Sequence[str]) -> tuple[
     """
     paths = {job: _write(run, job, script) for job, script in scripts.items()}
     for path in paths.values():
-        slurm.rehearse(path)
+        commands.rehearse(path)
     queued: list[Queued] = []
     try:
         for job, path in paths.items():
             queued.append(_queue(job, path, queued, behind))
     except RunError:
-        slurm.cancel([job.id for job in queued])
+        commands.cancel([job.id for job in queued])
         raise
     before = read_submission(run).jobs
     record = Submission(jobs=(*before, *queued)).model_dump(mode="json")
@@ -89,9 +89,9 @@ def _queue(job: Job, path: Path, queued: Sequence[Queued], behind: Sequence[str]
     prepare = [one.id for one in queued if one.step == "prepare"]
     models = [one.id for one in queued if one.step == "models"]
     if job.step == "models":
-        found = slurm.submit(path, prepare, on_success=True)
+        found = commands.submit(path, prepare, on_success=True)
     else:
-        found = slurm.submit(path, [*(models or prepare), *behind])
+        found = commands.submit(path, [*(models or prepare), *behind])
     return Queued(id=found, step=job.step, models=job.models, submitted=datetime.now(UTC))
 
 

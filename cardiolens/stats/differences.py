@@ -7,6 +7,7 @@ import numpy as np
 
 from cardiolens.errors import InputError
 from cardiolens.stats.answers import Answers
+from cardiolens.stats.factors import ArmPair
 from cardiolens.stats.inference import MARGIN, equivalent, holm
 from cardiolens.stats.items import Bools, Floats, Items
 from cardiolens.stats.paired import FLIPS, mcnemar_of, sign_flip, wilcoxon
@@ -16,7 +17,6 @@ from cardiolens.stats.rows import as_row
 from cardiolens.stats.statistic import Basis, Key, Statistic
 from cardiolens.stats.tiers import arm_statistics
 
-ArmPair = tuple[str, str]  # arm, versus arm: the difference is the first minus the second
 Families = Mapping[str, Sequence[ArmPair]]  # by what they compare, e.g. selectors; Holm adjusts within one
 
 # what is compared between arms, at every scope that has it

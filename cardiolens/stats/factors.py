@@ -4,8 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 
-from cardiolens.stats.differences import ArmPair
-
 FACTORS = ("model", "selector", "budget", "prompt", "control")
 
 
@@ -24,6 +22,9 @@ class ArmFactors:
     def protocol(self) -> str:
         """The selection protocol without its seed."""
         return self.selector.partition("@")[0]
+
+
+ArmPair = tuple[str, str]  # arm, versus arm: the difference is the first minus the second
 
 
 def families(arms: Iterable[ArmFactors]) -> dict[str, list[ArmPair]]:

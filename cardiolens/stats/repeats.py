@@ -4,13 +4,12 @@ from collections.abc import Collection
 
 import numpy as np
 
-from cardiolens.stats.analysis import TIERS
 from cardiolens.stats.answers import Answers
-from cardiolens.stats.differences import ArmPair
+from cardiolens.stats.factors import ArmPair
 from cardiolens.stats.items import Floats, Items
 from cardiolens.stats.metrics import ratio
 from cardiolens.stats.reports import Reports
-from cardiolens.stats.rows import as_row
+from cardiolens.stats.rows import TIERS, as_row
 from cardiolens.stats.statistic import Basis, Statistic
 
 ANSWERS_CHANGED = "answers_changed"

@@ -1,5 +1,7 @@
 """Statistics as rows of the table of scores."""
 
+from collections.abc import Mapping
+
 from cardiolens.stats.statistic import Key, Statistic
 
 # metrics with a unit of their own; all others are percent
@@ -36,3 +38,9 @@ def _how(metric: str, statistic: Statistic, method: str) -> str:
     if metric.endswith((".uniform", ".prevalence")):
         return "mean of 200 simulations, no interval"
     return method if statistic.basis.n_patients > 1 else "no interval: fewer than 2 patients"
+
+
+TIERS = ("tier:1", "tier:2", "tier:3")
+
+
+Row = Mapping[str, object]

@@ -6,15 +6,15 @@ import pyarrow as pa
 
 from cardiolens.stats.answers import Answers
 from cardiolens.stats.bootstrap import resampling_weights
-from cardiolens.stats.differences import ArmPair, Families, Resampling, compared, difference_rows
-from cardiolens.stats.findings import Row
+from cardiolens.stats.differences import Families, Resampling, compared, difference_rows
+from cardiolens.stats.endings import judged_shares, marked
+from cardiolens.stats.factors import ArmPair
+from cardiolens.stats.headlines import Headlines, headline_rows, of_headline
 from cardiolens.stats.items import cohort
-from cardiolens.stats.landscape import Headlines, headline_rows, of_headline
 from cardiolens.stats.repeats import repeat_rows
 from cardiolens.stats.report_references import Forms
-from cardiolens.stats.rows import as_row
+from cardiolens.stats.rows import Row, as_row
 from cardiolens.stats.statistic import Key, Statistic
-from cardiolens.stats.status import judged_shares, marked
 from cardiolens.tables import SCORES, from_rows
 
 

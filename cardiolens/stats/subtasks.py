@@ -7,9 +7,8 @@ from cardiolens.stats.inference import gwet_ac1
 from cardiolens.stats.items import Floats, Items
 from cardiolens.stats.states import Answered, Choices, Sets, state_of
 from cardiolens.stats.statistic import Basis, Statistic
+from cardiolens.tasks.catalogue import GATES
 
-# subtasks that ask whether anything is abnormal; their first option says no (8.4, conservatism)
-GATES = frozenset({"C02", "C06", "L01", "P01", "T01"})
 _NORMAL = 1
 _PREVALENT = 0.9
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 from rich.table import Table
 
-from cardiolens.configure import tell
 from cardiolens.errors import InputError, RunError
-from cardiolens.show import console, say
-from cardiolens.store import Store
+from cardiolens.record.places import Store
 from cardiolens.store.compact import compact
 from cardiolens.store.contents import contents
 from cardiolens.store.prune import delete, useless
 from cardiolens.store.verify import problems
 from cardiolens.study.cohort import read_cohort
+from cardiolens.terminal.console import console, say
+from cardiolens.terminal.verb import tell
 
 Words = Mapping[str, str]
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import yaml
 
 from cardiolens import tables
+from cardiolens.config.model import ModelSpec
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.digest import sha256_of
-from cardiolens.engine.identity import EMBEDDED, Identity, identify
 from cardiolens.errors import InputError, RunError
-from cardiolens.model_spec import ModelSpec
-from cardiolens.spec import SweepSpec
-from cardiolens.store import Store
+from cardiolens.models.identity import EMBEDDED, Identity, identify
+from cardiolens.record.places import Store
 
 INDEX = "bundle.json"
 _ELSEWHERE = ("completions", "models")  # of a store: what was answered stays, the embedded model is built

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cardiolens import tables
-from cardiolens.store import Store
+from cardiolens.record.places import Store
 from cardiolens.store.contents import held
 
 PART_ROWS = 65_536

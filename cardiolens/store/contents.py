@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 
 from cardiolens import tables
 from cardiolens.errors import InputError
+from cardiolens.record.places import Store
 from cardiolens.select.feature_store import FEATURES
-from cardiolens.store import Store
 from cardiolens.study.cohort import COHORT_NAME
 from cardiolens.study.shards import FRAMES_FOLDER, VOLUMES_FOLDER
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cardiolens import tables
 from cardiolens.errors import InputError
-from cardiolens.store import Store
+from cardiolens.record.places import Store
 from cardiolens.store.contents import held
 from cardiolens.study.cohort import read_cohort
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from cardiolens import tables
-from cardiolens.store import Store
+from cardiolens.record.places import Store
 from cardiolens.store.contents import Held, held
 from cardiolens.study.cohort import read_cohort
 from cardiolens.study.shards import FRAMES_FOLDER, holds_part, pixel_digest

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from cardiolens import live, stopping
-from cardiolens.engine.placement import Group, Placement
-from cardiolens.engine.seating import Seating, schedule
+from cardiolens.cluster import stopping
 from cardiolens.errors import RunError
+from cardiolens.placement.placement import Group, Placement
+from cardiolens.placement.schedule import Seating, schedule
 from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
-from cardiolens.stream import Progress, Streamed, stream
-from cardiolens.tracking.watching import watching
+from cardiolens.stream.pipeline import Progress, Streamed, stream
+from cardiolens.stream.standing import Begin
 
 log = logging.getLogger(__name__)
 
@@ -49,28 +49,28 @@ class Executed:
         return seconds_of_loading(self.spans.values())
 
 
-def execute(plan: Plan, placement: Placement, missing: Mapping[str, Missing]) -> Executed:
+def execute(plan: Plan, placement: Placement, missing: Mapping[str, Missing], begin: Begin) -> Executed:
     """Run every model; RunError when one fails, unless `keep_going`: then it is named, the rest runs.
 
-    Where the process is asked to stop, those that run end early and no other begins.
+    `begin` is called as each model begins. Where the process is asked to stop, those that run end early and
+    no other begins.
     """
     started = time.monotonic()
     executed = Executed(failed={refused.model: refused.reason for refused in placement.refusals})
     seating = Seating(placement.nodes)
     waiting = list(placement.groups)
     at_once = schedule(placement).at_once
-    with watching(plan) as watch, live.progress(watch) as begin:
-        models = _Models(plan, missing, executed, at_once)
-        while models.running or waiting:
-            if stopping.asked():
-                waiting.clear()
-            for group in tuple(waiting):
-                if seating.take(group):
-                    waiting.remove(group)
-                    models.start(group, begin(group.model, missing[group.model]))
-            assert models.running or not waiting, "a placed model has room when nobody else runs"
-            if models.running:
-                seating.give_back(models.await_end())
+    models = _Models(plan, missing, executed, at_once)
+    while models.running or waiting:
+        if stopping.asked():
+            waiting.clear()
+        for group in tuple(waiting):
+            if seating.take(group):
+                waiting.remove(group)
+                models.start(group, begin(group.model, missing[group.model]))
+        assert models.running or not waiting, "a placed model has room when nobody else runs"
+        if models.running:
+            seating.give_back(models.await_end())
     executed.seconds = time.monotonic() - started
     return executed
 

@@ -14,20 +14,22 @@ from typing import Any
 
 import pyarrow as pa
 
-from cardiolens import stopping, tables
+from cardiolens import tables
+from cardiolens.cluster import stopping
+from cardiolens.config.arms import Arm
+from cardiolens.config.model import ModelSpec
 from cardiolens.engine.ask import Engine
-from cardiolens.engine.http_access import way_to
-from cardiolens.engine.identity import Identity
-from cardiolens.engine.placement import Group
-from cardiolens.engine.rendering import Rendering
-from cardiolens.engine.replica import COUNTERS, Replica
-from cardiolens.engine.reserve import bounded, reserved
+from cardiolens.engine.http.access import way_to
 from cardiolens.errors import RunError
-from cardiolens.model_spec import ModelSpec
-from cardiolens.plan.arms import Arm
+from cardiolens.models.identity import Identity
+from cardiolens.models.rendering import Rendering
+from cardiolens.placement.placement import Group
 from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
-from cardiolens.reading import StudyReader
+from cardiolens.stream.messages import COUNTERS
+from cardiolens.stream.reader import StudyReader
+from cardiolens.stream.replica import Replica
+from cardiolens.stream.reserve import bounded, reserved
 
 log = logging.getLogger(__name__)
 
@@ -126,7 +128,7 @@ def _make_vllm(model: ModelSpec, identity: Identity, max_frames: int, group: Gro
 
 
 def _make_http(model: ModelSpec, completions: Path) -> Engine:
-    from cardiolens.engine.http_engine import HttpEngine
+    from cardiolens.engine.http.engine import HttpEngine
 
     return HttpEngine(model, completions)
 

@@ -8,13 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import stopping, tables
-from cardiolens.engine.rendering import Rendering, frame_key
-from cardiolens.engine.replica import STUDY_ASKS
+from cardiolens import tables
+from cardiolens.cluster import stopping
+from cardiolens.cluster.staging import nearby
+from cardiolens.models.rendering import Rendering, frame_key
 from cardiolens.plan.control import BLANK, blank_digest
-from cardiolens.prompts.legal import CONSTRAINED, legal_replies
-from cardiolens.staging import nearby
+from cardiolens.stream.messages import STUDY_ASKS
 from cardiolens.study.shards import read_frames
+from cardiolens.tasks.legal import CONSTRAINED, legal_replies
 
 _COLUMNS = (
     "arm_id",

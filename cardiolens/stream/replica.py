@@ -11,60 +11,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cardiolens import stopping
+from cardiolens.cluster import stopping
+from cardiolens.config.steps import StreamSpec
 from cardiolens.engine.ask import Ask, Engine, ErrorKind, NotAskedError, Pictures, RequestError, Row
 from cardiolens.engine.supervisor import Supervisor
-from cardiolens.engine.writer import CompletionWriter
 from cardiolens.errors import RunError
-from cardiolens.execution_spec import StreamSpec
 from cardiolens.plan.missing import Done
+from cardiolens.stream.messages import COUNTERS, PROGRESS
+from cardiolens.stream.writer import CompletionWriter
 
-PICTURE = pa.struct(
-    [("key", pa.string()), ("height", pa.int32()), ("width", pa.int32()), ("pixels", pa.large_binary())]
-)
-ASK = pa.struct(
-    [
-        ("request_key", pa.string()),
-        ("system", pa.string()),
-        ("text", pa.string()),
-        ("frame_keys", pa.list_(pa.string())),
-        ("answer_type", pa.string()),
-        ("option_keys", pa.list_(pa.string())),
-        ("legal", pa.list_(pa.string())),
-        ("max_tokens", pa.int32()),
-        ("reasons_first", pa.bool_()),
-        ("attempt", pa.int32()),
-        ("arm_id", pa.string()),
-        ("qa_id", pa.string()),
-    ]
-)
-STUDY_ASKS = pa.schema([("study_id", pa.string()), ("asks", pa.list_(ASK)), ("pictures", pa.list_(PICTURE))])
-
-COUNTERS = (
-    "ok",
-    "refused",
-    "error",
-    "frames_referenced",
-    "frames_processed",
-    "prompt_tokens",
-    "cached_tokens",
-    "output_tokens",
-    "engine_starts",
-    "load_ms",  # of these
-    *ErrorKind,  # errors, each by its kind
-)
 _LISTEN_SECONDS = 0.5
 
 Settled = tuple[Row, ErrorKind | None]
 """A completion, and of a failed one the kind."""
-
-PROGRESS = pa.schema(
-    [
-        ("study_id", pa.string()),
-        ("seat", pa.string()),  # <Ray node>:<its GPUs that the replica sees>
-        *((name, pa.int64()) for name in COUNTERS),
-    ]
-)
 
 
 class Replica:

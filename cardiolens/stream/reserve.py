@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from itertools import cycle
 from typing import Any
 
-from cardiolens.engine.placement import Group
-from cardiolens.execution_spec import StreamSpec
+from cardiolens.config.steps import StreamSpec
+from cardiolens.placement.placement import Group
 
 Arguments = dict[str, Any]
 

@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from cardiolens import tables
+from cardiolens.config.base import Spec, describe
 from cardiolens.digest import digest_of_tree
 from cardiolens.errors import InputError
-from cardiolens.frozen import Spec, describe
 from cardiolens.study.manifest import Study
 
 COHORT_NAME = "cohort.json"

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from cardiolens.config.base import Spec, describe
 from cardiolens.errors import InputError
-from cardiolens.frozen import Spec, describe
 from cardiolens.study.layout import Layout, Order, even, resolve
 from cardiolens.study.sequences import SHORT_AXIS, Sequence, sequences
 

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from cardiolens.config.base import describe
 from cardiolens.errors import InputError
-from cardiolens.frozen import describe
 from cardiolens.study.sequences import sequences
 from cardiolens.tasks.lexicon import Lexicon, load_lexicon
 from cardiolens.tasks.protocol import DATA, protocol_folder, read_yaml, shipped
@@ -261,3 +261,7 @@ def _parent_problems(subtask: Subtask, parent: Subtask | None) -> list[str]:
     if not set(subtask.parent_answers) <= set(parent.keys):
         return [f"parent_answers {list(subtask.parent_answers)} are not options of {parent.id}"]
     return []
+
+
+# subtasks that ask whether anything is abnormal; their first option says no (8.4, conservatism)
+GATES = frozenset({"C02", "C06", "L01", "P01", "T01"})

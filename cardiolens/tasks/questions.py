@@ -9,8 +9,8 @@ import pyarrow as pa
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationError
 
 from cardiolens import tables
+from cardiolens.config.base import Spec, describe
 from cardiolens.errors import InputError
-from cardiolens.frozen import Spec, describe
 from cardiolens.tasks.catalogue import Catalogue, Subtask
 
 FRAME_PLACE = "\ufffc"  # stands where a frame stands in a prompt, so no text may hold it

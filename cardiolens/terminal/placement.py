@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from rich.table import Table
 
-from cardiolens.engine.placement import Group, Placement
-from cardiolens.engine.seating import schedule
-from cardiolens.show import console, say
+from cardiolens.placement.placement import Group, Placement
+from cardiolens.placement.schedule import schedule
+from cardiolens.terminal.console import console, say
 
 COLUMNS = ("begins", "model", "tensor parallel", "replicas", "GPUs", "hours", "GPU hours", "why")
 _ESTIMATED = (

@@ -1,27 +1,20 @@
 """What a person sees on the terminal: the plan, the scores."""
 
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from rich.console import Console
 from rich.table import Table
 
-from cardiolens.judging.changes import Changes
-from cardiolens.plan.arms import Arm
+from cardiolens.config.arms import Arm
+from cardiolens.findings.analysis import Analysis
 from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
 from cardiolens.plan.totals import Totals
-from cardiolens.stats.analysis import Analysis
-
-_PIPE_WIDTH = 120  # columns where the output goes to a file
-
-console = Console(highlight=False)
-if not console.is_terminal:
-    console = Console(highlight=False, width=_PIPE_WIDTH)
+from cardiolens.results.changes import Changes
+from cardiolens.terminal.console import console, say
 
 _SENTENCES = 8  # of one analysis on the terminal; all are in analyses.json
 
@@ -110,8 +103,3 @@ def show_changes(changes: Changes, moved: Sequence[tuple[str, str, float, float]
         say(f"  {number} from {before} to {after}")
     for arm, tier, old, new in moved:
         say(f"  {tier.replace(':', ' ')} of {arm}: {old:.1f} to {new:.1f}")
-
-
-def say(line: str) -> None:
-    """One line of result."""
-    print(line, flush=True, file=sys.stdout)

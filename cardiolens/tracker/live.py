@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any
 
-from cardiolens.live import Standing, Watch
 from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
-from cardiolens.tracking.machine import busy
-from cardiolens.tracking.opening import Group
-from cardiolens.tracking.progress import Row, appender, read_rows, row_of
+from cardiolens.stream.standing import Standing, Watch
+from cardiolens.tracker.machine import busy
+from cardiolens.tracker.progress import Row, appender, read_rows, row_of
+from cardiolens.tracker.session import Group
 
 log = logging.getLogger(__name__)
 

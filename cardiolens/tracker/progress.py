@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from cardiolens.engine.ask import ErrorKind
-from cardiolens.live import Standing
+from cardiolens.stream.standing import Standing
 
 log = logging.getLogger(__name__)
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from cardiolens.config.steps import TrackerSpec
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.digest import digest_of
-from cardiolens.execution_spec import TrackerSpec
-from cardiolens.spec import SweepSpec
-from cardiolens.store import Run
+from cardiolens.record.places import Run
 
 JobType = Literal["sweep", "arm", "model"]
 

@@ -21,7 +21,7 @@ from small_cohort import make_cohort, reader, swept
 from cardiolens import tables
 from cardiolens.page import embed
 from cardiolens.page.write import write_page
-from cardiolens.store import Run
+from cardiolens.record.places import Run
 
 MARKUP = "noisy<b>bold"  # a model's name
 REPLY = "<think>I see <b>nothing</b>.</think>\n<img src=x onerror='window.harmed=1'>\nANSWER: A"

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from cardiolens.page.case_viewer.server import address_of, server_of
+from cardiolens.page.case_viewer.write import write_viewer
 from cardiolens.page.facts import read_facts
-from cardiolens.page.serve import address_of, server_of
-from cardiolens.page.viewer import write_viewer
-from cardiolens.store import Run
+from cardiolens.record.places import Run
 from cardiolens.view import served_of
 
 from .conftest import Seen, findings_of_axe, watch

@@ -82,7 +82,7 @@ def test_wheel_holds_every_module_and_data_file(wheel):
 
 def test_user_configuration_is_found_before_the_packaged_one(installed, empty):
     code = (
-        "import cardiolens, sys; from cardiolens.configure import read_spec;"
+        "import cardiolens, sys; from cardiolens.config.compose import read_spec;"
         "print(cardiolens.__file__); [print(m.model_dump_json()) for m in read_spec(sys.argv[1:]).model]"
     )
     printed = run([sys.executable, "-c", code, "model=[uniform,oracle]"], cwd=empty, env=installed)

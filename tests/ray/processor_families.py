@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from cardiolens.engine import tiny
+from cardiolens.models import embedded
 
 WIDTH = {"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 2}
 
@@ -19,12 +19,12 @@ def idefics3_splitting(folder: Path) -> None:
     from transformers import Idefics3ForConditionalGeneration, Idefics3Processor
     from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
 
-    tokenizer = tiny._tokenizer()
-    Idefics3ForConditionalGeneration(tiny._config(tokenizer)).save_pretrained(folder)
+    tokenizer = embedded._tokenizer()
+    Idefics3ForConditionalGeneration(embedded._config(tokenizer)).save_pretrained(folder)
     images = Idefics3ImageProcessorPil(
         size={"longest_edge": 128}, max_image_size={"longest_edge": 64}, do_image_splitting=True
     )
-    processor = Idefics3Processor(images, tokenizer, image_seq_len=16, chat_template=tiny._CHAT_TEMPLATE)
+    processor = Idefics3Processor(images, tokenizer, image_seq_len=16, chat_template=embedded._CHAT_TEMPLATE)
     processor.save_pretrained(folder)
 
 
@@ -33,7 +33,7 @@ def llava(folder: Path) -> None:
     from transformers import LlavaConfig, LlavaForConditionalGeneration, LlavaProcessor
     from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
 
-    tokenizer = tiny._tokenizer()
+    tokenizer = embedded._tokenizer()
     vision = {"model_type": "clip_vision_model", "image_size": 64, "patch_size": 8, "projection_dim": 32}
     config = LlavaConfig(
         vision_config=WIDTH | vision,
@@ -48,7 +48,7 @@ def llava(folder: Path) -> None:
         patch_size=8,
         vision_feature_select_strategy="default",
         num_additional_image_tokens=1,
-        chat_template=tiny._CHAT_TEMPLATE,
+        chat_template=embedded._CHAT_TEMPLATE,
     )
     processor.save_pretrained(folder)
 
@@ -60,7 +60,7 @@ def aria(folder: Path) -> None:
 
     mark = "<|img|>"
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=tiny._tokenizer().backend_tokenizer,
+        tokenizer_object=embedded._tokenizer().backend_tokenizer,
         bos_token="<bos>",
         eos_token="<end_of_utterance>",
         pad_token="<pad>",
@@ -78,7 +78,7 @@ def aria(folder: Path) -> None:
     processor = AriaProcessor(
         AriaImageProcessorPil(),
         tokenizer,
-        chat_template=tiny._CHAT_TEMPLATE.replace("<image>", mark),
+        chat_template=embedded._CHAT_TEMPLATE.replace("<image>", mark),
         size_conversion={490: 16, 980: 32},
     )
     processor.save_pretrained(folder)
@@ -95,7 +95,7 @@ def _text(tokenizer: Any) -> dict[str, Any]:
     return WIDTH | {
         "num_key_value_heads": 2,
         "vocab_size": len(tokenizer),
-        "max_position_embeddings": tiny.CONTEXT,
+        "max_position_embeddings": embedded.CONTEXT,
         "bos_token_id": tokenizer.bos_token_id,
         "eos_token_id": tokenizer.eos_token_id,
         "pad_token_id": tokenizer.pad_token_id,

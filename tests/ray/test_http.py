@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 from cardiolens import tables
+from cardiolens.config.model import ModelSpec
 from cardiolens.engine.ask import Ask
-from cardiolens.engine.http_engine import HttpEngine
-from cardiolens.model_spec import ModelSpec
-from cardiolens.prompts.frames import FRAME
+from cardiolens.engine.http.engine import HttpEngine
+from cardiolens.tables import FRAME
 from tests.ray.conftest import ASKED, Place
 from tests.unit import http_server
 from tests.unit.http_server import MODEL, Fault, Server, answers, says, serving, writes

@@ -10,11 +10,11 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from cardiolens.cluster import ray_cluster
-from cardiolens.dataset_spec import DatasetSpec
+from cardiolens.cluster.connect import ray_cluster
+from cardiolens.config.cluster import ClusterSpec
+from cardiolens.config.dataset import DatasetSpec
 from cardiolens.errors import InputError, RunError
-from cardiolens.execution_spec import ClusterSpec
-from cardiolens.prepare import prepare
+from cardiolens.steps.prepare import prepare
 from cardiolens.study.cohort import read_cohort, tried
 from cardiolens.study.manifest import read_study
 from cardiolens.study.shards import read_volumes

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens.engine.chat import Chat
-from cardiolens.prompts.frames import FRAME
+from cardiolens.models.chat import Chat
+from cardiolens.tables import FRAME
 from tests.ray.processor_families import FAMILIES
 
 SIZES = ((448, 400), (112, 224), (96, 80))

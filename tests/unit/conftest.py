@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from cardiolens.configure import read_spec
-from cardiolens.dataset_spec import PhantomSpec
+from cardiolens.config.compose import read_spec
+from cardiolens.config.dataset import PhantomSpec
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.phantom.cohort import make_cohort
-from cardiolens.spec import SweepSpec
 from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.group import prepare_group
 

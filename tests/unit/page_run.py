@@ -7,11 +7,13 @@ from typing import Any
 import pyarrow as pa
 from small_cohort import reader, sweep_spec, swept
 
-from cardiolens import record, tables
+from cardiolens import tables
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.plan.plan import Plan
-from cardiolens.scoring import Judged, judge_and_score
-from cardiolens.spec import SweepSpec
-from cardiolens.store import Run
+from cardiolens.record import documents
+from cardiolens.record.places import Run
+from cardiolens.results.scoring import Judged, judge_and_score
+from cardiolens.steps.manifest import counters, write_manifest
 
 SOME = ["C02", "C10", "D01", "D02", "R-CINE"]
 PROMPTS = [
@@ -52,11 +54,11 @@ def finished(spec: SweepSpec) -> Run:
 
 def write_record(planned: Plan, judged: Judged) -> None:
     """Configuration and manifest of a run that executed everything."""
-    record.write_configuration(planned.run, planned.spec)
-    counted = record.counters(planned, planned.planned, {}, judged.replies.counts)
+    documents.write_configuration(planned.run, planned.spec)
+    counted = counters(planned, planned.planned, {}, judged.replies.counts)
     seconds = {"prepare": 0.0, "plan": 0.1, "load": 0.0, "generate": 0.2, "judge": 0.3}
     outcome = {"seconds": seconds, "failed": {}, "questions_digest": judged.replies.questions_digest}
-    record.write_manifest(planned, {**counted, **outcome})
+    write_manifest(planned, {**counted, **outcome})
 
 
 def reply_instead(planned: Plan, model: str, said: str | None) -> Judged:

@@ -11,17 +11,17 @@ from typing import Any
 import pyarrow as pa
 
 from cardiolens import tables
+from cardiolens.config.model import ModelSpec
+from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.engine.readers import open_reader
-from cardiolens.engine.rendering import Rendering
-from cardiolens.engine.replica import Replica
-from cardiolens.model_spec import ModelSpec
+from cardiolens.models.rendering import Rendering
 from cardiolens.phantom.reports import reports
 from cardiolens.phantom.roster import SEQUENCES, catalogue, study
 from cardiolens.plan.missing import missing
 from cardiolens.plan.plan import Plan, plan
-from cardiolens.reading import StudyReader
-from cardiolens.scoring import Judged, judge_and_score
-from cardiolens.spec import SweepSpec, parse
+from cardiolens.results.scoring import Judged, judge_and_score
+from cardiolens.stream.reader import StudyReader
+from cardiolens.stream.replica import Replica
 from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
 from cardiolens.study.shards import part_writer, pixel_digest
 from cardiolens.tasks.instantiate import records

@@ -5,12 +5,11 @@ from pathlib import Path
 import pytest
 
 from cardiolens import tables
-from cardiolens.bundling import INDEX, bundle, differences
-from cardiolens.configure import read_spec
+from cardiolens.config.compose import read_spec
 from cardiolens.errors import InputError
 from cardiolens.plan.plan import plan
-from cardiolens.prepare import is_prepared
-from cardiolens.sweep import prepare_sweep
+from cardiolens.steps.prepare import is_prepared, prepare_sweep
+from cardiolens.store.bundle import INDEX, bundle, differences
 from tests.unit.small_cohort import make_cohort, reader, sweep_spec
 
 

@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cardiolens.card import ModelCard
-from cardiolens.configure import packaged_conf, read_spec
-from cardiolens.engine.adapter import find_adapter, room_for
-from cardiolens.engine.footprint import Candidate, Node, footprints
+from cardiolens.config.compose import packaged_conf, read_spec
+from cardiolens.config.model import ModelCard, ModelSpec
 from cardiolens.errors import InputError
-from cardiolens.model_spec import ModelSpec
+from cardiolens.models.adapter import find_adapter, room_for
+from cardiolens.placement.footprint import Candidate, Node, footprints
 from jobs import show_catalogue
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens import tables
-from cardiolens.engine.rendering import Rendering
+from cardiolens.models.rendering import Rendering
 from cardiolens.plan.control import Subject, donors
 from cardiolens.plan.missing import missing
 from cardiolens.plan.plan import Plan
-from cardiolens.reading import StudyReader
-from cardiolens.scoring import Judged
+from cardiolens.results.scoring import Judged
+from cardiolens.stream.reader import StudyReader
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
 ALL = ["none", "blind", "blank", "other_patient", "shuffled_options", "repeat"]

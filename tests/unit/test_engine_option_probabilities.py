@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from cardiolens.engine.option_probabilities import Step, set_logprobs
-from cardiolens.prompts.legal import legal_replies
+from cardiolens.tasks.legal import legal_replies
 
 END = "<eos>"
 

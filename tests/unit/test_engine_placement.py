@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cardiolens.engine.footprint import Candidate, Node, footprints
-from cardiolens.engine.gpu_board import Board
-from cardiolens.engine.placement import Placement, place
-from cardiolens.engine.seating import schedule
+from cardiolens.placement.board import Board
+from cardiolens.placement.footprint import Candidate, Node, footprints
+from cardiolens.placement.placement import Placement, place
+from cardiolens.placement.schedule import schedule
 from tests.unit.clusters import EIGHT, TWICE_EIGHT, candidates, model, nodes
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cardiolens.engine.rendering import Rendering
+from cardiolens.models.rendering import Rendering
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cardiolens.engine.footprint import Candidate, Node
-from cardiolens.engine.placement import Group, Placement, place
-from cardiolens.engine.seating import Seating, schedule
-from cardiolens.execution import Span, seconds_of_loading
+from cardiolens.placement.footprint import Candidate, Node
+from cardiolens.placement.placement import Group, Placement, place
+from cardiolens.placement.schedule import Seating, schedule
+from cardiolens.stream.execution import Span, seconds_of_loading
 from tests.unit.clusters import EIGHT, candidates, model, nodes
 
 

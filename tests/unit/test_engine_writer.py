@@ -5,10 +5,11 @@ import asyncio
 import pytest
 
 from cardiolens import tables
+from cardiolens.config.steps import StreamSpec
 from cardiolens.engine.ask import Ask
 from cardiolens.engine.readers import Constant
-from cardiolens.engine.replica import STUDY_ASKS, Replica
-from cardiolens.execution_spec import StreamSpec
+from cardiolens.stream.messages import STUDY_ASKS
+from cardiolens.stream.replica import Replica
 
 
 def ask(number: int) -> dict[str, object]:

@@ -10,12 +10,13 @@ from page_run import finished, small_spec
 from small_cohort import make_cohort, reader
 
 from cardiolens import tables
-from cardiolens.compare import compare, compared, configuration_changes, read_words
+from cardiolens.compare import compare, read_words
 from cardiolens.errors import InputError
-from cardiolens.export import export
+from cardiolens.page.elements import Column, Table
+from cardiolens.page.export import export
 from cardiolens.page.paper import latex, markdown
-from cardiolens.page.view import Column, Table
-from cardiolens.store import Run
+from cardiolens.record.places import Run
+from cardiolens.results.compare import compared, configuration_changes
 
 READER = reader("noisy", "model", error=0.0)
 WORSE = reader("noisy", "model", error=0.6)

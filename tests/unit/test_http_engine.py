@@ -13,18 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from cardiolens.config.model import ModelSpec
 from cardiolens.engine.ask import Ask
-from cardiolens.engine.http_access import check_access, is_loopback, proxy_of, way_to
-from cardiolens.engine.http_body import body, data_url, messages
-from cardiolens.engine.http_budget import Budget
-from cardiolens.engine.http_fault import FaultError, Kind
-from cardiolens.engine.http_gate import Gate
-from cardiolens.engine.http_reply import read_reply
-from cardiolens.engine.http_retry import Backoff, read_retry_after
-from cardiolens.engine.http_window import Window
+from cardiolens.engine.http.access import check_access, is_loopback, proxy_of, way_to
+from cardiolens.engine.http.body import body, data_url, messages
+from cardiolens.engine.http.budget import Budget
+from cardiolens.engine.http.fault import Backoff, FaultError, Kind, read_retry_after
+from cardiolens.engine.http.gate import Gate, Window
+from cardiolens.engine.http.reply import read_reply
 from cardiolens.errors import InputError, RunError
-from cardiolens.model_spec import ModelSpec
-from cardiolens.prompts.frames import FRAME
+from cardiolens.tables import FRAME
 from tests.unit.http_server import MODEL, completion
 from tests.unit.test_http_spec import model, sweep
 

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from cardiolens import tables
-from cardiolens.engine.http_engine import HttpEngine
-from cardiolens.engine.rendering import Rendering
-from cardiolens.engine.replica import Replica
+from cardiolens.config.model import ModelSpec
+from cardiolens.config.sweep import StreamSpec
+from cardiolens.engine.http.engine import HttpEngine
 from cardiolens.errors import RunError
-from cardiolens.model_spec import ModelSpec
+from cardiolens.models.rendering import Rendering
 from cardiolens.plan.missing import missing
 from cardiolens.plan.plan import Plan, plan
-from cardiolens.reading import StudyReader
-from cardiolens.spec import StreamSpec
+from cardiolens.stream.reader import StudyReader
+from cardiolens.stream.replica import Replica
 from tests.unit import http_server
 from tests.unit.http_server import MODEL, Fault, Server, answers, says, serving, writes
 from tests.unit.small_cohort import make_cohort, sweep_spec

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from cardiolens import tables
-from cardiolens.engine.tokens import EstimatedTokens
+from cardiolens.models.tokens import EstimatedTokens
 from cardiolens.plan.plan import plan
-from cardiolens.prompts.frames import FRAME
+from cardiolens.tables import FRAME
 from tests.unit.small_cohort import make_cohort, sweep_spec
 
 

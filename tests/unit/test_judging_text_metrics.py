@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from small_cohort import make_cohort, reader, sweep_spec, swept, values
 
+from cardiolens.config.steps import StatisticsSpec
 from cardiolens.errors import InputError
-from cardiolens.execution_spec import StatisticsSpec
 from cardiolens.judging.text_metrics import open_text_metrics
 
 WORDS = ["the", "lateral", "septal", "wall", "enhances", "no", "effusion", "in"]

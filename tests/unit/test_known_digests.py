@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens.engine import known_digests as module
-from cardiolens.engine.known_digests import known_digests
+from cardiolens.models import digest_cache as module
+from cardiolens.models.digest_cache import known_digests
 
 
 @pytest.fixture

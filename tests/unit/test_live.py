@@ -5,8 +5,9 @@ from collections import Counter
 import pytest
 
 from cardiolens.engine.ask import ErrorKind
-from cardiolens.live import Standing, _Watched, progress
 from cardiolens.plan.missing import WORK, Missing
+from cardiolens.stream.standing import Standing, _Watched, begin_watches
+from cardiolens.terminal.bars import shown
 
 ENGINE = {
     **{
@@ -53,8 +54,8 @@ def test_lines_say_what_is_reused_and_when_all_is_done(
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     if job:
         monkeypatch.setenv("SLURM_JOB_ID", job)
-    with progress() as begin:
-        tell = begin("tiny", Missing(WORK.empty_table(), unique=9, done=4, exhausted=1))
+    with shown() as watch:
+        tell = begin_watches([watch], "tiny", Missing(WORK.empty_table(), unique=9, done=4, exhausted=1))
         tell(Counter(ok=3, engine_starts=1))
         tell(Counter(ok=1))
     first, last = capsys.readouterr().out.splitlines()

@@ -8,12 +8,14 @@ import pytest
 from page_run import finished
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
-from cardiolens import record, tables
-from cardiolens.configure import read_runs
+from cardiolens import tables
 from cardiolens.errors import InputError
-from cardiolens.judge import judge_together
-from cardiolens.merging import merged_run
-from cardiolens.store import Run
+from cardiolens.record import documents
+from cardiolens.record.places import Run
+from cardiolens.results.merging import merged_run
+from cardiolens.steps.judge import judge_together
+from cardiolens.steps.manifest import write_manifest
+from cardiolens.terminal.verb import read_runs
 from cardiolens.view import served_of
 
 ORACLE, CONSTANT = reader("oracle"), reader("constant", answer="A")
@@ -27,8 +29,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(root: Path, *models: dict[str, Any], **changes: Any) -> Run:
     """A finished run with its record."""
     planned, judged = swept(sweep_spec(root, *models, **({"subtask": ["C10", "L01"]} | changes)))
-    record.write_configuration(planned.run, planned.spec)
-    record.write_manifest(planned, {"questions_digest": judged.replies.questions_digest})
+    documents.write_configuration(planned.run, planned.spec)
+    write_manifest(planned, {"questions_digest": judged.replies.questions_digest})
     return planned.run
 
 

@@ -13,19 +13,19 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from cardiolens.configure import packaged_conf, read_spec
-from cardiolens.spec import SweepSpec
+from cardiolens.config.compose import packaged_conf, read_spec
+from cardiolens.config.sweep import SweepSpec
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCKS = ("build", "cpu", "dev", "gpu")
 LIGHT = (
-    "cardiolens.configure",
-    "cardiolens.engine.placement",
+    "cardiolens.config.compose",
+    "cardiolens.placement.placement",
     "cardiolens.judging.parse",
     "cardiolens.plan.keys",
     "cardiolens.prompts.render",
     "cardiolens.select.choose",
-    "cardiolens.spec",
+    "cardiolens.config.sweep",
     "cardiolens.stats.scores",
     "cardiolens.tables",
 )

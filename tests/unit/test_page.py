@@ -13,14 +13,14 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens import tables
 from cardiolens.page.answers import answers
-from cardiolens.page.cases import read_sources, study_cases
+from cardiolens.page.case_viewer.cases import read_sources, study_cases
+from cardiolens.page.elements import Answer, Column, Estimate, Table
 from cardiolens.page.embed import embed, to_json
 from cardiolens.page.facts import Facts, read_facts
 from cardiolens.page.render import SECTIONS, render
 from cardiolens.page.strip import strip
-from cardiolens.page.view import Answer, Column, Estimate, Table
 from cardiolens.page.write import write_page
-from cardiolens.store import Run
+from cardiolens.record.places import Run
 
 
 class Markup(HTMLParser):

@@ -7,10 +7,10 @@ from page_run import write_record
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens import tables
-from cardiolens.page.cases import Sources, read_sources, study_cases
+from cardiolens.page.case_viewer.cases import Sources, read_sources, study_cases
+from cardiolens.page.case_viewer.withheld import WITHHELD, without_reports
 from cardiolens.page.embed import to_json
 from cardiolens.page.facts import read_facts
-from cardiolens.page.portable import WITHHELD, without_reports
 
 
 def read(root: Path, model: str) -> Sources:

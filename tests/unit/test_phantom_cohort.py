@@ -11,7 +11,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from cardiolens.dataset_spec import PhantomSpec
+from cardiolens.config.dataset import PhantomSpec
 from cardiolens.errors import InputError, RunError
 from cardiolens.phantom.cohort import make_cohort, write_study
 from cardiolens.phantom.nifti import gzipped
@@ -112,7 +112,7 @@ def test_a_processor_without_vector_instructions_gives_the_same_bytes(made, tmp_
     script = (
         "import sys; from pathlib import Path\n"
         "from cardiolens.phantom.cohort import write_study\n"
-        "from cardiolens.dataset_spec import PhantomSpec\n"
+        "from cardiolens.config.dataset import PhantomSpec\n"
         "write_study('PH-NORMAL', PhantomSpec(n_sampled=1, masks=True), Path(sys.argv[1]))\n"
     )
     found = np.show_config(mode="dicts")["SIMD Extensions"]["found"]
@@ -167,7 +167,7 @@ def test_a_full_disk_is_one_clear_error_and_leaves_nothing(tmp_path):
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "from cardiolens.errors import RunError\n"
         "from cardiolens.phantom.cohort import make_cohort\n"
-        "from cardiolens.dataset_spec import PhantomSpec\n"
+        "from cardiolens.config.dataset import PhantomSpec\n"
         "try:\n    make_cohort(PhantomSpec(n_sampled=1), Path(sys.argv[1]))\n"
         "except RunError as error:\n    print(error)\n"
     )

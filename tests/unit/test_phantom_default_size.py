@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cardiolens.dataset_spec import PhantomSpec
+from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom.cohort import make_cohort
 from cardiolens.phantom.planes import views
 from cardiolens.phantom.roster import catalogue

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens.cluster import ray_cluster
-from cardiolens.dataset_spec import PhantomSpec
+from cardiolens.cluster.connect import ray_cluster
+from cardiolens.config.cluster import ClusterSpec
+from cardiolens.config.dataset import PhantomSpec
 from cardiolens.errors import RunError
-from cardiolens.execution_spec import ClusterSpec
 from cardiolens.phantom.cohort import make_cohort
 
 ROOT = Path(__file__).parents[2]

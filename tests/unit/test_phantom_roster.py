@@ -2,7 +2,7 @@ from collections import Counter
 
 import pytest
 
-from cardiolens.dataset_spec import PhantomSpec
+from cardiolens.config.dataset import PhantomSpec
 from cardiolens.errors import InputError
 from cardiolens.phantom import roster
 from cardiolens.phantom.roster import SEQUENCES, answers, catalogue, covered, study

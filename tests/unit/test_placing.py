@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens.configure import read_spec
-from cardiolens.engine.footprint import Node
-from cardiolens.engine.inventory import nodes_to_plan_with
-from cardiolens.engine.placement import place
+from cardiolens.config.cluster import ClusterSpec
+from cardiolens.config.compose import read_spec
+from cardiolens.config.model import ModelSpec
 from cardiolens.errors import InputError
-from cardiolens.execution_spec import ClusterSpec
-from cardiolens.model_spec import ModelSpec
-from cardiolens.placing import at_hand, candidate, needs, weight_gib
+from cardiolens.placement.footprint import Node
+from cardiolens.placement.inventory import nodes_to_plan_with
+from cardiolens.placement.placement import place
+from cardiolens.plan.candidates import at_hand, candidate, needs, weight_gib
 from cardiolens.plan.missing import WORK, Missing
 from cardiolens.plan.totals import Totals
-from cardiolens.show_placement import placement_rows
-from cardiolens.store import run_of
+from cardiolens.record.places import run_of
+from cardiolens.terminal.placement import placement_rows
 
 EIGHT = (Node("a", 8, 80.0),)
 

@@ -1,10 +1,10 @@
 """A plan is written again exactly when something that decides it has changed."""
 
 from cardiolens import tables
-from cardiolens.plan import kept
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.plan import cache
 from cardiolens.plan.plan import plan
-from cardiolens.spec import SweepSpec
-from cardiolens.store import run_of
+from cardiolens.record.places import run_of
 
 
 def written(spec: SweepSpec) -> list[tuple[str, int]]:
@@ -38,6 +38,6 @@ def test_a_part_that_is_gone_or_other_code_makes_a_new_plan(small_sweep, monkeyp
     assert plan(small_sweep).asked == 2
     after = written(small_sweep)
     assert len(after) == len(before) == 1
-    monkeypatch.setattr(kept, "_code", lambda: "another version")
+    monkeypatch.setattr(cache, "_code", lambda: "another version")
     plan(small_sweep)
     assert written(small_sweep) != after

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cardiolens.engine.rendering import Rendering, frame_key
-from cardiolens.model_spec import Sampling
+from cardiolens.config.model import Sampling
+from cardiolens.models.rendering import Rendering, frame_key
 from cardiolens.plan.keys import asked_of, request_key, shown
 
 TEXTS = st.text(max_size=8)

@@ -6,19 +6,19 @@ from collections.abc import Callable
 import pytest
 
 from cardiolens import tables
-from cardiolens.configure import read_spec
-from cardiolens.engine.chat import Chat
-from cardiolens.engine.rendering import Rendering
+from cardiolens.config.compose import read_spec
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.errors import InputError
+from cardiolens.models.chat import Chat
+from cardiolens.models.rendering import Rendering
 from cardiolens.plan.plan import plan
-from cardiolens.prompts.legal import last_line_pattern, legal_replies
 from cardiolens.select.choose import choose
 from cardiolens.select.feature_store import missing_parts, read_features, write_features
 from cardiolens.select.route import Route
-from cardiolens.spec import SweepSpec
 from cardiolens.study.shards import read_volumes
 from cardiolens.study.structure import structures
 from cardiolens.tasks.catalogue import load_catalogue
+from cardiolens.tasks.legal import last_line_pattern, legal_replies
 
 Sweep = Callable[..., SweepSpec]
 EVERY = "selector=[clinical,random@7,uniform,all,kcenter,kmedoids]"

@@ -7,9 +7,9 @@ import pytest
 from study_folders import sha256, study, volume, voxels, write_nifti
 
 from cardiolens import tables
-from cardiolens.dataset_spec import DatasetSpec
+from cardiolens.config.dataset import DatasetSpec
 from cardiolens.errors import InputError
-from cardiolens.prepare import Prepared, is_prepared, prepare
+from cardiolens.steps.prepare import Prepared, is_prepared, prepare
 from cardiolens.study import cohort
 from cardiolens.study.cohort import Cohort, read_cohort, tried, untouched, write_cohort
 from cardiolens.study.group import by_pixels, prepare_group

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from cardiolens.config.sweep import SelectorSpec
 from cardiolens.prompts.frames import captions
 from cardiolens.prompts.question import AskedQuestion, report_fields
 from cardiolens.prompts.render import render
 from cardiolens.prompts.template import template_for
 from cardiolens.select.choose import choose
 from cardiolens.select.route import Route
-from cardiolens.spec import SelectorSpec
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 from cardiolens.tasks.catalogue import load_catalogue
 

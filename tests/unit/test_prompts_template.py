@@ -7,12 +7,13 @@ from hashlib import sha256
 import pytest
 
 from cardiolens.errors import InputError
-from cardiolens.prompts.frames import FRAME, caption, frame_block
+from cardiolens.prompts.frames import caption, frame_block
 from cardiolens.prompts.question import AskedQuestion
 from cardiolens.prompts.render import question_block, render
 from cardiolens.prompts.template import check_folder, template_for
 from cardiolens.select.selection import pick
 from cardiolens.study.structure import StudyStructure, VolumeStructure
+from cardiolens.tables import FRAME
 
 SAX = VolumeStructure("cine_sax", "cine", "sax", 10, 25, 0, 9, (1, 5, 8))
 STUDY = StudyStructure("PH-0001", {"cine_sax": SAX})

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
-from cardiolens.configure import legal_names, read_spec
-from cardiolens.engine.identity import identify
+from cardiolens.config.compose import legal_names, read_spec
 from cardiolens.engine.readers import READERS
 from cardiolens.errors import InputError
-from cardiolens.scoring import Judged
+from cardiolens.models.identity import identify
+from cardiolens.results.scoring import Judged
 
 CHOICES = ["C06", "C10", "L01", "P01", "T01"]  # one right option
 SETS = ["C02", "C16", "C17", "C18"]

@@ -11,12 +11,12 @@ import pytest
 from small_cohort import make_cohort, reader, sweep_spec, swept, values
 
 from cardiolens import tables
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.errors import InputError
-from cardiolens.judging.changes import changes
 from cardiolens.plan.missing import Done
 from cardiolens.plan.plan import Plan
-from cardiolens.scoring import Replies, judge_and_score, judge_run
-from cardiolens.spec import SweepSpec
+from cardiolens.results.changes import changes
+from cardiolens.results.scoring import Replies, judge_and_score, judge_run
 
 
 @pytest.fixture(scope="module")

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cardiolens import tables
+from cardiolens.config.sweep import SelectorSpec
 from cardiolens.errors import InputError
 from cardiolens.select.choose import choose
 from cardiolens.select.diversity import distances, kcenter, kmedoids
 from cardiolens.select.feature_store import StudyFeatures, missing_parts, read_features, write_features
 from cardiolens.select.features import N_FEATURES, small_pictures, volume_features
 from cardiolens.select.route import Route
-from cardiolens.spec import SelectorSpec
 from cardiolens.study.shards import part_writer
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 

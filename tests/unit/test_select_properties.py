@@ -8,9 +8,9 @@ from dataclasses import fields
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cardiolens.config.sweep import SelectorSpec
 from cardiolens.select.choose import choose
 from cardiolens.select.route import Route
-from cardiolens.spec import SelectorSpec
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 from cardiolens.tasks.catalogue import load_catalogue
 

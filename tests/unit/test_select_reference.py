@@ -10,9 +10,9 @@ from math import floor
 
 import pytest
 
+from cardiolens.config.sweep import SelectorSpec
 from cardiolens.select.choose import choose
 from cardiolens.select.route import Route
-from cardiolens.spec import SelectorSpec
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 from cardiolens.tasks.catalogue import load_catalogue
 

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
+from cardiolens.config.sweep import SelectorSpec
 from cardiolens.errors import InputError
 from cardiolens.select.choose import choose
 from cardiolens.select.route import Route
 from cardiolens.select.selection import Selection, record
-from cardiolens.spec import SelectorSpec
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 from cardiolens.tasks.catalogue import load_catalogue
 

@@ -2,12 +2,12 @@
 
 import pytest
 
+from cardiolens.config.sweep import SelectorSpec
 from cardiolens.errors import InputError
 from cardiolens.select.choose import choose
 from cardiolens.select.route import Route
 from cardiolens.select.selection import Selection
 from cardiolens.select.token_budget import fitting
-from cardiolens.spec import SelectorSpec
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
 STUDY = StudyStructure("PH-0001", {"cine_sax": VolumeStructure("cine_sax", "cine", "sax", 10, 25, 0, 9)})

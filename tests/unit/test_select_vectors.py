@@ -2,12 +2,12 @@
 
 import pytest
 
+from cardiolens.config.sweep import SelectorSpec
 from cardiolens.select.choose import choose
 from cardiolens.select.quota import settle, split
 from cardiolens.select.route import Route
 from cardiolens.select.selection import Selection
 from cardiolens.select.spread import center_out, even
-from cardiolens.spec import SelectorSpec
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 from cardiolens.tasks.catalogue import load_catalogue
 

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 
 from cardiolens.plan.missing import WORK, Missing
-from cardiolens.store import Run
-from cardiolens.submitting.attempt import Start, begin, end
-from cardiolens.submitting.attempts import Attempt, GroupRecord, read_group, verdict
-from cardiolens.submitting.progress import progress_of, rate_of
-from cardiolens.submitting.slurm import Alive
+from cardiolens.record.places import Run
+from cardiolens.slurm.attempt import Start, begin, end
+from cardiolens.slurm.commands import Alive
+from cardiolens.slurm.group_record import Attempt, GroupRecord, read_group, verdict
+from cardiolens.slurm.progress import progress_of, rate_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

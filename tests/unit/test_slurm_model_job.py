@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.errors import RunError
-from cardiolens.spec import SweepSpec
-from cardiolens.store import run_of
-from cardiolens.submitting.attempts import GroupRecord, read_group
-from cardiolens.submitting.model_job import run_model
+from cardiolens.record.places import run_of
+from cardiolens.slurm.group_record import GroupRecord, read_group
+from cardiolens.slurm.model_job import run_model
 
 
 def record_of(spec: SweepSpec) -> GroupRecord:

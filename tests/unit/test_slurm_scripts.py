@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens.configure import read_spec
-from cardiolens.engine.placement import Group
+from cardiolens.config.cluster import SlurmSpec
+from cardiolens.config.compose import read_spec
 from cardiolens.errors import InputError
-from cardiolens.slurm_spec import SlurmSpec
-from cardiolens.store import Run
-from cardiolens.submitting.jobs import Job, Resources, jobs_of
-from cardiolens.submitting.scripts import Site, script_of
+from cardiolens.placement.placement import Group
+from cardiolens.record.places import Run
+from cardiolens.slurm.jobs import Job, Resources, jobs_of
+from cardiolens.slurm.scripts import Site, script_of
 
 GOLDEN = Path(__file__).parent / "golden" / "slurm"
 RUN = Run(Path("outputs/landscape-0123abcd"))

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens import record
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.plan.plan import plan
-from cardiolens.spec import SweepSpec
-from cardiolens.status import status
-from cardiolens.store import Run, run_of
-from cardiolens.submitting.attempt import give_up
+from cardiolens.record import documents
+from cardiolens.record.places import Run, run_of
+from cardiolens.slurm.attempt import give_up
+from cardiolens.slurm.status import status
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def run(sweep_of: Callable[..., SweepSpec], weights: Path, tmp_path: Path, monke
     )
     monkeypatch.chdir(tmp_path)
     spec = sweep_of("model=[uniform,gone]", "subtask=[C01]", "budget=[4]")
-    record.write_configuration(run_of(spec), spec)
+    documents.write_configuration(run_of(spec), spec)
     return run_of(spec)
 
 
@@ -43,7 +43,7 @@ def test_what_is_not_planned_is_not_done(run: Run, capsys: pytest.CaptureFixture
 def test_a_model_whose_files_are_gone_is_failed_and_the_others_are_shown(
     run: Run, weights: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plan(record.read_configuration(run), {"uniform"})
+    plan(documents.read_configuration(run), {"uniform"})
     (weights / "config.json").unlink()
     give_up(run, "gone", "its files are gone")
     assert status(run) == 1

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from cardiolens.cluster.staging import VARIABLE, Needed, nearby, stage
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.digest import digest_of_files
 from cardiolens.plan.plan import plan
-from cardiolens.spec import SweepSpec
-from cardiolens.staging import VARIABLE, Needed, nearby, stage
+from cardiolens.slurm.stage import needed_by
 from cardiolens.study.shards import read_frames, read_volumes
-from cardiolens.submitting.nodes import needed_by
 
 
 @pytest.fixture

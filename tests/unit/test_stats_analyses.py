@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cardiolens.stats import findings
-from cardiolens.stats.analyses import analyse
+from cardiolens.findings import sentences
+from cardiolens.findings.analyses import analyse
 from cardiolens.stats.bootstrap import percentile
 from cardiolens.stats.factors import ArmFactors, families
-from cardiolens.stats.landscape import headline_rows, headlines
+from cardiolens.stats.headlines import headline_rows, headlines
 from cardiolens.stats.statistic import Basis, Statistic
 
 
@@ -59,7 +59,7 @@ def test_budgets_are_ordered_as_numbers() -> None:
 )
 def test_equivalence_in_words(low: float, high: float, verdict: str, said: str) -> None:
     given = row("primary.equivalence", "tier:1", 0.4, low, high)
-    found = findings.equivalence("X", "Y", "tier 1", given)
+    found = sentences.equivalence("X", "Y", "tier 1", given)
     numbers = f"difference 0.4, 90 % CI {low} to {high}, 670 patients, 19500 items.".replace("-", "−")
     assert (found.verdict, found.sentence) == (verdict, f"{said}: {numbers}")
 
@@ -75,7 +75,7 @@ def test_equivalence_in_words(low: float, high: float, verdict: str, said: str) 
 def test_a_change_is_claimed_only_where_the_interval_excludes_zero(
     low: float, high: float, verdict: str, begins: str
 ) -> None:
-    found = findings.change("It", "x", row("primary", "tier:1", (low + high) / 2, low, high))
+    found = sentences.change("It", "x", row("primary", "tier:1", (low + high) / 2, low, high))
     assert found.verdict == verdict
     assert found.sentence.startswith(begins)
     assert ("80 % power" in found.sentence) == (verdict == "cannot tell")
@@ -83,26 +83,26 @@ def test_a_change_is_claimed_only_where_the_interval_excludes_zero(
 
 def test_with_few_patients_nothing_is_claimed() -> None:
     for n, verdict in ((19, "cannot tell"), (20, "supported")):
-        found = findings.change("It", "x", row("primary", "tier:1", 5.0, 4.0, 6.0, n_patients=n))
+        found = sentences.change("It", "x", row("primary", "tier:1", 5.0, 4.0, 6.0, n_patients=n))
         assert found.verdict == verdict
 
 
 def test_without_an_interval_nothing_can_be_told() -> None:
     bare = row("primary", "tier:1", 5.0, math.nan, math.nan)
     for found in (
-        findings.change("It", "x", bare),
-        findings.equivalence("a", "b", "tier 1", bare),
-        findings.threshold("it is so", bare, 1),
-        findings.tested("it is so", math.nan, "one model"),
+        sentences.change("It", "x", bare),
+        sentences.equivalence("a", "b", "tier 1", bare),
+        sentences.threshold("it is so", bare, 1),
+        sentences.tested("it is so", math.nan, "one model"),
     ):
         assert found.verdict == "cannot tell"
 
 
 def test_guessing_is_not_better_than_guessing() -> None:
     found = row("auroc", "subtask:C10", 50.0, 50.0, 50.0)
-    assert findings.threshold("it collapses", found, 50).verdict == "supported"
-    assert findings.threshold("it beats a coin", found, 50, beyond=True).verdict == "not supported"
-    assert findings.threshold("it beats a coin", found, 49.9, beyond=True).verdict == "supported"
+    assert sentences.threshold("it collapses", found, 50).verdict == "supported"
+    assert sentences.threshold("it beats a coin", found, 50, beyond=True).verdict == "not supported"
+    assert sentences.threshold("it beats a coin", found, 49.9, beyond=True).verdict == "supported"
 
 
 def test_every_analysis_has_a_table_and_its_sentences() -> None:

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from cardiolens.findings.analyses import analyse
+from cardiolens.findings.analysis import Analysis
 from cardiolens.stats import discrimination as measure
-from cardiolens.stats.analyses import analyse
-from cardiolens.stats.analysis import Analysis
 from cardiolens.stats.bootstrap import resampling_weights
 from cardiolens.stats.confidence import confidence_scores, of_options
 from cardiolens.stats.confidence_curves import Told, confidence_curves

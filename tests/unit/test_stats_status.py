@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from cardiolens.stats.endings import judged_shares, status_counts
 from cardiolens.stats.scores import score
-from cardiolens.stats.status import judged_shares, status_counts
 from cardiolens.tables import VERDICTS, from_rows
 
 

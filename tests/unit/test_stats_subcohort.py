@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from cardiolens.errors import InputError
+from cardiolens.findings.subcohort import Part, full_versus_part, gold_shift, separate_weights
 from cardiolens.stats.scores import score
-from cardiolens.stats.subcohort import Part, full_versus_part, gold_shift, separate_weights
 from cardiolens.tables import VERDICTS, from_rows
 
 

@@ -13,7 +13,7 @@ import pytest
 from cardiolens import tables
 from cardiolens.errors import InputError
 from cardiolens.plan.missing import Done
-from cardiolens.store import Store
+from cardiolens.record.places import Store
 from cardiolens.store.__main__ import main
 from cardiolens.store.compact import PART_ROWS, compact
 from cardiolens.store.prune import useless

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cardiolens.stream import _cause
+from cardiolens.stream.pipeline import _cause
 
 WRAPPED = """\x1b[36mray::MapWorker(MapBatches(Replica)).submit()\x1b[39m (pid=1, ip=192.0.2.2)
 ValueError: inner

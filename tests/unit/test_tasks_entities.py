@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cardiolens.dataset_spec import PhantomSpec
+from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom import reports
 from cardiolens.phantom.archetypes import canonical_values
 from cardiolens.phantom.roster import SEQUENCES, catalogue, roster, study

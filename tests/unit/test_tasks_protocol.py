@@ -8,15 +8,15 @@ import pyarrow.compute as pc
 import pytest
 
 from cardiolens import tables
-from cardiolens.configure import read_spec
+from cardiolens.config.compose import read_spec
 from cardiolens.engine.readers import open_reader
-from cardiolens.engine.rendering import Rendering
-from cardiolens.engine.replica import Replica
+from cardiolens.models.rendering import Rendering
 from cardiolens.phantom.cohort import make_cohort
 from cardiolens.plan.missing import missing
 from cardiolens.plan.plan import plan
-from cardiolens.reading import StudyReader
-from cardiolens.scoring import judge_and_score
+from cardiolens.results.scoring import judge_and_score
+from cardiolens.stream.reader import StudyReader
+from cardiolens.stream.replica import Replica
 from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.group import prepare_group
 

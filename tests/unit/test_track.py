@@ -11,9 +11,10 @@ import wandb
 from page_run import finished, small_spec
 from small_cohort import make_cohort
 
-from cardiolens import record, tables
-from cardiolens.store import Run
-from cardiolens.track import track
+from cardiolens import tables
+from cardiolens.record import documents
+from cardiolens.record.places import Run
+from cardiolens.tracker.mirror import track
 from tests.wandb_files import content
 
 
@@ -22,7 +23,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     root = make_cohort(tmp_path_factory.mktemp("track"), 2)
     tracker = {"kind": "wandb", "project": "mirror"}
     made = finished(small_spec(root, "mirror", tracker=tracker, control=["none"]))
-    assert track(made, record.read_configuration(made).tracker)
+    assert track(made, documents.read_configuration(made).tracker)
     wandb.teardown()  # as at the end of a process: waits until its service has written everything
     return made
 

@@ -14,16 +14,16 @@ import wandb
 from page_run import finished, small_spec
 from small_cohort import make_cohort
 
-from cardiolens import record
 from cardiolens.engine.ask import ErrorKind
-from cardiolens.live import Standing
 from cardiolens.plan.missing import WORK, Missing
-from cardiolens.store import Run
-from cardiolens.tracking import watching as watched
-from cardiolens.tracking.machine import busy
-from cardiolens.tracking.opening import Group
-from cardiolens.tracking.progress import appender, read_rows, row_of
-from cardiolens.tracking.watching import watching
+from cardiolens.record import documents
+from cardiolens.record.places import Run
+from cardiolens.stream.standing import Standing
+from cardiolens.tracker import live as watched
+from cardiolens.tracker.live import watching
+from cardiolens.tracker.machine import busy
+from cardiolens.tracker.progress import appender, read_rows, row_of
+from cardiolens.tracker.session import Group
 from tests.wandb_files import content
 
 NOTHING = Missing(WORK.empty_table(), unique=9, done=0, exhausted=0)
@@ -38,7 +38,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture
 def plan(run: Run) -> Iterator[Any]:
-    spec, manifest = record.read_configuration(run), record.read_manifest(run)
+    spec, manifest = documents.read_configuration(run), documents.read_manifest(run)
     names = (model.name for model in spec.model)
     yield SimpleNamespace(
         run=run,

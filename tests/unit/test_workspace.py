@@ -9,7 +9,7 @@ from page_run import finished, small_spec
 from small_cohort import make_cohort
 
 from cardiolens.errors import InputError
-from cardiolens.store import Run
+from cardiolens.record.places import Run
 
 pytest.importorskip("wandb_workspaces", reason="make test installs it")
 

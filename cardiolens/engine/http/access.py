@@ -5,10 +5,10 @@ import os
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from cardiolens.config.http import HttpSpec
+from cardiolens.config.model import ModelSpec
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.errors import InputError
-from cardiolens.http_spec import HttpSpec
-from cardiolens.model_spec import ModelSpec
-from cardiolens.spec import SweepSpec
 
 
 def check_access(spec: SweepSpec) -> None:

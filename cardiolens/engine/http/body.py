@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from cardiolens.config.model import ModelSpec
 from cardiolens.engine.ask import Ask
 from cardiolens.engine.decoding import bound, one_letter
-from cardiolens.model_spec import ModelSpec
-from cardiolens.prompts.frames import FRAME
+from cardiolens.tables import FRAME
 
 _LEVEL = 1  # of 9: a quarter of the time that the default takes, for 15 % more bytes
 

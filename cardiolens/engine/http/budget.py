@@ -1,6 +1,6 @@
 """What asking a server may cost."""
 
-from cardiolens.http_spec import HttpSpec
+from cardiolens.config.http import HttpSpec
 
 
 class Budget:

@@ -10,17 +10,16 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from cardiolens import tables
+from cardiolens.config.model import ModelSpec
 from cardiolens.engine.ask import Ask, Pictures, Reply, RequestError
-from cardiolens.engine.http_access import check_leave, proxy_of, read_key
-from cardiolens.engine.http_body import body, data_url
-from cardiolens.engine.http_budget import Budget
-from cardiolens.engine.http_fault import RULES, FaultError, Kind, fault_of, is_filtered
-from cardiolens.engine.http_gate import Gate
-from cardiolens.engine.http_reply import read_reply, read_usage
-from cardiolens.engine.http_retry import Backoff
-from cardiolens.engine.http_transport import Answer, Transport
+from cardiolens.engine.http.access import check_leave, proxy_of, read_key
+from cardiolens.engine.http.body import body, data_url
+from cardiolens.engine.http.budget import Budget
+from cardiolens.engine.http.fault import RULES, Backoff, FaultError, Kind, fault_of, is_filtered
+from cardiolens.engine.http.gate import Gate
+from cardiolens.engine.http.reply import read_reply, read_usage
+from cardiolens.engine.http.transport import Answer, Transport
 from cardiolens.errors import RunError
-from cardiolens.model_spec import ModelSpec
 
 _LONGEST_WAIT = 600.0  # seconds; a server that asks for more ends the run
 _HOPELESS = 5  # requests in a row that the server failed on: it is the server, not the requests

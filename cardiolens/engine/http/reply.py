@@ -5,10 +5,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, ValidationError
 
+from cardiolens.config.http import HttpSpec
 from cardiolens.engine.ask import Ask, Reply
 from cardiolens.engine.decoding import one_letter, option_logprobs
-from cardiolens.engine.http_fault import FaultError, Kind
-from cardiolens.http_spec import HttpSpec
+from cardiolens.engine.http.fault import FaultError, Kind
 
 _NEVER = -9999.0  # written by servers where a log-probability is minus infinity
 _SAID = 200

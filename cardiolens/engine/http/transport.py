@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from cardiolens.engine.http_fault import FaultError, Kind
-from cardiolens.http_spec import HttpSpec
+from cardiolens.config.http import HttpSpec
+from cardiolens.engine.http.fault import FaultError, Kind
 
 _CONNECT_SECONDS = 10.0
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from cardiolens import tables
 from cardiolens.judging.finals import finals
 from cardiolens.page.facts import Facts
-from cardiolens.store import Run, Store
+from cardiolens.record.places import Run, Store
 
 _REQUEST = (
     *("arm_id", "qa_id", "study_id", "frames_study_id", "frames", "system", "prompt", "flags", "status"),

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens import tables
-from cardiolens.page.cases import Sources
+from cardiolens.page.case_viewer.cases import Sources
 from cardiolens.study.shards import read_frames, read_volumes
 
 FRAMES = "frames"

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from cardiolens.errors import InputError
-from cardiolens.page.pictures import FRAMES, parse_name, png_of
+from cardiolens.page.case_viewer.pictures import FRAMES, parse_name, png_of
 from cardiolens.study.shards import read_volumes
 
 HOST = "127.0.0.1"

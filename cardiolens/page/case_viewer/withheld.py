@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.page.cases import Sources, with_column
+from cardiolens.page.case_viewer.cases import Sources, with_column
 
 WITHHELD = "(withheld: it repeats the report; page.include_images=true shows it)"
 

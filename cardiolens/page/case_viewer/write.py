@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cardiolens import tables
-from cardiolens.page.cases import Sources, index_of, read_sources, study_cases
+from cardiolens.page.case_viewer.cases import Sources, index_of, read_sources, study_cases
+from cardiolens.page.case_viewer.pictures import write_pictures
+from cardiolens.page.case_viewer.withheld import without_reports
 from cardiolens.page.embed import to_json
 from cardiolens.page.facts import Facts
-from cardiolens.page.pictures import write_pictures
-from cardiolens.page.portable import without_reports
 from cardiolens.page.render import asset, templates
-from cardiolens.store import Run
+from cardiolens.record.places import Run
 
 _SCRIPTS = ("format.js", "stage.js", "case.js", "viewer.js")
 

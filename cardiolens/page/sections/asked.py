@@ -3,8 +3,8 @@
 from collections import Counter
 
 from cardiolens.page.columns import ARM, arm_cells
+from cardiolens.page.elements import Column, Section, Table
 from cardiolens.page.facts import Facts
-from cardiolens.page.view import Column, Section, Table
 
 _MODELS = (
     Column("model", "model"),

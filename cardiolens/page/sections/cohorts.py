@@ -1,13 +1,13 @@
 """A full cohort beside named parts of it, such as the public one."""
 
-from cardiolens.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, scope_words
+from cardiolens.findings import sentences
+from cardiolens.findings.sentences import Finding
+from cardiolens.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, scope_words, subtask_words
 from cardiolens.page.differences import READINGS
-from cardiolens.page.facts import Facts, Row
-from cardiolens.page.view import Chart, Column, Section, Table
-from cardiolens.page.words import subtask_words
-from cardiolens.stats import findings
-from cardiolens.stats.findings import Finding
-from cardiolens.stats.landscape import PREFIX
+from cardiolens.page.elements import Chart, Column, Section, Table
+from cardiolens.page.facts import Facts
+from cardiolens.results.analyses import Row
+from cardiolens.stats.headlines import PREFIX
 
 _COLUMNS = (
     *(Column("part", "cohort part"), Column("line", "model"), SCOPE),
@@ -25,7 +25,7 @@ _SHIFTS = (
 
 
 def _reading(row: Row) -> str:
-    change = findings.change("", "", row)
+    change = sentences.change("", "", row)
     return READINGS["open" if change.verdict == "cannot tell" else "shown"]
 
 

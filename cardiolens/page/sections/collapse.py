@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from cardiolens.page.columns import ARM, arm_cells
-from cardiolens.page.facts import Facts, Row
-from cardiolens.page.view import Chart, Column, Grid, Section, Table
-from cardiolens.page.words import answer_words, subtask_words
+from cardiolens.page.columns import ARM, answer_words, arm_cells, subtask_words
+from cardiolens.page.elements import Chart, Column, Grid, Section, Table
+from cardiolens.page.facts import Facts
+from cardiolens.results.analyses import Row
 
 _INDICES = (
     Column("collapse_index", "collapse index", "score"),

@@ -1,9 +1,19 @@
 """Option probabilities: do they separate, and are they calibrated?"""
 
-from cardiolens.page.columns import ARM, COUNTS, HIGH, LOW, METHOD, VALUE, arm_cells, scope_words
-from cardiolens.page.facts import Facts, Row
-from cardiolens.page.view import Chart, Column, Section, Table
-from cardiolens.page.words import subtask_words
+from cardiolens.page.columns import (
+    ARM,
+    COUNTS,
+    HIGH,
+    LOW,
+    METHOD,
+    VALUE,
+    arm_cells,
+    scope_words,
+    subtask_words,
+)
+from cardiolens.page.elements import Chart, Column, Section, Table
+from cardiolens.page.facts import Facts
+from cardiolens.results.analyses import Row
 
 _SEPARATION = {"auroc": "AUROC", "average_precision": "average precision"}
 _CALIBRATION = {"calibration_error": "calibration error", "risk_area": "risk-coverage area"}

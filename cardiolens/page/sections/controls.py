@@ -4,8 +4,8 @@ import math
 
 from cardiolens.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, arm_cells, scope_words
 from cardiolens.page.differences import difference_table, differences
+from cardiolens.page.elements import Chart, Column, Section, Table
 from cardiolens.page.facts import Facts
-from cardiolens.page.view import Chart, Column, Section, Table
 from cardiolens.stats.positions import POSITION_BIAS
 
 _NAMES = {"text_shortcut": "text alone beyond the best constant answer", "image_gain": "image gain"}

@@ -4,8 +4,9 @@ from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
-from cardiolens.page.facts import Facts, Row
-from cardiolens.page.view import Chart, Column, Section, Table
+from cardiolens.page.elements import Chart, Column, Section, Table
+from cardiolens.page.facts import Facts
+from cardiolens.results.analyses import Row
 
 _TOKENS = (
     *(Column("model", "model"), Column("kind", "tokens"), Column("order", "order", "count")),

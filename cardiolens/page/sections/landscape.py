@@ -12,9 +12,9 @@ from cardiolens.page.columns import (
     arm_cells,
     row_cells,
 )
+from cardiolens.page.elements import Chart, Column, Section, Table
 from cardiolens.page.facts import Facts
-from cardiolens.page.view import Chart, Column, Section, Table
-from cardiolens.stats.landscape import PREFIX
+from cardiolens.stats.headlines import PREFIX
 
 _MEASURES = {"primary": "score", "primary.skill": "skill", "primary.constant": "best constant answer"}
 _MEASURE = Column("measure", "measure")

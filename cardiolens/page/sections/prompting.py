@@ -2,8 +2,8 @@
 
 from cardiolens.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, arm_cells, scope_words
 from cardiolens.page.differences import difference_table, differences
+from cardiolens.page.elements import Chart, Column, Section, Table
 from cardiolens.page.facts import Facts
-from cardiolens.page.view import Chart, Column, Section, Table
 
 _METRICS = {
     "abnormal_call": "rate of abnormal calls",

@@ -3,8 +3,8 @@
 from collections import Counter
 
 from cardiolens.page.columns import ARM, arm_cells, setting
+from cardiolens.page.elements import Chart, Column, Section, Table
 from cardiolens.page.facts import Facts
-from cardiolens.page.view import Chart, Column, Section, Table
 
 # in the order of the bars, and in words
 ENDINGS = {

@@ -2,8 +2,8 @@
 
 from cardiolens.page.columns import COUNTS, HIGH, LOW, SCOPE, VALUE, arm_cells, row_cells
 from cardiolens.page.differences import difference_table, differences
+from cardiolens.page.elements import Chart, Column, Section, Table
 from cardiolens.page.facts import Facts
-from cardiolens.page.view import Chart, Column, Section, Table
 
 _LINES = (
     *(Column("model", "model"), Column("prompt", "prompt"), Column("selector", "selection")),

@@ -1,9 +1,8 @@
 """Models by subtask: where reading works and where it does not."""
 
-from cardiolens.page.columns import COUNTS, HIGH, LOW, METHOD, VALUE, arm_cells, setting
+from cardiolens.page.columns import COUNTS, HIGH, LOW, METHOD, VALUE, arm_cells, setting, subtask_words
+from cardiolens.page.elements import Column, Grid, Section, Table
 from cardiolens.page.facts import Facts
-from cardiolens.page.view import Column, Grid, Section, Table
-from cardiolens.page.words import subtask_words
 
 _COLUMNS = (
     *(Column("setting", "setting"), Column("model", "model"), Column("subtask", "subtask")),

@@ -6,8 +6,8 @@ import sys
 import pytest
 from refusals import refused
 
-from cardiolens.configure import run_verb
-from cardiolens.spec import SweepSpec
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.terminal.verb import run_verb
 
 OPTIONS = "expected only answer_format, budget, caption"
 OF_MODEL = ".*dtype, engine, "

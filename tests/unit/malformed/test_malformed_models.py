@@ -11,11 +11,11 @@ import pytest
 from refusals import refused
 from small_cohort import make_cohort, reader, sweep_spec
 
-from cardiolens.configure import tell
-from cardiolens.engine import tiny
 from cardiolens.errors import InputError
+from cardiolens.models import embedded
 from cardiolens.plan.plan import plan
 from cardiolens.select.sight import check_encoders
+from cardiolens.terminal.verb import tell
 
 Break = Callable[[Path], object]
 AGAIN = "copy or download the model again"
@@ -27,7 +27,7 @@ ENCODER = r"give the folder of a saved image encoder, e\.g\. of CLIP or ResNet t
 def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small cohort, the embedded model in `model/`, an encoder of CLIP type in `encoder/`."""
     root = make_cohort(tmp_path_factory.mktemp("cohort") / "place", 1)
-    tiny.build(root / "model")
+    embedded.build(root / "model")
     _build_encoder(root / "encoder")
     return root
 

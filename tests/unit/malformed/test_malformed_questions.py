@@ -11,12 +11,12 @@ import yaml
 from refusals import refused
 from small_cohort import make_cohort, reader, sweep_spec
 
-from cardiolens.configure import tell
 from cardiolens.errors import InputError
 from cardiolens.plan.plan import plan
 from cardiolens.select.rules import rules
 from cardiolens.tasks import catalogue
 from cardiolens.tasks.catalogue import load_catalogue
+from cardiolens.terminal.verb import tell
 
 MINIATURE = Path(__file__).parents[1] / "miniature"
 SECRET = "Jane-Roe-1950"  # whatever of it reaches a message has leaked

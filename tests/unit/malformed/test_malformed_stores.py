@@ -12,12 +12,13 @@ import pytest
 from refusals import refused
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
-from cardiolens import record
-from cardiolens.configure import tell
 from cardiolens.errors import InputError, RunError
-from cardiolens.judge import judge
 from cardiolens.plan.plan import plan
-from cardiolens.store import Run
+from cardiolens.record import documents
+from cardiolens.record.places import Run
+from cardiolens.steps.judge import judge
+from cardiolens.steps.manifest import write_manifest
+from cardiolens.terminal.verb import tell
 
 Break = Callable[[Path], object]
 AGAIN = "delete it and prepare again"
@@ -30,8 +31,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store, and the run of a simulated reader on two of its studies."""
     root = make_cohort(tmp_path_factory.mktemp("finished") / "place", 2)
     planned, judged = swept(spec_of(root))
-    record.write_configuration(planned.run, planned.spec)
-    record.write_manifest(planned, {"questions_digest": judged.replies.questions_digest})
+    documents.write_configuration(planned.run, planned.spec)
+    write_manifest(planned, {"questions_digest": judged.replies.questions_digest})
     return root
 
 

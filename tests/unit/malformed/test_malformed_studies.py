@@ -13,9 +13,9 @@ import pytest
 from refusals import refused, snapshot
 from study_folders import sha256, study, volume, voxels, write_nifti
 
-from cardiolens.configure import run_verb
-from cardiolens.prepare import prepare_verb
+from cardiolens.steps.prepare import prepare_verb
 from cardiolens.study.group import prepare_group
+from cardiolens.terminal.verb import run_verb
 
 HEADER = b'{"schema": "study-1", "study_id": "S", "patient_id": "P", '
 DAMAGED = "its NIfTI header is damaged"

@@ -1,0 +1,1 @@
+"""Configuration: what a sweep is asked to do, as frozen values."""

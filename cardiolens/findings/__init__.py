@@ -1,0 +1,1 @@
+"""Sentences and analyses: what scores support."""

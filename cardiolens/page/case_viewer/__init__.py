@@ -1,0 +1,1 @@
+"""The case viewer: frames, question, reply and truth of one item."""

@@ -1,0 +1,72 @@
+"""A run's items as CSV and JSON Lines, its tables as Markdown and LaTeX."""
+
+import csv
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+
+from cardiolens import tables
+from cardiolens.page.embed import tables_of
+from cardiolens.page.facts import read_facts
+from cardiolens.page.paper import latex, markdown
+from cardiolens.page.render import SECTIONS
+from cardiolens.record.places import Run
+
+_PATIENTS = "patient_ids=true"
+_BATCH = 65_536  # verdicts in memory at once
+# for a paper; the longer ones are on the page and saved from there
+_PAPER = (
+    "headlines",
+    "slice_scores",
+    "protocol-differences",
+    "budget-differences",
+    "prompt-differences",
+    "usage",
+)
+
+
+def export(run: Run, *, patient_ids: bool) -> Path:
+    """Write the exported files of a judged run; the folder they are in."""
+    folder = run.root / "export"
+    folder.mkdir(exist_ok=True)
+    _write_items(run, folder, [] if patient_ids else ["patient_id"])
+    facts = read_facts(run, [run])
+    found = tables_of([make(facts) for make in SECTIONS])
+    chosen = [found[name] for name in _PAPER if name in found]
+    tables.write_text(folder / "tables.md", "\n".join(markdown(table) for table in chosen))
+    tables.write_text(folder / "tables.tex", "\n".join(latex(table) for table in chosen))
+    return folder
+
+
+def _write_items(run: Run, folder: Path, without: list[str]) -> None:
+    columns = [name for name in tables.VERDICTS.names if name not in without]
+    with (
+        tables.atomic(folder / "items.csv") as as_csv,
+        tables.atomic(folder / "items.jsonl") as as_lines,
+        as_csv.open("w", newline="") as csv_file,
+        as_lines.open("w") as line_file,
+    ):
+        writer = csv.DictWriter(csv_file, columns)
+        writer.writeheader()
+        for item in _items(run, columns):
+            writer.writerow({name: _cell(value) for name, value in item.items()})
+            line_file.write(json.dumps(item, ensure_ascii=False) + "\n")
+
+
+def _items(run: Run, columns: list[str]) -> Iterator[dict[str, Any]]:
+    verdicts = tables.read(run.verdicts, tables.VERDICTS, columns)
+    order = [(name, "ascending") for name in ("arm_id", "qa_id", "channel")]
+    verdicts = verdicts.take(pc.sort_indices(verdicts, sort_keys=order))
+    for batch in verdicts.to_batches(max_chunksize=_BATCH):
+        for row in batch.to_pylist():
+            yield row | {"counts": dict(row["counts"] or [])}
+
+
+def _cell(value: object) -> object:
+    """Lists as their entries, separated by semicolons; counts as JSON."""
+    if isinstance(value, list):
+        return "; ".join(map(str, value))
+    return json.dumps(value) if isinstance(value, Mapping) else value

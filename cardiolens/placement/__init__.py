@@ -1,0 +1,1 @@
+"""Pure functions that decide which model runs on which GPUs, and when."""

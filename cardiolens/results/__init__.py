@@ -1,0 +1,1 @@
+"""Results of a whole run: judged replies, scores, merged runs, comparisons."""

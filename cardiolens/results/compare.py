@@ -1,0 +1,142 @@
+"""Two runs against each other: configuration, paired differences, flips."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens import tables
+from cardiolens.config.steps import StatisticsSpec
+from cardiolens.errors import InputError
+from cardiolens.findings.sentences import FEWEST_PATIENTS
+from cardiolens.record import documents
+from cardiolens.record.places import Run, deciding
+from cardiolens.stats.scores import score
+
+_FACTORS = ("model", "selector", "budget", "prompt", "control")
+_ALIKE = ("protocol", "catalogue_sha256", "questions_digest")
+_SAID = 20  # configuration changes that are told
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One arm at one tier: b minus a, on the items that both judged, and how many flipped."""
+
+    arm: str
+    scope: str
+    value: float
+    low: float
+    high: float
+    n_patients: int
+    n_items: int
+    gained: int  # wrong in a, right in b
+    lost: int
+
+    def worse(self, margin: float) -> bool:
+        """Whether b is shown to be lower by more than a margin: its whole interval lies below."""
+        return self.n_patients >= FEWEST_PATIENTS and self.high < -margin
+
+
+def configuration_changes(first: Run, second: Run) -> Iterator[str]:
+    """What decides numbers and differs, with both values."""
+    trees = (_flat(deciding(documents.read_configuration(run))) for run in (first, second))
+    old, new = ({name: value for name, value in tree} for tree in trees)
+    changed = [name for name in sorted(old | new) if old.get(name) != new.get(name)]
+    for name in changed[:_SAID]:
+        yield f"{name}: {old.get(name)!r} to {new.get(name)!r}"
+    if len(changed) > _SAID:
+        yield f"and {len(changed) - _SAID} more"
+
+
+def _flat(tree: Any, path: str = "") -> Iterator[tuple[str, object]]:
+    if isinstance(tree, Mapping):
+        for name, value in tree.items():
+            yield from _flat(value, f"{path}.{name}".lstrip("."))
+    elif isinstance(tree, list | tuple):
+        for at, value in enumerate(tree):
+            name = value.get("name", at) if isinstance(value, Mapping) else at
+            yield from _flat(value, f"{path}[{name}]")
+    else:
+        yield path, tree
+
+
+def compared(first: Run, second: Run) -> list[Compared]:
+    """Paired differences of every arm that both runs have, on every tier; b minus a.
+
+    InputError where the runs asked other questions, or share no arm.
+    """
+    manifests = [documents.read_manifest(run) for run in (first, second)]
+    for name in _ALIKE:
+        if manifests[0][name] != manifests[1][name]:
+            raise InputError(
+                f"{second.root}: {name} is not that of {first.root}; compare runs of one question file"
+            )
+    old, new = ({_setting(arm): arm["arm_id"] for arm in manifest["arms"]} for manifest in manifests)
+    shared = [setting for setting in old if setting in new]
+    if not shared:
+        raise InputError(f"{second.root}: shares no arm with {first.root}; compare runs of the same arms")
+    settings = documents.read_configuration(first).statistics
+    rows: list[Compared] = []
+    for setting in shared:
+        verdicts = pa.concat_tables(
+            _verdicts(run, arm, side)
+            for run, arm, side in ((first, old[setting], "a"), (second, new[setting], "b"))
+        )
+        rows += _differences(" / ".join(setting), verdicts, settings)
+    return rows
+
+
+def _setting(arm: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(str(arm[name]) for name in _FACTORS)
+
+
+def _verdicts(run: Run, arm: str, side: str) -> pa.Table:
+    """Verdicts of one arm under the name of its side."""
+    every = tables.read(run.verdicts, tables.VERDICTS)
+    found = every.filter(pc.equal(every["arm_id"], arm))
+    names = pa.array([side] * found.num_rows, pa.string())
+    return found.set_column(0, tables.VERDICTS.field("arm_id"), names)
+
+
+def _differences(arm: str, verdicts: pa.Table, settings: StatisticsSpec) -> list[Compared]:
+    judged = verdicts.filter(pc.equal(verdicts["status"], "judged"))
+    if len(pc.unique(judged["arm_id"])) < 2:
+        return []
+    scores = score(verdicts, settings.min_n, settings.resamples, settings.seed, {"runs": [("b", "a")]})
+    rows = [
+        row
+        for row in scores.to_pylist()
+        if row["metric"] == "primary" and row["versus_arm_id"] and row["scope"].startswith("tier:")
+    ]
+    flips = _flips(judged)
+    return [
+        Compared(
+            arm,
+            row["scope"],
+            row["value"],
+            row["low"],
+            row["high"],
+            row["n_patients"],
+            row["n_items"],
+            *flips.get(row["scope"], (0, 0)),
+        )
+        for row in rows
+    ]
+
+
+def _flips(judged: pa.Table) -> dict[str, tuple[int, int]]:
+    """Items that became right and that became wrong, by tier; the text of a report is no item of its own."""
+    names = ["qa_id", "channel", "tier", "correct"]
+    items = judged.filter(pc.not_equal(judged["channel"], "text"))
+    old, new = (items.filter(pc.equal(items["arm_id"], side)).select(names) for side in ("a", "b"))
+    both = old.join(new, ["qa_id", "channel", "tier"], right_suffix="_b", join_type="inner").to_pylist()
+    tiers: Sequence[int] = sorted({row["tier"] for row in both})
+    return {
+        f"tier:{tier}": (
+            sum(row["tier"] == tier and bool(row["correct_b"]) and not row["correct"] for row in both),
+            sum(row["tier"] == tier and bool(row["correct"]) and not row["correct_b"] for row in both),
+        )
+        for tier in tiers
+    }

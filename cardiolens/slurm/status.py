@@ -1,0 +1,68 @@
+"""The state of a submitted sweep."""
+
+import shutil
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from rich.table import Table
+
+from cardiolens import tables
+from cardiolens.config.model import ModelSpec
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.errors import InputError
+from cardiolens.models.identity import identify
+from cardiolens.plan.missing import missing
+from cardiolens.record import documents
+from cardiolens.record.places import Run, Store
+from cardiolens.slurm import commands
+from cardiolens.slurm.commands import Alive
+from cardiolens.slurm.group_record import read_group
+from cardiolens.slurm.progress import Progress, progress_of, rate_of, without_requests
+from cardiolens.slurm.scripts import mark_of
+from cardiolens.slurm.submission import Submission, read_submission
+from cardiolens.terminal.console import console, say
+
+
+def status(run: Run) -> int:
+    """Print a line a model; 0 if every planned request has a final completion, else 1."""
+    spec = documents.read_configuration(run)
+    submission = read_submission(run)
+    alive = commands.alive(mark_of(run)) if shutil.which("squeue") and submission.jobs else []
+    rows = [_progress(run, spec, model, alive, submission) for model in spec.model]
+    _show(run, rows)
+    for job in alive:
+        if not submission.models_of(job.id):
+            say(f"job {job.id} {submission.step_of(job.id)} {job.state} {job.where}")
+    say(f"page: {run.page}" if run.page.exists() else "no page yet")
+    return 0 if all(row.state == "done" and not row.failed for row in rows) else 1
+
+
+def _progress(
+    run: Run, spec: SweepSpec, model: ModelSpec, alive: Sequence[Alive], submission: Submission
+) -> Progress:
+    group = read_group(run.groups, model.name)
+    own = [job for job in alive if model.name in submission.models_of(job.id)]
+    if not run.requests(model.name).is_dir():
+        return without_requests(model.name, group, own)
+    store = Store(spec.store)
+    try:
+        completions = store.completions(identify(model, store.models).model_key)
+    except InputError as error:
+        failed = group.model_copy(update={"state": "failed", "reason": str(error)})
+        return without_requests(model.name, failed, own)
+    left = missing(run.requests(model.name), completions, spec.stream.max_attempts)
+    written = tables.read(completions, tables.COMPLETIONS, ("written_at",))["written_at"].to_pylist()
+    started = group.attempts[-1].started if group.attempts else None
+    return progress_of(model.name, left, group, own, rate_of(written, datetime.now(UTC), started))
+
+
+def _show(run: Run, rows: Sequence[Progress]) -> None:
+    table = Table(title=f"status of {run.root}", title_justify="left")
+    for name in ("model", "state", "where or why", "done / unique", "failed", "a second", "restarts", "left"):
+        table.add_column(name, justify="left" if name in ("model", "state", "where or why") else "right")
+    for row in rows:
+        left = "-" if row.seconds_left is None else str(timedelta(seconds=round(row.seconds_left)))
+        rate = f"{row.rate:.1f}" if row.rate else "-"
+        told = (row.model, row.state, row.where, f"{row.done:,} / {row.unique:,}")
+        table.add_row(*told, str(row.failed), rate, str(row.restarts), left)
+    console.print(table)

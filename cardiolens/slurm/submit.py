@@ -1,0 +1,122 @@
+"""A sweep queued as jobs of SLURM."""
+
+from collections.abc import Sequence
+
+from cardiolens import tables
+from cardiolens.config.cluster import SlurmSpec
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.engine.http.access import check_access
+from cardiolens.engine.readers import check_readers
+from cardiolens.errors import InputError
+from cardiolens.models.identity import identify
+from cardiolens.placement.placement import Group
+from cardiolens.plan.candidates import at_hand
+from cardiolens.plan.plan import Plan, plan
+from cardiolens.record import documents
+from cardiolens.record.places import Run, Store, run_of
+from cardiolens.select.sight import check_encoders
+from cardiolens.slurm import commands
+from cardiolens.slurm.commands import Alive
+from cardiolens.slurm.groups import groups_of
+from cardiolens.slurm.jobs import jobs_of
+from cardiolens.slurm.scripts import mark_of, script_of, site_of
+from cardiolens.slurm.show_jobs import show_jobs, show_scripts
+from cardiolens.slurm.submission import queue, read_submission
+from cardiolens.steps.prepare import is_prepared
+from cardiolens.study.cohort import read_cohort
+from cardiolens.terminal.console import say
+from cardiolens.tracker.mirror import check_tracker
+
+
+def submit(spec: SweepSpec) -> int:
+    """Submit what a sweep lacks; 0 also where its jobs are alive already, or nothing is missing."""
+    cluster = _checked(spec)
+    spec, absent = at_hand(spec)
+    for model, why in absent.items():
+        say(f"left out: {model}: {why}")
+    run = run_of(spec)
+    planned = _planned(spec)
+    groups = groups_of(spec, planned, cluster)
+    if spec.mode == "plan":
+        jobs = jobs_of(groups, prepare=planned is None)
+        show_jobs(jobs, groups, cluster, planned=planned is not None)
+        site = site_of(cluster)
+        show_scripts({job: script_of(job, run, site) for job in jobs})
+        return 0
+    commands.check_partition(cluster.partition)
+    commands.check_partition(cluster.cpu_partition)
+    alive = commands.alive(mark_of(run))
+    _tell_alive(run, alive)
+    groups = _not_alive(run, groups, alive)
+    if not alive and not groups and _has_page(planned):
+        say(f"nothing is missing; page: {run.page}")
+    elif groups or not alive:
+        _queue(spec, run, groups, alive, planned)
+    say(f"run: {run.root}\nstatus: python -m cardiolens.status run={run.root}")
+    return 0
+
+
+def _checked(spec: SweepSpec) -> SlurmSpec:
+    """The cluster, after everything that can be found out before jobs wait in a queue."""
+    if not isinstance(spec.cluster, SlurmSpec):
+        raise InputError("cluster: jobs are submitted to SLURM; add cluster=slurm, or use cardiolens.sweep")
+    check_tracker(spec.tracker)
+    check_readers(spec)
+    check_access(spec)
+    check_encoders(spec)
+    if not spec.keep_going:
+        for model in spec.model:
+            identify(model, Store(spec.store).models)
+    return spec.cluster
+
+
+def _planned(spec: SweepSpec) -> Plan | None:
+    """The plan; None where studies must be prepared first. Studies that would only fail again are named."""
+    if not is_prepared(spec):
+        return None
+    cohort = read_cohort(spec.store)
+    failed = {} if cohort is None or spec.dataset.prepared_only else cohort.failed
+    for study, error in sorted(failed.items()):
+        say(f"not prepared: {study}: {error}")
+    if failed:
+        say(
+            "their files are as they were when they failed; python -m cardiolens.prepare ... tries them again"
+        )
+    return plan(spec)
+
+
+def _tell_alive(run: Run, alive: Sequence[Alive]) -> None:
+    submission = read_submission(run)
+    for job in alive:
+        models = ", ".join(submission.models_of(job.id))
+        say(f"alive: job {job.id} {models} {job.state} {job.where}")
+
+
+def _not_alive(run: Run, groups: Sequence[Group], alive: Sequence[Alive]) -> tuple[Group, ...]:
+    """The groups that no job of the run is about, or will be about."""
+    submission = read_submission(run)
+    if not all(submission.step_of(job.id) for job in alive):
+        return ()
+    busy = {model for job in alive for model in submission.models_of(job.id)}
+    return tuple(group for group in groups if group.model not in busy)
+
+
+def _has_page(planned: Plan | None) -> bool:
+    """Whether the page is younger than everything that it should show."""
+    if planned is None or not planned.run.page.exists():
+        return False
+    folders = [planned.store.completions(one.model_key) for one in planned.identities.values()]
+    parts = [part.stat().st_mtime for folder in folders for part in tables.parts(folder)]
+    return planned.run.page.stat().st_mtime >= max(parts, default=0.0)
+
+
+def _queue(
+    spec: SweepSpec, run: Run, groups: Sequence[Group], alive: Sequence[Alive], planned: Plan | None
+) -> None:
+    assert isinstance(spec.cluster, SlurmSpec), "checked"
+    documents.write_configuration(run, spec)
+    site = site_of(spec.cluster)
+    jobs = jobs_of(groups, prepare=planned is None)
+    scripts = {job: script_of(job, run, site) for job in jobs}
+    for job in queue(run, scripts, sorted({job.id.partition("_")[0] for job in alive})):
+        say(f"submitted: job {job.id} {job.step} {', '.join(job.models)}")

@@ -1,0 +1,106 @@
+"""The part of a sweep that one job does."""
+
+from collections.abc import Mapping, Sequence
+
+from cardiolens.cluster.connect import ray_cluster
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.errors import InputError
+from cardiolens.models.identity import identify
+from cardiolens.placement.placement import Placement
+from cardiolens.plan.missing import missing_of
+from cardiolens.plan.plan import plan
+from cardiolens.record import documents
+from cardiolens.record.places import Run, Store, run_of
+from cardiolens.slurm.attempt import give_up
+from cardiolens.slurm.group_record import read_group
+from cardiolens.slurm.model_job import run_model
+from cardiolens.steps.conclude import conclude
+from cardiolens.steps.prepare import Prepared, prepare_sweep
+from cardiolens.stream.execution import Executed
+from cardiolens.stream.pipeline import Streamed
+from cardiolens.study.cohort import read_cohort
+from cardiolens.terminal.console import say
+from cardiolens.terminal.verb import read_run
+
+_WORDS = ("run", "step", "model", "address", "nodes")
+
+
+def work(words: Mapping[str, str]) -> int:
+    """Do one step of a run as its configuration says."""
+    run = read_run([f"run={words.get('run', '')}"])
+    spec = documents.read_configuration(run)
+    if run_of(spec).root.resolve() != run.root.resolve():
+        raise InputError(
+            f"run={run.root}: its configuration is that of {run_of(spec).root}; start in the folder where it "
+            "was submitted, or submit it again"
+        )
+    match words.get("step"):
+        case "prepare":
+            return prepare_step(run, spec)
+        case "model" if words.get("model") in {model.name for model in spec.model}:
+            cluster = spec.cluster.model_copy(update={"address": words.get("address")})
+            changed = spec.model_copy(update={"cluster": cluster})
+            return run_model(run, changed, words["model"], int(words.get("nodes", "1")))
+        case "model":
+            names = ", ".join(model.name for model in spec.model)
+            raise InputError(f"model={words.get('model')}: not of this run; choose from {names}")
+        case "score":
+            return score_step(run, spec)
+        case other:
+            raise InputError(f"step={other}: choose from prepare, model, score")
+
+
+def prepare_step(run: Run, spec: SweepSpec) -> int:
+    """Prepare studies and write the plan of every model that can be planned; the others are noted."""
+    with ray_cluster(spec.cluster):
+        for study, error in prepare_sweep(spec).failed:
+            say(f"not prepared: {study}: {error}")
+        known, unknown = _known(spec)
+        for model, reason in unknown.items():
+            give_up(run, model, reason)
+        planned = plan(spec, known)
+    say(f"{planned.run.root}: {planned.asked} requests asked, {planned.planned} planned")
+    return 0
+
+
+def score_step(run: Run, spec: SweepSpec) -> int:
+    """Judge, score and show whatever was completed; 0 only if that is everything."""
+    known, unknown = _known(spec)
+    planned = plan(spec, known)
+    groups = {model: read_group(run.groups, model) for model in known}
+    executed = Executed(failed=unknown)
+    for model, group in groups.items():
+        seats = frozenset(seat for attempt in group.attempts for seat in attempt.seats)
+        executed.streamed[model] = Streamed(group.counters, seats)
+        if group.state == "failed":
+            executed.failed[model] = group.reason
+    left = {model: missing_of(planned, model) for model in known}
+    return conclude(planned, _prepared(spec), left, Placement((), (), ()), executed)
+
+
+def _known(spec: SweepSpec) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The models whose files are what they should be, and why others are not."""
+    known, unknown = [], {}
+    for model in spec.model:
+        try:
+            identify(model, Store(spec.store).models)
+            known.append(model.name)
+        except InputError as error:
+            unknown[model.name] = str(error)
+    if not known:
+        raise InputError(f"no model of this run can be identified: {next(iter(unknown.values()))}")
+    return tuple(known), unknown
+
+
+def _prepared(spec: SweepSpec) -> Prepared:
+    """What the job that prepared the studies left behind."""
+    cohort = read_cohort(spec.store)
+    failed = {} if cohort is None else cohort.failed
+    return Prepared(0, 0, tuple(sorted(failed.items())), 0.0, 0)
+
+
+def _read_words(argv: Sequence[str]) -> dict[str, str]:
+    words = dict(word.partition("=")[::2] for word in argv)
+    if unknown := set(words) - set(_WORDS):
+        raise InputError(f"{', '.join(sorted(unknown))}: not one of {', '.join(_WORDS)}")
+    return words

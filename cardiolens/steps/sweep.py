@@ -1,0 +1,67 @@
+"""A sweep in one process: prepare, plan, answer, conclude."""
+
+from contextlib import ExitStack
+
+from cardiolens.cluster import stopping
+from cardiolens.cluster.connect import ray_cluster
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.engine.http.access import check_access
+from cardiolens.engine.readers import check_readers
+from cardiolens.judging.text_metrics import open_text_metrics
+from cardiolens.placement.footprint import Node
+from cardiolens.placement.inventory import nodes_of_ray, nodes_to_plan_with
+from cardiolens.plan.candidates import at_hand, place_sweep
+from cardiolens.plan.missing import Missing, missing_of
+from cardiolens.plan.plan import Plan, plan
+from cardiolens.plan.totals import totals_of
+from cardiolens.record import documents
+from cardiolens.record.places import run_of
+from cardiolens.select.sight import check_encoders
+from cardiolens.steps.answer import answer
+from cardiolens.steps.conclude import conclude
+from cardiolens.steps.prepare import prepare_sweep
+from cardiolens.terminal import show
+from cardiolens.terminal.console import say
+from cardiolens.terminal.placement import show_placement
+from cardiolens.tracker.mirror import check_tracker
+
+
+def sweep(spec: SweepSpec) -> int:
+    """Run a sweep to its end; 0 only if every study was prepared and every planned request has a verdict."""
+    spec, absent = at_hand(spec)
+    for model, why in absent.items():
+        say(f"left out: {model}: {why}")
+    check_tracker(spec.tracker)
+    check_readers(spec)
+    check_access(spec)
+    check_encoders(spec)
+    open_text_metrics(spec.statistics)  # so that what they lack is said before anything starts
+    documents.log_to(run_of(spec))
+    with ExitStack() as cluster:
+        if (
+            not spec.dataset.studies.exists() or not spec.store.exists()
+        ):  # much to do: one cluster for all of it
+            cluster.enter_context(ray_cluster(spec.cluster))
+        prepared = prepare_sweep(spec)
+        planned = plan(spec)
+        left = {model.name: missing_of(planned, model.name) for model in spec.model}
+        if spec.mode == "plan":
+            _show_plan(planned, left)
+            return 0
+        documents.write_configuration(planned.run, spec)
+        nodes: tuple[Node, ...] = ()
+        if any(work.left for work in left.values()):
+            cluster.enter_context(ray_cluster(spec.cluster))
+            nodes = nodes_of_ray(spec.cluster)
+        placement = place_sweep(planned, left, nodes)
+        with stopping.graceful():
+            executed = answer(planned, placement, left)
+            executed.failed |= absent
+    stopping.check()
+    return conclude(planned, prepared, left, placement, executed)
+
+
+def _show_plan(planned: Plan, left: dict[str, Missing]) -> None:
+    totals = {name: totals_of(planned.run.requests(name)) for name in left}
+    show.show_plan(planned, left, totals)
+    show_placement(place_sweep(planned, left, nodes_to_plan_with(planned.spec.cluster), totals))

@@ -1,0 +1,1 @@
+"""Care for a store: contents, verify, prune, compact, bundle."""

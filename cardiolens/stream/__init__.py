@@ -1,0 +1,1 @@
+"""The pipeline of one model: from missing requests to completions on disk."""

@@ -1,0 +1,104 @@
+"""The frame of a verb: words to a SweepSpec or runs, errors to exit codes."""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from hydra.core.plugins import Plugins
+from hydra.errors import HydraException
+from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
+
+from cardiolens.cluster.connect import be_quiet
+from cardiolens.cluster.stopping import EXIT_CODE, StoppedError
+from cardiolens.config.compose import (
+    CONFIG_NAME,
+    UserConfFirst,
+    _said,
+    _seeds_apart,
+    _spec,
+    check_names,
+    check_own_files,
+    packaged_conf,
+    read_spec,
+)
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.errors import InputError, RunError
+from cardiolens.record.places import Run
+
+Verb = Callable[[SweepSpec], int]
+
+
+def run_verb(verb: Verb, argv: Sequence[str] | None = None) -> int:
+    """Run a verb on the sweep that the command line describes; the exit code tells the truth.
+
+    2: something the user gave cannot be used; 1: the run could not be completed; 75: it was asked to stop and
+    did in good order. Words that begin with a dash are Hydra's own (`-m`, `--cfg=job`, `--help`).
+    """
+    be_quiet()
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        if any(word.startswith("-") for word in words):
+            return _through_hydra(verb, words)
+        return verb(read_spec(words))
+    except (InputError, RunError, StoppedError) as error:
+        return tell(error)
+
+
+def read_runs(argv: Sequence[str]) -> list[Run]:
+    """The runs that `run=outputs/...` or `runs=[outputs/...,outputs/...]` names."""
+    match [word.partition("=") for word in argv]:
+        case [("runs", "=", listed)] if listed.startswith("[") and listed.endswith("]"):
+            folders = [folder.strip() for folder in listed[1:-1].split(",") if folder.strip()]
+            if len(set(folders)) < max(2, len(folders)):
+                raise InputError(f"runs={listed}: give two runs or more, each once")
+            return [read_run([f"run={folder}"]) for folder in folders]
+        case _:
+            return [read_run(argv)]
+
+
+def read_run(argv: Sequence[str]) -> Run:
+    """The run that `run=outputs/...` names, for verbs that work on one that exists."""
+    match [word.partition("=") for word in argv]:
+        case [("run", "=", folder)] if Path(folder).is_dir():
+            return Run(Path(folder))
+        case [("run", "=", folder)]:
+            raise InputError(f"run={folder}: no such folder; give the path that a sweep's last line named")
+        case _:
+            raise InputError(f"{' '.join(argv) or 'no words'}: give exactly run=outputs/<name of the run>")
+
+
+def tell(error: InputError | RunError | StoppedError) -> int:
+    """Print what went wrong, alone; the exit code that says whose it was."""
+    if isinstance(error, StoppedError):
+        print(f"stopped {error}", file=sys.stderr)
+        return EXIT_CODE
+    print(f"error: {error}", file=sys.stderr)
+    return 2 if isinstance(error, InputError) else 1
+
+
+def _through_hydra(verb: Verb, words: list[str]) -> int:
+    import hydra
+
+    Plugins.instance().register(UserConfFirst)
+    words = _seeds_apart(words)
+    check_names([word for word in words if not word.startswith("-")])
+    check_own_files()
+    home, codes = os.getpid(), [0]
+
+    def job(tree: DictConfig) -> None:
+        try:
+            codes.append(verb(_spec(tree)))
+        except (InputError, RunError, StoppedError) as error:
+            codes.append(tell(error))
+        if codes[-1] and os.getpid() != home:  # of a launcher's process nothing else comes back
+            raise RunError(f"a job ended with code {codes[-1]}; its output says why")
+
+    sys.argv = [sys.argv[0], *words]
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come here, not on the terminal
+    try:
+        hydra.main(config_path=str(packaged_conf()), config_name=CONFIG_NAME, version_base="1.3")(job)()
+    except (HydraException, OmegaConfBaseException) as error:
+        raise InputError(_said(error)) from None
+    return max(codes)
