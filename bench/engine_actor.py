@@ -51,7 +51,7 @@ def run(way: str, out: Path, words: list[str]) -> None:
     from cardiolens.models.rendering import Rendering
     from cardiolens.plan.missing import missing
     from cardiolens.plan.plan import plan
-    from cardiolens.stream.reader import StudyReader
+    from cardiolens.stream.loader import StudyLoader
 
     spec = read_spec(words)
     with ray_cluster(spec.cluster):
@@ -59,7 +59,7 @@ def run(way: str, out: Path, words: list[str]) -> None:
         (model,) = spec.model
         folder = planned.identities[model.name].folder
         work = missing(planned.run.requests(model.name), Path("/nonexistent"), 1).work
-        reader = StudyReader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
+        reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
         asked = (
             ray.data.from_arrow(work)
             .repartition(work.num_rows)
@@ -81,9 +81,9 @@ def run(way: str, out: Path, words: list[str]) -> None:
 def _prompts(study: dict[str, Any], chat: Any) -> list[dict[str, Any]]:
     from PIL import Image
 
-    from cardiolens.stream.replica import _ask, _pictures
+    from cardiolens.stream.messages import ask_of, pictures_of
 
-    pictures = _pictures(study["pictures"])
+    pictures = pictures_of(study["pictures"])
     images = {row["key"]: Image.fromarray(pictures(row["key"])).convert("RGB") for row in study["pictures"]}
     return [
         {
@@ -92,7 +92,7 @@ def _prompts(study: dict[str, Any], chat: Any) -> list[dict[str, Any]]:
             "multi_modal_uuids": {"image": list(ask.frame_keys)},
             "max_tokens": ask.max_tokens,
         }
-        for ask in map(_ask, study["asks"])
+        for ask in map(ask_of, study["asks"])
     ]
 
 

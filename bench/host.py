@@ -37,15 +37,16 @@ def _measure(words: list[str], written: Path) -> None:
     from cardiolens.models.rendering import Rendering
     from cardiolens.plan.missing import missing
     from cardiolens.plan.plan import plan
-    from cardiolens.stream.reader import StudyReader
-    from cardiolens.stream.replica import Replica, _ask, _pictures
+    from cardiolens.stream.loader import StudyLoader
+    from cardiolens.stream.messages import ask_of, pictures_of
+    from cardiolens.stream.replica import Replica
 
     spec = read_spec(words)
     planned = plan(spec)
     (model,) = spec.model
     identity = identify(model, planned.store.models)
     work = missing(planned.run.requests(model.name), Path("nowhere"), 1).work
-    reader = StudyReader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
+    reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
     engine: Any = VllmEngine(model, identity, planned.most_frames[model.name], None)  # type: ignore[arg-type]
     replica = Replica(lambda: Constant("A"), written, 64, spec.stream)
     engine._prompt(Ask("", "", "", (), "", (), (), 1), dict)  # loads the processor
@@ -65,8 +66,8 @@ def _measure(words: list[str], written: Path) -> None:
             at = timed("read, select, render", at)
             (study,) = batch.to_pylist()
             at = timed("hand over", at)
-            pictures = _pictures(study["pictures"])
-            asks = [_ask(ask) for ask in study["asks"]]
+            pictures = pictures_of(study["pictures"])
+            asks = [ask_of(ask) for ask in study["asks"]]
             for ask in asks:
                 engine._prompt(ask, pictures)
             at = timed("prompt and images", at)

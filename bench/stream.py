@@ -98,8 +98,8 @@ def bare(out: Path, overrides: list[str]) -> None:
     from cardiolens.models.rendering import Rendering
     from cardiolens.plan.missing import missing
     from cardiolens.plan.plan import plan
-    from cardiolens.stream.reader import StudyReader
-    from cardiolens.stream.replica import _ask, _pictures
+    from cardiolens.stream.loader import StudyLoader
+    from cardiolens.stream.messages import ask_of, pictures_of
 
     planned = plan(read_spec(overrides))
     (model,) = planned.spec.model
@@ -109,15 +109,15 @@ def bare(out: Path, overrides: list[str]) -> None:
     llm = LLM(**engine._engine_options())
     assert identity.folder is not None
     chat = Chat(identity.folder)
-    reader = StudyReader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
+    reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
     prompts, sampling = [], []
     began = time.monotonic()
     for study in reader(left.work).to_pylist():
-        pictures = _pictures(study["pictures"])
+        pictures = pictures_of(study["pictures"])
         images = {
             row["key"]: Image.fromarray(pictures(row["key"])).convert("RGB") for row in study["pictures"]
         }
-        for ask in map(_ask, study["asks"]):
+        for ask in map(ask_of, study["asks"]):
             prompts.append(
                 {
                     "prompt": chat.prompt(ask.system, ask.text),

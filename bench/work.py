@@ -107,18 +107,18 @@ def _sequences(planned: Any) -> Iterator[tuple[list[object], tuple[str, ...]]]:
     from cardiolens.models.chat import Chat
     from cardiolens.models.rendering import Rendering
     from cardiolens.plan.missing import missing
-    from cardiolens.stream.reader import StudyReader
-    from cardiolens.stream.replica import _ask
+    from cardiolens.stream.loader import StudyLoader
+    from cardiolens.stream.messages import ask_of
 
     (model,) = planned.spec.model
     folder = planned.identities[model.name].folder
     chat = Chat(folder)
     left = missing(planned.run.requests(model.name), Path("nowhere"), 1)
-    reader = StudyReader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
+    reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
     for row in range(left.work.num_rows):
         (study,) = reader(left.work.slice(row, 1)).to_pylist()
         sizes = {picture["key"]: (picture["height"], picture["width"]) for picture in study["pictures"]}
-        for ask in map(_ask, study["asks"]):
+        for ask in map(ask_of, study["asks"]):
             sequence: list[object] = []
             texts = chat.prompt(ask.system, ask.text).split(chat.placeholder)
             for number, text in enumerate(texts):

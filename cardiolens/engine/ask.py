@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
+
+from cardiolens.tasks.legal import FREE, Constraint
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +20,8 @@ class Ask:
     frame_keys: tuple[str, ...]
     answer_type: str
     option_keys: tuple[str, ...]
-    legal: tuple[str, ...]  # the only replies allowed; empty: any text
     max_tokens: int
-    reasons_first: bool = False  # any text, then a last line `ANSWER: <a legal reply>`
+    constraint: Constraint = FREE  # what decoding holds the reply to
     attempt: int = 1
     arm_id: str | None = None  # for a reader that looks at the truth, else None
     qa_id: str | None = None  # the same
@@ -99,6 +100,3 @@ class Engine(Protocol):
     def close(self) -> None:
         """Let go of the machine's resources."""
         ...
-
-
-Row = dict[str, Any]

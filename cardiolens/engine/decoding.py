@@ -4,30 +4,30 @@ import math
 from collections.abc import Mapping
 
 from cardiolens.engine.ask import Ask
-from cardiolens.tasks.legal import last_line_pattern
 
 _MOST = 20  # log-probabilities that vLLM gives a token unless configured
 
 
 def bound(ask: Ask) -> dict[str, str | list[str]]:
     """One of the legal replies, or any text that ends in one, in the terms of vLLM."""
-    return {"regex": last_line_pattern(ask.legal)} if ask.reasons_first else {"choice": list(ask.legal)}
+    held = ask.constraint
+    return {"regex": held.pattern} if held.reasons_first else {"choice": list(held.legal)}
 
 
 def direct(ask: Ask) -> bool:
     """Whether the whole reply is a legal one, so that its tokens tell how probable every option was."""
-    return bool(ask.legal) and not ask.reasons_first
+    return bool(ask.constraint.legal) and not ask.constraint.reasons_first
 
 
 def alternatives(ask: Ask) -> int:
     """How many tokens may come next in a direct reply: letters with and without a space, comma, end."""
-    letters = {letter for reply in ask.legal for letter in reply if letter.isalpha()}
+    letters = {letter for reply in ask.constraint.legal for letter in reply if letter.isalpha()}
     return min(2 * len(letters) + 4, _MOST)
 
 
 def one_letter(ask: Ask) -> bool:
     """Whether the reply is one letter, so that its first token tells the probability of every legal reply."""
-    return direct(ask) and all(len(reply) == 1 for reply in ask.legal)
+    return direct(ask) and all(len(reply) == 1 for reply in ask.constraint.legal)
 
 
 def option_logprobs(first_token: Mapping[str, float], legal: tuple[str, ...]) -> dict[str, float]:

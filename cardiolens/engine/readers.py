@@ -56,7 +56,7 @@ class Uniform(Reader):
         return await super().answer(ask, pictures)
 
     def say(self, ask: Ask) -> str:
-        legal = ask.legal or legal_replies(ask.answer_type, ask.option_keys, ())
+        legal = ask.constraint.legal or legal_replies(ask.answer_type, ask.option_keys, ())
         return f"ANSWER: {legal[int(_draw(self._seed, ask) * len(legal))]}" if legal else "{}"
 
 

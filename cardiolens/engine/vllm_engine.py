@@ -1,7 +1,7 @@
 """vLLM as an engine: the only module that imports it."""
 
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
@@ -17,6 +17,24 @@ from cardiolens.models.chat import Chat
 from cardiolens.models.identity import Identity, installed_engine
 from cardiolens.placement.placement import Group
 
+if TYPE_CHECKING:
+    from PIL.Image import Image
+    from vllm import CompletionOutput, RequestOutput, SamplingParams
+    from vllm.lora.request import LoRARequest
+    from vllm.v1.engine.async_llm import AsyncLLM
+    from vllm.v1.metrics.loggers import StatLoggerBase
+    from vllm.v1.metrics.stats import MultiModalCacheStats
+
+EngineOption = bool | int | float | str | dict[str, int] | None
+
+
+class _Prompt(TypedDict, total=False):
+    """What vLLM is asked: the prompt string, its images, and a stable id for each of them."""
+
+    prompt: str
+    multi_modal_data: "dict[str, list[Image]]"
+    multi_modal_uuids: dict[str, list[str]]
+
 
 class VllmEngine:
     """One replica: vLLM's asynchronous engine, its core in a process of its own."""
@@ -31,9 +49,10 @@ class VllmEngine:
         self._adapter = identity.adapter
         self._group = group
         self._max_frames = max_frames  # the most that one prompt shows
-        self._engine: Any = None
+        self._engine: AsyncLLM | None = None
         self._frames_processed = 0
-        self._images: WeakKeyDictionary[Pictures, dict[str, Any]] = WeakKeyDictionary()  # of studies at hand
+        # By frame key, of the studies at hand.
+        self._images: WeakKeyDictionary[Pictures, dict[str, Image]] = WeakKeyDictionary()
 
     async def start(self) -> None:
         from vllm import AsyncEngineArgs
@@ -53,6 +72,7 @@ class VllmEngine:
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         from vllm.v1.engine.exceptions import EngineDeadError as Dead
 
+        assert self._engine is not None, "the supervisor starts an engine before it asks"
         prompt = self._prompt(ask, pictures)
         # Engine ids are unique a try: a request may be asked again after its engine died.
         request_id = f"{ask.request_key}-{uuid4().hex[:8]}"
@@ -85,15 +105,15 @@ class VllmEngine:
         return Chat(self._folder, model.template_options, trust_remote_code=model.trust_remote_code)
 
     @cached_property
-    def _lora_request(self) -> Any:
+    def _lora_request(self) -> "LoRARequest | None":
         from vllm.lora.request import LoRARequest
 
         return None if self._adapter is None else LoRARequest("adapter", 1, str(self._adapter))
 
-    def _engine_options(self) -> dict[str, Any]:
+    def _engine_options(self) -> dict[str, EngineOption]:
         on_cpu = installed_engine()[0] == "cpu"
         model = self._model
-        options: dict[str, Any] = {
+        options: dict[str, EngineOption] = {
             "model": str(self._folder),
             "served_model_name": model.name,
             "dtype": model.dtype,
@@ -119,10 +139,10 @@ class VllmEngine:
             options["distributed_executor_backend"] = "ray"  # within a node vLLM's own processes
         return options
 
-    def _prompt(self, ask: Ask, pictures: Pictures) -> dict[str, Any]:
+    def _prompt(self, ask: Ask, pictures: Pictures) -> _Prompt:
         from PIL import Image
 
-        prompt: dict[str, Any] = {"prompt": self._chat.prompt(ask.system, ask.text)}
+        prompt: _Prompt = {"prompt": self._chat.prompt(ask.system, ask.text)}
         if ask.frame_keys:
             known = self._images.setdefault(pictures, {})
             for key in set(ask.frame_keys) - known.keys():
@@ -131,7 +151,7 @@ class VllmEngine:
             prompt["multi_modal_uuids"] = {"image": list(ask.frame_keys)}
         return prompt
 
-    def _sampling(self, ask: Ask) -> Any:
+    def _sampling(self, ask: Ask) -> "SamplingParams":
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
@@ -141,12 +161,12 @@ class VllmEngine:
             top_p=drawn.top_p,
             seed=drawn.seed,
             max_tokens=ask.max_tokens,
-            structured_outputs=StructuredOutputsParams(**bound(ask)) if ask.legal else None,
+            structured_outputs=StructuredOutputsParams(**bound(ask)) if ask.constraint.legal else None,
             logprobs=alternatives(ask) if direct(ask) else None,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
 
-    def _stat_logger(self, *_: object) -> Any:
+    def _stat_logger(self, *_: object) -> "StatLoggerBase":
         return _frame_counter(self)
 
     def count_frames(self, processed: int) -> None:
@@ -154,7 +174,7 @@ class VllmEngine:
         self._frames_processed += processed
 
 
-def _option_logprobs(completion: Any, ask: Ask) -> dict[str, float]:
+def _option_logprobs(completion: "CompletionOutput", ask: Ask) -> dict[str, float]:
     """Of each letter displayed: of being the answer, where several may be of being named."""
     steps = [
         Step(
@@ -164,18 +184,20 @@ def _option_logprobs(completion: Any, ask: Ask) -> dict[str, float]:
         for token_id, tokens in zip(completion.token_ids, completion.logprobs or (), strict=False)
     ]
     if ask.answer_type == "multi":
-        return set_logprobs(steps, ask.legal)
-    return option_logprobs(steps[0].logprobs, ask.legal) if steps else {}
+        return set_logprobs(steps, ask.constraint.legal)
+    return option_logprobs(steps[0].logprobs, ask.constraint.legal) if steps else {}
 
 
-def _frame_counter(engine: VllmEngine) -> Any:
+def _frame_counter(engine: VllmEngine) -> "StatLoggerBase":
     from vllm.v1.metrics.loggers import StatLoggerBase
 
     class FrameCounter(StatLoggerBase):
         def __init__(self) -> None:
             pass
 
-        def record(self, *_: Any, mm_cache_stats: Any = None, **__: Any) -> None:
+        def record(
+            self, *_: object, mm_cache_stats: "MultiModalCacheStats | None" = None, **__: object
+        ) -> None:
             if mm_cache_stats is not None:
                 engine.count_frames(mm_cache_stats.queries - mm_cache_stats.hits)
 
@@ -185,7 +207,7 @@ def _frame_counter(engine: VllmEngine) -> Any:
     return FrameCounter()
 
 
-def _reply(output: Any, ask: Ask) -> Reply:
+def _reply(output: "RequestOutput", ask: Ask) -> Reply:
     completion = output.outputs[0]
     return Reply(
         text=completion.text,

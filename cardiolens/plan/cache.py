@@ -1,11 +1,12 @@
 """A plan that is on disk already: written from the same inputs by the same code, it is not made again."""
 
 import json
+import logging
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import cardiolens
 from cardiolens import tables
@@ -13,10 +14,32 @@ from cardiolens.digest import digest_of, digest_of_tree
 
 _NOTE = "plan.json"
 
+log = logging.getLogger(__name__)
 
-def digest_of_inputs(*inputs: Any) -> str:
-    """32 hex digits of everything that decides a plan, this package included."""
-    return digest_of([*inputs, _code()])
+
+@cache
+def code_digest() -> str:
+    """32 hex digits of the source of this package."""
+    return digest_of_tree(Path(cardiolens.__file__).parent)
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """Everything that decides the requests of a model, by name; two equal ones give the same plan."""
+
+    configuration: object  # the part of the sweep's configuration that decides what is asked
+    cohort: str  # SHA-256 of cohort.json
+    questions: str  # SHA-256 of the questions file
+    catalogue: str  # SHA-256 of the protocol's tasks
+    templates: str | None  # digest of the user's own prompt templates
+    sights: tuple[str, ...]  # keys of what selectors see of frames
+    code: str  # digest of this package
+    model_key: str | None = None  # None in what all models of a sweep share
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """A digest of each field, so that a note can tell which of them has changed."""
+        return {name: digest_of(value) for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +50,28 @@ class Written:
     most_frames: int  # that one request shows
 
 
-def kept(folder: Path, digest: str) -> Written | None:
+def cached(folder: Path, fingerprint: Fingerprint) -> Written | None:
     """The plan in a folder, None unless it is whole and made from these inputs."""
     try:
         note = json.loads((folder / _NOTE).read_text())
-        if note["digest"] != digest or note["parts"] != _sizes(folder):
+        if changed := _changed(note["fingerprint"], fingerprint.parts):
+            log.info("%s: planned again, because of its %s", folder.name, ", ".join(changed))
+            return None
+        if note["parts"] != _sizes(folder):
             return None
         return Written(Counter(note["status_counts"]), note["most_frames"])
-    except (OSError, ValueError, LookupError, TypeError):  # no note, or not one of ours
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # no note, or not one of ours
         return None
 
 
-def keep(folder: Path, digest: str, written: Written) -> None:
+def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    return [name for name in {**before, **now} if before.get(name) != now.get(name)]
+
+
+def keep(folder: Path, fingerprint: Fingerprint, written: Written) -> None:
     """Note what the plan in a folder was made from; without the note it counts as unfinished."""
     note = {
-        "digest": digest,
+        "fingerprint": fingerprint.parts,
         "status_counts": written.status_counts,
         "most_frames": written.most_frames,
         "parts": _sizes(folder),
@@ -51,8 +81,3 @@ def keep(folder: Path, digest: str, written: Written) -> None:
 
 def _sizes(folder: Path) -> dict[str, int]:
     return {part.name: part.stat().st_size for part in tables.parts(folder)}
-
-
-@cache
-def _code() -> str:
-    return digest_of_tree(Path(cardiolens.__file__).parent)

@@ -1,32 +1,34 @@
-"""Requests collected as columns: thousands a second, where a dictionary a row would take most of the time."""
+"""Requests collected as columns; a dictionary for each would take most of the planning time."""
 
 from collections import Counter
-from typing import Any
+from operator import attrgetter
 
 import pyarrow as pa
 
+from cardiolens.plan.request import FrameRef, Request
 from cardiolens.select.selection import Frame
 from cardiolens.tables import REQUESTS
 
-_LISTS = ("frames",)
+_SCALARS = tuple(name for name in REQUESTS.names if name != "frames")
+_scalars_of = attrgetter(*_SCALARS)
 
 
 class RequestColumns:
     """A growing part of the `requests` table."""
 
     def __init__(self) -> None:
-        self._columns: dict[str, list[Any]] = {name: [] for name in REQUESTS.names if name not in _LISTS}
+        self._columns: tuple[list[object], ...] = tuple([] for _ in _SCALARS)
         self._frames: list[int] = []  # a row's place among the distinct frame lists
-        self._distinct: dict[tuple[Frame, ...], int] = {}
+        self._distinct: dict[tuple[Frame | FrameRef, ...], int] = {}
 
     def __len__(self) -> int:
         return len(self._frames)
 
-    def add(self, frames: tuple[Frame, ...], row: dict[str, object]) -> None:
-        """One request; `row` holds every column but `frames`."""
-        self._frames.append(self._distinct.setdefault(frames, len(self._distinct)))
-        for name, column in self._columns.items():
-            column.append(row[name])
+    def add(self, request: Request) -> None:
+        """Append one request."""
+        self._frames.append(self._distinct.setdefault(request.frames, len(self._distinct)))
+        for column, value in zip(self._columns, _scalars_of(request), strict=True):
+            column.append(value)
 
     @property
     def most_frames(self) -> int:
@@ -34,15 +36,17 @@ class RequestColumns:
         return max(map(len, self._distinct), default=0)
 
     def status_counts(self) -> Counter[str]:
-        return Counter(self._columns["status"])
+        """How many requests have each status."""
+        return Counter(map(str, self._columns[_SCALARS.index("status")]))
 
     def table(self) -> pa.Table:
         """The collected rows."""
-        arrays = [self._frame_lists() if name in _LISTS else self._array(name) for name in REQUESTS.names]
-        return pa.Table.from_arrays(arrays, schema=REQUESTS)
-
-    def _array(self, name: str) -> pa.Array:
-        return pa.array(self._columns[name], type=REQUESTS.field(name).type)
+        arrays = {
+            name: pa.array(column, type=REQUESTS.field(name).type)
+            for name, column in zip(_SCALARS, self._columns, strict=True)
+        }
+        arrays["frames"] = self._frame_lists()
+        return pa.Table.from_arrays([arrays[name] for name in REQUESTS.names], schema=REQUESTS)
 
     def _frame_lists(self) -> pa.Array:
         """Each distinct list made once, then repeated by its place."""

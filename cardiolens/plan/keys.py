@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from hashlib import blake2b as Hash  # noqa: N812
 
 
-def asked_of(model_key: str, sampling: Sampling) -> "Hash":
+def hash_model(model_key: str, sampling: Sampling) -> "Hash":
     """A hash that has seen who is asked; copies of it go on with what is shown and asked."""
     state = hashlib.blake2b(digest_size=DIGEST_BYTES)
     _add(state, model_key, digest_of(sampling.model_dump(mode="json")))
     return state
 
 
-def shown(asked: "Hash", system: str, frames_text: str, frame_keys: tuple[str, ...]) -> "Hash":
+def hash_frames(asked: "Hash", system: str, frames_text: str, frame_keys: tuple[str, ...]) -> "Hash":
     """The hash after the frames: each stands, by its key, where it stands in the message."""
     state = asked.copy()
     _add(state, system, frames_text, *frame_keys)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,15 @@ WORK = pa.schema(
         ("attempts", pa.list_(pa.int32())),  # number of the coming try
     ]
 )
+
+
+class StudyWork(TypedDict):
+    """A row of WORK."""
+
+    study_id: str
+    part: str
+    rows: list[int]
+    attempts: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +76,7 @@ def missing(requests: Path, completions: Path, max_attempts: int) -> Missing:
     done = Done.of(completions)
     exhausted = done.exhausted(max_attempts)
     totals = {"unique": 0, "done": 0, "exhausted": 0}
-    rows: list[dict[str, object]] = []
+    rows: list[StudyWork] = []
     seen: set[str] | None = set() if _shares_keys(requests) else None
     for part in tables.parts(requests):
         table = tables.read_part(part, tables.REQUESTS, ("frames_study_id", "status", "request_key"))
@@ -109,9 +119,7 @@ def _among(keys: pa.ChunkedArray, known: pa.Array) -> np.ndarray:
     return np.asarray(pc.is_in(keys, known), dtype=bool)
 
 
-def _by_study(
-    part: Path, table: pa.Table, rows: np.ndarray, failed: dict[str, int]
-) -> Iterator[dict[str, object]]:
+def _by_study(part: Path, table: pa.Table, rows: np.ndarray, failed: dict[str, int]) -> Iterator[StudyWork]:
     """One row of work a study."""
     studies = table["frames_study_id"].take(rows).to_pylist()
     keys = table["request_key"].take(rows).to_pylist()

@@ -1,10 +1,14 @@
-"""The plan of a sweep: its requests on disk, and what they amount to before any engine is touched."""
+"""The plan of a sweep: its requests on disk, and what they amount to before any engine is touched.
+
+Three parts: what the sweep is about is read (`inputs`), whose requests must be made is decided by their
+fingerprints (`cache`), and those are made (`planner`) and written.
+"""
 
 import shutil
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,28 +18,18 @@ from cardiolens import tables
 from cardiolens.config.arms import Arm, arms
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.digest import digest_of_tree, sha256_of
-from cardiolens.errors import InputError
 from cardiolens.models.chat import Chat
 from cardiolens.models.identity import Identity, identify
 from cardiolens.models.tokens import EstimatedTokens, TokenCounter
-from cardiolens.plan.cache import Written, digest_of_inputs, keep, kept
+from cardiolens.plan.cache import Written, cached, keep
 from cardiolens.plan.columns import RequestColumns
-from cardiolens.plan.control import Subject, donors
-from cardiolens.plan.patients import check_patients
-from cardiolens.plan.requests import Frames, ModelPlanner, Question
-from cardiolens.prompts.question import AskedQuestion, report_fields
-from cardiolens.prompts.template import check_folder
-from cardiolens.record.places import Run, Store, deciding, run_of
+from cardiolens.plan.inputs import Inputs, read_inputs
+from cardiolens.plan.planner import ModelPlanner, StudyFrames
+from cardiolens.record.places import Run, Store, run_of
 from cardiolens.select.feature_store import read_features
-from cardiolens.select.route import Route
-from cardiolens.select.sight import Sight, sights_of
-from cardiolens.study.cohort import COHORT_NAME
-from cardiolens.study.shards import read_digests, read_volumes
+from cardiolens.study.shards import read_digests
 from cardiolens.study.structure import StudyStructure, structures
 from cardiolens.tables import OVERFLOW, PLANNED
-from cardiolens.tasks.catalogue import Catalogue, load_catalogue
-from cardiolens.tasks.questions import read_questions
 
 PART_ROWS = 4_096
 
@@ -81,68 +75,36 @@ def plan(spec: SweepSpec, models: Collection[str] | None = None) -> Plan:
     `models`: the names of some of its models, as if the others were not there; None for all.
     """
     started = time.monotonic()
-    store, run = Store(spec.store), run_of(spec)
-    catalogue = load_catalogue(spec.dataset.protocol)
-    if spec.templates is not None:
-        check_folder(spec.templates)
-    prepared = read_volumes(store.root)
-    volumes, study_ids = _limited(prepared, spec.limit)
-    sights = sights_of(spec)
-    questions = read_questions(spec.dataset.questions, catalogue)
-    check_patients(spec.dataset.questions, questions, prepared)
-    _write_once(questions, store.questions)  # whole, for the judge
-    subjects = _Subjects(store, volumes, _chosen(spec, questions, catalogue, volumes, study_ids), sights)
-    questions_sha256 = sha256_of(spec.dataset.questions)
-    inputs = [deciding(spec), sha256_of(store.root / COHORT_NAME), questions_sha256, catalogue.sha256]
-    inputs += [] if spec.templates is None else [digest_of_tree(spec.templates)]
-    inputs += [sight.key for sight in sights]
-    all_arms = arms(spec)
-    chosen = [model for model in spec.model if models is None or model.name in models]
-    identities = {model.name: identify(model, store.models) for model in chosen}
+    inputs, run = read_inputs(spec), run_of(spec)
+    _write_questions(inputs)
+    planned = tuple(arm for arm in arms(spec) if models is None or arm.model.name in models)
+    chosen = {arm.model.name: arm.model for arm in planned}
+    identities = {name: identify(model, inputs.store.models) for name, model in chosen.items()}
     written: dict[str, Written] = {}
-    for model in chosen:
-        own = [arm for arm in all_arms if arm.model.name == model.name]
-        digest = digest_of_inputs(*inputs, identities[model.name].model_key)
-        written[model.name] = _plan_model(spec, own, identities[model.name], subjects, digest)
+    for name, identity in identities.items():
+        folder, mark = run.requests(name), replace(inputs.fingerprint, model_key=identity.model_key)
+        found = cached(folder, mark)
+        if found is None:
+            own = [arm for arm in planned if arm.model.name == name]
+            counter = _counter(chosen[name], identity)
+            found = _write(ModelPlanner(spec, chosen[name], identity, own, counter), folder, inputs)
+            keep(folder, mark, found)
+        written[name] = found
     return Plan(
         spec=spec,
         run=run,
-        store=store,
-        arms=tuple(arm for arm in all_arms if arm.model.name in identities),
+        store=inputs.store,
+        arms=planned,
         identities=identities,
-        study_ids=study_ids,
-        volumes=volumes,
-        questions_sha256=questions_sha256,
-        protocol=catalogue.protocol,
-        catalogue_sha256=catalogue.sha256,
+        study_ids=inputs.study_ids,
+        volumes=inputs.volumes,
+        questions_sha256=inputs.fingerprint.questions,
+        protocol=inputs.catalogue.protocol,
+        catalogue_sha256=inputs.catalogue.sha256,
         status_counts=sum((made.status_counts for made in written.values()), Counter()),
         most_frames={name: made.most_frames for name, made in written.items()},
         seconds=time.monotonic() - started,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Subjects:
-    """What a plan is about: prepared studies and the questions on each."""
-
-    store: Store
-    volumes: pa.Table
-    questions: Mapping[str, Sequence[Question]]
-    sights: Sequence[Sight]  # of the selectors that look at frames
-
-
-def _plan_model(
-    spec: SweepSpec, arms: Sequence[Arm], identity: Identity, subjects: _Subjects, digest: str
-) -> Written:
-    """Write the requests of one model; what an earlier plan wrote from the same inputs is kept."""
-    model = arms[0].model
-    folder = run_of(spec).requests(model.name)
-    found = kept(folder, digest)
-    if found is not None:
-        return found
-    written = _write(ModelPlanner(spec, model, identity, arms, _counter(model, identity)), folder, subjects)
-    keep(folder, digest, written)
-    return written
 
 
 def _counter(model: ModelSpec, identity: Identity) -> TokenCounter | None:
@@ -155,91 +117,39 @@ def _counter(model: ModelSpec, identity: Identity) -> TokenCounter | None:
     return None
 
 
-def _limited(volumes: pa.Table, limit: int | None) -> tuple[pa.Table, tuple[str, ...]]:
-    """The first studies in order of study_id: a larger limit contains a smaller one."""
-    study_ids = tuple(sorted(set(volumes["study_id"].to_pylist())))[:limit]
-    kept = pc.is_in(volumes["study_id"], pa.array(study_ids, pa.string()))
-    return volumes.filter(kept), study_ids
-
-
-def _chosen(
-    spec: SweepSpec, table: pa.Table, catalogue: Catalogue, volumes: pa.Table, study_ids: Sequence[str]
-) -> dict[str, list[Question]]:
-    """Questions by study, as the plan may see them."""
-    if unknown := [name for name in spec.subtask if name not in catalogue.subtasks]:
-        raise InputError(f"subtask: {unknown[0]!r} is not one of {', '.join(catalogue.subtasks)}")
-    chosen: dict[str, list[Question]] = {study_id: [] for study_id in study_ids}
-    table = table.filter(pc.is_in(table["study_id"], pa.array(study_ids, pa.string())))
-    donor = _donors(table, volumes) if "other_patient" in spec.control else {}
-    for row in table.drop_columns(["answer", "reference", "patient_id"]).to_pylist():
-        if not spec.subtask or row["subtask"] in spec.subtask:
-            chosen[row["study_id"]].append(_question(row, catalogue, donor.get(row["qa_id"])))
-    if not any(chosen.values()):
-        raise InputError(
-            f"{spec.dataset.questions}: has no question on the {len(study_ids)} prepared studies"
-            f"{' for subtask ' + ', '.join(spec.subtask) if spec.subtask else ''}; check dataset and subtask"
-        )
-    return chosen
-
-
-def _donors(questions: pa.Table, volumes: pa.Table) -> dict[str, str]:
-    """Whose frames stand in for each question's own; here alone the plan looks at answers."""
-    by_subtask: dict[str, list[Subject]] = {}
-    for row in questions.select(["subtask", "qa_id", "study_id", "patient_id", "answer"]).to_pylist():
-        answer = tuple(row.pop("answer") or ())
-        by_subtask.setdefault(row.pop("subtask"), []).append(Subject(**row, answer=answer))
-    known = structures(volumes)
-    return {qa_id: study for group in by_subtask.values() for qa_id, study in donors(group, known).items()}
-
-
-def _write_once(questions: pa.Table, folder: Path) -> None:
-    """Replace the store's questions if they changed."""
+def _write_questions(inputs: Inputs) -> None:
+    """Replace the store's questions if they changed: the judge reads all of them there."""
+    folder = inputs.store.questions
     old = tables.parts(folder)
-    if len(old) != 1 or not tables.read_part(old[0], tables.QUESTIONS).equals(questions):
-        tables.replace(folder, questions, tables.QUESTIONS)
+    if len(old) != 1 or not tables.read_part(old[0], tables.QUESTIONS).equals(inputs.question_table):
+        tables.replace(folder, inputs.question_table, tables.QUESTIONS)
 
 
-def _question(row: dict[str, object], catalogue: Catalogue, donor: str | None) -> Question:
-    subtask = catalogue[str(row["subtask"])]
-    options = tuple((option["key"], option["text"]) for option in row["options"])  # type: ignore[attr-defined]
-    asked = AskedQuestion(
-        subtask=subtask.id,
-        sequence=subtask.sequence,
-        question=str(row["question"]),
-        answer_type=subtask.answer_type,
-        options=options,
-        exclusive=subtask.exclusive,
-        checklist=subtask.checklist,
-        fields=report_fields(subtask, catalogue),
-    )
-    return Question(str(row["qa_id"]), str(row["study_id"]), asked, Route.of(subtask), donor)
-
-
-def _write(planner: ModelPlanner, folder: Path, subjects: _Subjects) -> Written:
+def _write(planner: ModelPlanner, folder: Path, inputs: Inputs) -> Written:
     """Write one model's requests in parts that hold whole studies."""
     shutil.rmtree(folder, ignore_errors=True)
     counts: Counter[str] = Counter()
     most_frames = 0
-    for number, columns in enumerate(_parts(planner, subjects)):
+    for number, columns in enumerate(_parts(planner, inputs)):
         tables.write_part(folder, columns.table(), tables.REQUESTS, f"part-{number:05d}.parquet")
         counts += columns.status_counts()
         most_frames = max(most_frames, columns.most_frames)
     return Written(counts, most_frames)
 
 
-def _parts(planner: ModelPlanner, subjects: _Subjects) -> Iterator[RequestColumns]:
+def _parts(planner: ModelPlanner, inputs: Inputs) -> Iterator[RequestColumns]:
     columns = RequestColumns()
-    known = structures(subjects.volumes)
+    known = structures(inputs.volumes)
 
-    def frames_of(study_id: str) -> Frames:
-        root, rows = subjects.store.root, _of_study(subjects.volumes, known[study_id])
-        features = {sight.encoder: read_features(root, rows, sight) for sight in subjects.sights}
-        return Frames(known[study_id], read_digests(root, rows), features)
+    def frames_of(study_id: str) -> StudyFrames:
+        root, rows = inputs.store.root, _of_study(inputs.volumes, known[study_id])
+        features = {sight.encoder: read_features(root, rows, sight) for sight in inputs.sights}
+        return StudyFrames(known[study_id], read_digests(root, rows), features)
 
     for study_id in known:
-        if not subjects.questions[study_id]:
+        if not inputs.questions[study_id]:
             continue
-        planner.add_study(columns, study_id, subjects.questions[study_id], frames_of)
+        planner.add_study(columns, study_id, inputs.questions[study_id], frames_of)
         if len(columns) >= PART_ROWS:
             yield columns
             columns = RequestColumns()

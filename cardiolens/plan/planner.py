@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any
 
 from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
@@ -14,7 +13,8 @@ from cardiolens.models.rendering import Rendering, frame_key
 from cardiolens.models.tokens import TokenCounter
 from cardiolens.plan.columns import RequestColumns
 from cardiolens.plan.control import BLANK, blank_digest, shuffled
-from cardiolens.plan.keys import asked_of, request_key, shown
+from cardiolens.plan.keys import hash_frames, hash_model, request_key
+from cardiolens.plan.request import Request
 from cardiolens.prompts.frames import frame_block
 from cardiolens.prompts.question import AskedQuestion
 from cardiolens.prompts.render import Closing, question_block, system_message
@@ -27,7 +27,7 @@ from cardiolens.select.token_budget import fitting
 from cardiolens.study.shards import FrameDigest
 from cardiolens.study.structure import StudyStructure
 from cardiolens.tables import FRAME, OVERFLOW, PLANNED
-from cardiolens.tasks.legal import CONSTRAINED, legal_replies
+from cardiolens.tasks.legal import constraint_of
 
 ESTIMATED = "estimated_tokens"  # flag of a request whose tokens were not counted by its model's processor
 
@@ -37,7 +37,7 @@ _NEAR = 0.9  # of a model's limit: from here on tokens are counted exactly
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PlannedQuestion:
     """A question as the plan needs it: its words, its route, and whose it is. No answer."""
 
     qa_id: str
@@ -48,7 +48,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _FrameBlock:
     """What a list of frames contributes to every request that shows it."""
 
     system: str
@@ -63,7 +63,7 @@ _Picture = tuple[str, tuple[int, int]]  # frame key; height and width as rendere
 
 
 @dataclass(frozen=True, slots=True)
-class Frames:
+class StudyFrames:
     """A study as far as its frames are shown; features where a selector looks at them, by its encoder."""
 
     structure: StudyStructure
@@ -79,11 +79,11 @@ class _Study:
     pictures: Mapping[tuple[str, int], _Picture]  # by volume_id, idx
     features: Features
     digests: Mapping[tuple[str, int], FrameDigest]
-    shown: dict[tuple[str, tuple[Frame, ...], bool], _Shown] = field(default_factory=dict)
+    shown: dict[tuple[str, tuple[Frame, ...], bool], _FrameBlock] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class _Showing:
+class _View:
     """The frames that one request shows, and the study they are of; none of a blind one."""
 
     study_id: str | None
@@ -119,7 +119,7 @@ class ModelPlanner:
         self._counter = counter  # None where nothing counts tokens, as for a simulated reader
         self._estimated = (ESTIMATED,) if model.estimates_tokens else ()
         self._rendering = Rendering(model.long_side)
-        self._asked = asked_of(identity.model_key, model.sampling)
+        self._asked = hash_model(identity.model_key, model.sampling)
         self._keyed_by_arm = model.answers_from == "truth" or not model.determined
         lends = any(arm.control == "other_patient" for arm in arms)
         self._study = lru_cache(maxsize=_DONORS if lends else _OPEN)(self._open)
@@ -128,8 +128,8 @@ class ModelPlanner:
         self,
         columns: RequestColumns,
         study_id: str,
-        questions: Sequence[Question],
-        frames_of: Callable[[str], Frames],
+        questions: Sequence[PlannedQuestion],
+        frames_of: Callable[[str], StudyFrames],
     ) -> None:
         """Append the requests on one study, question by question; `frames_of` opens it, or another."""
         study = self._study(frames_of, study_id)
@@ -137,16 +137,16 @@ class ModelPlanner:
             for protocol, arms in self._arms.items():
                 selection = self._select(study, question, *protocol)
                 for arm, arm_id in arms:
-                    showing = self._showing(question, arm, _Showing(study_id, study, selection), frames_of)
-                    columns.add(showing.selection.frames, self._request(question, arm, arm_id, showing))
+                    view = self._view(question, arm, _View(study_id, study, selection), frames_of)
+                    columns.add(self._request(question, arm, arm_id, view))
 
-    def _open(self, frames_of: Callable[[str], Frames], study_id: str) -> _Study:
+    def _open(self, frames_of: Callable[[str], StudyFrames], study_id: str) -> _Study:
         frames = frames_of(study_id)
         return _Study(frames.structure, self._rendered(frames.digests), frames.features, frames.digests)
 
-    def _showing(
-        self, question: Question, arm: Arm, own: _Showing, frames_of: Callable[[str], Frames]
-    ) -> _Showing:
+    def _view(
+        self, question: PlannedQuestion, arm: Arm, own: _View, frames_of: Callable[[str], StudyFrames]
+    ) -> _View:
         """What is shown under a control, where without one it would be the question's own study."""
         selection = own.selection
         if arm.control == "blind":
@@ -160,10 +160,15 @@ class ModelPlanner:
             return replace(own, selection=Selection((), selection.flags, why))
         donor = self._study(frames_of, question.donor)
         shown = self._select(donor, question, arm.selector, arm.seed, arm.budget)
-        return _Showing(question.donor, donor, shown)
+        return _View(question.donor, donor, shown)
 
     def _select(
-        self, study: _Study, question: Question, selector: SelectorSpec, seed: int | None, budget: Budget
+        self,
+        study: _Study,
+        question: PlannedQuestion,
+        selector: SelectorSpec,
+        seed: int | None,
+        budget: Budget,
     ) -> Selection:
         seen, words = study.features.get(selector.encoder), question.asked.question
 
@@ -187,39 +192,61 @@ class ModelPlanner:
             for place, (digest, height, width) in digests.items()
         }
 
-    def _request(self, question: Question, arm: Arm, arm_id: str, showing: _Showing) -> dict[str, Any]:
-        asked, selection = question.asked, showing.selection
+    def _request(self, question: PlannedQuestion, arm: Arm, arm_id: str, view: _View) -> Request:
+        asked, selection = question.asked, view.selection
         if arm.control == "shuffled_options":
             asked = shuffled(asked, question.qa_id)
-        blind = arm.control == "blind"
-        template = template_for(asked, arm.prompt.style, self._spec.templates, frames=not blind)
-        block = self._show(system_message(template), selection, showing.study)
+        template = template_for(asked, arm.prompt.style, self._spec.templates, frames=arm.control != "blind")
+        block = self._show(system_message(template), selection, view.study)
         closing: Closing = "json" if self._spec.answer_format == "json" else "letters"
         ending = question_block(asked, len(selection.frames), template, closing)
-        row = self._row(asked, arm.prompt, ending, selection, block)
-        row["replicate"] = int(arm.control == "repeat")
-        return row | {
-            "arm_id": arm_id,
-            "qa_id": question.qa_id,
-            "study_id": question.study_id,
-            "frames_study_id": showing.study_id,
-            "template": template.name,
-            "request_key": self._key(row, ending, block, (arm_id, question.qa_id)),
-        }
+        max_tokens = self._max_tokens(asked, arm.prompt)
+        status, tokens = self._status(selection, block, ending, max_tokens)
+        answer_format, option_keys = (
+            self._format_of(asked, arm.prompt),
+            tuple(key for key, _ in asked.options),
+        )
+        constraint = constraint_of(answer_format, asked.answer_type, option_keys, asked.exclusive)
+        replicate = int(arm.control == "repeat")
+        owner = (arm_id, question.qa_id) if self._keyed_by_arm else ()
+        return Request(
+            arm_id=arm_id,
+            qa_id=question.qa_id,
+            study_id=question.study_id,
+            frames_study_id=view.study_id,
+            subtask=asked.subtask,
+            frames=selection.frames,
+            system=block.system,
+            prompt=f"{block.text}{ending}",
+            template=template.name,
+            answer_format=answer_format,
+            answer_type=asked.answer_type,
+            option_keys=option_keys,
+            exclusive=asked.exclusive,
+            max_tokens=max_tokens,
+            stage=0,
+            replicate=replicate,
+            flags=(*selection.flags, *self._estimated),
+            status=status,
+            predicted_tokens=tokens,
+            request_key=request_key(
+                block.state, ending, constraint.text, str(max_tokens), str(replicate), *owner
+            ),
+        )
 
-    def _show(self, system: str, selection: Selection, study: _Study) -> _Shown:
+    def _show(self, system: str, selection: Selection, study: _Study) -> _FrameBlock:
         frames, blank = selection.frames, BLANK in selection.flags
         block = study.shown.get((system, frames, blank))
         if block is None:
             text = frame_block(frames, study.structure, self._spec.caption)
             places = [(frame.volume_id, frame.idx) for frame in frames]
             pictures = [self._blank(study, place) if blank else study.pictures[place] for place in places]
-            state = shown(self._asked, system, text, tuple(key for key, _ in pictures))
-            block = self._counted(_Shown(system, text, state, tuple(size for _, size in pictures)))
+            state = hash_frames(self._asked, system, text, tuple(key for key, _ in pictures))
+            block = self._counted(_FrameBlock(system, text, state, tuple(size for _, size in pictures)))
             study.shown[system, frames, blank] = block
         return block
 
-    def _counted(self, block: _Shown) -> _Shown:
+    def _counted(self, block: _FrameBlock) -> _FrameBlock:
         """With the tokens that all requests which show it share."""
         frames, found, rest = block.text.rpartition(FRAME)
         if self._counter is None or not found:
@@ -230,45 +257,6 @@ class ModelPlanner:
     def _blank(self, study: _Study, place: tuple[str, int]) -> _Picture:
         key = frame_key(blank_digest(study.digests[place].digest), self._rendering.digest)
         return key, study.pictures[place][1]
-
-    def _row(
-        self,
-        asked: AskedQuestion,
-        prompt: PromptSpec,
-        ending: str,
-        selection: Selection,
-        block: _Shown,
-    ) -> dict[str, Any]:
-        max_tokens = self._max_tokens(asked, prompt)
-        status, tokens = self._status(selection, block, ending, max_tokens)
-        return {
-            "subtask": asked.subtask,
-            "system": block.system,
-            "prompt": f"{block.text}{ending}",
-            "answer_format": self._format_of(asked, prompt),
-            "answer_type": asked.answer_type,
-            "option_keys": tuple(key for key, _ in asked.options),
-            "exclusive": asked.exclusive,
-            "max_tokens": max_tokens,
-            "stage": 0,
-            "replicate": 0,
-            "flags": (*selection.flags, *self._estimated),
-            "status": status,
-            "predicted_tokens": tokens,
-        }
-
-    def _key(self, row: dict[str, Any], ending: str, block: _Shown, owner: tuple[str, str]) -> str:
-        """The request key.
-
-        Legal replies, token limit and replicate decide the answer too; for a reader of the truth, or one that
-        draws without a seed, so do arm and question.
-        """
-        bound = ""
-        if row["answer_format"] in CONSTRAINED:
-            legal = legal_replies(row["answer_type"], row["option_keys"], row["exclusive"])
-            bound = f"{row['answer_format']}: {'|'.join(legal)}"
-        decoding = (bound, str(row["max_tokens"]), str(row["replicate"]))
-        return request_key(block.state, ending, *decoding, *(owner if self._keyed_by_arm else ()))
 
     def _format_of(self, asked: AskedQuestion, prompt: PromptSpec) -> str:
         """How the reply is bound: a direct answer to legal letters, a reasoned one in its last line only."""
@@ -284,7 +272,7 @@ class ModelPlanner:
     def _status(
         self,
         selection: Selection,
-        block: _Shown,
+        block: _FrameBlock,
         ending: str,
         max_tokens: int,
     ) -> tuple[str, int | None]:

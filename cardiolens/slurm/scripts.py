@@ -33,9 +33,9 @@ def site_of(cluster: SlurmSpec) -> Site:
 
 def templates() -> Path:
     """The shipped `slurm/`: inside the installed package, or beside it in a checkout."""
-    package = Path(__file__).resolve().parents[1]
-    installed = package / "slurm"
-    return installed if installed.is_dir() else package.parent / "slurm"
+    here = Path(__file__).resolve().parent
+    installed = here / "templates"
+    return installed if installed.is_dir() else here.parents[1] / "slurm"
 
 
 def mark_of(run: Run) -> str:

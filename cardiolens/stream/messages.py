@@ -1,8 +1,14 @@
-"""Schemas of what travels between reader, replica and writer."""
+"""What travels between loader, replica and writer: Arrow schemas, and their rows as types."""
 
+from collections.abc import Sequence
+from functools import cache
+from typing import TypedDict
+
+import numpy as np
 import pyarrow as pa
 
-from cardiolens.engine.ask import ErrorKind
+from cardiolens.engine.ask import Ask, ErrorKind, Pictures
+from cardiolens.tasks.legal import read_constraint
 
 PICTURE = pa.struct(
     [("key", pa.string()), ("height", pa.int32()), ("width", pa.int32()), ("pixels", pa.large_binary())]
@@ -15,14 +21,65 @@ ASK = pa.struct(
         ("frame_keys", pa.list_(pa.string())),
         ("answer_type", pa.string()),
         ("option_keys", pa.list_(pa.string())),
-        ("legal", pa.list_(pa.string())),
         ("max_tokens", pa.int32()),
-        ("reasons_first", pa.bool_()),
+        ("constraint", pa.string()),  # text of a Constraint
         ("attempt", pa.int32()),
         ("arm_id", pa.string()),
         ("qa_id", pa.string()),
     ]
 )
+
+
+class PictureRow(TypedDict):
+    """A row of PICTURE: one rendered frame, uint8, row by row."""
+
+    key: str
+    height: int
+    width: int
+    pixels: bytes
+
+
+class AskRow(TypedDict):
+    """A row of ASK."""
+
+    request_key: str
+    system: str
+    text: str
+    frame_keys: Sequence[str]
+    answer_type: str
+    option_keys: Sequence[str]
+    max_tokens: int
+    constraint: str
+    attempt: int
+    arm_id: str | None
+    qa_id: str | None
+
+
+class StudyAsks(TypedDict):
+    """A row of STUDY_ASKS: all that is asked of one study, and every frame it shows, once."""
+
+    study_id: str
+    asks: Sequence[AskRow]
+    pictures: Sequence[PictureRow]
+
+
+class CompletionRow(TypedDict, total=False):
+    """A row of the `completions` table, as far as a replica fills it."""
+
+    request_key: str
+    text: str
+    finish_reason: str
+    option_logprobs: Sequence[tuple[str, float]]
+    prompt_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    seconds: float
+    node: str
+    attempt: int
+    status: str
+    error: str
+
+
 STUDY_ASKS = pa.schema([("study_id", pa.string()), ("asks", pa.list_(ASK)), ("pictures", pa.list_(PICTURE))])
 
 COUNTERS = (
@@ -46,3 +103,32 @@ PROGRESS = pa.schema(
         *((name, pa.int64()) for name in COUNTERS),
     ]
 )
+
+
+def ask_of(row: AskRow) -> Ask:
+    """The request as an engine sees it."""
+    return Ask(
+        request_key=row["request_key"],
+        system=row["system"],
+        text=row["text"],
+        frame_keys=tuple(row["frame_keys"]),
+        answer_type=row["answer_type"],
+        option_keys=tuple(row["option_keys"]),
+        max_tokens=row["max_tokens"],
+        constraint=read_constraint(row["constraint"]),
+        attempt=row["attempt"],
+        arm_id=row["arm_id"],
+        qa_id=row["qa_id"],
+    )
+
+
+def pictures_of(rows: Sequence[PictureRow]) -> Pictures:
+    """The frames of a study by their keys; each is made an array once."""
+    by_key = {row["key"]: row for row in rows}
+
+    @cache
+    def picture(key: str) -> np.ndarray:
+        row = by_key[key]
+        return np.frombuffer(row["pixels"], np.uint8).reshape(row["height"], row["width"])
+
+    return picture

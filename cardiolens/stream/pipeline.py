@@ -6,11 +6,11 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -26,10 +26,13 @@ from cardiolens.models.rendering import Rendering
 from cardiolens.placement.placement import Group
 from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
+from cardiolens.stream.loader import StudyLoader
 from cardiolens.stream.messages import COUNTERS
-from cardiolens.stream.reader import StudyReader
 from cardiolens.stream.replica import Replica
-from cardiolens.stream.reserve import bounded, reserved
+from cardiolens.stream.reserve import Places, bounded, reserved
+
+if TYPE_CHECKING:
+    from ray.data import Dataset
 
 log = logging.getLogger(__name__)
 
@@ -68,11 +71,11 @@ def stream(plan: Plan, group: Group, missing: Missing, progress: Progress, besid
     return Streamed(total, frozenset(seats))
 
 
-def pipeline(plan: Plan, model: ModelSpec, group: Group, work: pa.Table, places: Mapping[str, Any]) -> Any:
+def pipeline(plan: Plan, model: ModelSpec, group: Group, work: pa.Table, places: Places) -> "Dataset":
     """The lazy dataset whose rows are the counters of finished studies; `places` as `reserved` gave them."""
     import ray
 
-    reader = StudyReader(
+    reader = StudyLoader(
         plan.store.root, plan.volumes, Rendering(model.long_side), model.answers_from == "truth"
     )
     return (
@@ -139,7 +142,9 @@ def _make_reader(model: ModelSpec, questions: Path, arms: Mapping[str, Arm]) -> 
     return open_reader(model, questions, arms)
 
 
-def _watched(rows: Any, completions: Path, stall_seconds: float, grace_seconds: float) -> Iterator[pa.Table]:
+def _watched(
+    rows: Iterable[pa.Table], completions: Path, stall_seconds: float, grace_seconds: float
+) -> Iterator[pa.Table]:
     """The rows as they come; RunError when neither a row nor a completion on disk came for too long.
 
     Where the process is asked to stop, workers are told, and the rows end at the latest after the grace.

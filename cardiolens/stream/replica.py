@@ -4,25 +4,22 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Callable
-from functools import cache
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from cardiolens.cluster import stopping
 from cardiolens.config.steps import StreamSpec
-from cardiolens.engine.ask import Ask, Engine, ErrorKind, NotAskedError, Pictures, RequestError, Row
+from cardiolens.engine.ask import Ask, Engine, ErrorKind, NotAskedError, Pictures, RequestError
 from cardiolens.engine.supervisor import Supervisor
 from cardiolens.errors import RunError
 from cardiolens.plan.missing import Done
-from cardiolens.stream.messages import COUNTERS, PROGRESS
+from cardiolens.stream.messages import COUNTERS, PROGRESS, CompletionRow, StudyAsks, ask_of, pictures_of
 from cardiolens.stream.writer import CompletionWriter
 
 _LISTEN_SECONDS = 0.5
 
-Settled = tuple[Row, ErrorKind | None]
+Settled = tuple[CompletionRow, ErrorKind | None]
 """A completion, and of a failed one the kind."""
 
 
@@ -65,9 +62,9 @@ class Replica:
         supervisor.stop()
         self._writer.flush_soon()
 
-    async def _study(self, study: dict[str, Any], supervisor: Supervisor) -> pa.Table:
-        asks = [_ask(row) for row in study["asks"] if row["request_key"] not in self._answered]
-        pictures = _pictures(study["pictures"])
+    async def _study(self, study: StudyAsks, supervisor: Supervisor) -> pa.Table:
+        asks = [ask_of(row) for row in study["asks"] if row["request_key"] not in self._answered]
+        pictures = pictures_of(study["pictures"])
         self._open += len(asks)
         counters = _count(await self._settle_all(asks, pictures, supervisor))
         processed = self._engine.frames_processed()
@@ -133,9 +130,13 @@ async def _complete(ask: Ask, pictures: Pictures, supervisor: Supervisor) -> Set
     try:
         reply = await supervisor.answer(ask, pictures)
     except RequestError as error:
-        failed = {"status": "engine_error", "error": str(error), "seconds": time.monotonic() - started}
+        failed: CompletionRow = {
+            "status": "engine_error",
+            "error": str(error),
+            "seconds": time.monotonic() - started,
+        }
         return failed, error.kind
-    row = {
+    row: CompletionRow = {
         "text": reply.text,
         "finish_reason": reply.finish_reason,
         "option_logprobs": list(reply.option_logprobs.items()),
@@ -148,28 +149,13 @@ async def _complete(ask: Ask, pictures: Pictures, supervisor: Supervisor) -> Set
     return row, None
 
 
-def _ask(row: dict[str, Any]) -> Ask:
-    lists = {name: tuple(row[name]) for name in ("frame_keys", "option_keys", "legal")}
-    return Ask(**{**row, **lists})
-
-
-def _pictures(rows: list[dict[str, Any]]) -> Pictures:
-    by_key = {row["key"]: row for row in rows}
-
-    @cache
-    def picture(key: str) -> np.ndarray:
-        row = by_key[key]
-        return np.frombuffer(row["pixels"], np.uint8).reshape(row["height"], row["width"])
-
-    return picture
-
-
 def _count(settled: list[Settled]) -> dict[str, int]:
     counters = dict.fromkeys(COUNTERS, 0)
     for row, failed in settled:
         counters["error" if row["status"] == "engine_error" else row["status"]] += 1
         if failed is not None:
             counters[failed] += 1
-        for name in ("prompt_tokens", "cached_tokens", "output_tokens"):
-            counters[name] += row.get(name, 0)
+        counters["prompt_tokens"] += row.get("prompt_tokens", 0)
+        counters["cached_tokens"] += row.get("cached_tokens", 0)
+        counters["output_tokens"] += row.get("output_tokens", 0)
     return counters

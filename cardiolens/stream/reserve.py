@@ -5,18 +5,41 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import cycle
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 from cardiolens.config.steps import StreamSpec
 from cardiolens.placement.placement import Group
 
-Arguments = dict[str, Any]
+if TYPE_CHECKING:
+    from ray.data import ActorPoolStrategy
+    from ray.util.scheduling_strategies import (
+        NodeAffinitySchedulingStrategy,
+        PlacementGroupSchedulingStrategy,
+    )
+
+
+class Seat(TypedDict, total=False):
+    """What Ray is asked for when one actor starts."""
+
+    scheduling_strategy: "NodeAffinitySchedulingStrategy | PlacementGroupSchedulingStrategy"
+    max_restarts: int
+    max_task_retries: int
+
+
+class Places(TypedDict):
+    """Arguments of `map_batches`: how many actors, what each reserves, and where it stands."""
+
+    compute: "ActorPoolStrategy"
+    num_cpus: float
+    num_gpus: float
+    ray_remote_args_fn: Callable[[], Seat]
+
 
 _CONTEXT = threading.Lock()  # Ray Data's current context is one a process, and models have a thread each
 
 
 @contextmanager
-def reserved(group: Group, stream: StreamSpec) -> Iterator[Arguments]:
+def reserved(group: Group, stream: StreamSpec) -> Iterator[Places]:
     """Arguments of `map_batches` for an actor a replica; what is reserved for it is given back at the end.
 
     Within a node a replica's GPUs are reserved by the actor itself, which stands on the node that the
@@ -26,7 +49,7 @@ def reserved(group: Group, stream: StreamSpec) -> Iterator[Arguments]:
     import ray
 
     spans = [_span(group, hosts) for hosts in group.hosts] if group.spans_nodes else []
-    seats = spans or [_on_node(hosts[0]) if hosts else {} for hosts in group.hosts]
+    seats: list[Seat] = spans or [_on_node(hosts[0]) if hosts else {} for hosts in group.hosts]
     try:
         yield {
             "compute": ray.data.ActorPoolStrategy(
@@ -63,26 +86,26 @@ def bounded(beside: int) -> Iterator[None]:
         yield
 
 
-def _in_turn(seats: list[Arguments], restarts: int) -> Callable[[], Arguments]:
+def _in_turn(seats: list[Seat], restarts: int) -> Callable[[], Seat]:
     """What Ray Data asks for at each actor that it starts: one seat after another, restarts bounded.
 
     Ray's own default restarts a dying actor for ever, silently. Ray 2.60 has no other way to bound it, nor to
     put actors of one pool on different nodes, and warns that it will have one in 2.64.
     """
     warnings.filterwarnings("ignore", message="`ray_remote_args_fn` is deprecated")
-    bounds = {"max_restarts": restarts, "max_task_retries": restarts}
-    turns = cycle([{**bounds, **seat} for seat in seats])
+    bounds: Seat = {"max_restarts": restarts, "max_task_retries": restarts}
+    turns = cycle([bounds | seat for seat in seats])
     return lambda: next(turns)
 
 
-def _on_node(node: str) -> Arguments:
+def _on_node(node: str) -> Seat:
     """Soft: waits while the node is busy, and stands elsewhere when it is gone."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     return {"scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=True)}
 
 
-def _span(group: Group, hosts: tuple[str, ...]) -> Arguments:
+def _span(group: Group, hosts: tuple[str, ...]) -> Seat:
     """A bundle a GPU on each of these nodes, in their order; the actor itself takes no GPU beside them."""
     import ray
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy

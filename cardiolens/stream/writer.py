@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from cardiolens import tables
-from cardiolens.engine.ask import Row
+from cardiolens.stream.messages import CompletionRow
 
 _SOON = 0.25  # seconds: an instant reader would otherwise leave thousands of small parts
 
@@ -17,12 +17,12 @@ class CompletionWriter:
         self._folder = folder
         self._flush_rows = flush_rows
         self._flush_seconds = flush_seconds
-        self._rows: list[Row] = []
+        self._rows: list[CompletionRow] = []
         self._written: asyncio.Future[None] | None = None  # of the rows collected now
         self._deadline: asyncio.TimerHandle | None = None
         self._writes: set[asyncio.Task[None]] = set()
 
-    def add(self, row: Row) -> asyncio.Future[None]:
+    def add(self, row: CompletionRow) -> asyncio.Future[None]:
         """Collect a completion; the future is done when it is on disk."""
         loop = asyncio.get_running_loop()
         if self._written is None:
@@ -52,7 +52,7 @@ class CompletionWriter:
         self._writes.add(task)  # a task without a reference may be collected before it ran
         task.add_done_callback(self._writes.discard)
 
-    async def _write(self, rows: list[Row], written: asyncio.Future[None]) -> None:
+    async def _write(self, rows: list[CompletionRow], written: asyncio.Future[None]) -> None:
         try:
             await asyncio.to_thread(write_completions, self._folder, rows)
         except Exception as error:  # noqa: BLE001 - whatever it is, those who wait for the rows must hear it
@@ -61,7 +61,7 @@ class CompletionWriter:
             written.set_result(None)
 
 
-def write_completions(folder: Path, rows: list[Row]) -> None:
+def write_completions(folder: Path, rows: list[CompletionRow]) -> None:
     """One part file; `written_at` is now."""
     now = datetime.now(UTC)
     table = tables.from_rows([{**row, "written_at": now} for row in rows], tables.COMPLETIONS)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,21 @@ VOLUMES_FOLDER = "volumes"
 
 _PLACE = ["part", "row_group", "study_id", "volume_id", "n_slices", "n_phases"]
 _SMALL_COLUMNS = ["study_id", "volume_id", "idx", "slice", "phase", "height", "width", "channels"]
+
+
+class StoredFrame(TypedDict):
+    """A row of the `frames` table."""
+
+    study_id: str
+    volume_id: str
+    idx: int
+    slice: int
+    phase: int
+    height: int
+    width: int
+    channels: int
+    pixels: bytes
+    digest: str
 
 
 class FrameDigest(NamedTuple):

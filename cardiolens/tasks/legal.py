@@ -1,17 +1,58 @@
 """The replies that structured decoding allows to a question asked with letters."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-CONSTRAINED = ("choice", "last_line")  # answer formats by structured decoding: the whole reply, or its end
+_WHOLE, _LAST_LINE = "choice", "last_line"  # answer formats of structured decoding
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What decoding holds a reply to; without legal replies, to nothing.
+
+    Its text is hashed into the request's key and travels to the engine, which decodes by what it reads there:
+    so the key and the constraint cannot differ.
+    """
+
+    legal: tuple[str, ...] = ()
+    reasons_first: bool = False  # any text, then a last line `ANSWER: <a legal reply>`
+
+    @property
+    def text(self) -> str:
+        """For example `choice: A|B|A, B`; empty where any reply is legal."""
+        return f"{_LAST_LINE if self.reasons_first else _WHOLE}: {'|'.join(self.legal)}" if self.legal else ""
+
+    @property
+    def pattern(self) -> str:
+        """A regular expression: any text, then a last line with one of the legal replies."""
+        return rf"(.|\n)*\nANSWER: ({'|'.join(self.legal)})"
+
+
+FREE = Constraint()
 
 
 @lru_cache(maxsize=4096)
-def legal_replies(
-    answer_type: str, option_keys: tuple[str, ...], exclusive: tuple[str, ...]
-) -> tuple[str, ...]:
+def constraint_of(
+    answer_format: str, answer_type: str, option_keys: tuple[str, ...], exclusive: tuple[str, ...]
+) -> Constraint:
+    """The constraint of one request; FREE for the answer formats that decoding does not enforce."""
+    if answer_format not in (_WHOLE, _LAST_LINE):
+        return FREE
+    return Constraint(legal_replies(answer_type, option_keys, exclusive), answer_format == _LAST_LINE)
+
+
+@lru_cache(maxsize=4096)
+def read_constraint(text: str) -> Constraint:
+    """The constraint that has this text."""
+    kind, _, legal = text.partition(": ")
+    return Constraint(tuple(legal.split("|")), kind == _LAST_LINE) if text else FREE
+
+
+@lru_cache(maxsize=4096)
+def legal_replies(answer_type: str, option_keys: Sequence[str], exclusive: Sequence[str]) -> tuple[str, ...]:
     """Every legal reply in displayed letters: one letter, or for multi-select any non-empty set, e.g. `A, C`.
 
     `option_keys` are the original keys in the order displayed; an exclusive option stands alone.
@@ -23,8 +64,3 @@ def legal_replies(
     free = [letter for letter in letters if letter not in alone]
     sets = [", ".join(chosen) for size in range(1, len(free) + 1) for chosen in combinations(free, size)]
     return tuple(alone + sets)
-
-
-def last_line_pattern(legal: Sequence[str]) -> str:
-    """A regular expression: any text, then a last line `ANSWER: ` with one of the legal replies."""
-    return rf"(.|\n)*\nANSWER: ({'|'.join(legal)})"

@@ -20,7 +20,7 @@ from cardiolens.phantom.roster import SEQUENCES, catalogue, study
 from cardiolens.plan.missing import missing
 from cardiolens.plan.plan import Plan, plan
 from cardiolens.results.scoring import Judged, judge_and_score
-from cardiolens.stream.reader import StudyReader
+from cardiolens.stream.loader import StudyLoader
 from cardiolens.stream.replica import Replica
 from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
 from cardiolens.study.shards import part_writer, pixel_digest
@@ -140,7 +140,7 @@ async def _answer(planned: Plan, model: ModelSpec) -> None:
     left = missing(planned.run.requests(model.name), completions, planned.spec.stream.max_attempts)
     rendering = Rendering(model.long_side)
     arms = {arm.arm_id: arm for arm in planned.arms}
-    read = StudyReader(planned.store.root, planned.volumes, rendering, model.answers_from == "truth")
+    read = StudyLoader(planned.store.root, planned.volumes, rendering, model.answers_from == "truth")
     replica = Replica(
         lambda: open_reader(model, planned.store.questions, arms), completions, 4096, planned.spec.stream
     )

@@ -15,7 +15,7 @@ from cardiolens.plan.control import Subject, donors
 from cardiolens.plan.missing import missing
 from cardiolens.plan.plan import Plan
 from cardiolens.results.scoring import Judged
-from cardiolens.stream.reader import StudyReader
+from cardiolens.stream.loader import StudyLoader
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
 ALL = ["none", "blind", "blank", "other_patient", "shuffled_options", "repeat"]
@@ -114,7 +114,7 @@ def test_blank_frames_are_black_and_have_keys_of_their_own(root: Path) -> None:
     )
     planned, _ = swept(spec)
     work = missing(planned.run.requests("constant"), root / "nothing", 1).work
-    reading = StudyReader(planned.store.root, planned.volumes, Rendering(8), False)
+    reading = StudyLoader(planned.store.root, planned.volumes, Rendering(8), False)
     (study,) = reading(work.slice(0, 1)).to_pylist()
     shown = {picture["key"]: np.frombuffer(picture["pixels"], np.uint8) for picture in study["pictures"]}
     blank, plain = ([shown[key] for key in ask["frame_keys"]] for ask in study["asks"])

@@ -11,7 +11,7 @@ from cardiolens.errors import RunError
 
 
 def ask(name: str, attempt: int = 1) -> Ask:
-    return Ask(name, "", "", (), "single", ("A", "B"), (), 8, attempt=attempt)
+    return Ask(name, "", "", (), "single", ("A", "B"), 8, attempt=attempt)
 
 
 class Mortal:

@@ -6,15 +6,25 @@ import pytest
 
 from cardiolens import tables
 from cardiolens.config.steps import StreamSpec
-from cardiolens.engine.ask import Ask
 from cardiolens.engine.readers import Constant
-from cardiolens.stream.messages import STUDY_ASKS
+from cardiolens.stream.messages import STUDY_ASKS, AskRow
 from cardiolens.stream.replica import Replica
 
 
-def ask(number: int) -> dict[str, object]:
-    made = Ask(f"{number:032x}", "system", "text", (), "S", ("A", "B"), (), 8)
-    return {name: getattr(made, name) for name in STUDY_ASKS.field("asks").type.value_type.names}
+def ask(number: int) -> AskRow:
+    return {
+        "request_key": f"{number:032x}",
+        "system": "system",
+        "text": "text",
+        "frame_keys": (),
+        "answer_type": "single",
+        "option_keys": ("A", "B"),
+        "max_tokens": 8,
+        "constraint": "",
+        "attempt": 1,
+        "arm_id": None,
+        "qa_id": None,
+    }
 
 
 STUDIES = [

@@ -23,14 +23,18 @@ from cardiolens.engine.http.gate import Gate, Window
 from cardiolens.engine.http.reply import read_reply
 from cardiolens.errors import InputError, RunError
 from cardiolens.tables import FRAME
+from cardiolens.tasks.legal import Constraint
 from tests.unit.http_server import MODEL, completion
 from tests.unit.test_http_spec import model, sweep
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def ask(text: str = "q", frames: tuple[str, ...] = (), legal: tuple[str, ...] = (), **changes: Any) -> Ask:
-    return Ask("key", "system", text, frames, "single", ("A", "B"), legal, 8, **changes)
+def ask(
+    text: str = "q", frames: tuple[str, ...] = (), legal: tuple[str, ...] = (), reasons_first: bool = False
+) -> Ask:
+    held = Constraint(legal, reasons_first)
+    return Ask("key", "system", text, frames, "single", ("A", "B"), 8, held)
 
 
 def test_waits_double_up_to_a_minute() -> None:

@@ -17,7 +17,7 @@ from cardiolens.errors import RunError
 from cardiolens.models.rendering import Rendering
 from cardiolens.plan.missing import missing
 from cardiolens.plan.plan import Plan, plan
-from cardiolens.stream.reader import StudyReader
+from cardiolens.stream.loader import StudyLoader
 from cardiolens.stream.replica import Replica
 from tests.unit import http_server
 from tests.unit.http_server import MODEL, Fault, Server, answers, says, serving, writes
@@ -63,7 +63,7 @@ class Asked:
         planned = self._planned
         model = served(base_url=base_url, **self._http)
         work = missing(planned.run.requests("m"), self.folder, STREAM.max_attempts).work
-        read = StudyReader(planned.store.root, planned.volumes, Rendering(8), False)
+        read = StudyLoader(planned.store.root, planned.volumes, Rendering(8), False)
         engine = HttpEngine(model, self.folder, draw=lambda: 0.0)
         replica = Replica(lambda: engine, self.folder, model.served.max_in_flight, STREAM)
 

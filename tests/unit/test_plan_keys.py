@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from cardiolens.config.model import Sampling
 from cardiolens.models.rendering import Rendering, frame_key
-from cardiolens.plan.keys import asked_of, request_key, shown
+from cardiolens.plan.keys import hash_frames, hash_model, request_key
 
 TEXTS = st.text(max_size=8)
 ASKED = st.tuples(TEXTS, TEXTS, TEXTS, st.lists(TEXTS, max_size=3), TEXTS, st.lists(TEXTS, max_size=3))
@@ -13,7 +13,7 @@ ASKED = st.tuples(TEXTS, TEXTS, TEXTS, st.lists(TEXTS, max_size=3), TEXTS, st.li
 
 def key(asked: tuple) -> str:
     model_key, system, frames, frame_keys, ending, decoding = asked
-    state = shown(asked_of(model_key, Sampling()), system, frames, tuple(frame_keys))
+    state = hash_frames(hash_model(model_key, Sampling()), system, frames, tuple(frame_keys))
     return request_key(state, ending, *decoding)
 
 
@@ -30,14 +30,14 @@ def flat(asked: tuple) -> list[str]:
 
 
 def test_a_prefix_can_be_shared_without_being_spent() -> None:
-    state = shown(asked_of("m", Sampling()), "s", "f", ("k",))
+    state = hash_frames(hash_model("m", Sampling()), "s", "f", ("k",))
     assert request_key(state, "q") == request_key(state, "q")
     assert request_key(state, "q") != request_key(state, "r")
 
 
 def test_sampling_is_part_of_what_is_asked() -> None:
     keys = {
-        request_key(asked_of("m", sampling), "q")
+        request_key(hash_model("m", sampling), "q")
         for sampling in (Sampling(), Sampling(temperature=0.5, seed=1), Sampling(temperature=0.5, seed=2))
     }
     assert len(keys) == 3

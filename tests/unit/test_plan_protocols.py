@@ -18,7 +18,7 @@ from cardiolens.select.route import Route
 from cardiolens.study.shards import read_volumes
 from cardiolens.study.structure import structures
 from cardiolens.tasks.catalogue import load_catalogue
-from cardiolens.tasks.legal import last_line_pattern, legal_replies
+from cardiolens.tasks.legal import constraint_of
 
 Sweep = Callable[..., SweepSpec]
 EVERY = "selector=[clinical,random@7,uniform,all,kcenter,kmedoids]"
@@ -123,5 +123,5 @@ def test_formats_that_bind_differently_are_asked_apart(sweep_of: Sweep):
     ],
 )
 def test_a_bound_last_line_holds_a_legal_reply(reply, fits):
-    pattern = last_line_pattern(legal_replies("multi", ("A", "B", "C", "D"), ("D",)))
-    assert bool(re.fullmatch(pattern, reply)) == fits
+    held = constraint_of("last_line", "multi", ("A", "B", "C", "D"), ("D",))
+    assert bool(re.fullmatch(held.pattern, reply)) == fits

@@ -15,7 +15,7 @@ from cardiolens.phantom.cohort import make_cohort
 from cardiolens.plan.missing import missing
 from cardiolens.plan.plan import plan
 from cardiolens.results.scoring import judge_and_score
-from cardiolens.stream.reader import StudyReader
+from cardiolens.stream.loader import StudyLoader
 from cardiolens.stream.replica import Replica
 from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.group import prepare_group
@@ -71,7 +71,7 @@ async def answered(spec, planned, model, completions):
     """What the stream does, without Ray."""
     work = missing(planned.run.requests(model.name), completions, spec.stream.max_attempts).work
     tells = model.answers_from == "truth"
-    reader = StudyReader(planned.store.root, planned.volumes, Rendering(model.long_side), tells)
+    reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side), tells)
     arms = {arm.arm_id: arm for arm in planned.arms if arm.model.name == model.name}
     engine = open_reader(model, planned.store.questions, arms)
     replica = Replica(lambda: engine, completions, 8, spec.stream)

@@ -6,17 +6,28 @@ a question or a request, and no seed but the configured one.
 
 import json
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from PIL import Image
+from pydantic import JsonValue
 
 from cardiolens.config.model import ModelSpec
 from cardiolens.engine.ask import Ask
 from cardiolens.engine.decoding import bound, one_letter
 from cardiolens.tables import FRAME
+
+
+class _Message(TypedDict):
+    """One message of a chat completion: text, or texts and images in the order shown."""
+
+    role: str
+    content: str | list[dict[str, str | dict[str, str]]]
+
+
+Field = JsonValue | Sequence[_Message] | Mapping[str, bool | int | str] | Mapping[str, str | list[str]]
 
 _LEVEL = 1  # of 9: a quarter of the time that the default takes, for 15 % more bytes
 
@@ -24,7 +35,7 @@ _LEVEL = 1  # of 9: a quarter of the time that the default takes, for 15 % more 
 def body(model: ModelSpec, ask: Ask, url_of: Callable[[str], str]) -> bytes:
     """The JSON of one chat completion; `url_of` gives a frame's picture by its key."""
     http = model.served
-    fields: dict[str, Any] = {
+    fields: dict[str, Field] = {
         **http.extra_body,
         "model": http.api_model,
         "messages": messages(ask, url_of),
@@ -36,16 +47,16 @@ def body(model: ModelSpec, ask: Ask, url_of: Callable[[str], str]) -> bytes:
         fields |= {} if drawn.seed is None else {"seed": drawn.seed}
     if model.template_options:
         fields["chat_template_kwargs"] = dict(model.template_options)
-    if ask.legal and http.dialect == "vllm":
+    if ask.constraint.legal and http.dialect == "vllm":
         fields["structured_outputs"] = bound(ask)
         if one_letter(ask):
-            fields |= {"logprobs": True, "top_logprobs": min(20, len(ask.legal))}
+            fields |= {"logprobs": True, "top_logprobs": min(20, len(ask.constraint.legal))}
     return json.dumps(fields, ensure_ascii=False).encode()
 
 
-def messages(ask: Ask, url_of: Callable[[str], str]) -> list[dict[str, Any]]:
+def messages(ask: Ask, url_of: Callable[[str], str]) -> list[_Message]:
     """System and user message; each frame's picture where the text has its place."""
-    content: list[dict[str, Any]] = []
+    content: list[dict[str, str | dict[str, str]]] = []
     keys = iter(ask.frame_keys)
     for place, piece in enumerate(ask.text.split(FRAME)):
         if place:

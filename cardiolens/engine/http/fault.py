@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from http import HTTPStatus
-from typing import Any
 
 from cardiolens.engine.ask import ErrorKind
 
@@ -100,7 +99,7 @@ def is_filtered(status: int, body: bytes) -> bool:
 def _error(body: bytes) -> dict[str, str]:
     """Code and message of an error, in the several forms that servers give it."""
     try:
-        tree: Any = json.loads(body)
+        tree: object = json.loads(body)
     except ValueError:
         return {"code": "", "message": body.decode(errors="replace")[:_SAID]}
     tree = tree[0] if isinstance(tree, list) and tree else tree

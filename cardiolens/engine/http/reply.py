@@ -89,7 +89,9 @@ def read_reply(body: bytes, http: HttpSpec, ask: Ask) -> Reply:
         prompt_tokens=completion.usage.prompt_tokens,
         cached_tokens=(details and details.cached_tokens) or 0,
         output_tokens=completion.usage.completion_tokens,
-        option_logprobs=option_logprobs(_first_token(choice), ask.legal) if one_letter(ask) else {},
+        option_logprobs=option_logprobs(_first_token(choice), ask.constraint.legal)
+        if one_letter(ask)
+        else {},
         refused=_is_refused(choice),
     )
 

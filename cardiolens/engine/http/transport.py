@@ -1,7 +1,6 @@
 """Bytes to a server and back; the only module that imports aiohttp."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from cardiolens.config.http import HttpSpec
 from cardiolens.engine.http.fault import FaultError, Kind
@@ -57,5 +56,5 @@ class Transport:
         await self._session.close()
 
 
-def _fault(kind: Kind, error: Any) -> FaultError:
+def _fault(kind: Kind, error: BaseException) -> FaultError:
     return FaultError(kind, str(error) or type(error).__name__)

@@ -1,43 +1,28 @@
 """From a row of missing work to the requests of one study with their rendered frames."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import tables
 from cardiolens.cluster import stopping
 from cardiolens.cluster.staging import nearby
 from cardiolens.models.rendering import Rendering, frame_key
 from cardiolens.plan.control import BLANK, blank_digest
-from cardiolens.stream.messages import STUDY_ASKS
-from cardiolens.study.shards import read_frames
-from cardiolens.tasks.legal import CONSTRAINED, legal_replies
-
-_COLUMNS = (
-    "arm_id",
-    "qa_id",
-    "frames",
-    "flags",
-    "system",
-    "prompt",
-    "answer_format",
-    "answer_type",
-    "option_keys",
-    "exclusive",
-    "max_tokens",
-    "request_key",
-)
+from cardiolens.plan.missing import StudyWork
+from cardiolens.plan.request import Request, read_requests
+from cardiolens.stream.messages import STUDY_ASKS, AskRow, PictureRow, StudyAsks
+from cardiolens.study.shards import StoredFrame, read_frames
 
 Place = tuple[str, int, bool]  # volume_id, idx, whether shown black
 
 
 @dataclass(frozen=True)
-class StudyReader:
-    """Reads and renders: a batch of WORK rows in, STUDY_ASKS rows out; every frame once a study."""
+class StudyLoader:
+    """Reads and renders: a batch of WORK rows in, STUDY_ASKS rows out; every frame of a study once."""
 
     store: Path
     volumes: pa.Table
@@ -50,15 +35,14 @@ class StudyReader:
         rows = [self._study(work) for work in batch.to_pylist()]
         return pa.Table.from_pylist(rows, schema=STUDY_ASKS)
 
-    def _study(self, work: dict[str, Any]) -> dict[str, object]:
-        part = tables.read_part(Path(work["part"]), tables.REQUESTS, _COLUMNS)
-        requests = part.take(pa.array(work["rows"], pa.int32())).to_pylist()
+    def _study(self, work: StudyWork) -> StudyAsks:
+        requests = read_requests(Path(work["part"]), work["rows"])
         places = {place for request in requests for place in _places(request)}
         pictures = self._pictures(work["study_id"], places)
         asks = [self._ask(*pair, pictures) for pair in zip(requests, work["attempts"], strict=True)]
         return {"study_id": work["study_id"], "asks": asks, "pictures": list(pictures.values())}
 
-    def _pictures(self, study_id: str, places: set[Place]) -> dict[Place, dict[str, object]]:
+    def _pictures(self, study_id: str, places: set[Place]) -> dict[Place, PictureRow]:
         if not places:
             return {}
         wanted: dict[str, set[int]] = {}
@@ -66,10 +50,12 @@ class StudyReader:
             wanted.setdefault(volume_id, set()).add(idx)
         own = self.volumes.filter(pc.equal(self.volumes["study_id"], study_id))
         frames = read_frames(nearby(self.store), own, wanted)
-        read = {(row["volume_id"], row["idx"]): row for row in frames.to_pylist()}
+        read: dict[tuple[str, int], StoredFrame] = {
+            (row["volume_id"], row["idx"]): row for row in frames.to_pylist()
+        }
         return {place: self._picture(read[place[:2]], blank=place[2]) for place in sorted(places)}
 
-    def _picture(self, frame: dict[str, Any], *, blank: bool) -> dict[str, object]:
+    def _picture(self, frame: StoredFrame, *, blank: bool) -> PictureRow:
         stored_HW = np.frombuffer(frame["pixels"], np.uint8).reshape(frame["height"], frame["width"])
         shown_HW = self.rendering.apply(np.zeros_like(stored_HW) if blank else stored_HW)
         height, width = shown_HW.shape
@@ -77,30 +63,23 @@ class StudyReader:
         key = frame_key(digest, self.rendering.digest)
         return {"key": key, "height": height, "width": width, "pixels": shown_HW.tobytes()}
 
-    def _ask(
-        self, request: dict[str, Any], attempt: int, pictures: dict[Place, dict[str, object]]
-    ) -> dict[str, object]:
-        legal: tuple[str, ...] = ()
-        if request["answer_format"] in CONSTRAINED:
-            keys, exclusive = tuple(request["option_keys"]), tuple(request["exclusive"])
-            legal = legal_replies(request["answer_type"], keys, exclusive)
+    def _ask(self, request: Request, attempt: int, pictures: Mapping[Place, PictureRow]) -> AskRow:
         return {
-            "request_key": request["request_key"],
-            "system": request["system"],
-            "text": request["prompt"],
+            "request_key": request.request_key,
+            "system": request.system,
+            "text": request.prompt,
             "frame_keys": [pictures[place]["key"] for place in _places(request)],
-            "answer_type": request["answer_type"],
-            "option_keys": request["option_keys"],
-            "legal": legal,
-            "max_tokens": request["max_tokens"],
-            "reasons_first": request["answer_format"] == "last_line",
+            "answer_type": request.answer_type,
+            "option_keys": request.option_keys,
+            "max_tokens": request.max_tokens,
+            "constraint": request.constraint.text,
             "attempt": attempt,
-            "arm_id": request["arm_id"] if self.tells_questions else None,
-            "qa_id": request["qa_id"] if self.tells_questions else None,
+            "arm_id": request.arm_id if self.tells_questions else None,
+            "qa_id": request.qa_id if self.tells_questions else None,
         }
 
 
-def _places(request: dict[str, Any]) -> list[Place]:
+def _places(request: Request) -> list[Place]:
     """The pictures of a request in the order shown."""
-    blank = BLANK in request["flags"]
-    return [(frame["volume_id"], frame["idx"], blank) for frame in request["frames"]]
+    blank = BLANK in request.flags
+    return [(frame.volume_id, frame.idx, blank) for frame in request.frames]

@@ -1,0 +1,139 @@
+"""The first part of planning: what a sweep asks about is read and checked, and nothing is decided yet."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.digest import digest_of_tree, sha256_of
+from cardiolens.errors import InputError
+from cardiolens.plan.cache import Fingerprint, code_digest
+from cardiolens.plan.control import Subject, donors
+from cardiolens.plan.patients import check_patients
+from cardiolens.plan.planner import PlannedQuestion
+from cardiolens.prompts.question import AskedQuestion, report_fields
+from cardiolens.prompts.template import check_folder
+from cardiolens.record.places import Store, deciding
+from cardiolens.select.route import Route
+from cardiolens.select.sight import Sight, sights_of
+from cardiolens.study.cohort import COHORT_NAME
+from cardiolens.study.shards import read_volumes
+from cardiolens.study.structure import structures
+from cardiolens.tasks.catalogue import Catalogue, load_catalogue
+from cardiolens.tasks.questions import read_questions
+
+
+class _Option(TypedDict):
+    key: str
+    text: str
+
+
+class _QuestionRow(TypedDict):
+    """What the plan may see of a row of the `questions` table: no answer, no reference, no patient."""
+
+    qa_id: str
+    study_id: str
+    subtask: str
+    question: str
+    options: Sequence[_Option]
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What a plan is made from, whatever the model."""
+
+    store: Store
+    catalogue: Catalogue
+    study_ids: tuple[str, ...]
+    volumes: pa.Table  # of these studies
+    question_table: pa.Table  # whole, for the judge
+    questions: Mapping[str, Sequence[PlannedQuestion]]  # by study
+    sights: tuple[Sight, ...]  # of the selectors that look at frames
+    fingerprint: Fingerprint  # without a model
+
+
+def read_inputs(spec: SweepSpec) -> Inputs:
+    """Read what a sweep is about. InputError for questions, templates or subtasks that cannot be used."""
+    store = Store(spec.store)
+    catalogue = load_catalogue(spec.dataset.protocol)
+    if spec.templates is not None:
+        check_folder(spec.templates)
+    prepared = read_volumes(store.root)
+    volumes, study_ids = _limited(prepared, spec.limit)
+    sights = tuple(sights_of(spec))
+    table = read_questions(spec.dataset.questions, catalogue)
+    check_patients(spec.dataset.questions, table, prepared)
+    return Inputs(
+        store=store,
+        catalogue=catalogue,
+        study_ids=study_ids,
+        volumes=volumes,
+        question_table=table,
+        questions=_chosen(spec, table, catalogue, volumes, study_ids),
+        sights=sights,
+        fingerprint=Fingerprint(
+            configuration=deciding(spec),
+            cohort=sha256_of(store.root / COHORT_NAME),
+            questions=sha256_of(spec.dataset.questions),
+            catalogue=catalogue.sha256,
+            templates=None if spec.templates is None else digest_of_tree(spec.templates),
+            sights=tuple(sight.key for sight in sights),
+            code=code_digest(),
+        ),
+    )
+
+
+def _limited(volumes: pa.Table, limit: int | None) -> tuple[pa.Table, tuple[str, ...]]:
+    """The first studies in order of study_id: a larger limit contains a smaller one."""
+    study_ids = tuple(sorted(set(volumes["study_id"].to_pylist())))[:limit]
+    kept = pc.is_in(volumes["study_id"], pa.array(study_ids, pa.string()))
+    return volumes.filter(kept), study_ids
+
+
+def _chosen(
+    spec: SweepSpec, table: pa.Table, catalogue: Catalogue, volumes: pa.Table, study_ids: Sequence[str]
+) -> dict[str, list[PlannedQuestion]]:
+    """Questions by study, as the plan may see them."""
+    if unknown := [name for name in spec.subtask if name not in catalogue.subtasks]:
+        raise InputError(f"subtask: {unknown[0]!r} is not one of {', '.join(catalogue.subtasks)}")
+    chosen: dict[str, list[PlannedQuestion]] = {study_id: [] for study_id in study_ids}
+    table = table.filter(pc.is_in(table["study_id"], pa.array(study_ids, pa.string())))
+    donor = _donors(table, volumes) if "other_patient" in spec.control else {}
+    for row in table.drop_columns(["answer", "reference", "patient_id"]).to_pylist():
+        if not spec.subtask or row["subtask"] in spec.subtask:
+            chosen[row["study_id"]].append(_question(row, catalogue, donor.get(row["qa_id"])))
+    if not any(chosen.values()):
+        raise InputError(
+            f"{spec.dataset.questions}: has no question on the {len(study_ids)} prepared studies"
+            f"{' for subtask ' + ', '.join(spec.subtask) if spec.subtask else ''}; check dataset and subtask"
+        )
+    return chosen
+
+
+def _donors(questions: pa.Table, volumes: pa.Table) -> dict[str, str]:
+    """Whose frames stand in for each question's own; here alone the plan looks at answers."""
+    by_subtask: dict[str, list[Subject]] = {}
+    for row in questions.select(["subtask", "qa_id", "study_id", "patient_id", "answer"]).to_pylist():
+        answer = tuple(row.pop("answer") or ())
+        by_subtask.setdefault(row.pop("subtask"), []).append(Subject(**row, answer=answer))
+    known = structures(volumes)
+    return {qa_id: study for group in by_subtask.values() for qa_id, study in donors(group, known).items()}
+
+
+def _question(row: _QuestionRow, catalogue: Catalogue, donor: str | None) -> PlannedQuestion:
+    subtask = catalogue[row["subtask"]]
+    options = tuple((option["key"], option["text"]) for option in row["options"])
+    asked = AskedQuestion(
+        subtask=subtask.id,
+        sequence=subtask.sequence,
+        question=row["question"],
+        answer_type=subtask.answer_type,
+        options=options,
+        exclusive=subtask.exclusive,
+        checklist=subtask.checklist,
+        fields=report_fields(subtask, catalogue),
+    )
+    return PlannedQuestion(row["qa_id"], row["study_id"], asked, Route.of(subtask), donor)
