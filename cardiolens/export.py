@@ -6,7 +6,7 @@ They go to `export/` in the run's folder. Patient ids are left out unless `patie
 import sys
 
 from cardiolens.errors import InputError, RunError
-from cardiolens.page.export import _PATIENTS, export
+from cardiolens.page.export import PATIENT_IDS, export
 from cardiolens.terminal.console import say
 from cardiolens.terminal.verb import read_run, tell
 
@@ -14,8 +14,8 @@ from cardiolens.terminal.verb import read_run, tell
 def main() -> int:
     words = sys.argv[1:]
     try:
-        run = read_run([word for word in words if word != _PATIENTS])
-        say(f"export: {export(run, patient_ids=_PATIENTS in words)}")
+        run = read_run([word for word in words if word != PATIENT_IDS])
+        say(f"export: {export(run, patient_ids=PATIENT_IDS in words)}")
         return 0
     except (InputError, RunError) as error:
         return tell(error)

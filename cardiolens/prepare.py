@@ -2,14 +2,14 @@
 
 import sys
 
-from cardiolens.steps.prepare import prepare_verb
+from cardiolens.steps.prepare import prepare_dataset
 
 
 def main() -> int:
     """Prepare the dataset that the command line names."""
     from cardiolens.terminal.verb import run_verb
 
-    return run_verb(prepare_verb)
+    return run_verb(prepare_dataset)
 
 
 if __name__ == "__main__":

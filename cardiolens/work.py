@@ -10,7 +10,7 @@ import sys
 from cardiolens.cluster.connect import be_quiet
 from cardiolens.cluster.stopping import StoppedError
 from cardiolens.errors import InputError, RunError
-from cardiolens.slurm.work import _read_words, work
+from cardiolens.slurm.work import read_words, work
 from cardiolens.terminal.verb import tell
 
 
@@ -19,7 +19,7 @@ def main() -> int:
     be_quiet()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     try:
-        return work(_read_words(sys.argv[1:]))
+        return work(read_words(sys.argv[1:]))
     except (InputError, RunError, StoppedError) as error:
         return tell(error)
 

@@ -25,7 +25,7 @@ def graceful() -> Iterator[None]:
     """Bear SIGTERM and the first Ctrl-C within a block; a second Ctrl-C ends at once."""
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     _asked_at.clear()
-    listen()
+    install_handlers()
     try:
         yield
     finally:
@@ -33,7 +33,7 @@ def graceful() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def listen() -> None:
+def install_handlers() -> None:
     """Take the signals; to be called again after Ray has started, which takes SIGTERM for itself."""
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
@@ -49,7 +49,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
     print(f"stopping: requests in flight may end{again}", file=sys.stderr, flush=True)
 
 
-def asked() -> bool:
+def stop_requested() -> bool:
     """Whether this process was asked to stop."""
     return bool(_asked_at)
 
@@ -59,20 +59,20 @@ def seconds_since() -> float:
     return time.monotonic() - _asked_at[0]
 
 
-def check() -> None:
+def raise_if_stopping() -> None:
     """StoppedError if this process was asked to stop."""
-    if asked():
+    if stop_requested():
         raise StoppedError("before its work was done; the same command goes on")
 
 
-def tell_workers() -> None:
+def notify_workers() -> None:
     """Let replicas and readers of this driver know."""
     from ray.experimental.internal_kv import _internal_kv_put
 
     _internal_kv_put(_key(), b"1")
 
 
-def told() -> bool:
+def driver_stopping() -> bool:
     """In a worker: whether the driver was asked to stop. False outside Ray."""
     import ray
 

@@ -71,7 +71,7 @@ class Constant(Reader):
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
+class AnswerKey:
     """The answers of all questions, and under which arms they are asked."""
 
     arms: Mapping[str, Arm]  # by arm_id
@@ -81,7 +81,7 @@ class Truth:
     of_subtask: Mapping[str, tuple[Answer, ...]]  # one a question, in order of qa_id
 
     @staticmethod
-    def of(questions: Path, arms: Mapping[str, Arm]) -> "Truth":
+    def of(questions: Path, arms: Mapping[str, Arm]) -> "AnswerKey":
         """From the store's table."""
         columns = ("qa_id", "subtask", "answer", "reference", "exclusive")
         rows = tables.read(questions, tables.QUESTIONS, columns).sort_by("qa_id").to_pylist()
@@ -92,7 +92,7 @@ class Truth:
         for row in rows:
             of_subtask.setdefault(row["subtask"], []).append(answers[row["qa_id"]])
         frozen = {subtask: tuple(found) for subtask, found in of_subtask.items()}
-        return Truth(
+        return AnswerKey(
             arms=arms,
             answers=answers,
             subtasks={row["qa_id"]: row["subtask"] for row in rows},
@@ -104,7 +104,7 @@ class Truth:
 class Oracle(Reader):
     """Knows every answer (`answers_from: truth`); those below it know, and do something else at times."""
 
-    def __init__(self, truth: Truth) -> None:
+    def __init__(self, truth: AnswerKey) -> None:
         self._truth = truth
 
     def say(self, ask: Ask) -> str:
@@ -122,7 +122,7 @@ class Oracle(Reader):
 class Prevalence(Oracle):
     """Answers with the truth of a question drawn from the same subtask: right by frequency alone."""
 
-    def __init__(self, truth: Truth, seed: int = SEED) -> None:
+    def __init__(self, truth: AnswerKey, seed: int = SEED) -> None:
         super().__init__(truth)
         self._seed = seed
 
@@ -134,7 +134,7 @@ class Prevalence(Oracle):
 class _Straying(Oracle):
     """An oracle that does something else with a probability, for the same request always the same."""
 
-    def __init__(self, truth: Truth, probability: float, seed: int) -> None:
+    def __init__(self, truth: AnswerKey, probability: float, seed: int) -> None:
         super().__init__(truth)
         self._probability = probability
         self._seed = seed
@@ -146,7 +146,7 @@ class _Straying(Oracle):
 class Noisy(_Straying):
     """Wrong with probability `error`: one of the other legal replies, each as likely. Reports stay right."""
 
-    def __init__(self, truth: Truth, error: float, seed: int = SEED) -> None:
+    def __init__(self, truth: AnswerKey, error: float, seed: int = SEED) -> None:
         super().__init__(truth, _share("error", error), seed)
 
     def pick(self, ask: Ask, answer: Answer) -> Answer:
@@ -157,7 +157,7 @@ class Noisy(_Straying):
 class Collapse(_Straying):
     """Gives up with probability `share` and answers what is most often true. Reports stay right."""
 
-    def __init__(self, truth: Truth, share: float, seed: int = SEED) -> None:
+    def __init__(self, truth: AnswerKey, share: float, seed: int = SEED) -> None:
         super().__init__(truth, _share("share", share), seed)
 
     def pick(self, ask: Ask, answer: Answer) -> Answer:
@@ -174,7 +174,7 @@ class Conservative(_Straying):
     nothing is left, the reply names no option. Of one right option only gates are called normal.
     """
 
-    def __init__(self, truth: Truth, drop: float, seed: int = SEED) -> None:
+    def __init__(self, truth: AnswerKey, drop: float, seed: int = SEED) -> None:
         super().__init__(truth, _share("drop", drop), seed)
 
     def pick(self, ask: Ask, answer: Answer) -> Answer:
@@ -192,7 +192,7 @@ class BudgetEffect(Oracle):
     """
 
     def __init__(
-        self, truth: Truth, base: float, doubling: float = 0.0, clinical: float = 0.0, blind: float = 0.0
+        self, truth: AnswerKey, base: float, doubling: float = 0.0, clinical: float = 0.0, blind: float = 0.0
     ) -> None:
         super().__init__(truth)
         self._base, self._doubling, self._clinical, self._blind = base, doubling, clinical, blind
@@ -225,7 +225,7 @@ READERS: dict[str, Callable[..., Reader]] = {
 
 def open_reader(model: ModelSpec, questions: Path, arms: Mapping[str, Arm]) -> Reader:
     """The simulated reader that a model configuration names."""
-    return _made(model, Truth.of(questions, arms) if model.answers_from == "truth" else None)
+    return _made(model, AnswerKey.of(questions, arms) if model.answers_from == "truth" else None)
 
 
 def check_readers(spec: SweepSpec) -> None:
@@ -237,10 +237,10 @@ def check_readers(spec: SweepSpec) -> None:
 
 def check_reader(model: ModelSpec) -> None:
     """Refuse options that the reader does not take."""
-    _made(model, Truth({}, {}, {}, {}, {}) if model.answers_from == "truth" else None)
+    _made(model, AnswerKey({}, {}, {}, {}, {}) if model.answers_from == "truth" else None)
 
 
-def _made(model: ModelSpec, truth: Truth | None) -> Reader:
+def _made(model: ModelSpec, truth: AnswerKey | None) -> Reader:
     reader = READERS[model.engine]
     signature = inspect.signature(reader)
     known = [] if truth is None else [truth]

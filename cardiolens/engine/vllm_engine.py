@@ -15,7 +15,7 @@ from cardiolens.engine.root_cause import root_cause, written_so_far
 from cardiolens.models.adapter import room_for
 from cardiolens.models.chat import Chat
 from cardiolens.models.identity import Identity, installed_engine
-from cardiolens.placement.placement import Group
+from cardiolens.placement.placement import Deployment
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -41,13 +41,13 @@ class VllmEngine:
 
     mortal = True
 
-    def __init__(self, model: ModelSpec, identity: Identity, max_frames: int, group: Group) -> None:
+    def __init__(self, model: ModelSpec, identity: Identity, max_frames: int, deployment: Deployment) -> None:
         assert identity.folder is not None, "a vllm model has files"
         self._model = model
         # Engines over nodes read one path on all of them, and a copy may be missing on one.
-        self._folder = identity.folder if group.spans_nodes else nearby(identity.folder)
+        self._folder = identity.folder if deployment.spans_nodes else nearby(identity.folder)
         self._adapter = identity.adapter
-        self._group = group
+        self._deployment = deployment
         self._max_frames = max_frames  # the most that one prompt shows
         self._engine: AsyncLLM | None = None
         self._frames_processed = 0
@@ -61,9 +61,9 @@ class VllmEngine:
         self.close()
         options = AsyncEngineArgs(**self._engine_options())
         told = written_so_far()
-        with turn_on(self._group.share):
-            if self._group.gpus:
-                wait_for_memory(self._group.utilization)
+        with turn_on(self._deployment.share):
+            if self._deployment.gpus:
+                wait_for_memory(self._deployment.utilization)
             try:
                 self._engine = AsyncLLM.from_engine_args(options, stat_loggers=[self._stat_logger])
             except RuntimeError as error:  # often only that a process of vLLM's failed
@@ -122,8 +122,8 @@ class VllmEngine:
             "max_model_len": model.max_model_len,
             "max_num_seqs": model.max_num_seqs,
             "trust_remote_code": model.trust_remote_code,
-            "tensor_parallel_size": self._group.tensor_parallel,
-            "pipeline_parallel_size": self._group.pipeline_parallel,
+            "tensor_parallel_size": self._deployment.tensor_parallel,
+            "pipeline_parallel_size": self._deployment.pipeline_parallel,
             "limit_mm_per_prompt": {"image": self._max_frames},
             "seed": 0,
             "enable_prefix_caching": True,
@@ -132,10 +132,10 @@ class VllmEngine:
         if on_cpu:
             options["kv_cache_memory_bytes"] = int((model.kv_cache_gib or 4.0) * 2**30)
         else:
-            options["gpu_memory_utilization"] = self._group.utilization
+            options["gpu_memory_utilization"] = self._deployment.utilization
         if self._adapter is not None:
             options |= {"enable_lora": True, "max_lora_rank": room_for(self._adapter)}
-        if self._group.spans_nodes:
+        if self._deployment.spans_nodes:
             options["distributed_executor_backend"] = "ray"  # within a node vLLM's own processes
         return options
 

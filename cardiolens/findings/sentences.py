@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from cardiolens.stats.bootstrap import Interval
-from cardiolens.stats.inference import MARGIN, Verdict, equivalent, minimum_detectable, wilson
+from cardiolens.stats.inference import MARGIN, Support, equivalent, minimum_detectable, wilson
 from cardiolens.stats.rows import Row
 
 LEVEL = 0.05
@@ -16,7 +16,7 @@ _NORMAL_95 = 1.959963984540054
 class Finding:
     """A claim, whether the data carry it, and the sentence that says so."""
 
-    verdict: Verdict
+    verdict: Support
     sentence: str
 
 
@@ -54,7 +54,7 @@ def change(cause: str, subject: str, row: Row, adjusted_p: float | None = None) 
 def largest(which: str, row: Row) -> Finding:
     """The largest of several differences; its interval is not widened for having been picked."""
     interval = _interval(row)
-    verdict: Verdict = "supported" if interval.low > 0 or interval.high < 0 else "cannot tell"
+    verdict: Support = "supported" if interval.low > 0 or interval.high < 0 else "cannot tell"
     numbers = f"{_numbers(interval, 95)} (not adjusted for the choice), {_patients(row)}"
     reaches = "" if verdict == "supported" else "; its interval holds zero"
     return Finding(verdict, f"The largest absolute {which}: difference {numbers}{reaches}.")

@@ -15,7 +15,7 @@ from cardiolens.page.paper import latex, markdown
 from cardiolens.page.render import SECTIONS
 from cardiolens.record.places import Run
 
-_PATIENTS = "patient_ids=true"
+PATIENT_IDS = "patient_ids=true"
 _BATCH = 65_536  # verdicts in memory at once
 # for a paper; the longer ones are on the page and saved from there
 _PAPER = (

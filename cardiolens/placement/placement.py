@@ -9,7 +9,7 @@ from cardiolens.placement.footprint import Candidate, Footprint, Needs, Node, fo
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class Deployment:
     """The replicas of one model in one wave."""
 
     model: str
@@ -46,7 +46,7 @@ class Group:
 
 Ways = Mapping[str, tuple[Footprint, ...]]
 
-Wave = tuple[Group, ...]
+Wave = tuple[Deployment, ...]
 """Models that would fill the cluster side by side."""
 
 
@@ -70,13 +70,13 @@ class Placement:
     refusals: tuple[Refusal, ...]
 
     @property
-    def groups(self) -> Wave:
+    def deployments(self) -> Wave:
         """All models, in that order."""
-        return tuple(group for wave in self.waves for group in wave)
+        return tuple(deployment for wave in self.waves for deployment in wave)
 
     @property
     def gpu_hours(self) -> float:
-        return sum(group.gpu_hours for group in self.groups)
+        return sum(deployment.gpu_hours for deployment in self.deployments)
 
 
 def place(nodes: Sequence[Node], candidates: Iterable[Candidate], rates: Rates | None = None) -> Placement:
@@ -99,7 +99,7 @@ def place(nodes: Sequence[Node], candidates: Iterable[Candidate], rates: Rates |
     waves: list[Wave] = []
     while waiting:
         waves.append(_wave(nodes, waiting, ways, rates))
-        placed = {group.model for group in waves[-1]}
+        placed = {deployment.model for deployment in waves[-1]}
         waiting = [one for one in waiting if one.name not in placed]
     return Placement(nodes, _with_others(waves, ordered), tuple(refusals))
 
@@ -119,7 +119,7 @@ def _wave(nodes: Sequence[Node], waiting: Sequence[Candidate], ways: Ways, rates
         for sharing in (False, True)
     ]
     best = max(drafts, key=lambda draft: _merit(draft, nodes, rates))
-    return tuple(_group(one, way, best.board, rates) for one, way in best.members.values())
+    return tuple(_deployment(one, way, best.board, rates) for one, way in best.members.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,11 +184,11 @@ def _most(candidate: Candidate) -> int:
     return candidate.studies if candidate.replicas is None else candidate.replicas
 
 
-def _group(one: Candidate, way: Footprint, board: Board, rates: Rates) -> Group:
+def _deployment(one: Candidate, way: Footprint, board: Board, rates: Rates) -> Deployment:
     share = board.share(one.name)
     hosts = board.hosts(one.name)
     seconds = load_seconds(one, rates) + work_seconds(one, rates) / (len(hosts) * way.gpus * share)
-    return Group(
+    return Deployment(
         model=one.name,
         tensor_parallel=way.tensor_parallel,
         pipeline_parallel=way.pipeline_parallel,
@@ -225,10 +225,10 @@ def _with_others(waves: list[Wave], ordered: Sequence[Candidate]) -> tuple[Wave,
         return ((*waves[0], *remote, *local), *waves[1:])
     if not local:
         return (tuple(remote),) if remote else ()
-    return ((local[0], *remote), *((group,) for group in local[1:]))
+    return ((local[0], *remote), *((deployment,) for deployment in local[1:]))
 
 
-def _without_gpus(one: Candidate, reason: str) -> Group:
+def _without_gpus(one: Candidate, reason: str) -> Deployment:
     hosts = ((),) * (one.replicas or 1)
     size = one.tensor_parallel or 1
-    return Group(one.name, size, 1, hosts, 0.0, one.utilization, reason, 0.0, one.needs)
+    return Deployment(one.name, size, 1, hosts, 0.0, one.utilization, reason, 0.0, one.needs)

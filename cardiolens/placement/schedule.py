@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from cardiolens.placement.footprint import Node
-from cardiolens.placement.placement import Group, Placement
+from cardiolens.placement.placement import Deployment, Placement
 
 _ROUNDING = 1e-9  # shares are sums of floats
 
@@ -24,22 +24,22 @@ class Seating:
         self._taken: dict[str, list[Spot]] = {}
         self._computing: str | None = None
 
-    def may_always_begin(self, group: Group) -> bool:
+    def may_always_begin(self, deployment: Deployment) -> bool:
         """Whether nothing that others hold is needed."""
-        return group.needs == "network" or (group.needs == "processor" and bool(self._free))
+        return deployment.needs == "network" or (deployment.needs == "processor" and bool(self._free))
 
-    def take(self, group: Group) -> bool:
+    def take(self, deployment: Deployment) -> bool:
         """Reserve what its replicas need on their nodes; False, and nothing, where it is not free."""
-        if self.may_always_begin(group):
+        if self.may_always_begin(deployment):
             return True
-        if group.needs == "processor":
+        if deployment.needs == "processor":
             if self._computing is None:
-                self._computing = group.model
-            return self._computing == group.model
-        spots = self._spots(group)
+                self._computing = deployment.model
+            return self._computing == deployment.model
+        spots = self._spots(deployment)
         if spots is None:
             return False
-        self._taken[group.model] = spots
+        self._taken[deployment.model] = spots
         for node, gpu, share in spots:
             self._free[node][gpu] -= share
         return True
@@ -51,17 +51,17 @@ class Seating:
         for node, gpu, share in self._taken.pop(model, ()):
             self._free[node][gpu] += share
 
-    def _spots(self, group: Group) -> list[Spot] | None:
+    def _spots(self, deployment: Deployment) -> list[Spot] | None:
         free = {node: list(gpus) for node, gpus in self._free.items()}
         spots: list[Spot] = []
-        for node in (host for hosts in group.hosts for host in hosts):
-            fit = [gpu for gpu, left in enumerate(free[node]) if left + _ROUNDING >= group.share]
-            chosen = sorted(fit, key=lambda gpu: free[node][gpu])[: group.tensor_parallel]
-            if len(chosen) < group.tensor_parallel:
+        for node in (host for hosts in deployment.hosts for host in hosts):
+            fit = [gpu for gpu, left in enumerate(free[node]) if left + _ROUNDING >= deployment.share]
+            chosen = sorted(fit, key=lambda gpu: free[node][gpu])[: deployment.tensor_parallel]
+            if len(chosen) < deployment.tensor_parallel:
                 return None
             for gpu in chosen:
-                free[node][gpu] -= group.share
-                spots.append((node, gpu, group.share))
+                free[node][gpu] -= deployment.share
+                spots.append((node, gpu, deployment.share))
         return spots
 
 
@@ -77,18 +77,18 @@ class Schedule:
 def schedule(placement: Placement) -> Schedule:
     """Every model begins as soon as its GPUs are free; among those that could, the one placed first."""
     seating = Seating(placement.nodes)
-    waiting = list(placement.groups)
+    waiting = list(placement.deployments)
     unbound = sum(map(seating.may_always_begin, waiting))
     running: list[tuple[float, str]] = []
     begins: dict[str, float] = {}
     now, most = 0.0, 0
     while waiting or running:
-        for group in tuple(waiting):
-            if seating.take(group):
-                waiting.remove(group)
-                begins[group.model] = now
-                if not seating.may_always_begin(group):
-                    heappush(running, (now + group.seconds, group.model))
+        for deployment in tuple(waiting):
+            if seating.take(deployment):
+                waiting.remove(deployment)
+                begins[deployment.model] = now
+                if not seating.may_always_begin(deployment):
+                    heappush(running, (now + deployment.seconds, deployment.model))
         most = max(most, len(running))
         assert running or not waiting, "a placed model has room when nobody else runs"
         if running:

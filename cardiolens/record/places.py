@@ -81,13 +81,13 @@ class Run:
         return self.root / "slurm"
 
     @property
-    def groups(self) -> Path:
+    def model_records(self) -> Path:
         """How each model of a submitted run stands."""
         return self.root / "groups"
 
     def excluded(self, model: str) -> Path:
         """Nodes that a model's job should not see again."""
-        return self.groups / f"{model}.exclude"
+        return self.model_records / f"{model}.exclude"
 
 
 # How a sweep is executed and where it is mirrored; the same answers, so the same run.

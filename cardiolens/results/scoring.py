@@ -59,7 +59,7 @@ class Replies:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class RunResults:
     """All that follows from the replies of a run, as written."""
 
     replies: Replies
@@ -67,15 +67,15 @@ class Judged:
     analyses: Sequence[Analysis]
 
 
-def judge_and_score(run: Run, store: Store, model_keys: Mapping[str, str], spec: SweepSpec) -> Judged:
+def judge_and_write(run: Run, store: Store, model_keys: Mapping[str, str], spec: SweepSpec) -> RunResults:
     """Write verdicts, scores and analyses of a run anew from what its models said; no engine is touched."""
-    replies = judge_run(run, store, model_keys, spec)
+    replies = judge_replies(run, store, model_keys, spec)
     parts = parts_of(read_volumes(store.root), replies.verdicts)
-    scores, analyses = conclude(run, replies, parts, arms(spec), spec)
-    return Judged(replies, scores, analyses)
+    scores, analyses = write_results(run, replies, parts, arms(spec), spec)
+    return RunResults(replies, scores, analyses)
 
 
-def judge_run(
+def judge_replies(
     run: Run,
     store: Store,
     model_keys: Mapping[str, str],
@@ -140,7 +140,7 @@ def _beside(verdicts: pa.Table, requests: pa.Table, completions: pa.Table, spec:
     ]
 
 
-def conclude(
+def write_results(
     run: Run, replies: Replies, parts: Sequence[Part], asked: Sequence[Arm], spec: SweepSpec
 ) -> tuple[pa.Table, list[Analysis]]:
     """Write verdicts, and the scores and analyses that follow from them."""

@@ -13,14 +13,14 @@ from typing import Literal
 from cardiolens.errors import InputError, RunError
 from cardiolens.record.places import Run
 from cardiolens.slurm import commands
-from cardiolens.slurm.group_record import (
+from cardiolens.slurm.model_record import (
     Attempt,
-    GroupRecord,
+    ModelRecord,
+    RestartDecision,
     State,
-    Verdict,
-    read_group,
+    read_model_record,
     verdict,
-    write_group,
+    write_model_record,
 )
 from cardiolens.stream.pipeline import Streamed
 
@@ -48,12 +48,12 @@ class Start:
         )
 
 
-def begin(run: Run, model: str, start: Start, rows: int) -> Verdict:
+def begin(run: Run, model: str, start: Start, rows: int) -> RestartDecision:
     """Note a start, after closing one that ended unheard; whether to go on with it.
 
     `rows`: final completions that there are. A start on a node that is to be left out is not made.
     """
-    record = read_group(run.groups, model)
+    record = read_model_record(run.model_records, model)
     attempts = [_closed(attempt, rows) for attempt in record.attempts]
     said = _verdict(attempts, start, start.restarts - 1)  # as when the one before this ended
     if said.go_on and not said.bars(start.nodes):
@@ -72,9 +72,9 @@ def end(
     outcome: Literal["done", "stopped", "failed"],
     reason: str = "",
     streamed: Streamed | None = None,
-) -> Verdict:
+) -> RestartDecision:
     """Note how a start ended; whether the job should start again."""
-    record = read_group(run.groups, model)
+    record = read_model_record(run.model_records, model)
     closed = record.attempts[-1].model_copy(
         update={
             "ended": datetime.now(UTC),
@@ -86,21 +86,21 @@ def end(
         }
     )
     attempts = [*record.attempts[:-1], closed]
-    said = Verdict(go_on=True) if outcome == "done" else _verdict(attempts, start, start.restarts)
+    said = RestartDecision(go_on=True) if outcome == "done" else _verdict(attempts, start, start.restarts)
     _write(run, record, attempts, said, "done" if outcome == "done" else "waiting")
     return said
 
 
 def give_up(run: Run, model: str, reason: str) -> None:
     """Note that a model cannot run; a start that was under way failed."""
-    record = read_group(run.groups, model)
+    record = read_model_record(run.model_records, model)
     failed = {"outcome": "failed", "reason": reason, "ended": datetime.now(UTC)}
     attempts = tuple(
         attempt.model_copy(update=failed) if attempt.outcome == "running" else attempt
         for attempt in record.attempts
     )
     changed = {"state": "failed", "reason": reason, "attempts": attempts}
-    write_group(run.groups, record.model_copy(update=changed))
+    write_model_record(run.model_records, record.model_copy(update=changed))
 
 
 @contextmanager
@@ -132,17 +132,19 @@ def _closed(attempt: Attempt, rows: int) -> Attempt:
     return attempt.model_copy(update={"outcome": "lost", "reason": "ended unheard", "rows_after": rows})
 
 
-def _verdict(attempts: Sequence[Attempt], start: Start, restarts: int) -> Verdict:
+def _verdict(attempts: Sequence[Attempt], start: Start, restarts: int) -> RestartDecision:
     own = [attempt for attempt in attempts if attempt.job == start.job]
     return verdict(own, restarts, start.max_restarts, start.n_nodes)
 
 
-def _write(run: Run, record: GroupRecord, attempts: Sequence[Attempt], said: Verdict, state: State) -> None:
+def _write(
+    run: Run, record: ModelRecord, attempts: Sequence[Attempt], said: RestartDecision, state: State
+) -> None:
     """The record for people and the score job; the nodes to leave out for the job's script."""
     changed = {
         "attempts": tuple(attempts),
         "state": state if said.go_on else "failed",
         "reason": said.reason,
     }
-    write_group(run.groups, record.model_copy(update=changed))
+    write_model_record(run.model_records, record.model_copy(update=changed))
     run.excluded(record.model).write_text(",".join(said.exclude))

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from cardiolens.placement.placement import Group
+from cardiolens.placement.placement import Deployment
 
-Step = Literal["prepare", "models", "score"]
+Step = Literal["prepare", "model", "score"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,11 @@ class Job:
         return len(self.models) > 1
 
 
-def jobs_of(groups: Sequence[Group], *, prepare: bool) -> tuple[Job, ...]:
+def jobs_of(deployments: Sequence[Deployment], *, prepare: bool) -> tuple[Job, ...]:
     """The jobs in the order in which they depend on each other; models in the order given."""
     alike: dict[Resources, list[str]] = {}
-    for group in groups:
-        alike.setdefault(resources(group), []).append(group.model)
+    for deployment in deployments:
+        alike.setdefault(resources(deployment), []).append(deployment.model)
     first = (Job("prepare", "prepare"),) if prepare else ()
     return (*first, *_model_jobs(alike.items()), Job("score", "score"))
 
@@ -46,15 +46,15 @@ def _model_jobs(alike: Iterable[tuple[Resources, list[str]]]) -> Iterable[Job]:
     for wanted, models in alike:
         size = f"{wanted.nodes}x{wanted.gpus}gpu" if wanted.gpus else "cpu"
         name = models[0] if len(models) == 1 else f"models-{size}"
-        yield Job("models", name, tuple(models), wanted)
+        yield Job("model", name, tuple(models), wanted)
 
 
-def resources(group: Group) -> Resources:
-    """Nodes of a group, and the GPUs that it takes of the node where it takes most."""
-    if not group.gpus:
+def resources(deployment: Deployment) -> Resources:
+    """Nodes of a deployment, and the GPUs that it takes of the node where it takes most."""
+    if not deployment.gpus:
         return Resources(1, 0)
     taken: Counter[str] = Counter()
-    for nodes in group.hosts:
+    for nodes in deployment.hosts:
         for node in nodes:
-            taken[node] += group.tensor_parallel * group.share  # type: ignore[assignment]
+            taken[node] += deployment.tensor_parallel * deployment.share  # type: ignore[assignment]
     return Resources(len(taken), math.ceil(max(taken.values()) - 1e-9))

@@ -64,9 +64,9 @@ def _answer(planned: Plan, model: str, left: Missing, n_nodes: int) -> _Ending:
     if not left.left:
         return _Ending("done")
     try:
-        stopping.check()
+        stopping.raise_if_stopping()
         with ray_cluster(planned.spec.cluster):
-            stopping.listen()
+            stopping.install_handlers()
             _await_nodes(n_nodes)
             stage_on_nodes(planned, model)
             placement = place_sweep(planned, {model: left}, nodes_of_ray(planned.spec.cluster))
@@ -77,7 +77,7 @@ def _answer(planned: Plan, model: str, left: Missing, n_nodes: int) -> _Ending:
         return _Ending("failed", str(error))
     if model in executed.failed:  # with keep_going
         return _Ending("failed", executed.failed[model])
-    if stopping.asked():
+    if stopping.stop_requested():
         return _Ending("stopped", _TOLD, executed.streamed.get(model))
     return _Ending("done", "", executed.streamed.get(model))
 
@@ -88,7 +88,7 @@ def _await_nodes(n_nodes: int) -> None:
 
     deadline = time.monotonic() + _JOIN_SECONDS
     while sum(node["Alive"] for node in ray.nodes()) < n_nodes:
-        stopping.check()
+        stopping.raise_if_stopping()
         if time.monotonic() > deadline:
             raise RunError(f"not all {n_nodes} nodes joined the Ray cluster within {_JOIN_SECONDS:g} s")
         time.sleep(0.5)

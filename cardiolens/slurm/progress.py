@@ -6,7 +6,7 @@ from datetime import datetime
 
 from cardiolens.plan.missing import Missing
 from cardiolens.slurm.commands import Alive
-from cardiolens.slurm.group_record import GroupRecord
+from cardiolens.slurm.model_record import ModelRecord
 
 _WINDOW_SECONDS = 600.0  # over which a rate is taken
 
@@ -31,7 +31,7 @@ class Progress:
 
 
 def progress_of(
-    model: str, left: Missing, group: GroupRecord, alive: Sequence[Alive], rate: float
+    model: str, left: Missing, group: ModelRecord, alive: Sequence[Alive], rate: float
 ) -> Progress:
     """The line of a model; `alive`: its jobs."""
     state, where = _state(left, group, alive)
@@ -47,14 +47,14 @@ def progress_of(
     )
 
 
-def without_requests(model: str, group: GroupRecord, alive: Sequence[Alive]) -> Progress:
+def without_requests(model: str, group: ModelRecord, alive: Sequence[Alive]) -> Progress:
     """The line of a model that is not planned, or cannot be; `alive`: its jobs."""
     failed = group.state == "failed"
     where = group.reason if failed or not alive else f"job {alive[0].id} {alive[0].where}"
     return Progress(model, "failed" if failed else "not planned", where, 0, 0, 0, 0.0, _restarts(group))
 
 
-def _state(left: Missing, group: GroupRecord, alive: Sequence[Alive]) -> tuple[str, str]:
+def _state(left: Missing, group: ModelRecord, alive: Sequence[Alive]) -> tuple[str, str]:
     if not left.left:
         return "done", ""
     for job in alive:
@@ -67,7 +67,7 @@ def _state(left: Missing, group: GroupRecord, alive: Sequence[Alive]) -> tuple[s
     return "not running", "" if last is None else f"last: {last.outcome} {last.reason}".rstrip()
 
 
-def _restarts(group: GroupRecord) -> int:
+def _restarts(group: ModelRecord) -> int:
     """Of the job that came last."""
     job = group.attempts[-1].job if group.attempts else ""
     return max(0, sum(attempt.job == job for attempt in group.attempts) - 1)

@@ -53,8 +53,8 @@ def script_of(job: Job, run: Run, site: Site) -> str:
         keep_trailing_newline=True,
     )
     environment.filters["quote"] = lambda value: shlex.quote(str(value))
-    several = job.step == "models" and job.resources.nodes > 1
-    template = "model_nodes" if several else {"models": "model"}.get(job.step, job.step)
+    several = job.step == "model" and job.resources.nodes > 1
+    template = "model_nodes" if several else job.step
     return environment.get_template(f"{template}.sbatch.j2").render(
         job=job,
         name=f"{job.name}.{run.root.name}",
@@ -80,5 +80,5 @@ def _gpu_option(job: Job, cluster: SlurmSpec) -> str | None:
 
 
 def _memory(job: Job, cluster: SlurmSpec) -> int | None:
-    gib = cluster.memory_gib if job.step == "models" else cluster.cpu_memory_gib
+    gib = cluster.memory_gib if job.step == "model" else cluster.cpu_memory_gib
     return None if gib is None else math.ceil(gib * 1024)

@@ -5,19 +5,21 @@ from collections.abc import Mapping, Sequence
 from rich.table import Table
 
 from cardiolens.config.cluster import SlurmSpec
-from cardiolens.placement.placement import Group
+from cardiolens.placement.placement import Deployment
 from cardiolens.slurm.jobs import Job
 from cardiolens.terminal.console import console, say
 
 
-def show_jobs(jobs: Sequence[Job], groups: Sequence[Group], cluster: SlurmSpec, *, planned: bool) -> None:
+def show_jobs(
+    jobs: Sequence[Job], deployments: Sequence[Deployment], cluster: SlurmSpec, *, planned: bool
+) -> None:
     """A line a job, and GPU hours where the requests are known."""
-    hours = {group.model: group.gpu_hours for group in groups}
+    hours = {deployment.model: deployment.gpu_hours for deployment in deployments}
     table = Table(title="jobs", title_justify="left")
     for name in ("job", "models", "nodes", "GPUs a node", "time limit", "GPU hours, at most"):
         table.add_column(name, justify="left" if name in ("job", "models") else "right")
     for job in jobs:
-        limit = cluster.time if job.step == "models" else cluster.cpu_time
+        limit = cluster.time if job.step == "model" else cluster.cpu_time
         cost = sum(hours.get(model, 0.0) for model in job.models)
         told = "-" if not job.resources.gpus else f"{cost:.2g}" if planned else "unknown"
         size = str(job.resources.nodes), str(job.resources.gpus)

@@ -31,7 +31,7 @@ def stage_on_nodes(planned: Plan, model: str) -> None:
             there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
             task = copying.options(scheduling_strategy=there).remote(needed, Path(root))
             waiting[task] = node["NodeManagerHostname"]
-    while waiting and not stopping.asked():
+    while waiting and not stopping.stop_requested():
         for task in ray.wait(list(waiting), timeout=1.0)[0]:
             host = waiting.pop(task)
             try:

@@ -16,7 +16,7 @@ from cardiolens.record import documents
 from cardiolens.record.places import Run, Store
 from cardiolens.slurm import commands
 from cardiolens.slurm.commands import Alive
-from cardiolens.slurm.group_record import read_group
+from cardiolens.slurm.model_record import read_model_record
 from cardiolens.slurm.progress import Progress, progress_of, rate_of, without_requests
 from cardiolens.slurm.scripts import mark_of
 from cardiolens.slurm.submission import Submission, read_submission
@@ -40,7 +40,7 @@ def status(run: Run) -> int:
 def _progress(
     run: Run, spec: SweepSpec, model: ModelSpec, alive: Sequence[Alive], submission: Submission
 ) -> Progress:
-    group = read_group(run.groups, model.name)
+    group = read_model_record(run.model_records, model.name)
     own = [job for job in alive if model.name in submission.models_of(job.id)]
     if not run.requests(model.name).is_dir():
         return without_requests(model.name, group, own)

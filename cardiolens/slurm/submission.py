@@ -87,8 +87,8 @@ def queue(run: Run, scripts: Mapping[Job, str], behind: Sequence[str]) -> tuple[
 
 def _queue(job: Job, path: Path, queued: Sequence[Queued], behind: Sequence[str]) -> Queued:
     prepare = [one.id for one in queued if one.step == "prepare"]
-    models = [one.id for one in queued if one.step == "models"]
-    if job.step == "models":
+    models = [one.id for one in queued if one.step == "model"]
+    if job.step == "model":
         found = commands.submit(path, prepare, on_success=True)
     else:
         found = commands.submit(path, [*(models or prepare), *behind])

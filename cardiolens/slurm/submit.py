@@ -9,7 +9,7 @@ from cardiolens.engine.http.access import check_access
 from cardiolens.engine.readers import check_readers
 from cardiolens.errors import InputError
 from cardiolens.models.identity import identify
-from cardiolens.placement.placement import Group
+from cardiolens.placement.placement import Deployment
 from cardiolens.plan.candidates import at_hand
 from cardiolens.plan.plan import Plan, plan
 from cardiolens.record import documents
@@ -17,7 +17,7 @@ from cardiolens.record.places import Run, Store, run_of
 from cardiolens.select.sight import check_encoders
 from cardiolens.slurm import commands
 from cardiolens.slurm.commands import Alive
-from cardiolens.slurm.groups import groups_of
+from cardiolens.slurm.deployments import deployments_of
 from cardiolens.slurm.jobs import jobs_of
 from cardiolens.slurm.scripts import mark_of, script_of, site_of
 from cardiolens.slurm.show_jobs import show_jobs, show_scripts
@@ -36,10 +36,10 @@ def submit(spec: SweepSpec) -> int:
         say(f"left out: {model}: {why}")
     run = run_of(spec)
     planned = _planned(spec)
-    groups = groups_of(spec, planned, cluster)
+    deployments = deployments_of(spec, planned, cluster)
     if spec.mode == "plan":
-        jobs = jobs_of(groups, prepare=planned is None)
-        show_jobs(jobs, groups, cluster, planned=planned is not None)
+        jobs = jobs_of(deployments, prepare=planned is None)
+        show_jobs(jobs, deployments, cluster, planned=planned is not None)
         site = site_of(cluster)
         show_scripts({job: script_of(job, run, site) for job in jobs})
         return 0
@@ -47,11 +47,11 @@ def submit(spec: SweepSpec) -> int:
     commands.check_partition(cluster.cpu_partition)
     alive = commands.alive(mark_of(run))
     _tell_alive(run, alive)
-    groups = _not_alive(run, groups, alive)
-    if not alive and not groups and _has_page(planned):
+    deployments = _not_alive(run, deployments, alive)
+    if not alive and not deployments and _has_page(planned):
         say(f"nothing is missing; page: {run.page}")
-    elif groups or not alive:
-        _queue(spec, run, groups, alive, planned)
+    elif deployments or not alive:
+        _queue(spec, run, deployments, alive, planned)
     say(f"run: {run.root}\nstatus: python -m cardiolens.status run={run.root}")
     return 0
 
@@ -92,13 +92,13 @@ def _tell_alive(run: Run, alive: Sequence[Alive]) -> None:
         say(f"alive: job {job.id} {models} {job.state} {job.where}")
 
 
-def _not_alive(run: Run, groups: Sequence[Group], alive: Sequence[Alive]) -> tuple[Group, ...]:
-    """The groups that no job of the run is about, or will be about."""
+def _not_alive(run: Run, deployments: Sequence[Deployment], alive: Sequence[Alive]) -> tuple[Deployment, ...]:
+    """The deployments that no job of the run is about, or will be about."""
     submission = read_submission(run)
     if not all(submission.step_of(job.id) for job in alive):
         return ()
     busy = {model for job in alive for model in submission.models_of(job.id)}
-    return tuple(group for group in groups if group.model not in busy)
+    return tuple(deployment for deployment in deployments if deployment.model not in busy)
 
 
 def _has_page(planned: Plan | None) -> bool:
@@ -111,12 +111,12 @@ def _has_page(planned: Plan | None) -> bool:
 
 
 def _queue(
-    spec: SweepSpec, run: Run, groups: Sequence[Group], alive: Sequence[Alive], planned: Plan | None
+    spec: SweepSpec, run: Run, deployments: Sequence[Deployment], alive: Sequence[Alive], planned: Plan | None
 ) -> None:
     assert isinstance(spec.cluster, SlurmSpec), "checked"
     documents.write_configuration(run, spec)
     site = site_of(spec.cluster)
-    jobs = jobs_of(groups, prepare=planned is None)
+    jobs = jobs_of(deployments, prepare=planned is None)
     scripts = {job: script_of(job, run, site) for job in jobs}
     for job in queue(run, scripts, sorted({job.id.partition("_")[0] for job in alive})):
         say(f"submitted: job {job.id} {job.step} {', '.join(job.models)}")

@@ -12,8 +12,8 @@ from cardiolens.plan.plan import plan
 from cardiolens.record import documents
 from cardiolens.record.places import Run, Store, run_of
 from cardiolens.slurm.attempt import give_up
-from cardiolens.slurm.group_record import read_group
 from cardiolens.slurm.model_job import run_model
+from cardiolens.slurm.model_record import read_model_record
 from cardiolens.steps.conclude import conclude
 from cardiolens.steps.prepare import Prepared, prepare_sweep
 from cardiolens.stream.execution import Executed
@@ -67,7 +67,7 @@ def score_step(run: Run, spec: SweepSpec) -> int:
     """Judge, score and show whatever was completed; 0 only if that is everything."""
     known, unknown = _known(spec)
     planned = plan(spec, known)
-    groups = {model: read_group(run.groups, model) for model in known}
+    groups = {model: read_model_record(run.model_records, model) for model in known}
     executed = Executed(failed=unknown)
     for model, group in groups.items():
         seats = frozenset(seat for attempt in group.attempts for seat in attempt.seats)
@@ -99,7 +99,7 @@ def _prepared(spec: SweepSpec) -> Prepared:
     return Prepared(0, 0, tuple(sorted(failed.items())), 0.0, 0)
 
 
-def _read_words(argv: Sequence[str]) -> dict[str, str]:
+def read_words(argv: Sequence[str]) -> dict[str, str]:
     words = dict(word.partition("=")[::2] for word in argv)
     if unknown := set(words) - set(_WORDS):
         raise InputError(f"{', '.join(sorted(unknown))}: not one of {', '.join(_WORDS)}")

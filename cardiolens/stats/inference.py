@@ -10,7 +10,7 @@ from cardiolens.stats.items import Floats
 from cardiolens.stats.metrics import ratio
 
 MARGIN = 2.0  # points within which selection protocols are equivalent
-Verdict = Literal["supported", "not supported", "cannot tell"]
+Support = Literal["supported", "not supported", "cannot tell"]
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -23,7 +23,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(value) for value in adjusted]
 
 
-def equivalent(interval_90: Interval, margin: float = MARGIN) -> Verdict:
+def equivalent(interval_90: Interval, margin: float = MARGIN) -> Support:
     """Whether a difference is within a margin, by its 90 % interval (two one-sided tests at 5 %).
 
     `not supported` where all of it lies outside, `cannot tell` where it reaches across or is undefined.

@@ -15,7 +15,7 @@ from cardiolens.stats.items import Floats, Ints, Items
 Key = tuple[str, str]  # metric, scope
 
 
-class Judged(Protocol):
+class JudgedRows(Protocol):
     """Judged rows, of answers or of reports."""
 
     @property
@@ -39,7 +39,7 @@ class Basis:
     )  # patients that it is worth, where small classes make it fewer than there are
 
     @staticmethod
-    def of(rows: Judged, note: str = "") -> "Basis":
+    def of(rows: JudgedRows, note: str = "") -> "Basis":
         """Counts over judged rows."""
         return Basis(
             n_items=len(rows.patient),

@@ -6,7 +6,7 @@ from cardiolens.page.write import write_page
 from cardiolens.placement.placement import Placement
 from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
-from cardiolens.results.scoring import Judged, judge_and_score
+from cardiolens.results.scoring import RunResults, judge_and_write
 from cardiolens.steps.manifest import counters, placed, write_manifest
 from cardiolens.steps.prepare import Prepared
 from cardiolens.stream.execution import Executed
@@ -25,7 +25,7 @@ def conclude(
     """Judge, score, write the record, mirror it, and say how it ended."""
     started = time.monotonic()
     keys = {name: identity.model_key for name, identity in planned.identities.items()}
-    judged = judge_and_score(planned.run, planned.store, keys, planned.spec)
+    judged = judge_and_write(planned.run, planned.store, keys, planned.spec)
     seconds = {
         "prepare": prepared.seconds,
         "plan": planned.seconds,
@@ -54,7 +54,7 @@ def conclude(
 
 
 def _exit_code(
-    planned: Plan, prepared: Prepared, judged: Judged, requests: dict[str, int], failed: dict[str, str]
+    planned: Plan, prepared: Prepared, judged: RunResults, requests: dict[str, int], failed: dict[str, str]
 ) -> int:
     say(
         f"requests: {requests['asked']} asked, {requests['unique']} unique, {requests['executed']} executed, "

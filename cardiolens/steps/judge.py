@@ -15,7 +15,7 @@ from cardiolens.record.places import Run, Store
 from cardiolens.results import merging
 from cardiolens.results.analyses import parts_of
 from cardiolens.results.changes import changes
-from cardiolens.results.scoring import Replies, conclude, judge_run
+from cardiolens.results.scoring import Replies, judge_replies, write_results
 from cardiolens.study.shards import read_volumes
 from cardiolens.terminal import show
 from cardiolens.terminal.console import say
@@ -26,7 +26,7 @@ def judge(run: Run) -> int:
     spec = documents.read_configuration(run)
     before, scored = tables.read(run.verdicts, tables.VERDICTS), tables.read(run.scores, tables.SCORES)
     replies = _replies(run, spec)
-    scores = _conclude(run, replies, spec, arms(spec))
+    scores = _write_and_show(run, replies, spec, arms(spec))
     show.show_changes(changes(before, replies.verdicts), _moved(scored, scores))
     if replies.unrequested:
         say(f"ignored: {replies.unrequested} completions of requests that this run does not have")
@@ -43,7 +43,7 @@ def judge_together(runs: Sequence[Run]) -> int:
     parts = [_replies(run, spec) for run, spec in zip(runs, specs, strict=True)]
     view, replies = merging.merged_run(runs), merging.merged(parts)
     every = {arm.arm_id: arm for spec in specs for arm in arms(spec)}
-    _conclude(view, replies, specs[0], tuple(every.values()))
+    _write_and_show(view, replies, specs[0], tuple(every.values()))
     say(f"run: {view.root}")
     return 1 if replies.unfinished else 0
 
@@ -66,10 +66,10 @@ def _replies(run: Run, spec: SweepSpec) -> Replies:
             f"its place in {run.configuration}"
         )
     keys = {name: facts["model_key"] for name, facts in manifest["models"].items()}
-    return judge_run(run, Store(spec.store), keys, spec, manifest["questions_digest"])
+    return judge_replies(run, Store(spec.store), keys, spec, manifest["questions_digest"])
 
 
-def _conclude(run: Run, replies: Replies, spec: SweepSpec, asked: Sequence[Arm]) -> pa.Table:
+def _write_and_show(run: Run, replies: Replies, spec: SweepSpec, asked: Sequence[Arm]) -> pa.Table:
     """Write what follows from replies, and show it."""
     known = {arm.arm_id for arm in asked}
     if strange := sorted(set(replies.verdicts["arm_id"].to_pylist()) - known):
@@ -78,7 +78,7 @@ def _conclude(run: Run, replies: Replies, spec: SweepSpec, asked: Sequence[Arm])
             "the file was changed: run the sweep again"
         )
     parts = parts_of(read_volumes(spec.store), replies.verdicts)
-    scores, analyses = conclude(run, replies, parts, asked, spec)
+    scores, analyses = write_results(run, replies, parts, asked, spec)
     show.show_scores(asked, scores)
     show.show_findings(analyses)
     return scores

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens import __version__, tables
-from cardiolens.placement.placement import Group, Placement
+from cardiolens.placement.placement import Deployment, Placement
 from cardiolens.plan.plan import Plan
 from cardiolens.record.documents import cohort_digest
 from cardiolens.stream.execution import Executed
@@ -91,23 +91,23 @@ def placed(placement: Placement, executed: Executed) -> dict[str, Any]:
     """Where models were to run, where their replicas say they stood (Ray node and GPUs), and when."""
     return {
         "nodes": [asdict(node) for node in placement.nodes],
-        "waves": [[_placed(group, executed) for group in wave] for wave in placement.waves],
+        "waves": [[_placed(deployment, executed) for deployment in wave] for wave in placement.waves],
     }
 
 
-def _placed(group: Group, executed: Executed) -> dict[str, Any]:
-    streamed = executed.streamed.get(group.model)
+def _placed(deployment: Deployment, executed: Executed) -> dict[str, Any]:
+    streamed = executed.streamed.get(deployment.model)
     return {
-        "model": group.model,
-        "tensor_parallel": group.tensor_parallel,
-        "pipeline_parallel": group.pipeline_parallel,
-        "replicas": group.replicas,
-        "gpus_per_replica": group.gpus_per_replica,
-        "hosts": group.hosts,
-        "reason": group.reason,
+        "model": deployment.model,
+        "tensor_parallel": deployment.tensor_parallel,
+        "pipeline_parallel": deployment.pipeline_parallel,
+        "replicas": deployment.replicas,
+        "gpus_per_replica": deployment.gpus_per_replica,
+        "hosts": deployment.hosts,
+        "reason": deployment.reason,
         "engine_starts": streamed.counters["engine_starts"] if streamed else 0,
         "seats": sorted(streamed.seats) if streamed else [],
-        "span": asdict(executed.spans[group.model]) if streamed else None,  # seconds from the start
+        "span": asdict(executed.spans[deployment.model]) if streamed else None,  # seconds from the start
     }
 
 

@@ -280,7 +280,7 @@ def _outcome(row: dict[str, Any]) -> Outcome:
     return Outcome(row["name"], record, row["prepared"], row["error"], tuple(row["warnings"]), row["n_bytes"])
 
 
-def prepare_verb(spec: SweepSpec) -> int:
+def prepare_dataset(spec: SweepSpec) -> int:
     """Prepare the dataset of a sweep; 0 only if every study is prepared."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     check_encoders(spec)

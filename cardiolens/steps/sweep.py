@@ -57,7 +57,7 @@ def sweep(spec: SweepSpec) -> int:
         with stopping.graceful():
             executed = answer(planned, placement, left)
             executed.failed |= absent
-    stopping.check()
+    stopping.raise_if_stopping()
     return conclude(planned, prepared, left, placement, executed)
 
 

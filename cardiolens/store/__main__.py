@@ -10,7 +10,7 @@ from cardiolens.errors import InputError, RunError
 from cardiolens.record.places import Store
 from cardiolens.store.compact import compact
 from cardiolens.store.contents import contents
-from cardiolens.store.prune import delete, useless
+from cardiolens.store.prune import delete, removable
 from cardiolens.store.verify import problems
 from cardiolens.study.cohort import read_cohort
 from cardiolens.terminal.console import console, say
@@ -47,7 +47,7 @@ def verify(store: Store, words: Words) -> int:
 
 def prune(store: Store, words: Words) -> int:
     """Say what nobody reads any more; delete it with apply=true."""
-    files = useless(store, _listed(words.get("models", "[]")))
+    files = removable(store, _listed(words.get("models", "[]")))
     for file in files:
         say(f"{file.path}: {file.n_bytes / 1e6:.1f} MB, {file.why}")
     total = f"{len(files)} files, {sum(file.n_bytes for file in files) / 1e6:.1f} MB"

@@ -15,7 +15,7 @@ _SETTLED = 24 * 3600.0  # seconds: younger files may belong to a writer that is 
 
 
 @dataclass(frozen=True, slots=True)
-class Useless:
+class Removable:
     """A file that can go, and why."""
 
     path: Path
@@ -23,16 +23,16 @@ class Useless:
     why: str
 
 
-def useless(store: Store, models: Sequence[str] = ()) -> list[Useless]:
+def removable(store: Store, models: Sequence[str] = ()) -> list[Removable]:
     """Files that no command reads, and all completions of the models named; nothing is deleted here.
 
     `models` are model keys; InputError for one that the store does not have.
     """
     found = [*_leftovers(store), *_superseded(store), *_completions(store, models)]
-    return [Useless(path, path.stat().st_size, why) for path, why in found]
+    return [Removable(path, path.stat().st_size, why) for path, why in found]
 
 
-def delete(files: Sequence[Useless]) -> None:
+def delete(files: Sequence[Removable]) -> None:
     """Delete files; one that is gone already is no error."""
     for file in files:
         file.path.unlink(missing_ok=True)

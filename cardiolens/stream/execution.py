@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from cardiolens.cluster import stopping
 from cardiolens.errors import RunError
-from cardiolens.placement.placement import Group, Placement
+from cardiolens.placement.placement import Deployment, Placement
 from cardiolens.placement.schedule import Seating, schedule
 from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
@@ -58,16 +58,16 @@ def execute(plan: Plan, placement: Placement, missing: Mapping[str, Missing], be
     started = time.monotonic()
     executed = Executed(failed={refused.model: refused.reason for refused in placement.refusals})
     seating = Seating(placement.nodes)
-    waiting = list(placement.groups)
+    waiting = list(placement.deployments)
     at_once = schedule(placement).at_once
     models = _Models(plan, missing, executed, at_once)
     while models.running or waiting:
-        if stopping.asked():
+        if stopping.stop_requested():
             waiting.clear()
-        for group in tuple(waiting):
-            if seating.take(group):
-                waiting.remove(group)
-                models.start(group, begin(group.model, missing[group.model]))
+        for deployment in tuple(waiting):
+            if seating.take(deployment):
+                waiting.remove(deployment)
+                models.start(deployment, begin(deployment.model, missing[deployment.model]))
         assert models.running or not waiting, "a placed model has room when nobody else runs"
         if models.running:
             seating.give_back(models.await_end())
@@ -85,22 +85,22 @@ class _Models:
         self._at_once = at_once
         self._began_at = time.monotonic()
         self._ended: queue.Queue[tuple[str, Streamed | BaseException]] = queue.Queue()
-        self.running: dict[str, tuple[Group, float]] = {}  # by model, with the second it began at
+        self.running: dict[str, tuple[Deployment, float]] = {}  # by model, with the second it began at
 
-    def start(self, group: Group, progress: Progress) -> None:
-        self.running[group.model] = group, self._now()
+    def start(self, deployment: Deployment, progress: Progress) -> None:
+        self.running[deployment.model] = deployment, self._now()
         run = threading.Thread(
-            target=self._run, args=(group, progress), name=f"model {group.model}", daemon=True
+            target=self._run, args=(deployment, progress), name=f"model {deployment.model}", daemon=True
         )
         run.start()
 
     def await_end(self) -> str:
         """The next model that ends; what it did is noted, how it failed is raised or noted."""
         name, outcome = self._ended.get()
-        group, began = self.running.pop(name)
+        deployment, began = self.running.pop(name)
         if isinstance(outcome, Streamed):
             self._executed.streamed[name] = outcome
-            up = began + outcome.counters["load_ms"] / 1000 / group.replicas
+            up = began + outcome.counters["load_ms"] / 1000 / deployment.replicas
             self._executed.spans[name] = Span(began, up, self._now())
         elif isinstance(outcome, RunError) and self._plan.spec.keep_going:
             log.warning("model %s is left out: %s", name, outcome)
@@ -112,10 +112,10 @@ class _Models:
     def _now(self) -> float:
         return time.monotonic() - self._began_at
 
-    def _run(self, group: Group, progress: Progress) -> None:
-        name = group.model
+    def _run(self, deployment: Deployment, progress: Progress) -> None:
+        name = deployment.model
         try:
-            done = stream(self._plan, group, self._missing[name], progress, self._at_once)
+            done = stream(self._plan, deployment, self._missing[name], progress, self._at_once)
             self._ended.put((name, done))
         except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
             self._ended.put((name, error))

@@ -30,7 +30,7 @@ class StudyLoader:
     tells_questions: bool  # only to a reader that looks at the truth
 
     def __call__(self, batch: pa.Table) -> pa.Table:
-        if stopping.told():  # nothing more will be asked
+        if stopping.driver_stopping():  # nothing more will be asked
             return STUDY_ASKS.empty_table()
         rows = [self._study(work) for work in batch.to_pylist()]
         return pa.Table.from_pylist(rows, schema=STUDY_ASKS)

@@ -23,7 +23,7 @@ from cardiolens.engine.http.access import way_to
 from cardiolens.errors import RunError
 from cardiolens.models.identity import Identity
 from cardiolens.models.rendering import Rendering
-from cardiolens.placement.placement import Group
+from cardiolens.placement.placement import Deployment
 from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
 from cardiolens.stream.loader import StudyLoader
@@ -47,20 +47,22 @@ class Streamed:
     seats: frozenset[str]
 
 
-def stream(plan: Plan, group: Group, missing: Missing, progress: Progress, beside: int = 1) -> Streamed:
+def stream(
+    plan: Plan, deployment: Deployment, missing: Missing, progress: Progress, beside: int = 1
+) -> Streamed:
     """Execute what is missing for one model on its replicas; so many models run side by side.
 
     Less is executed if the process is asked to stop. RunError when an engine cannot be started, dies too
     often, or nothing is completed for too long.
     """
-    model = next(model for model in plan.spec.model if model.name == group.model)
+    model = next(model for model in plan.spec.model if model.name == deployment.model)
     completions = _completions(plan, model)
     completions.mkdir(parents=True, exist_ok=True)
     total: Counter[str] = Counter()
     seats: set[str] = set()
-    with reserved(group, plan.spec.stream) as places:
+    with reserved(deployment, plan.spec.stream) as places:
         with bounded(beside):
-            dataset = pipeline(plan, model, group, missing.work, places)
+            dataset = pipeline(plan, model, deployment, missing.work, places)
         rows = dataset.iter_batches(batch_size=None, batch_format="pyarrow")
         bounds = plan.spec.stream.stall_seconds, plan.spec.cluster.grace_seconds
         for batch in _watched(rows, completions, *bounds):
@@ -71,7 +73,9 @@ def stream(plan: Plan, group: Group, missing: Missing, progress: Progress, besid
     return Streamed(total, frozenset(seats))
 
 
-def pipeline(plan: Plan, model: ModelSpec, group: Group, work: pa.Table, places: Places) -> "Dataset":
+def pipeline(
+    plan: Plan, model: ModelSpec, deployment: Deployment, work: pa.Table, places: Places
+) -> "Dataset":
     """The lazy dataset whose rows are the counters of finished studies; `places` as `reserved` gave them."""
     import ray
 
@@ -85,7 +89,7 @@ def pipeline(plan: Plan, model: ModelSpec, group: Group, work: pa.Table, places:
         .map_batches(
             Replica,
             fn_constructor_args=(
-                _maker(plan, model, group),
+                _maker(plan, model, deployment),
                 _completions(plan, model),
                 _width(model),
                 plan.spec.stream,
@@ -112,11 +116,11 @@ def _width(model: ModelSpec) -> int:
     return model.max_num_seqs + model.max_num_seqs // 2
 
 
-def _maker(plan: Plan, model: ModelSpec, group: Group) -> Callable[[], Engine]:
+def _maker(plan: Plan, model: ModelSpec, deployment: Deployment) -> Callable[[], Engine]:
     """What makes the engine, in the actor."""
     identity = plan.identities[model.name]
     if model.engine == "vllm":
-        return partial(_make_vllm, model, identity, plan.most_frames[model.name], group)
+        return partial(_make_vllm, model, identity, plan.most_frames[model.name], deployment)
     if model.engine == "http":
         log.info("model %s is asked at %s", model.name, way_to(model.served))
         return partial(_make_http, model, _completions(plan, model))
@@ -124,10 +128,10 @@ def _maker(plan: Plan, model: ModelSpec, group: Group) -> Callable[[], Engine]:
     return partial(_make_reader, model, plan.store.questions, arms)
 
 
-def _make_vllm(model: ModelSpec, identity: Identity, max_frames: int, group: Group) -> Engine:
+def _make_vllm(model: ModelSpec, identity: Identity, max_frames: int, deployment: Deployment) -> Engine:
     from cardiolens.engine.vllm_engine import VllmEngine
 
-    return VllmEngine(model, identity, max_frames, group)
+    return VllmEngine(model, identity, max_frames, deployment)
 
 
 def _make_http(model: ModelSpec, completions: Path) -> Engine:
@@ -163,9 +167,9 @@ def _watched(
     parts, since = len(tables.parts(completions)), time.monotonic()
     told = False
     while True:
-        if stopping.asked():
+        if stopping.stop_requested():
             if not told:
-                stopping.tell_workers()
+                stopping.notify_workers()
                 told = True
             if stopping.seconds_since() > grace_seconds:
                 return
@@ -184,12 +188,12 @@ def _watched(
         if item is None:
             return
         if isinstance(item, BaseException):
-            raise RunError(_cause(item)) from item
+            raise RunError(cause_of(item)) from item
         since = time.monotonic()
         yield item
 
 
-def _cause(error: BaseException) -> str:
+def cause_of(error: BaseException) -> str:
     """The innermost error that says something, of the many that Ray wraps it in and prints as one text."""
     while error.__cause__ is not None and str(error.__cause__):  # Ray Data's own wrapper is empty
         error = error.__cause__

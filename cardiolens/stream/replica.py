@@ -56,7 +56,7 @@ class Replica:
             yield await self._study(study, self._supervisor)
 
     async def _listen(self, supervisor: Supervisor) -> None:
-        while not await asyncio.to_thread(stopping.told):
+        while not await asyncio.to_thread(stopping.driver_stopping):
             await asyncio.sleep(_LISTEN_SECONDS)
         self._stopped = True
         supervisor.stop()

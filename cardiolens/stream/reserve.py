@@ -8,7 +8,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING, TypedDict
 
 from cardiolens.config.steps import StreamSpec
-from cardiolens.placement.placement import Group
+from cardiolens.placement.placement import Deployment
 
 if TYPE_CHECKING:
     from ray.data import ActorPoolStrategy
@@ -39,7 +39,7 @@ _CONTEXT = threading.Lock()  # Ray Data's current context is one a process, and 
 
 
 @contextmanager
-def reserved(group: Group, stream: StreamSpec) -> Iterator[Places]:
+def reserved(deployment: Deployment, stream: StreamSpec) -> Iterator[Places]:
     """Arguments of `map_batches` for an actor a replica; what is reserved for it is given back at the end.
 
     Within a node a replica's GPUs are reserved by the actor itself, which stands on the node that the
@@ -48,17 +48,17 @@ def reserved(group: Group, stream: StreamSpec) -> Iterator[Places]:
     """
     import ray
 
-    spans = [_span(group, hosts) for hosts in group.hosts] if group.spans_nodes else []
-    seats: list[Seat] = spans or [_on_node(hosts[0]) if hosts else {} for hosts in group.hosts]
+    spans = [_span(deployment, hosts) for hosts in deployment.hosts] if deployment.spans_nodes else []
+    seats: list[Seat] = spans or [_on_node(hosts[0]) if hosts else {} for hosts in deployment.hosts]
     try:
         yield {
             "compute": ray.data.ActorPoolStrategy(
-                size=group.replicas,
+                size=deployment.replicas,
                 max_tasks_in_flight_per_actor=stream.studies_in_flight,
                 max_concurrent_calls_per_actor=stream.studies_in_flight,
             ),
             "num_cpus": 0,
-            "num_gpus": 0 if spans else group.gpus_per_replica,
+            "num_gpus": 0 if spans else deployment.gpus_per_replica,
             "ray_remote_args_fn": _in_turn(seats, stream.engine_restarts),
         }
     finally:
@@ -105,12 +105,12 @@ def _on_node(node: str) -> Seat:
     return {"scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=True)}
 
 
-def _span(group: Group, hosts: tuple[str, ...]) -> Seat:
+def _span(deployment: Deployment, hosts: tuple[str, ...]) -> Seat:
     """A bundle a GPU on each of these nodes, in their order; the actor itself takes no GPU beside them."""
     import ray
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-    nodes = [{"ray.io/node-id": host} for host in hosts for _ in range(group.tensor_parallel)]
+    nodes = [{"ray.io/node-id": host} for host in hosts for _ in range(deployment.tensor_parallel)]
     reserved_gpus = ray.util.placement_group([{"GPU": 1.0}] * len(nodes), bundle_label_selector=nodes)
     strategy = PlacementGroupSchedulingStrategy(
         reserved_gpus, placement_group_bundle_index=0, placement_group_capture_child_tasks=True

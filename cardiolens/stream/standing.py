@@ -81,7 +81,7 @@ class Standing:
 
 def begin_watches(watches: Sequence[Watch], model: str, missing: Missing) -> Tell:
     """Begin every watch over a model; the counters of its finished studies are told to all of them."""
-    watched = _Watched(missing)
+    watched = WatchedModel(missing)
     tellers = [watch(model, missing) for watch in watches]
 
     def tell(counters: Counter[str]) -> None:
@@ -92,7 +92,7 @@ def begin_watches(watches: Sequence[Watch], model: str, missing: Missing) -> Tel
     return tell
 
 
-class _Watched:
+class WatchedModel:
     """What the replicas of one model told so far."""
 
     def __init__(self, missing: Missing) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from rich.table import Table
 
-from cardiolens.placement.placement import Group, Placement
+from cardiolens.placement.placement import Deployment, Placement
 from cardiolens.placement.schedule import schedule
 from cardiolens.terminal.console import console, say
 
@@ -36,14 +36,14 @@ def show_placement(placement: Placement) -> None:
 def placement_rows(placement: Placement) -> Iterator[tuple[str, ...]]:
     """The table's lines, in the order of COLUMNS; models as they would begin."""
     begins = schedule(placement).begins
-    for group in sorted(placement.groups, key=lambda group: begins[group.model]):
+    for deployment in sorted(placement.deployments, key=lambda deployment: begins[deployment.model]):
         yield (
-            f"{begins[group.model] / 3600:.2g}",
-            group.model,
-            _split(group),
-            str(group.replicas),
-            f"{group.gpus:g}",
-            *_cost(group),
+            f"{begins[deployment.model] / 3600:.2g}",
+            deployment.model,
+            _split(deployment),
+            str(deployment.replicas),
+            f"{deployment.gpus:g}",
+            *_cost(deployment),
         )
 
 
@@ -53,16 +53,16 @@ def cluster_of(placement: Placement) -> str:
     return f"Placement on {' + '.join(gpus) or 'no GPU'}"
 
 
-def _split(group: Group) -> str:
+def _split(deployment: Deployment) -> str:
     """Tensor parallel size, and stages where nodes are spanned."""
     return (
-        f"{group.tensor_parallel} x {group.pipeline_parallel}"
-        if group.spans_nodes
-        else str(group.tensor_parallel)
+        f"{deployment.tensor_parallel} x {deployment.pipeline_parallel}"
+        if deployment.spans_nodes
+        else str(deployment.tensor_parallel)
     )
 
 
-def _cost(group: Group) -> tuple[str, str, str]:
-    if not group.gpus:
-        return "-", "-", group.reason
-    return f"{group.seconds / 3600:.2g}", f"{group.gpu_hours:.2g}", group.reason
+def _cost(deployment: Deployment) -> tuple[str, str, str]:
+    if not deployment.gpus:
+        return "-", "-", deployment.reason
+    return f"{deployment.seconds / 3600:.2g}", f"{deployment.gpu_hours:.2g}", deployment.reason

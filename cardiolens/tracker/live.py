@@ -12,7 +12,7 @@ from cardiolens.plan.plan import Plan
 from cardiolens.stream.standing import Standing, Watch
 from cardiolens.tracker.machine import busy
 from cardiolens.tracker.progress import Row, appender, read_rows, row_of
-from cardiolens.tracker.session import Group
+from cardiolens.tracker.session import WandbGroup
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ _PATIENCE = 20.0  # seconds for W&B to take in the last rows
 def watching(plan: Plan) -> Iterator[Watch]:
     """To begin the watch over a model: what it returns is told how far the model is."""
     tracker = plan.spec.tracker
-    group = Group.of(plan.run, plan.spec, tracker, plan.protocol, len(plan.study_ids))
+    group = WandbGroup.of(plan.run, plan.spec, tracker, plan.protocol, len(plan.study_ids))
     mirror = None if tracker.kind == "none" else _Mirror(group)
 
     def begin(model: str, _missing: Missing) -> Callable[[Standing], None]:
@@ -47,7 +47,7 @@ def watching(plan: Plan) -> Iterator[Watch]:
             mirror.close()
 
 
-def mirror_progress(group: Group, model: str, rows: Sequence[Row]) -> None:
+def mirror_progress(group: WandbGroup, model: str, rows: Sequence[Row]) -> None:
     """A run for a model with all that was kept of its way."""
     run = _open(group, model)
     for step, row in enumerate(rows):
@@ -55,7 +55,7 @@ def mirror_progress(group: Group, model: str, rows: Sequence[Row]) -> None:
     run.finish()
 
 
-def _open(group: Group, model: str) -> Any:
+def _open(group: WandbGroup, model: str) -> Any:
     run = group.open("model", model, key=["model", model], tags=[model], config={"model": model})
     run.define_metric("*", step_metric="time")
     return run
@@ -68,7 +68,7 @@ class _Mirror:
     the first that was ever kept: a run that goes on online leaves out those that it has.
     """
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: WandbGroup) -> None:
         self._group = group
         self._told = SimpleQueue[tuple[str, list[Row]] | None]()
         self._thread = threading.Thread(target=self._run, name="tracker", daemon=True)

@@ -20,7 +20,7 @@ from cardiolens.record import documents
 from cardiolens.record.places import Run
 from cardiolens.tracker.live import mirror_progress
 from cardiolens.tracker.progress import read_rows
-from cardiolens.tracker.session import Group
+from cardiolens.tracker.session import WandbGroup
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class _Mirrored:
     spec: SweepSpec
     manifest: Mapping[str, Any]
     scores: pa.Table
-    group: Group
+    group: WandbGroup
 
 
 def track(run: Run, tracker: TrackerSpec, *, progress: bool = False) -> bool:
@@ -50,7 +50,7 @@ def track(run: Run, tracker: TrackerSpec, *, progress: bool = False) -> bool:
     import wandb
 
     spec, manifest = documents.read_configuration(run), documents.read_manifest(run)
-    group = Group.of(run, spec, tracker, manifest["protocol"], manifest["studies"])
+    group = WandbGroup.of(run, spec, tracker, manifest["protocol"], manifest["studies"])
     mirrored = _Mirrored(run, spec, manifest, tables.read(run.scores, tables.SCORES), group)
     try:
         _track_sweep(mirrored)

@@ -14,7 +14,7 @@ JobType = Literal["sweep", "arm", "model"]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class WandbGroup:
     """The runs of one sweep, and what all of them say."""
 
     folder: Path
@@ -22,7 +22,7 @@ class Group:
     config: Mapping[str, object]
 
     @classmethod
-    def of(cls, run: Run, spec: SweepSpec, tracker: TrackerSpec, protocol: str, studies: int) -> "Group":
+    def of(cls, run: Run, spec: SweepSpec, tracker: TrackerSpec, protocol: str, studies: int) -> "WandbGroup":
         """The group of a run that holds so many studies."""
         said = {
             "experiment": spec.name,

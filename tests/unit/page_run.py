@@ -12,7 +12,7 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.plan.plan import Plan
 from cardiolens.record import documents
 from cardiolens.record.places import Run
-from cardiolens.results.scoring import Judged, judge_and_score
+from cardiolens.results.scoring import RunResults, judge_and_write
 from cardiolens.steps.manifest import counters, write_manifest
 
 SOME = ["C02", "C10", "D01", "D02", "R-CINE"]
@@ -52,7 +52,7 @@ def finished(spec: SweepSpec) -> Run:
     return planned.run
 
 
-def write_record(planned: Plan, judged: Judged) -> None:
+def write_record(planned: Plan, judged: RunResults) -> None:
     """Configuration and manifest of a run that executed everything."""
     documents.write_configuration(planned.run, planned.spec)
     counted = counters(planned, planned.planned, {}, judged.replies.counts)
@@ -61,7 +61,7 @@ def write_record(planned: Plan, judged: Judged) -> None:
     write_manifest(planned, {**counted, **outcome})
 
 
-def reply_instead(planned: Plan, model: str, said: str | None) -> Judged:
+def reply_instead(planned: Plan, model: str, said: str | None) -> RunResults:
     """Judge again after a model's completions say something else, or are gone."""
     folder = _completions(planned, model)
     old = tables.read(folder, tables.COMPLETIONS)
@@ -70,7 +70,7 @@ def reply_instead(planned: Plan, model: str, said: str | None) -> Judged:
     return _judged(planned)
 
 
-def with_probabilities(planned: Plan, model: str) -> Judged:
+def with_probabilities(planned: Plan, model: str) -> RunResults:
     """Judge again after a model gave its letters with confidences between 50 and 99 percent."""
     folder = _completions(planned, model)
     old = tables.read(folder, tables.COMPLETIONS).sort_by("request_key")
@@ -97,6 +97,6 @@ def _replace(folder: Path, old: pa.Table, name: str, column: pa.Array | None) ->
         tables.write_part(folder, old.set_column(place, name, column), tables.COMPLETIONS)
 
 
-def _judged(planned: Plan) -> Judged:
+def _judged(planned: Plan) -> RunResults:
     keys = {name: identity.model_key for name, identity in planned.identities.items()}
-    return judge_and_score(planned.run, planned.store, keys, planned.spec)
+    return judge_and_write(planned.run, planned.store, keys, planned.spec)

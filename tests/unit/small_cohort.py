@@ -19,7 +19,7 @@ from cardiolens.phantom.reports import reports
 from cardiolens.phantom.roster import SEQUENCES, catalogue, study
 from cardiolens.plan.missing import missing
 from cardiolens.plan.plan import Plan, plan
-from cardiolens.results.scoring import Judged, judge_and_score
+from cardiolens.results.scoring import RunResults, judge_and_write
 from cardiolens.stream.loader import StudyLoader
 from cardiolens.stream.replica import Replica
 from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
@@ -126,13 +126,13 @@ def sweep_spec(root: Path, *models: dict[str, Any], **changes: Any) -> SweepSpec
     return parse(tree | changes)
 
 
-def swept(spec: SweepSpec) -> tuple[Plan, Judged]:
+def swept(spec: SweepSpec) -> tuple[Plan, RunResults]:
     """Plan, answer and judge."""
     planned = plan(spec)
     for model in spec.model:
         asyncio.run(_answer(planned, model))
     keys = {name: identity.model_key for name, identity in planned.identities.items()}
-    return planned, judge_and_score(planned.run, planned.store, keys, spec)
+    return planned, judge_and_write(planned.run, planned.store, keys, spec)
 
 
 async def _answer(planned: Plan, model: ModelSpec) -> None:
@@ -152,7 +152,7 @@ async def _answer(planned: Plan, model: ModelSpec) -> None:
     await asyncio.gather(*map(study, range(left.work.num_rows)))
 
 
-def values(judged: Judged, arm_id: str, metrics: Iterable[str]) -> dict[tuple[str, str], float]:
+def values(judged: RunResults, arm_id: str, metrics: Iterable[str]) -> dict[tuple[str, str], float]:
     """Scores of one arm by metric and scope."""
     wanted = set(metrics)
     return {

@@ -14,7 +14,7 @@ from cardiolens.models.rendering import Rendering
 from cardiolens.plan.control import Subject, donors
 from cardiolens.plan.missing import missing
 from cardiolens.plan.plan import Plan
-from cardiolens.results.scoring import Judged
+from cardiolens.results.scoring import RunResults
 from cardiolens.stream.loader import StudyLoader
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
@@ -28,7 +28,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def done(root: Path) -> tuple[Plan, Judged]:
+def done(root: Path) -> tuple[Plan, RunResults]:
     """Every control with a reader of the text and one that needs images."""
     readers = (
         reader("constant", answer="A"),
@@ -39,7 +39,7 @@ def done(root: Path) -> tuple[Plan, Judged]:
     return swept(sweep_spec(root, *readers, control=ALL, subtask=SUBTASKS))
 
 
-def requests_of(done: tuple[Plan, Judged], model: str) -> dict[str, list[dict[str, Any]]]:
+def requests_of(done: tuple[Plan, RunResults], model: str) -> dict[str, list[dict[str, Any]]]:
     """Requests of a reader by control, in order of qa_id."""
     planned, _ = done
     control = {arm.arm_id: arm.control for arm in planned.arms}
@@ -50,7 +50,7 @@ def requests_of(done: tuple[Plan, Judged], model: str) -> dict[str, list[dict[st
     return found
 
 
-def row_of(done: tuple[Plan, Judged], model: str, control: str, metric: str) -> dict[str, Any]:
+def row_of(done: tuple[Plan, RunResults], model: str, control: str, metric: str) -> dict[str, Any]:
     planned, judged = done
     (arm,) = [a.arm_id for a in planned.arms if (a.model.name, a.control) == (model, control)]
     other = {a.arm_id for a in planned.arms if (a.model.name, a.control) == (model, "blind")}
@@ -64,7 +64,7 @@ def row_of(done: tuple[Plan, Judged], model: str, control: str, metric: str) -> 
     return row  # type: ignore[no-any-return]
 
 
-def test_a_blind_request_shows_nothing_and_is_asked_once(done: tuple[Plan, Judged]) -> None:
+def test_a_blind_request_shows_nothing_and_is_asked_once(done: tuple[Plan, RunResults]) -> None:
     blind = requests_of(done, "constant")["blind"]
     assert all(row["frames"] == [] and row["frames_study_id"] is None for row in blind)
     assert not any("\ufffc" in row["prompt"] or "frame" in row["prompt"].lower() for row in blind)
@@ -77,7 +77,7 @@ def test_a_blind_request_shows_nothing_and_is_asked_once(done: tuple[Plan, Judge
     assert len(keys) == len(set(keys))
 
 
-def test_another_patients_frames_stand_at_the_same_places(done: tuple[Plan, Judged]) -> None:
+def test_another_patients_frames_stand_at_the_same_places(done: tuple[Plan, RunResults]) -> None:
     found = requests_of(done, "constant")
     for own, other in zip(found["none"], found["other_patient"], strict=True):
         assert own["frames"] == other["frames"]
@@ -87,7 +87,9 @@ def test_another_patients_frames_stand_at_the_same_places(done: tuple[Plan, Judg
     assert len(set(donated)) == len(donated) == 24
 
 
-def test_options_move_unless_they_are_ordered_and_verdicts_keep_their_keys(done: tuple[Plan, Judged]) -> None:
+def test_options_move_unless_they_are_ordered_and_verdicts_keep_their_keys(
+    done: tuple[Plan, RunResults],
+) -> None:
     found = requests_of(done, "constant")
     for own, moved in zip(found["none"], found["shuffled_options"], strict=True):
         assert sorted(moved["option_keys"]) == own["option_keys"]
@@ -100,7 +102,7 @@ def test_options_move_unless_they_are_ordered_and_verdicts_keep_their_keys(done:
     assert row_of(done, "oracle", "shuffled_options", "primary")["value"] == pytest.approx(100)
 
 
-def test_a_repeat_asks_the_same_under_another_key(done: tuple[Plan, Judged]) -> None:
+def test_a_repeat_asks_the_same_under_another_key(done: tuple[Plan, RunResults]) -> None:
     found = requests_of(done, "constant")
     for own, again in zip(found["none"], found["repeat"], strict=True):
         assert (own["prompt"], own["frames"]) == (again["prompt"], again["frames"])
@@ -125,7 +127,7 @@ def test_blank_frames_are_black_and_have_keys_of_their_own(root: Path) -> None:
     assert len(blank) == len(plain)
 
 
-def test_images_help_only_the_reader_that_looks_at_them(done: tuple[Plan, Judged]) -> None:
+def test_images_help_only_the_reader_that_looks_at_them(done: tuple[Plan, RunResults]) -> None:
     looks, guesses = (row_of(done, name, "none", "image_gain") for name in ("budget_effect", "noisy"))
     assert looks["low"] > 30
     # its draws differ between arms: within 3.3 standard errors of no gain
@@ -139,7 +141,9 @@ def test_images_help_only_the_reader_that_looks_at_them(done: tuple[Plan, Judged
     assert row_of(done, "noisy", "blind", "text_shortcut")["value"] != 0
 
 
-def test_a_planted_preference_for_the_first_place_is_found_by_shuffling(done: tuple[Plan, Judged]) -> None:
+def test_a_planted_preference_for_the_first_place_is_found_by_shuffling(
+    done: tuple[Plan, RunResults],
+) -> None:
     assert row_of(done, "constant", "shuffled_options", "position_bias.1")["low"] > 20
     unbiased = row_of(done, "noisy", "shuffled_options", "position_bias.1")
     assert unbiased["low"] < 0 < unbiased["high"]
@@ -188,7 +192,7 @@ def test_what_two_parts_of_a_plan_ask_alike_is_executed_once(tmp_path: Path, sho
     assert (left.unique, left.left, left.work.num_rows) == (1, 1, 1)
 
 
-def test_answers_that_change_when_the_same_is_asked_again_are_counted(done: tuple[Plan, Judged]) -> None:
+def test_answers_that_change_when_the_same_is_asked_again_are_counted(done: tuple[Plan, RunResults]) -> None:
     planned, judged = done
     arm = {(a.model.name, a.control): a.arm_id for a in planned.arms}
     rows = [row for row in judged.scores.to_pylist() if row["metric"] == "answers_changed"]

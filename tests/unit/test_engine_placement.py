@@ -180,7 +180,7 @@ def test_waves_run_the_longest_work_first_and_keep_the_cluster_busy():
     placement = place(EIGHT, large)
     assert [set(shape) for shape in shapes(placement)] == [{"m5"}, {"m4"}, {"m3"}, {"m2"}, {"m1"}]
     seconds = schedule(placement).seconds
-    assert seconds == pytest.approx(sum(group.seconds for group in placement.groups))
+    assert seconds == pytest.approx(sum(group.seconds for group in placement.deployments))
     computing = sum(works) * 1e7 * 65.5 / 80_000 + 5 * 1e5 * 65.5 / 16_000
     assert computing / 8 / seconds > 0.9
 

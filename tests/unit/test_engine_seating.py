@@ -7,17 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cardiolens.placement.footprint import Candidate, Node
-from cardiolens.placement.placement import Group, Placement, place
+from cardiolens.placement.placement import Deployment, Placement, place
 from cardiolens.placement.schedule import Seating, schedule
 from cardiolens.stream.execution import Span, seconds_of_loading
 from tests.unit.clusters import EIGHT, candidates, model, nodes
 
 
-def group(name: str, replicas: int, seconds: float, size: int = 1, share: float = 1.0) -> Group:
-    return Group(name, size, 1, (("a",),) * replicas, share, 0.9, "", seconds)
+def deployment(name: str, replicas: int, seconds: float, size: int = 1, share: float = 1.0) -> Deployment:
+    return Deployment(name, size, 1, (("a",),) * replicas, share, 0.9, "", seconds)
 
 
-def placed(*waves: tuple[Group, ...]) -> Placement:
+def placed(*waves: tuple[Deployment, ...]) -> Placement:
     return Placement(EIGHT, waves, ())
 
 
@@ -27,7 +27,7 @@ def test_whatever_ends_first_gpus_have_one_owner_and_none_idles_while_a_model_th
     nodes, candidates, random
 ):
     placement = place(nodes, candidates)
-    seating, waiting, running = Seating(placement.nodes), list(placement.groups), []
+    seating, waiting, running = Seating(placement.nodes), list(placement.deployments), []
     while waiting or running:
         for one in tuple(waiting):
             if seating.take(one):
@@ -49,16 +49,16 @@ def test_whatever_ends_first_gpus_have_one_owner_and_none_idles_while_a_model_th
 def test_every_model_begins_once_and_the_cluster_is_never_busier_than_it_is_large(nodes, candidates):
     placement = place(nodes, candidates)
     planned = schedule(placement)
-    assert sorted(planned.begins) == sorted(group.model for group in placement.groups)
-    ends = [planned.begins[group.model] + group.seconds for group in placement.groups]
+    assert sorted(planned.begins) == sorted(deployment.model for deployment in placement.deployments)
+    ends = [planned.begins[deployment.model] + deployment.seconds for deployment in placement.deployments]
     assert planned.seconds == max(ends, default=0.0)
-    work = sum(group.gpu_hours for group in placement.groups) * 3600
+    work = sum(deployment.gpu_hours for deployment in placement.deployments) * 3600
     assert work <= planned.seconds * sum(node.gpus for node in nodes) * (1 + 1e-9)
 
 
 def test_a_model_begins_when_its_own_gpus_are_free_not_when_the_wave_has_ended():
-    long, short = group("long", 1, 100.0, size=4), group("short", 4, 10.0)
-    after, last = group("after", 2, 30.0, size=2), group("last", 8, 5.0)
+    long, short = deployment("long", 1, 100.0, size=4), deployment("short", 4, 10.0)
+    after, last = deployment("after", 2, 30.0, size=2), deployment("last", 8, 5.0)
     planned = schedule(placed((long, short), (after,), (last,)))
     assert planned.begins == {"long": 0.0, "short": 0.0, "after": 10.0, "last": 100.0}
     assert planned.seconds == 105.0
@@ -66,28 +66,30 @@ def test_a_model_begins_when_its_own_gpus_are_free_not_when_the_wave_has_ended()
 
 
 def test_a_model_that_fits_overtakes_one_that_must_wait():
-    planned = schedule(placed((group("half", 4, 100.0),), (group("all", 8, 10.0),), (group("few", 2, 7.0),)))
+    planned = schedule(
+        placed((deployment("half", 4, 100.0),), (deployment("all", 8, 10.0),), (deployment("few", 2, 7.0),))
+    )
     assert planned.begins == {"half": 0.0, "few": 0.0, "all": 100.0}
 
 
 def test_shares_fill_a_gpu_that_is_already_shared():
     seating = Seating((Node("a", 2, 80.0),))
-    assert all(seating.take(group(name, 1, 1.0, share=0.5)) for name in ("one", "two"))
-    assert seating.take(group("whole", 1, 1.0))
-    assert not seating.take(group("third", 1, 1.0, share=0.5))
+    assert all(seating.take(deployment(name, 1, 1.0, share=0.5)) for name in ("one", "two"))
+    assert seating.take(deployment("whole", 1, 1.0))
+    assert not seating.take(deployment("third", 1, 1.0, share=0.5))
     seating.give_back("one")
-    assert seating.take(group("third", 1, 1.0, share=0.5))
+    assert seating.take(deployment("third", 1, 1.0, share=0.5))
 
 
 def test_what_computes_on_the_processor_takes_turns_only_where_there_is_no_gpu():
     others = [Candidate("one", "processor"), Candidate("two", "processor"), Candidate("api", "network")]
     here = Seating(())
-    assert [here.take(one) for one in place((), others).groups] == [True, True, False]
+    assert [here.take(one) for one in place((), others).deployments] == [True, True, False]
     here.give_back("one")
-    assert here.take(place((), others).groups[-1])
+    assert here.take(place((), others).deployments[-1])
     beside = place(EIGHT, [model("m", 440.0), *others])
     with_gpus = Seating(EIGHT)
-    assert all(with_gpus.take(one) for one in beside.groups)
+    assert all(with_gpus.take(one) for one in beside.deployments)
     assert schedule(beside).at_once == 4
 
 

@@ -17,7 +17,7 @@ from cardiolens.config.model import ModelSpec
 from cardiolens.engine.ask import Ask
 from cardiolens.engine.http.access import check_access, is_loopback, proxy_of, way_to
 from cardiolens.engine.http.body import body, data_url, messages
-from cardiolens.engine.http.budget import Budget
+from cardiolens.engine.http.budget import SpendingCap
 from cardiolens.engine.http.fault import Backoff, FaultError, Kind, read_retry_after
 from cardiolens.engine.http.gate import Gate, Window
 from cardiolens.engine.http.reply import read_reply
@@ -146,14 +146,14 @@ def test_cost_is_counted_in_tokens_and_money() -> None:
     served = model(
         max_usd=1, max_tokens_total=900_000, usd_per_million_input=1.5, usd_per_million_output=10
     ).served
-    budget = Budget(served, 400_000, 30_000)
+    budget = SpendingCap(served, 400_000, 30_000)
     assert budget.usd == pytest.approx(0.9)
     assert budget.reached() is None
     budget.spend(0, 10_000)
     assert budget.reached() == "max_usd 1 is reached (1.00 USD, 440,000 tokens)"
     budget.spend(460_000, 0)
     assert budget.reached() == "max_tokens_total 900,000 is reached (900,000 tokens)"
-    assert Budget(model().served, 10**12, 10**12).reached() is None
+    assert SpendingCap(model().served, 10**12, 10**12).reached() is None
 
 
 def test_frames_stand_where_the_text_has_their_places() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from cardiolens.engine.ask import ErrorKind
 from cardiolens.plan.missing import WORK, Missing
-from cardiolens.stream.standing import Standing, _Watched, begin_watches
+from cardiolens.stream.standing import Standing, WatchedModel, begin_watches
 from cardiolens.terminal.bars import shown
 
 ENGINE = {
@@ -42,7 +42,7 @@ def test_before_anything_is_answered_no_time_is_foretold() -> None:
 
 
 def test_no_rate_is_told_before_it_is_known_since_when_the_engine_is_up() -> None:
-    watched = _Watched(Missing(WORK.empty_table(), unique=9, done=0, exhausted=0))
+    watched = WatchedModel(Missing(WORK.empty_table(), unique=9, done=0, exhausted=0))
     assert watched.add(Counter(ok=3)).note == "0 reused"
     assert "/s" in watched.add(Counter(ok=1, engine_starts=1)).note
 

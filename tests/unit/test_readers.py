@@ -11,7 +11,7 @@ from cardiolens.config.compose import legal_names, read_spec
 from cardiolens.engine.readers import READERS
 from cardiolens.errors import InputError
 from cardiolens.models.identity import identify
-from cardiolens.results.scoring import Judged
+from cardiolens.results.scoring import RunResults
 
 CHOICES = ["C06", "C10", "L01", "P01", "T01"]  # one right option
 SETS = ["C02", "C16", "C17", "C18"]
@@ -24,7 +24,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_cohort(tmp_path_factory.mktemp("readers"), 40)
 
 
-def rows_of(judged: Judged, arm_id: str, versus: str | None = None) -> Rows:
+def rows_of(judged: RunResults, arm_id: str, versus: str | None = None) -> Rows:
     """Rows of scores of one arm by metric and scope."""
     return {
         (row["metric"], row["scope"]): row

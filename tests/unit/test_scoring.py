@@ -16,7 +16,7 @@ from cardiolens.errors import InputError
 from cardiolens.plan.missing import Done
 from cardiolens.plan.plan import Plan
 from cardiolens.results.changes import changes
-from cardiolens.results.scoring import Replies, judge_and_score, judge_run
+from cardiolens.results.scoring import Replies, judge_and_write, judge_replies
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_an_arm_without_a_judged_item_is_compared_with_nothing(root: Path) -> No
     keys = {name: identity.model_key for name, identity in planned.identities.items()}
     for part in tables.parts(planned.store.completions(keys["constant"])):
         part.unlink()
-    judged = judge_and_score(planned.run, planned.store, keys, spec)
+    judged = judge_and_write(planned.run, planned.store, keys, spec)
     assert judged.scores["versus_arm_id"].null_count == judged.scores.num_rows
     assert judged.replies.counts["missing"] == judged.replies.unfinished > 0
 
@@ -111,7 +111,7 @@ class Stored:
         self.folder = planned.store.completions(self.key)
 
     def judged(self, questions_digest: str | None = None) -> Replies:
-        return judge_run(self.planned.run, self.planned.store, self.keys, self.spec, questions_digest)
+        return judge_replies(self.planned.run, self.planned.store, self.keys, self.spec, questions_digest)
 
     def add(self, *rows: dict[str, Any]) -> None:
         tables.write_part(self.folder, tables.from_rows(rows, tables.COMPLETIONS), tables.COMPLETIONS)
@@ -171,7 +171,7 @@ def test_order_and_number_of_part_files_change_no_digit(stored: Stored) -> None:
     results = []
     rows = stored.said()
     for place in range(3):
-        judged = judge_and_score(*arguments, stored.spec)
+        judged = judge_and_write(*arguments, stored.spec)
         written = stored.planned.run.analyses.read_text()
         results.append((judged.replies.verdicts.to_pylist(), repr(judged.scores.to_pylist()), written))
         if place == 0:
@@ -189,7 +189,7 @@ def test_a_truncated_part_file_is_named_and_nothing_is_replaced(stored: Stored) 
     kept = [path.read_bytes() for path in tables.parts(before)]
     arguments = (stored.planned.run, stored.planned.store, stored.keys)
     with pytest.raises(InputError, match=rf"{part.name}: not a whole Parquet file .*delete it and run again"):
-        judge_and_score(*arguments, stored.spec)
+        judge_and_write(*arguments, stored.spec)
     assert [path.read_bytes() for path in tables.parts(before)] == kept
 
 

@@ -10,7 +10,7 @@ from cardiolens.plan.missing import WORK, Missing
 from cardiolens.record.places import Run
 from cardiolens.slurm.attempt import Start, begin, end
 from cardiolens.slurm.commands import Alive
-from cardiolens.slurm.group_record import Attempt, GroupRecord, read_group, verdict
+from cardiolens.slurm.model_record import Attempt, ModelRecord, read_model_record, verdict
 from cardiolens.slurm.progress import progress_of, rate_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -53,7 +53,7 @@ def test_a_start_that_ended_unheard_is_closed_by_the_next(tmp_path: Path) -> Non
     second = Start("7", 1, 5, ("n2",), 2)
     assert begin(run, "m", second, 25).go_on
     said = end(run, "m", second, rows=40, outcome="done")
-    record = read_group(run.groups, "m")
+    record = read_model_record(run.model_records, "m")
     assert said.go_on
     assert record.state == "done"
     assert [(one.outcome, one.added, one.nodes) for one in record.attempts] == [
@@ -72,11 +72,11 @@ def test_a_node_that_failed_twice_is_left_before_a_third_start(tmp_path: Path) -
     assert run.excluded("m").read_text() == "n1"
     said = begin(run, "m", Start("7", 2, 5, ("n1",), 2), 0)
     assert said.bars(("n1",))
-    assert len(read_group(run.groups, "m").attempts) == 2, "no start was made there"
+    assert len(read_model_record(run.model_records, "m").attempts) == 2, "no start was made there"
     elsewhere = Start("7", 3, 5, ("n2",), 2)
     assert begin(run, "m", elsewhere, 0).go_on
     assert not end(run, "m", elsewhere, rows=0, outcome="failed", reason="no GPU answers").go_on
-    assert read_group(run.groups, "m").state == "failed"
+    assert read_model_record(run.model_records, "m").state == "failed"
 
 
 def test_submitting_again_counts_anew(tmp_path: Path) -> None:
@@ -94,15 +94,15 @@ def missing(unique: int, done: int, exhausted: int = 0) -> Missing:
 @pytest.mark.parametrize(
     ("left", "alive", "group", "state"),
     [
-        (missing(9, 9), [], GroupRecord(model="m"), "done"),
-        (missing(9, 8, 1), [], GroupRecord(model="m"), "done"),
-        (missing(9, 0), [Alive("7", "PENDING", "(Priority)")], GroupRecord(model="m"), "queued"),
-        (missing(9, 0), [Alive("7", "RUNNING", "n1")], GroupRecord(model="m"), "running"),
-        (missing(9, 0), [], GroupRecord(model="m", state="failed", reason="why"), "failed"),
-        (missing(9, 0), [], GroupRecord(model="m"), "not running"),
+        (missing(9, 9), [], ModelRecord(model="m"), "done"),
+        (missing(9, 8, 1), [], ModelRecord(model="m"), "done"),
+        (missing(9, 0), [Alive("7", "PENDING", "(Priority)")], ModelRecord(model="m"), "queued"),
+        (missing(9, 0), [Alive("7", "RUNNING", "n1")], ModelRecord(model="m"), "running"),
+        (missing(9, 0), [], ModelRecord(model="m", state="failed", reason="why"), "failed"),
+        (missing(9, 0), [], ModelRecord(model="m"), "not running"),
     ],
 )
-def test_how_a_model_stands(left: Missing, alive: list[Alive], group: GroupRecord, state: str) -> None:
+def test_how_a_model_stands(left: Missing, alive: list[Alive], group: ModelRecord, state: str) -> None:
     assert progress_of("m", left, group, alive, rate=1.0).state == state
 
 
@@ -110,5 +110,5 @@ def test_time_left_follows_the_rate_of_this_start() -> None:
     written = [NOW - timedelta(seconds=second) for second in range(0, 2000, 2)]
     rate = rate_of(written, NOW, NOW - timedelta(seconds=100))
     assert rate == pytest.approx(0.51)
-    running = progress_of("m", missing(151, 100), GroupRecord(model="m"), [Alive("7", "RUNNING", "n1")], rate)
+    running = progress_of("m", missing(151, 100), ModelRecord(model="m"), [Alive("7", "RUNNING", "n1")], rate)
     assert running.seconds_left == pytest.approx(100)

@@ -7,12 +7,12 @@ import pytest
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.errors import RunError
 from cardiolens.record.places import run_of
-from cardiolens.slurm.group_record import GroupRecord, read_group
 from cardiolens.slurm.model_job import run_model
+from cardiolens.slurm.model_record import ModelRecord, read_model_record
 
 
-def record_of(spec: SweepSpec) -> GroupRecord:
-    return read_group(run_of(spec).groups, "uniform")
+def record_of(spec: SweepSpec) -> ModelRecord:
+    return read_model_record(run_of(spec).model_records, "uniform")
 
 
 def test_an_error_that_nobody_foresaw_fails_the_start_that_was_under_way(small_sweep: SweepSpec) -> None:

@@ -11,7 +11,7 @@ import pytest
 from cardiolens.config.cluster import SlurmSpec
 from cardiolens.config.compose import read_spec
 from cardiolens.errors import InputError
-from cardiolens.placement.placement import Group
+from cardiolens.placement.placement import Deployment
 from cardiolens.record.places import Run
 from cardiolens.slurm.jobs import Job, Resources, jobs_of
 from cardiolens.slurm.scripts import Site, script_of
@@ -43,9 +43,9 @@ SITES = {
 }
 JOBS = {
     "prepare": Job("prepare", "prepare"),
-    "model": Job("models", "tiny", ("tiny",), Resources(1, 1)),
-    "models": Job("models", "models-1x4gpu", ("qwen", "gemma"), Resources(1, 4)),
-    "model_nodes": Job("models", "kimi", ("kimi",), Resources(2, 8)),
+    "model": Job("model", "tiny", ("tiny",), Resources(1, 1)),
+    "models": Job("model", "models-1x4gpu", ("qwen", "gemma"), Resources(1, 4)),
+    "model_nodes": Job("model", "kimi", ("kimi",), Resources(2, 8)),
     "score": Job("score", "score"),
 }
 
@@ -90,25 +90,25 @@ def test_the_example_is_sound_shell() -> None:
     subprocess.run(["bash", "-n", str(path)], check=True)
 
 
-def group(model: str, *hosts: tuple[str, ...], tensor: int = 1, share: float = 1.0) -> Group:
-    return Group(model, tensor, max(map(len, hosts), default=1), hosts, share, 0.9, "", 0.0)
+def deployment(model: str, *hosts: tuple[str, ...], tensor: int = 1, share: float = 1.0) -> Deployment:
+    return Deployment(model, tensor, max(map(len, hosts), default=1), hosts, share, 0.9, "", 0.0)
 
 
 def test_groups_that_ask_for_the_same_are_one_array() -> None:
-    groups = [
-        group("a", ("n1",), ("n1",), tensor=2),
-        group("b", ("n1",), tensor=4),
-        group("c", ("n1", "n2"), tensor=8),
-        group("d", ("n1",), ("n1",), ("n2",), share=0.5),
-        group("e", (), share=0.0),
+    deployments = [
+        deployment("a", ("n1",), ("n1",), tensor=2),
+        deployment("b", ("n1",), tensor=4),
+        deployment("c", ("n1", "n2"), tensor=8),
+        deployment("d", ("n1",), ("n1",), ("n2",), share=0.5),
+        deployment("e", (), share=0.0),
     ]
-    jobs = jobs_of(groups, prepare=True)
+    jobs = jobs_of(deployments, prepare=True)
     assert [(job.step, job.models, dataclasses.astuple(job.resources)) for job in jobs] == [
         ("prepare", (), (1, 0)),
-        ("models", ("a", "b"), (1, 4)),
-        ("models", ("c",), (2, 8)),
-        ("models", ("d",), (2, 1)),
-        ("models", ("e",), (1, 0)),
+        ("model", ("a", "b"), (1, 4)),
+        ("model", ("c",), (2, 8)),
+        ("model", ("d",), (2, 1)),
+        ("model", ("e",), (1, 0)),
         ("score", (), (1, 0)),
     ]
     assert len({job.name for job in jobs}) == len(jobs)

@@ -16,7 +16,7 @@ from cardiolens.plan.missing import Done
 from cardiolens.record.places import Store
 from cardiolens.store.__main__ import main
 from cardiolens.store.compact import PART_ROWS, compact
-from cardiolens.store.prune import useless
+from cardiolens.store.prune import removable
 from cardiolens.store.verify import problems
 from cardiolens.study.shards import FRAMES_FOLDER, read_volumes
 
@@ -101,22 +101,22 @@ def test_prune_says_first_and_deletes_only_what_nobody_reads(
     leftover.write_bytes(b"half")
     aged(leftover)
     aged(frames)
-    assert {file.path for file in useless(store)} == {old, leftover}
+    assert {file.path for file in removable(store)} == {old, leftover}
     assert main(["prune", f"store={store.root}"]) == 0
     assert "nothing is deleted yet: add apply=true" in capsys.readouterr().out
     assert old.exists()
     assert main(["prune", f"store={store.root}", "apply=true"]) == 0
     assert (old.exists(), leftover.exists(), young.exists(), frames.exists()) == (False, False, True, True)
     assert read_volumes(store.root).num_rows > 0
-    assert useless(store) == []
+    assert removable(store) == []
 
 
 def test_prune_takes_completions_only_by_name(store: Store):
     write(store, [completion(1)])
     aged(tables.parts(store.completions(KEY))[0])
-    assert useless(store) == []
+    assert removable(store) == []
     with pytest.raises(InputError, match=rf"'other' has no completions .* choose from {KEY}"):
-        useless(store, ["other"])
+        removable(store, ["other"])
     assert main(["prune", f"store={store.root}", f"models=[{KEY}]", "apply=true"]) == 0
     assert tables.parts(store.completions(KEY)) == []
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cardiolens.stream.pipeline import _cause
+from cardiolens.stream.pipeline import cause_of
 
 WRAPPED = """\x1b[36mray::MapWorker(MapBatches(Replica)).submit()\x1b[39m (pid=1, ip=192.0.2.2)
 ValueError: inner
@@ -31,18 +31,18 @@ To change retry attempts, backoff, or which errors are retried, configure `ray.d
     ],
 )
 def test_the_error_that_was_raised_is_told_and_not_what_ray_says_of_it(raised, told):
-    assert _cause(RuntimeError(WRAPPED.format(raised=raised))) == f"the stream ended early: {told}"
+    assert cause_of(RuntimeError(WRAPPED.format(raised=raised))) == f"the stream ended early: {told}"
 
 
 def test_an_error_without_a_kind_is_told_by_its_last_line_or_its_type():
-    assert _cause(RuntimeError("first\nthe actor died")) == "the stream ended early: the actor died"
-    assert _cause(RuntimeError()) == "the stream ended early: RuntimeError"
+    assert cause_of(RuntimeError("first\nthe actor died")) == "the stream ended early: the actor died"
+    assert cause_of(RuntimeError()) == "the stream ended early: RuntimeError"
 
 
 def test_an_empty_wrapper_hides_nothing_and_a_full_disk_of_ray_has_a_remedy():
     error = RuntimeError("ray::MapBatches()\nray.exceptions.OutOfDiskError: Local disk is full\nuse `df`")
     error.__cause__ = ValueError()
-    told = _cause(error)
+    told = cause_of(error)
     assert told.startswith(
         "the stream ended early: ray.exceptions.OutOfDiskError: Local disk is full where Ray"
     )

@@ -14,7 +14,7 @@ from cardiolens.models.rendering import Rendering
 from cardiolens.phantom.cohort import make_cohort
 from cardiolens.plan.missing import missing
 from cardiolens.plan.plan import plan
-from cardiolens.results.scoring import judge_and_score
+from cardiolens.results.scoring import judge_and_write
 from cardiolens.stream.loader import StudyLoader
 from cardiolens.stream.replica import Replica
 from cardiolens.study.cohort import Cohort, write_cohort
@@ -64,7 +64,7 @@ def judged(spec, planned):
         completions = planned.store.completions(keys[model.name])
         completions.mkdir(parents=True)
         asyncio.run(answered(spec, planned, model, completions))
-    return judge_and_score(planned.run, planned.store, keys, spec)
+    return judge_and_write(planned.run, planned.store, keys, spec)
 
 
 async def answered(spec, planned, model, completions):

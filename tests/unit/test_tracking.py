@@ -23,7 +23,7 @@ from cardiolens.tracker import live as watched
 from cardiolens.tracker.live import watching
 from cardiolens.tracker.machine import busy
 from cardiolens.tracker.progress import appender, read_rows, row_of
-from cardiolens.tracker.session import Group
+from cardiolens.tracker.session import WandbGroup
 from tests.wandb_files import content
 
 NOTHING = Missing(WORK.empty_table(), unique=9, done=0, exhausted=0)
@@ -149,7 +149,7 @@ def test_a_tracker_that_fails_is_said_and_stops_nothing(
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("no such project")
 
-    monkeypatch.setattr(Group, "open", fail)
+    monkeypatch.setattr(WandbGroup, "open", fail)
     with watching(plan) as begin:
         begin(plan.model, NOTHING)(standing(1))
     assert "no such project" in caplog.text
@@ -159,7 +159,7 @@ def test_a_tracker_that_fails_is_said_and_stops_nothing(
 def test_a_tracker_that_hangs_holds_nobody_up(
     plan: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(Group, "open", lambda *_, **__: time.sleep(3600))
+    monkeypatch.setattr(WandbGroup, "open", lambda *_, **__: time.sleep(3600))
     monkeypatch.setattr(watched, "_PATIENCE", 0.1)
     began = time.monotonic()
     with caplog.at_level(logging.ERROR), watching(plan) as begin:

@@ -3,7 +3,7 @@
 from cardiolens.config.http import HttpSpec
 
 
-class Budget:
+class SpendingCap:
     """Tokens spent on a model so far, against its caps.
 
     Counted is what replies report, cached prompt tokens at the full price: an upper bound of the bill.

@@ -14,7 +14,7 @@ from cardiolens.config.model import ModelSpec
 from cardiolens.engine.ask import Ask, Pictures, Reply, RequestError
 from cardiolens.engine.http.access import check_leave, proxy_of, read_key
 from cardiolens.engine.http.body import body, data_url
-from cardiolens.engine.http.budget import Budget
+from cardiolens.engine.http.budget import SpendingCap
 from cardiolens.engine.http.fault import RULES, Backoff, FaultError, Kind, fault_of, is_filtered
 from cardiolens.engine.http.gate import Gate
 from cardiolens.engine.http.reply import read_reply, read_usage
@@ -50,7 +50,7 @@ class HttpEngine:
     async def start(self) -> None:
         check_leave(self._model)
         self._key = read_key(self._model)
-        self._budget = Budget(self._http, *_spent(self._completions))
+        self._budget = SpendingCap(self._http, *_spent(self._completions))
         self._gate = Gate(self._http.max_in_flight)
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._transport = Transport(self._http, self._key, proxy_of(self._http))

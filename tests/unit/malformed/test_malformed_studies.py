@@ -13,7 +13,7 @@ import pytest
 from refusals import refused, snapshot
 from study_folders import sha256, study, volume, voxels, write_nifti
 
-from cardiolens.steps.prepare import prepare_verb
+from cardiolens.steps.prepare import prepare_dataset
 from cardiolens.study.group import prepare_group
 from cardiolens.terminal.verb import run_verb
 
@@ -55,7 +55,7 @@ ENTRIES = [  # changes of a volume's entry
 
 def prepared(studies: Path, root: Path) -> Callable[[], int]:
     words = ["dataset=real", f"dataset.studies={studies}", "dataset.questions=none.jsonl", "strict=true"]
-    return lambda: run_verb(prepare_verb, [*words, f"store={root}/store"])
+    return lambda: run_verb(prepare_dataset, [*words, f"store={root}/store"])
 
 
 @pytest.mark.parametrize("row", MANIFESTS, ids=[row[0] for row in MANIFESTS])

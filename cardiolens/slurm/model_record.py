@@ -38,7 +38,7 @@ class Attempt(_Record):
         return (self.rows_after or self.rows_before) - self.rows_before
 
 
-class GroupRecord(_Record):
+class ModelRecord(_Record):
     """The starts of one model's jobs, and how it stands."""
 
     model: str
@@ -55,7 +55,7 @@ class GroupRecord(_Record):
         return total
 
 
-class Verdict(_Record):
+class RestartDecision(_Record):
     """Whether a job may start again, and which nodes it should not see."""
 
     go_on: bool
@@ -67,7 +67,7 @@ class Verdict(_Record):
         return bool(set(self.exclude) & set(nodes))
 
 
-def verdict(attempts: Sequence[Attempt], restarts: int, max_restarts: int, n_nodes: int) -> Verdict:
+def verdict(attempts: Sequence[Attempt], restarts: int, max_restarts: int, n_nodes: int) -> RestartDecision:
     """After starts of one job that did not end its work.
 
     A job that was restarted too often ends, and one whose restart added no rows; unless a node is to blame on
@@ -76,13 +76,13 @@ def verdict(attempts: Sequence[Attempt], restarts: int, max_restarts: int, n_nod
     """
     exclude, last = to_blame(attempts), attempts[-1].reason if attempts else ""
     if len(exclude) >= n_nodes:
-        return Verdict(go_on=False, reason=f"every node failed it twice: {last}", exclude=exclude)
+        return RestartDecision(go_on=False, reason=f"every node failed it twice: {last}", exclude=exclude)
     if restarts >= max_restarts:
-        return Verdict(go_on=False, reason=f"restarted {restarts} times, the most allowed: {last}")
+        return RestartDecision(go_on=False, reason=f"restarted {restarts} times, the most allowed: {last}")
     barren = [not attempt.added for attempt in attempts[-2:]]
     if len(barren) == 2 and all(barren) and exclude == to_blame(attempts[:-1]):
-        return Verdict(go_on=False, reason=f"a restart added no rows: {last}", exclude=exclude)
-    return Verdict(go_on=True, exclude=exclude)
+        return RestartDecision(go_on=False, reason=f"a restart added no rows: {last}", exclude=exclude)
+    return RestartDecision(go_on=True, exclude=exclude)
 
 
 def to_blame(attempts: Sequence[Attempt]) -> tuple[str, ...]:
@@ -95,14 +95,14 @@ def to_blame(attempts: Sequence[Attempt]) -> tuple[str, ...]:
     return tuple(sorted({node for (node, _, _), times in faults.items() if times > 1}))
 
 
-def read_group(folder: Path, model: str) -> GroupRecord:
+def read_model_record(folder: Path, model: str) -> ModelRecord:
     """The record of a model; an empty one where no job has started."""
     try:
-        return GroupRecord.model_validate_json((folder / f"{model}.json").read_text())
+        return ModelRecord.model_validate_json((folder / f"{model}.json").read_text())
     except FileNotFoundError:
-        return GroupRecord(model=model)
+        return ModelRecord(model=model)
 
 
-def write_group(folder: Path, record: GroupRecord) -> None:
+def write_model_record(folder: Path, record: ModelRecord) -> None:
     """Replace the record of a model."""
     tables.write_text(folder / f"{record.model}.json", json.dumps(record.model_dump(mode="json"), indent=1))

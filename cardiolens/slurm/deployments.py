@@ -13,7 +13,7 @@ from cardiolens.models.identity import identify
 from cardiolens.placement.estimate import Rates
 from cardiolens.placement.footprint import Candidate, Node
 from cardiolens.placement.inventory import nodes_to_plan_with
-from cardiolens.placement.placement import Group, place
+from cardiolens.placement.placement import Deployment, place
 from cardiolens.plan.candidates import candidate, needs
 from cardiolens.plan.missing import WORK, Missing, missing_of
 from cardiolens.plan.plan import Plan
@@ -24,15 +24,15 @@ _UNPLANNED = Missing(pa.Table.from_pylist([], schema=WORK), unique=1, done=0, ex
 _MANY_STUDIES = 1_000_000
 
 
-def groups_of(spec: SweepSpec, planned: Plan | None, cluster: SlurmSpec) -> tuple[Group, ...]:
-    """A group for each model with work left, each placed as if the nodes it may have were its alone.
+def deployments_of(spec: SweepSpec, planned: Plan | None, cluster: SlurmSpec) -> tuple[Deployment, ...]:
+    """A deployment for each model with work left, each placed as if the nodes it may have were its alone.
 
     InputError where a model fits nowhere. Without a plan every model counts as having work, nobody knows how
     much.
     """
     nodes = nodes_to_plan_with(cluster) if cluster.gpus else ()
     rates = Rates(cluster.prefill_rate, cluster.decode_rate)
-    groups = []
+    deployments = []
     for model in spec.model:
         wanted = _candidate(spec, model, planned, nodes)
         if wanted is None:
@@ -42,8 +42,8 @@ def groups_of(spec: SweepSpec, planned: Plan | None, cluster: SlurmSpec) -> tupl
             told = placement.refusals[0].reason
             remedy = "declare cluster.gpus (of a node), gpu_memory_gib and nodes as they are"
             raise InputError(told if wanted.lacks else f"{told}; {remedy}")
-        groups.append(placement.waves[0][0])
-    return tuple(groups)
+        deployments.append(placement.waves[0][0])
+    return tuple(deployments)
 
 
 def _candidate(
