@@ -1,0 +1,75 @@
+"""Pages of the protocol: one heading a section, an index that finds it, references and links that resolve."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROTOCOL = ROOT / "docs" / "protocol"
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+CITING = [
+    path
+    for folder in ("cardiolens", "conf", "tests", "bench", "jobs", "docs")
+    for path in sorted((ROOT / folder).rglob("*"))
+    if path.suffix in {".py", ".yaml", ".md"}
+]
+NUMBER = r"\d+(?:\.\d+)*"
+# a list goes on with dotted numbers, or with a plain one after "and": a comma may also begin "200 patients"
+CITED = re.compile(
+    rf"\bprotocol[\s#]+({NUMBER}(?:(?:,| and| or| to) \d+(?:\.\d+)+| and \d+)*)", re.IGNORECASE
+)
+
+
+def headings(page: Path) -> list[str]:
+    """The headings of a page, without those of its code blocks."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
+    return re.findall(r"^#+ (.+)$", text, flags=re.M)
+
+
+def sections(page: Path) -> list[str]:
+    """The numbers of the sections that a page holds."""
+    return [found[1] for heading in headings(page) if (found := re.match(rf"({NUMBER}) ", heading))]
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub gives to the headings of a page."""
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings(page)}
+
+
+def numbers() -> list[str]:
+    """The numbers of all sections of the protocol."""
+    return [number for page in sorted(PROTOCOL.glob("*.md")) for number in sections(page)]
+
+
+def cited(text: str) -> Iterator[str]:
+    """The sections that a text refers to by number."""
+    for reference in CITED.findall(text):
+        yield from re.findall(NUMBER, reference)
+
+
+def test_every_section_has_one_heading():
+    assert len(numbers()) == len(set(numbers()))
+
+
+def test_the_index_leads_to_every_section():
+    rows = re.findall(
+        r"^\| (\d+) \| .* \| \[.*\]\((\S+?)#\S+\) \|$", (PROTOCOL / "README.md").read_text(), re.M
+    )
+    assert [number for number, _ in rows] == sorted({n.split(".")[0] for n in numbers()}, key=int)
+    assert [(n, page) for n, page in rows if n not in sections(PROTOCOL / page)] == []
+
+
+def test_every_reference_to_the_protocol_names_a_section():
+    known = set(numbers())
+    assert [f"{path}: {n}" for path in CITING for n in cited(path.read_text()) if n not in known] == []
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page: Path):
+    for target in re.findall(r"\]\((?!https?:|mailto:)([^)\s]+)\)", page.read_text()):
+        file, _, anchor = target.partition("#")
+        found = page.parent / file if file else page
+        assert found.exists(), target
+        assert not anchor or anchor in anchors(found), target
