@@ -13,7 +13,7 @@ from cardiolens.models.adapter import find_adapter, room_for
 from cardiolens.placement.footprint import Candidate, Node, footprints
 from jobs import show_catalogue
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 RUN_HERE = {"tiny"}  # by vLLM, in tests/ray
 QUOTED = {"qwen2_5_vl_3b", "qwen3_vl_4b"}  # their config.json was read
 

@@ -27,7 +27,7 @@ PINNED = {
     "study.json": "395be309c561a926",
     "report.json": "27fe10bb9ba2f327",
 }
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SPEC = PhantomSpec(canonical=("PH-NORMAL",), n_sampled=1, masks=True)
 
 

@@ -12,7 +12,7 @@ from cardiolens.config.dataset import PhantomSpec
 from cardiolens.errors import RunError
 from cardiolens.phantom.cohort import make_cohort
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SPEC = PhantomSpec(canonical=("PH-ICM-RCA",), n_sampled=2)
 
 pytestmark = [

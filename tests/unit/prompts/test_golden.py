@@ -1,6 +1,6 @@
 """Golden prompts: one a (tier, answer type, prompt, caption level), and a form of answer, each read by eye.
 
-After a change that is meant, `python -m tests.unit.test_prompts_golden` writes them anew; read the diff.
+After a change that is meant, `python -m tests.unit.prompts.test_golden` writes them anew; read the diff.
 """
 
 from itertools import product
@@ -18,7 +18,7 @@ from cardiolens.select.route import Route
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 from cardiolens.tasks.catalogue import load_catalogue
 
-GOLDEN = Path(__file__).parent / "golden" / "prompts"
+GOLDEN = Path(__file__).parent / "golden"
 CATALOGUE = load_catalogue("openprotocol-1")
 CASES = {  # tier and answer type: subtask, budget
     "tier1-single": ("L01", 4),

@@ -16,7 +16,7 @@ from cardiolens.record.places import Run
 from cardiolens.slurm.jobs import Job, Resources, jobs_of
 from cardiolens.slurm.scripts import Site, script_of
 
-GOLDEN = Path(__file__).parent / "golden" / "slurm"
+GOLDEN = Path(__file__).parent / "golden"
 RUN = Run(Path("outputs/landscape-0123abcd"))
 SITES = {
     "slurm": ["cluster=slurm"],
@@ -86,7 +86,7 @@ def test_scripts_are_sound_shell(site: str, job: str, tmp_path: Path) -> None:
 
 
 def test_the_example_is_sound_shell() -> None:
-    path = Path(__file__).resolve().parents[2] / "slurm" / "example.sbatch"
+    path = Path(__file__).resolve().parents[3] / "slurm" / "example.sbatch"
     subprocess.run(["bash", "-n", str(path)], check=True)
 
 

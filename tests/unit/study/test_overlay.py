@@ -14,7 +14,7 @@ from cardiolens.study.manifest import read_study
 from cardiolens.study.overlay import LESION_COLOUR, check_masked, colour, drawn, read_labels, read_overlay
 from cardiolens.study.sheet import GAP, LABEL_HEIGHT, study_sheet
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "jobs"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "jobs"))
 from show_study import main
 
 LABELS = {"0": "background", "7": "myocardium, segment 7", "20": "blood", "107": "lesion, segment 7"}

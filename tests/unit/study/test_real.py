@@ -12,7 +12,7 @@ from cardiolens.study.ingest import ingest
 from cardiolens.study.manifest import VolumeManifest, read_study
 from cardiolens.study.volume import read_volume
 
-CMR = Path(__file__).parents[2].parent / "shared" / "cmr"
+CMR = Path(__file__).parents[3].parent / "shared" / "cmr"
 PCT = (1.0, 99.0)
 HEARTS = {  # rows and columns around the left ventricle, as displayed
     "scd-0000101": (slice(70, 170), slice(70, 170)),

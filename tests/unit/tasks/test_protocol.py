@@ -20,7 +20,7 @@ from cardiolens.stream.replica import Replica
 from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.group import prepare_group
 
-MINIATURE = Path(__file__).parent / "miniature"
+MINIATURE = Path(__file__).parents[1] / "miniature"
 # what the data files make of the truth of two studies
 ANSWERS = {
     "PH-NORMAL:SCAR": ["A"],

@@ -8,7 +8,7 @@ from cardiolens.errors import InputError
 from cardiolens.tasks.catalogue import load_catalogue
 from cardiolens.tasks.questions import read_questions, write_questions
 
-REAL = Path(__file__).parents[3] / "shared" / "cmr" / "questions.jsonl"
+REAL = Path(__file__).parents[4] / "shared" / "cmr" / "questions.jsonl"
 QUESTION = {
     "schema": "qa-1",
     "qa_id": "S1:C02",
