@@ -1,4 +1,4 @@
-"""The analyses of specification 11 as tables and sentences, made from the rows of scores."""
+"""The analyses of protocol 11 as tables and sentences, made from the rows of scores."""
 
 from collections.abc import Callable, Sequence
 
@@ -113,7 +113,7 @@ def slice_budgets(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis
 
 
 def prompting(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
-    """Differences between prompts, scores and conservatism (specification 8.4)."""
+    """Differences between prompts, scores and conservatism (protocol 8.4)."""
     wanted = {*_PROMPTING, *_DIFFERENCES}
     pairs = [pair for pair in compared(scores, arms, "prompt") if pair.metric in wanted]
     said = _changes(pairs, "prompt", _PROMPTING, "Prompt {ours} instead of {theirs}")

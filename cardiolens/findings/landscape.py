@@ -1,4 +1,4 @@
-"""The headline of each model, and how models compare over the tiers (specification 8.2, 11)."""
+"""The headline of each model, and how models compare over the tiers (protocol 8.2, 11)."""
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations

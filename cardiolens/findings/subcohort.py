@@ -1,4 +1,4 @@
-"""A full cohort beside a part of it, such as the public one (specification 8.5, 11.5)."""
+"""A full cohort beside a part of it, such as the public one (protocol 8.5, 11.5)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

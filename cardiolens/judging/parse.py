@@ -1,4 +1,4 @@
-"""One reply to a choice question as the options it names (specification 7.6)."""
+"""One reply to a choice question as the options it names (protocol 7.6)."""
 
 import functools
 import re

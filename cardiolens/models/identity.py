@@ -101,7 +101,7 @@ def installed_engine() -> tuple[str, str]:
             continue
     raise InputError(
         "vLLM is not installed, and a model with engine: vllm is asked for; run `make setup` on a CPU "
-        "machine, see docs/operations.md for a GPU machine, or choose a simulated reader (model=oracle)"
+        "machine, see docs/how-to/gpus.md for a GPU machine, or choose a simulated reader (model=oracle)"
     )
 
 

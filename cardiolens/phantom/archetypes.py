@@ -1,4 +1,4 @@
-"""Canonical studies, and the classes that the sampler draws from, as data (specification 10.4)."""
+"""Canonical studies, and the classes that the sampler draws from, as data (protocol 10.4)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Guard bands: a measured value belongs to one class, or to none (specification 10.3)."""
+"""Guard bands: a measured value belongs to one class, or to none (protocol 10.3)."""
 
 from functools import lru_cache
 from pathlib import Path

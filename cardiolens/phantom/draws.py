@@ -13,7 +13,7 @@ _WEYL = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: multiples of it spread evenly
 
 
 def study_seed(seed: int, study_id: str) -> str:
-    """The seed of a study: SHA-256 of `global seed|study_id` (specification 10.4)."""
+    """The seed of a study: SHA-256 of `global seed|study_id` (protocol 10.4)."""
     return hashlib.sha256(f"{seed}|{study_id}".encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""The equations of the heart (specification 10.1): pure functions of parameters, activation and position.
+"""The equations of the heart (protocol 10.1): pure functions of parameters, activation and position.
 
 Millimetres; the origin is the centre of the mitral plane at end-diastole, x is lateral, y anterior,
 z to the apex.

@@ -1,4 +1,4 @@
-"""The parameters of one phantom: typed, frozen, read from data (specification 10.1, 10.3)."""
+"""The parameters of one phantom: typed, frozen, read from data (protocol 10.1, 10.3)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ class DefectShape:
 
 @dataclass(frozen=True)
 class Parameters:
-    """One heart; lengths in mm, symbols of the specification in comments."""
+    """One heart; lengths in mm, symbols of the protocol in comments."""
 
     radius: float = 24.0  # R, of the LV cavity at the base
     length: float = 90.0  # L, of the LV cavity

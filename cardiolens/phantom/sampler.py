@@ -36,7 +36,7 @@ class Study:
 
 
 def canonical_study(seed: int, name: str) -> Study:
-    """A canonical study, exactly as the specification lists it."""
+    """A canonical study, exactly as the protocol lists it."""
     p = canonical(name)
     kind = archetype_of(name)
     try:

@@ -1,4 +1,4 @@
-"""From tissue to signal: contrast, first-pass kinetics, bias and noise (specification 10.2)."""
+"""From tissue to signal: contrast, first-pass kinetics, bias and noise (protocol 10.2)."""
 
 import hashlib
 import math

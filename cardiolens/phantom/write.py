@@ -1,4 +1,4 @@
-"""One phantom study on disk: volumes, masks and JSON files (specification 9 stage 0, 10.5)."""
+"""One phantom study on disk: volumes, masks and JSON files (protocol 9 stage 0, 10.5)."""
 
 import hashlib
 import json
@@ -87,7 +87,7 @@ def write_records(
 
 
 def truth_record(study_id: str, truth: Truth) -> dict[str, Any]:
-    """A truth as a `truth-1` record of the clinical specification, stage 3."""
+    """A truth as a `truth-1` record of the protocol, stage 3."""
     tree = asdict(truth)
     return {
         "schema": "truth-1",

@@ -1,4 +1,4 @@
-"""Controls: what of a request is changed to see what its answer rests on (specification 8.6)."""
+"""Controls: what of a request is changed to see what its answer rests on (protocol 8.6)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -56,7 +56,7 @@ class AskedQuestion:
 
     @property
     def rule(self) -> str:
-        """How to pick (specification 7.2)."""
+        """How to pick (protocol 7.2)."""
         alone = [
             letter for letter, key in zip(ascii_uppercase, self.keys, strict=False) if key in self.exclusive
         ]
@@ -65,7 +65,7 @@ class AskedQuestion:
 
     @property
     def schema(self) -> str:
-        """The JSON object that a report question asks for (specification 3.1, 7.4)."""
+        """The JSON object that a report question asks for (protocol 3.1, 7.4)."""
         lines = ",\n".join(f'  "{field.name}": {_values(field)}' for field in self.fields)
         return f'{{"fields": {{\n{lines}}},\n"findings": text, "impression": text}}'
 

@@ -1,4 +1,4 @@
-"""Cine cascades: which slices and phases a quota buys (specification 5.4 and 5.5)."""
+"""Cine cascades: which slices and phases a quota buys (protocol 5.4 and 5.5)."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal

@@ -1,4 +1,4 @@
-"""The random selector: frames ranked by a hash that any language can repeat (specification 6)."""
+"""The random selector: frames ranked by a hash that any language can repeat (protocol 6)."""
 
 from functools import lru_cache
 from hashlib import sha256

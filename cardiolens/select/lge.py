@@ -1,4 +1,4 @@
-"""Extraction from late gadolinium enhancement (specification 5.7)."""
+"""Extraction from late gadolinium enhancement (protocol 5.7)."""
 
 from itertools import chain, zip_longest
 

@@ -1,4 +1,4 @@
-"""The order in which chosen frames are shown (specification 5.11)."""
+"""The order in which chosen frames are shown (protocol 5.11)."""
 
 from collections.abc import Callable, Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""Extraction from first-pass perfusion by its contrast times (specification 5.8)."""
+"""Extraction from first-pass perfusion by its contrast times (protocol 5.8)."""
 
 from cardiolens.select.cine import key_layers, mid_first
 from cardiolens.select.selection import Frame, pick

@@ -1,4 +1,4 @@
-"""How a budget is split over views and what becomes of quotas that a view cannot fill (specification 5.3)."""
+"""How a budget is split over views and what becomes of quotas that a view cannot fill (protocol 5.3)."""
 
 from collections.abc import Sequence
 

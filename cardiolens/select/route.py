@@ -1,4 +1,4 @@
-"""From a subtask to the volumes of a study that it is read on (specification 5.6)."""
+"""From a subtask to the volumes of a study that it is read on (protocol 5.6)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -33,7 +33,7 @@ class Selection:
 
     @property
     def sha256(self) -> str:
-        """Of the UTF-8 lines `volume|idx` joined by a newline, in order (specification 5.11)."""
+        """Of the UTF-8 lines `volume|idx` joined by a newline, in order (protocol 5.11)."""
         lines = "\n".join(f"{frame.volume_id}|{frame.idx}" for frame in self.frames)
         return hashlib.sha256(lines.encode()).hexdigest()
 
@@ -56,7 +56,7 @@ def pick_all(volume: VolumeStructure, indices: Iterable[int]) -> list[Frame]:
 def record(
     selection: Selection, *, study_id: str, subtask: str, selector: str, budget: int, seed: int | None
 ) -> dict[str, object]:
-    """A selection as a `selection-1` record (specification 5.11); a skipped one also says why."""
+    """A selection as a `selection-1` record (protocol 5.11); a skipped one also says why."""
     flags = selection.flags
     kept = {
         "schema": SCHEMA,

@@ -1,4 +1,4 @@
-"""Integer arithmetic that spreads choices evenly (specification 5.2)."""
+"""Integer arithmetic that spreads choices evenly (protocol 5.2)."""
 
 
 def even(n: int, m: int) -> list[int]:

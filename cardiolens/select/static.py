@@ -1,4 +1,4 @@
-"""Extraction from T2-weighted images, which have slices and no time (specification 5.9)."""
+"""Extraction from T2-weighted images, which have slices and no time (protocol 5.9)."""
 
 from cardiolens.select.quota import settle, split
 from cardiolens.select.rules import rules

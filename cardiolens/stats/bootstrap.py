@@ -1,4 +1,4 @@
-"""Cluster bootstrap by patient as array arithmetic (specification 8.5)."""
+"""Cluster bootstrap by patient as array arithmetic (protocol 8.5)."""
 
 import functools
 import math

@@ -1,4 +1,4 @@
-"""Category collapse (specification 8.4): answers that default to a few categories.
+"""Category collapse (protocol 8.4): answers that default to a few categories.
 
 Indices are over parsed answers only; the share of the unparsed stands beside them.
 """

@@ -1,4 +1,4 @@
-"""Paired differences between arms: the same items, the same resamples (specification 8.5)."""
+"""Paired differences between arms: the same items, the same resamples (protocol 8.5)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Pieces of inference: families of tests, equivalence, proportions, ranks, power (specification 8.5)."""
+"""Pieces of inference: families of tests, equivalence, proportions, ranks, power (protocol 8.5)."""
 
 from collections.abc import Sequence
 from typing import Literal

@@ -1,4 +1,4 @@
-"""The metrics of specification 8.1 as arithmetic on counts, for one cohort or a thousand resamples at once.
+"""The metrics of protocol 8.1 as arithmetic on counts, for one cohort or a thousand resamples at once.
 
 Every function takes counts with leading axes and gives fractions with those axes; undefined is NaN.
 """

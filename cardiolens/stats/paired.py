@@ -1,4 +1,4 @@
-"""Tests of paired results (specification 8.5)."""
+"""Tests of paired results (protocol 8.5)."""
 
 import functools
 from dataclasses import dataclass

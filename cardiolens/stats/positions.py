@@ -1,4 +1,4 @@
-"""Whether a reader prefers places in the list of options, whatever stands there (specification 8.6)."""
+"""Whether a reader prefers places in the list of options, whatever stands there (protocol 8.6)."""
 
 import numpy as np
 import pyarrow as pa

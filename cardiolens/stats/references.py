@@ -1,4 +1,4 @@
-"""What answers without looking would score on the same items, and skill beyond it (specification 8.3)."""
+"""What answers without looking would score on the same items, and skill beyond it (protocol 8.3)."""
 
 import functools
 import zlib

@@ -1,4 +1,4 @@
-"""Report scores of specification 3.3 as arithmetic on sums, for one cohort or many resamples at once."""
+"""Report scores of protocol 3.3 as arithmetic on sums, for one cohort or many resamples at once."""
 
 from collections.abc import Mapping
 

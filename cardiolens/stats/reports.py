@@ -1,4 +1,4 @@
-"""Tier 2: scores of reports by sequence, and their macro means (specification 3.3)."""
+"""Tier 2: scores of reports by sequence, and their macro means (protocol 3.3)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace

@@ -1,4 +1,4 @@
-"""Scores of tiers and sequences (specification 8.2) from the statistics of their subtasks."""
+"""Scores of tiers and sequences (protocol 8.2) from the statistics of their subtasks."""
 
 import numpy as np
 

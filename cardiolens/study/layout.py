@@ -1,4 +1,4 @@
-"""Frame index <-> (slice, phase): how the third axis of a volume is laid out (specification 1.2)."""
+"""Frame index <-> (slice, phase): how the third axis of a volume is laid out (protocol 1.2)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ _POSITIONS: dict[Order, Callable[[Layout, int], Position]] = {
 
 
 def even(n: int, m: int) -> tuple[int, ...]:
-    """m of n positions, evenly spread, in integer arithmetic (specification 5.2)."""
+    """m of n positions, evenly spread, in integer arithmetic (protocol 5.2)."""
     if m >= n:
         return tuple(range(n))
     return tuple(((2 * i + 1) * n) // (2 * m) for i in range(m))
@@ -118,7 +118,7 @@ def small(frame: NDArray[np.generic]) -> NDArray[np.float64]:
 
 
 def infer_n_phases(frames: Sequence[NDArray[np.float64]], *, cyclic: bool) -> int:
-    """The number of phases whose period best explains the jumps between stored frames (specification 1.2).
+    """The number of phases whose period best explains the jumps between stored frames (protocol 1.2).
 
     `frames` are the stored frames made small. Intensities need no scaling: the decision is a ratio of mean
     squared differences. In a cycle a slice's last frame is also close to its first, which no multiple and no

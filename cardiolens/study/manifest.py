@@ -1,4 +1,4 @@
-"""The `study-1` manifest (specification 1.2 and 9, stage 0) and every check of it that needs no pixels."""
+"""The `study-1` manifest (protocol 1.2 and 9, stage 0) and every check of it that needs no pixels."""
 
 import hashlib
 import math
@@ -25,7 +25,7 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class DisplayTransform(Spec):
-    """From a stored slice to the displayed frame: transpose, then the flips (specification 1.4)."""
+    """From a stored slice to the displayed frame: transpose, then the flips (protocol 1.4)."""
 
     transpose: Flag = False
     flip_rows: Flag = False
@@ -107,7 +107,7 @@ class VolumeManifest(Spec):
         return resolve(self.stored_shape, order, declared.n_slices, declared.n_phases, declared.frames or ())
 
     def timing(self, layout: Layout) -> Timing:
-        """Declared or default end-diastole, end-systole and key layers (specification 1.2, rules 4 and 5).
+        """Declared or default end-diastole, end-systole and key layers (protocol 1.2, rules 4 and 5).
 
         The default end-systole rounds 0.37 * n_phases half up, in integers. InputError out of range.
         """

@@ -1,4 +1,4 @@
-"""The sequences and views that a study may hold (specification 1.1), as data."""
+"""The sequences and views that a study may hold (protocol 1.1), as data."""
 
 from functools import cache
 from importlib.resources import files
@@ -20,7 +20,7 @@ class Sequence(BaseModel):
     views: tuple[str, ...]
 
     def volume_id(self, view: str) -> str:
-        """The view code of specification 1.1, e.g. perf_sax."""
+        """The view code of protocol 1.1, e.g. perf_sax."""
         return f"{self.prefix}_{view}"
 
 

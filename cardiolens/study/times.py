@@ -1,4 +1,4 @@
-"""First-pass times of a perfusion series from its image intensities (specification 5.8)."""
+"""First-pass times of a perfusion series from its image intensities (protocol 5.8)."""
 
 import math
 import statistics

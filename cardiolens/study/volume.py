@@ -156,7 +156,7 @@ def _displayed(frame: NDArray[Any], transform: DisplayTransform) -> NDArray[Any]
 
 
 def _orientation_warnings(manifest: VolumeManifest, header: Header) -> Iterator[str]:
-    """Short axis: image right is the patient's left, image up superior or anterior (specification 1.4)."""
+    """Short axis: image right is the patient's left, image up superior or anterior (protocol 1.4)."""
     if manifest.view != SHORT_AXIS or header.affine is None:
         return
     right, up = _display_directions(header.affine, manifest.display_transform)

@@ -1,4 +1,4 @@
-"""Intensities to 8-bit grey: one window a volume, between two percentiles (specification 1.4).
+"""Intensities to 8-bit grey: one window a volume, between two percentiles (protocol 1.4).
 
 A percentile q of n sorted values lies at position (n - 1) * q / 100 and is interpolated linearly between its
 two neighbours. A value v is shown as floor((v - low) * (255 / (high - low)) + 1/2), clipped to 0..255: a half

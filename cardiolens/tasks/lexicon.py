@@ -1,4 +1,4 @@
-"""The words of reports: a data file of patterns, loaded and compiled (specification 3.2)."""
+"""The words of reports: a data file of patterns, loaded and compiled (protocol 3.2)."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence

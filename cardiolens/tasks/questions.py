@@ -46,7 +46,7 @@ class Reference(_Typed):
 
 
 class Question(_Typed):
-    """One `qa-1` record of the clinical specification 2.6."""
+    """One `qa-1` record of the protocol 2.6."""
 
     schema_: Literal["qa-1"] = Field(alias="schema")
     qa_id: Name

@@ -1,4 +1,4 @@
-"""The AHA 17-segment model: levels, walls and coronary territories (Cerqueira 2002; specification 1.3)."""
+"""The AHA 17-segment model: levels, walls and coronary territories (Cerqueira 2002; protocol 1.3)."""
 
 from collections.abc import Collection, Mapping
 

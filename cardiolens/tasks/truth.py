@@ -1,4 +1,4 @@
-"""What is true of a study, segment by segment, and the findings that follow from it (specification 2.5)."""
+"""What is true of a study, segment by segment, and the findings that follow from it (protocol 2.5)."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass

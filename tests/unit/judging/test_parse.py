@@ -1,4 +1,4 @@
-"""Reply forms and what they name (specification 7.6)."""
+"""Reply forms and what they name (protocol 7.6)."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Reports: entities, text overlap, and the ways a report can be missing (specification 3)."""
+"""Reports: entities, text overlap, and the ways a report can be missing (protocol 3)."""
 
 import json
 from typing import Any

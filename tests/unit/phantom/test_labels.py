@@ -15,7 +15,7 @@ from cardiolens.phantom.sampler import drawn
 from cardiolens.tasks.instantiate import answer, asked
 from cardiolens.tasks.truth import findings
 
-# the labels that specification 10.4 finds worth asserting
+# the labels that protocol 10.4 finds worth asserting
 ASSERTED = {
     "PH-HCM-ASH": "C02 C; C03 ABC; C04 AB; C05 B; C10 A; C16 B; C17 B; C18 BC; "
     "L02 AB; L03 B; L04 B; L05 B; D01 C; D02 A",

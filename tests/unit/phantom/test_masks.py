@@ -1,4 +1,4 @@
-"""Labels found again in rendered masks, never in parameters (invariants of specification 10.5)."""
+"""Labels found again in rendered masks, never in parameters (invariants of protocol 10.5)."""
 
 from functools import cache
 

@@ -25,7 +25,7 @@ from cardiolens.phantom.parameters import Parameters
 from cardiolens.phantom.points import points
 from cardiolens.phantom.tissue import Moment, Scene, moment, tissue
 
-# LVEDV index, LVEF, RVEDV index, RVEF of specification 10.4
+# LVEDV index, LVEF, RVEDV index, RVEF of protocol 10.4
 CANONICAL = {
     "PH-NORMAL": (60, 61, 76, 57),
     "PH-HCM-ASH": (44, 70, 87, 53),

@@ -11,7 +11,7 @@ from cardiolens.tasks.instantiate import asked
 from cardiolens.tasks.truth import findings
 
 SEED = 2026
-# answers of a parent that open its conditional subtasks, and what else each of these needs (specification 2)
+# answers of a parent that open its conditional subtasks, and what else each of these needs (protocol 2)
 OPENED = {
     "C02": ("BCD", {"C03": None, "C04": "wall_segments", "C05": None}),
     "C06": ("BCD", {"C07": None, "C08": "moving_segments", "C09": None}),

@@ -1,4 +1,4 @@
-"""Every cascade against a second implementation: slow, greedy, written from the text of the specification.
+"""Every cascade against a second implementation: slow, greedy, written from the text of the protocol.
 
 The reference shares nothing with the product but the catalogue's routes. A volume is a dict, a frame a triple
 (view, slice, phase); rules are followed one frame at a time.

@@ -1,4 +1,4 @@
-"""Missing views and sequences, substitution, fallback and flags (specification 5.6)."""
+"""Missing views and sequences, substitution, fallback and flags (protocol 5.6)."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Every vector of sections 5 and 6 of the clinical specification, to the frame."""
+"""Every vector of sections 5 and 6 of the protocol, to the frame."""
 
 import pytest
 

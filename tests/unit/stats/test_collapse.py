@@ -1,4 +1,4 @@
-"""The collapse vectors of specification 8.4."""
+"""The collapse vectors of protocol 8.4."""
 
 import numpy as np
 import pytest

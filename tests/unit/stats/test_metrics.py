@@ -1,4 +1,4 @@
-"""The worked values of specification 8.1, and states that add up."""
+"""The worked values of protocol 8.1, and states that add up."""
 
 import numpy as np
 import pytest

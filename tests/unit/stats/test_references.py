@@ -1,4 +1,4 @@
-"""Chance references and skill (specification 8.3)."""
+"""Chance references and skill (protocol 8.3)."""
 
 from itertools import combinations
 

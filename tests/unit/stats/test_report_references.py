@@ -1,4 +1,4 @@
-"""What reports written without looking score (specification 8.3)."""
+"""What reports written without looking score (protocol 8.3)."""
 
 from itertools import combinations, product
 

@@ -1,4 +1,4 @@
-"""Report scores of specification 3.3."""
+"""Report scores of protocol 3.3."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Readers with a known fault, and the indices that must show it (specification 14.5)."""
+"""Readers with a known fault, and the indices that must show it (protocol 14.5)."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Tests and small inference against the worked values of specification 8.5 and published ones."""
+"""Tests and small inference against the worked values of protocol 8.5 and published ones."""
 
 import itertools
 

@@ -39,7 +39,7 @@ def test_there_are_sixty_sentences_and_each_names_real_options():
 
 
 def test_the_worked_example_of_the_specification():
-    """Specification 3.3: TP 3, FP 1, FN 2."""
+    """Protocol 3.3: TP 3, FP 1, FN 2."""
     gold = extract("Subepicardial late enhancement of the basal and mid lateral wall.", "lge", catalogue())
     found = extract("Subepicardial enhancement of the mid septum.", "lge", catalogue())
     assert (len(gold & found), len(found - gold), len(gold - found)) == (3, 1, 2)

@@ -24,8 +24,8 @@ from cardiolens.engine.http.reply import read_reply
 from cardiolens.errors import InputError, RunError
 from cardiolens.tables import FRAME
 from cardiolens.tasks.legal import Constraint
-from tests.unit.http_server import MODEL, completion
 from tests.unit.config.test_http_spec import model, sweep
+from tests.unit.http_server import MODEL, completion
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
