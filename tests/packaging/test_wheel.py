@@ -66,12 +66,15 @@ def empty(tmp_path):
 
 def sources() -> set[str]:
     """Every file that git knows, or would take, below the folders that ship, under its name in the wheel."""
-    listed = run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "cardiolens", "conf", "slurm"],
-        cwd=ROOT,
-    )
+    shipped = {
+        "cardiolens/": "cardiolens/",
+        "conf/": "cardiolens/conf/",
+        "slurm/": "cardiolens/slurm/templates/",
+    }
+    listed = run(["git", "ls-files", "--cached", "--others", "--exclude-standard", *shipped], cwd=ROOT)
     names = [name for name in listed.splitlines() if (ROOT / name).exists()]
-    return {name if name.startswith("cardiolens/") else f"cardiolens/{name}" for name in names}
+    folders = [f"{name.partition('/')[0]}/" for name in names]
+    return {shipped[top] + name.removeprefix(top) for top, name in zip(folders, names, strict=True)}
 
 
 def test_wheel_holds_every_module_and_data_file(wheel):
