@@ -1,6 +1,6 @@
 """Clinical entities of structured report fields, and the counts of 3.3 that compare two sets of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cardiolens.tasks.catalogue import Catalogue, Subtask
@@ -20,17 +20,14 @@ class ReportForm:
         return ReportForm({entry.field: entry for entry in filled})
 
     def entities(self, values: Mapping[str, object]) -> frozenset[Entity]:
-        """One entity a value; fields of other names, empty and unassessable ones give none.
+        """One entity a value; what is absent counts as the normal value (protocol 16.5), if the field has one.
 
-        A value outside the options is an entity too, one that no gold set holds.
+        An unassessable field and one that the form lacks give none. A value outside the options is an entity
+        too, one that no gold set holds.
         """
-        found = set()
-        for field, subtask in self.fields.items():
-            wordings = {_folded(option.text): option.text for option in subtask.options}
-            for value in _values(values.get(field)):
-                if _folded(value) not in _SILENT:
-                    found.add((field, wordings.get(_folded(value), value)))
-        return frozenset(found)
+        return frozenset(
+            (field, value) for field in self.fields for value in self._said(field, values.get(field))
+        )
 
     def abnormal(self, entities: frozenset[Entity]) -> frozenset[Entity]:
         """The entities whose value is not the normal one of their field."""
@@ -46,6 +43,13 @@ class ReportForm:
         """Fields that decide whether others apply: those without a parent that are parent of another."""
         parents = {subtask.parent for subtask in self.fields.values()}
         return [field for field, subtask in self.fields.items() if subtask.id in parents]
+
+    def _said(self, field: str, given: object) -> Iterable[str]:
+        if _is_absent(given):
+            return self._normal(field)
+        wordings = {_folded(option.text): option.text for option in self.fields[field].options}
+        named = [value for value in _values(given) if _folded(value) not in _ABSENT | _SILENT]
+        return [wordings.get(_folded(value), value) for value in named]
 
     def _normal(self, field: str) -> frozenset[str]:
         return frozenset(option.text for option in self.fields[field].options if option.normal)
@@ -81,11 +85,18 @@ def fields_equal(form: ReportForm, gold: frozenset[Entity], found: frozenset[Ent
     return sum(_of_field(gold, field) == _of_field(found, field) for field in form.fields)
 
 
-_SILENT = frozenset({"", "not assessable", "none", "n/a"})
+_ABSENT = frozenset({"", "none", "absent"})
+_SILENT = frozenset({"not assessable", "n/a"})
 
 
 def _of_field(entities: frozenset[Entity], field: str) -> set[str]:
     return {value for name, value in entities if name == field}
+
+
+def _is_absent(given: object) -> bool:
+    """Whether a field was left out, or holds an empty list or nothing but words for none."""
+    entries = given if isinstance(given, list) else [given]
+    return all(entry is None or (isinstance(entry, str) and _folded(entry) in _ABSENT) for entry in entries)
 
 
 def _values(given: object) -> list[str]:
