@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cardiolens.tasks.catalogue import Catalogue, Subtask
-from cardiolens.tasks.entities import Entity
+from cardiolens.judging.text.extract import Entity
 
 
 @dataclass(frozen=True, slots=True)

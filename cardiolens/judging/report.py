@@ -10,7 +10,7 @@ from cardiolens.judging.json_reply import objects
 from cardiolens.judging.overlap import overlap_counts
 from cardiolens.judging.reply import refuses, visible
 from cardiolens.tasks.catalogue import Catalogue, load_catalogue
-from cardiolens.tasks.entities import Entity, extract
+from cardiolens.judging.text.extract import extract, Entity
 
 _TEXTS = ("findings", "impression")
 

@@ -6,7 +6,7 @@ import yaml
 
 from cardiolens.errors import InputError
 from cardiolens.tasks.catalogue import load_catalogue
-from cardiolens.tasks.entities import extract
+from cardiolens.judging.text.extract import extract
 from cardiolens.tasks.instantiate import answer
 
 PROTOCOL = "openprotocol-1"
