@@ -44,7 +44,7 @@ class Scale:
 class Trait:
     """Something that a report says of a structure, and how its places are reported."""
 
-    of: Mapping[str, Scale]  # by structure, or ANY
+    of: Mapping[str, Scale | None]  # by structure, or ANY; None: not of this one
     default: str | None
     places: Mapping[str, Mapping[str, str]]  # by field, then by place
     combined: tuple[tuple[str, frozenset[str], str], ...]  # (field, places that must all be there, value)
@@ -52,11 +52,12 @@ class Trait:
     bearers: frozenset[str]  # structures whose places are reported; empty: all
     strict: bool  # whether naming a structure that it has no scale for rules the default out
 
+    bare_unit: str | None  # of a number without a unit right behind its name
     implied_by: str | None  # unit of a number that speaks of it behind a place
 
     def scale(self, structure: str) -> Scale | None:
         """The scale for one structure."""
-        return self.of.get(structure) or (self.of.get(ANY) if structure != "other" else None)
+        return self.of.get(structure, None if structure == "other" else self.of.get(ANY))
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +109,7 @@ def load_lexicon(path: Path, sequence: str, fields: Mapping[str, Collection[str]
 def _said(lexicon: Lexicon) -> Iterator[tuple[str, str]]:
     """Every (field, option text) that words of a lexicon can assert."""
     for entry in lexicon.traits.values():
-        for scale in entry.of.values():
+        for scale in filter(None, entry.of.values()):
             graded = chain.from_iterable(values.values() for values in scale.states.values())
             ranged = (value for limits in scale.ranges.values() for _, value in limits)
             yield from ((scale.field, value) for value in (scale.normal, *graded, *ranged) if value)
@@ -122,6 +123,7 @@ def _tags(tree: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[tuple[Phr
     for kind, groups in (
         ("structure", tree.get("structures", {})),
         ("place", tree.get("places", {})),
+        ("structure", own.get("structures", {})),
         ("place", own.get("places", {})),
     ):
         for name, written in groups.items():
@@ -135,7 +137,7 @@ def _tags(tree: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[tuple[Phr
 
 def _trait(entry: Mapping[str, Any]) -> Trait:
     return Trait(
-        of={structure: _scale(scale) for structure, scale in entry["of"].items()},
+        of={structure: scale and _scale(scale) for structure, scale in entry["of"].items()},
         default=entry.get("default"),
         places=entry.get("places", {}),
         combined=tuple(
@@ -144,6 +146,7 @@ def _trait(entry: Mapping[str, Any]) -> Trait:
         percent={place: tuple(map(tuple, limits)) for place, limits in entry.get("percent", {}).items()},
         bearers=frozenset(entry.get("bearers", ())),
         strict=bool(entry.get("strict", False)),
+        bare_unit=entry.get("bare_unit"),
         implied_by=entry.get("implied_by"),
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from cardiolens.judging.text.clauses import Clause
 
-_LIST_ENDS = frozenset({"negated", "verb", "grade", "predicate", "measure", "colon", "uncertain"})
+_LIST_ENDS = ("negated", "verb", "grade", "measure", "colon", "uncertain")
 
 
 def reaches(clauses: Sequence[Clause], number: int, at: int, cue: str) -> bool:
@@ -31,6 +31,7 @@ def is_negated(clauses: Sequence[Clause], number: int, at: int) -> bool:
     return (
         reaches(clauses, number, at, "negated")
         or follows(clauses[number], at, "negated_behind")
+        or (at + 1 < len(mentions) and mentions[-1].text == "no")  # "scar: no"
         or any(mention.kind == "prefix" for mention in mentions[max(0, at - 1) : at])
     )
 
@@ -53,6 +54,8 @@ def _carries_on(clauses: Sequence[Clause], number: int) -> bool:
     clause = clauses[number]
     if clause.joint not in ("and", "comma") or clause.of_kind(*_LIST_ENDS):
         return False
+    if any(clause.mentions[at].name == "normal" for at in clause.of_kind("predicate")):
+        return False
     if clause.joint == "and":
         return not clause.of_kind("place")
     rest = clauses[number:]
@@ -74,7 +77,10 @@ def _earlier(clauses: Sequence[Clause], number: int, at: int, cue: str, *, acros
 
 
 def _lasts(clauses: Sequence[Clause], number: int) -> bool:
-    return bool(clauses[number].of_kind("lasting"))
+    """Whether a clause, or one behind that goes on about the same, says that something is there still."""
+    following = clauses[number + 1 : number + 2]
+    behind = [one for one in following if not one.of_kind("name", "state")]
+    return any(one.of_kind("lasting") for one in [clauses[number], *behind])
 
 
 def _asked(clause: Clause, at: int) -> bool:

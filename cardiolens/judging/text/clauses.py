@@ -46,7 +46,8 @@ def _statements(chunk: Sequence[Mention], joint: str) -> Iterator[Clause]:
     breaks = [at for at in range(len(chunk)) if _may_break(chunk, at) and not _in_brackets(chunk, at)]
     start = 0
     for at, end in zip(breaks, [*breaks[1:], len(chunk)], strict=False):
-        if _states(chunk[start:at]) and _states(chunk[at:end]):
+        doubtful = chunk[at].kind == "with" and any(one.kind == "uncertain" for one in chunk[start:at])
+        if (doubtful or _states(chunk[start:at])) and _states(chunk[at:end]):
             yield Clause(tuple(chunk[start:at]), joint)
             start, joint = (at, "without") if chunk[at].kind == "negated" else (at + 1, chunk[at].kind)
     if start < len(chunk):
@@ -59,7 +60,8 @@ def _may_break(chunk: Sequence[Mention], at: int) -> bool:
 
 
 def _states(piece: Sequence[Mention]) -> bool:
-    return any(mention.kind in _STATING for mention in piece)
+    denied_again = bool(piece) and piece[-1].text == "not"  # "..., the right ventricle is not"
+    return denied_again or any(mention.kind in _STATING for mention in piece)
 
 
 def _in_brackets(chunk: Sequence[Mention], at: int) -> bool:

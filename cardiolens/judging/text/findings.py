@@ -45,8 +45,12 @@ def _read(
 ) -> tuple[list[Finding], Statement | None]:
     """The findings of a sentence, and the last statement so far that places may belong to."""
     lexicon = words.lexicon
-    parts = clauses(words.mentions(text, sentence.start, sentence.end))
-    topics = _topics(text, sentence, words)
+    topic = words.mentions(text, *sentence.topic) if sentence.topic else []
+    topics: list[Names] = [one.names for one in topic if one.kind == "structure"]
+    own = words.mentions(text, sentence.start, sentence.end)
+    # "Wall motion" in one line and "normal" in the next are one statement
+    alone = not any(one.kind in ("name", "state") for one in own)
+    parts = clauses([*topic, *own] if alone else own)
     made = list(statements(parts, topics, lexicon))
     found = [
         _finding(text, sentence, parts[one.clause], one.scale.field, one.value, one)
@@ -60,14 +64,8 @@ def _read(
         )
     for field, value, one in values(placed(parts, made, last, lexicon), lexicon):
         found.append(_finding(text, sentence, parts[one.clause], field, value, one.statement))
-    bearing = [one for one in made if bears(one, lexicon) and one.abnormal]
+    bearing: list[Statement | None] = [one for one in made if bears(one, lexicon) and one.abnormal]
     return found, (bearing or [last])[-1]
-
-
-def _topics(text: str, sentence: Sentence, words: Reader) -> list[Names]:
-    if sentence.topic is None:
-        return []
-    return [one.names for one in words.mentions(text, *sentence.topic) if one.kind == "structure"]
 
 
 def _finding(
@@ -81,7 +79,7 @@ def _finding(
         end=end,
         quote=text[start:end],
         polarity="negated" if one.negated else "affirmed",
-        certainty=one.certainty,
+        certainty="hypothetical" if sentence.asks else one.certainty,
         section=sentence.section,
         measured=one.said.measure is not None,
     )

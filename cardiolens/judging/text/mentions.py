@@ -79,13 +79,13 @@ def _read(words: Sequence[Token], reader: Reader) -> Iterator[Mention]:
             (tag.name,),
             " ".join(word.text for word in words[at:end]),
             tag.trait,
-            first if tag is _MEASURE else None,
+            first if first.unit or first.high else None,
         )
         at = end
 
 
 def _longest(words: Sequence[Token], at: int, tree: Mapping[str, object]) -> tuple[int, Tag]:
-    best, tag = at + 1, _MEASURE if words[at].unit else _WORD
+    best, tag = at + 1, _MEASURE if words[at].unit else _NUMBER if words[at].high else _WORD
     branch: object = tree
     for end in range(at, len(words)):
         assert isinstance(branch, dict)

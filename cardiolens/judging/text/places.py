@@ -29,7 +29,7 @@ def placed(
     for number, clause in enumerate(clauses):
         for at in clause.of_kind("place"):
             bearer = _bearer(number, at, clauses, made, last, lexicon)
-            if bearer and bearer.abnormal and not _denied(clauses, number, at):
+            if bearer and bearer.abnormal and not _denied(clauses, number, at, bearer):
                 entry = lexicon.traits[bearer.trait]
                 found += [Placed(bearer, name, number) for name in _renamed(clause, at, entry)]
     return found + list(_shared(clauses, made, found, lexicon))
@@ -73,14 +73,21 @@ def bears(one: Statement, lexicon: Lexicon) -> bool:
     return bool(entry.places) and (not entry.bearers or one.structure in entry.bearers)
 
 
-def _denied(clauses: Sequence[Clause], number: int, at: int) -> bool:
+def _denied(clauses: Sequence[Clause], number: int, at: int, bearer: Statement) -> bool:
     """Whether a place is named as one that is not affected."""
     clause = clauses[number]
+    if clause.joint == "exceptions" and (bearer.clause != number or _opens(clauses, number, at)):
+        return True
     spared = any(place > at for place in clause.of_kind("spared"))
     # "spares the apex and involves the septum": a verb starts anew
     last_verb = max((place for place in clause.of_kind("verb") if place < at), default=-1)
     sparing = any(last_verb < place < at for place in clause.of_kind("sparing"))
     return spared or sparing or reaches(clauses, number, at, "negated")
+
+
+def _opens(clauses: Sequence[Clause], number: int, at: int) -> bool:
+    """Whether a sentence opens with an exception that a place belongs to: `except for the apex, ...`."""
+    return number == 0 and not any(place < at for place in clauses[0].of_kind("comma"))
 
 
 def _renamed(clause: Clause, at: int, entry: Trait) -> tuple[str, ...]:

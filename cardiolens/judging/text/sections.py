@@ -20,6 +20,7 @@ class Sentence:
     end: int
     section: str  # a sequence, "silent", or "any" where no heading names one
     topic: tuple[int, int] | None  # of a heading in an earlier line
+    asks: bool  # whether it ends with a question mark
 
 
 def sentences(text: str) -> Iterator[Sentence]:
@@ -31,7 +32,7 @@ def sentences(text: str) -> Iterator[Sentence]:
         named = _section(words) if heading else None
         if named:
             section, topic = named, None
-        yield Sentence(start, end, section, topic)
+        yield Sentence(start, end, section, topic, text[end : end + 1] == "?")
         if heading and not text[heading.end() : end].strip():
             topic = heading.span(1)
         elif heading and heading[2] == ":":

@@ -71,11 +71,13 @@ def _of_clause(
     for at in clause.of_kind("name", "state"):
         name = clause.mentions[at].trait
         entry = lexicon.traits[name]
-        told = [*said(clause, at)[:1], *measured(clause, at)]
+        told = [*said(clause, at)[:1], *measured(clause, at, entry.bare_unit)]
         for structure in subjects(clause, at, entry, context) if told else ():
             scale = entry.scale(structure)
             assert scale is not None
             for one in told:
+                if one.measure and one.value(scale, negated=False) is None:
+                    continue
                 negated = is_negated(clauses, number, one.at) and not one.measure
                 meant = certainty(clauses, number, one.at, negated=negated)
                 yield Statement(number, at, name, structure, scale, one, negated, meant)

@@ -1,13 +1,14 @@
 """What is said of a trait: the state that its word has, or that a predicate or a number beside it gives."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cardiolens.judging.text.clauses import Clause
 from cardiolens.judging.text.mentions import Mention
 from cardiolens.judging.text.tokens import Token
 from cardiolens.tasks.lexicon import ANY, Scale
 
-_IGNORED_BEFORE = frozenset({"from", "previously", "was", "prior", "vs", "versus"})
+_EARLIER = frozenset({"vs", "versus", "than"})
+_EQUAL = frozenset({"=", "of", "approximately", "about", "around", "~", "≈", "at", "estimated", "calculated"})
 _STRONG = frozenset({"moderate", "severe"})
 
 
@@ -44,14 +45,31 @@ def said(clause: Clause, at: int) -> list[Said]:
     return found
 
 
-def measured(clause: Clause, at: int) -> list[Said]:
+def measured(clause: Clause, at: int, bare_unit: str | None) -> list[Said]:
     """The numbers of a clause that belong to the name or state at a place."""
-    owned = []
-    for place in clause.of_kind("measure"):
-        owners = [one for one in clause.of_kind("name", "state", "neutral") if one < place]
-        if owners and owners[-1] == at and not _past(clause, place):
-            owned.append(Said("", ANY, place, clause.mentions[place].measure))
-    return owned
+    owned = [place for place in clause.of_kind("measure") if _owner(clause, place) == at]
+    if bare_unit and not owned:
+        owned = [place for place in clause.of_kind("number") if _is_right_behind(clause, at, place)]
+    return [
+        Said("", ANY, place, _latest(clause, place, bare_unit)) for place in owned if not _past(clause, place)
+    ]
+
+
+def _owner(clause: Clause, place: int) -> int | None:
+    return max((one for one in clause.of_kind("name", "state", "neutral") if one < place), default=None)
+
+
+def _is_right_behind(clause: Clause, at: int, place: int) -> bool:
+    between = clause.mentions[at + 1 : place]
+    return at < place and all(one.kind in ("verb", "colon") or one.text in _EQUAL for one in between)
+
+
+def _latest(clause: Clause, place: int, bare_unit: str | None) -> Token:
+    """A measure with its unit; of `from 55 to 42 %` the second number."""
+    measure = clause.mentions[place].measure
+    assert measure is not None
+    low = measure.high if place and clause.mentions[place - 1].text == "from" else measure.low
+    return replace(measure, low=low, unit=measure.unit or bare_unit or "")
 
 
 def grade(clause: Clause, at: int) -> str:
@@ -88,8 +106,9 @@ def _parted(clause: Clause, at: int, place: int, kinds: tuple[str, ...] = ("stat
 
 
 def _past(clause: Clause, place: int) -> bool:
-    """Whether a number is an earlier one: `previously 38 %`, or `from 30 %` where another follows."""
-    before = [mention.text for mention in clause.mentions[max(0, place - 2) : place]]
-    later = any(other > place for other in clause.of_kind("measure"))
-    past = clause.mentions[place - 1].kind == "historical" or "compared" in " ".join(before)
-    return past or (later and "from" in before) or bool(_IGNORED_BEFORE.intersection(before) - {"from", "was"})
+    """Whether a number is an earlier one: `previously 38 %`, or `from 30 %` beside another number."""
+    before = clause.mentions[max(0, place - 2) : place]
+    others = len(clause.of_kind("measure")) > 1
+    if any(one.kind == "historical" or one.text.startswith("compared") for one in before):
+        return True
+    return any(one.text in _EARLIER or (others and one.text == "from") for one in before)

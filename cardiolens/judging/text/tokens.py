@@ -24,6 +24,8 @@ _NUMBER = r"\d+(?:[.,]\d+)?"
 _TOKEN = re.compile(
     rf"(?P<low>{_NUMBER})(?:\s*(?:%\s*)?(?:-|–|to)\s*(?P<high>{_NUMBER}))?"
     r"\s*(?P<unit>%|per ?cent|ml\s*/\s*m(?:2|²|\^2)|mm|cm)(?![\w/])"
+    r"|(?P<sign>\([-–+]\))"
+    rf"|(?P<inert>{_NUMBER}\s*(?:ms|msec|ml|g|kg|cm2|cm²|bpm|min|minutes|years?|days?|mcg|mg|mmhg)(?![\w/]))"
     r"|(?P<number>\d+(?:\.\d+)?)(?![\w])"
     r"|(?P<word>[^\W_]+(?:'s)?)"
     r"|(?P<joint>(?<=\w)[-‐‑–](?=\w))"
@@ -41,6 +43,13 @@ def tokens(text: str, start: int, end: int) -> Iterator[Token]:
         kind = match.lastgroup
         if kind == "unit":
             yield _measure(match)
+        elif kind == "number":
+            value = float(match.group())
+            yield Token(match.group(), match.start(), match.end(), value, value)
+        elif kind == "inert":
+            yield Token("#", match.start(), match.end())
+        elif kind == "sign":
+            yield Token("positive" if "+" in match.group() else "negative", match.start(), match.end())
         elif kind == "joint":
             if text[match.start() - 1].isdigit():
                 yield Token("-", match.start(), match.end())
