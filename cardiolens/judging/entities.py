@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from cardiolens.tasks.catalogue import Catalogue, Subtask
 from cardiolens.judging.text.extract import Entity
+from cardiolens.tasks.catalogue import Catalogue, Subtask
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class ReportForm:
         return ReportForm({entry.field: entry for entry in filled})
 
     def entities(self, values: Mapping[str, object]) -> frozenset[Entity]:
-        """One entity a value; what is absent counts as the normal value (protocol 16.5), if the field has one.
+        """One entity a value; what is absent is the normal value of its field, if it has one (protocol 16.5).
 
         An unassessable field and one that the form lacks give none. A value outside the options is an entity
         too, one that no gold set holds.

@@ -1,7 +1,7 @@
 """The words of reports: a data file of a protocol, loaded and checked (protocol 3.2)."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,7 @@ class Lexicon:
     groups: Mapping[str, tuple[str, ...]]  # structures that stand for several
     traits: Mapping[str, Trait]
     wholes: Mapping[str, Mapping[str, str]]  # by structure: what is said when it is called normal
-    fields: Mapping[str, Collection[str]] = field(repr=False)
+    foreign: frozenset[Phrase]  # what reports of other sequences find
 
 
 def load_lexicon(path: Path, sequence: str, fields: Mapping[str, Collection[str]]) -> Lexicon:
@@ -88,7 +88,7 @@ def load_lexicon(path: Path, sequence: str, fields: Mapping[str, Collection[str]
             groups={name: tuple(members) for name, members in tree.get("groups", {}).items()},
             traits={name: _trait(entry) for name, entry in own["traits"].items()},
             wholes=own.get("wholes", {}),
-            fields=fields,
+            foreign=frozenset(_found(tree)),
         )
     except KeyError as error:
         raise InputError(
@@ -133,6 +133,12 @@ def _tags(tree: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[tuple[Phr
         for state, written in entry["states"].items():
             yield from ((phrase, Tag("state", state, name)) for phrase in phrases(written))
     yield from ((phrase, Tag("neutral", "")) for phrase in phrases(own.get("neutral", ())))
+
+
+def _found(tree: Mapping[str, Any]) -> Iterator[Phrase]:
+    for sequence in tree["sequences"].values():
+        for entry in sequence["traits"].values():
+            yield from chain.from_iterable(phrases(written) for written in entry["states"].values())
 
 
 def _trait(entry: Mapping[str, Any]) -> Trait:

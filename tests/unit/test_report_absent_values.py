@@ -67,7 +67,9 @@ def test_a_perfect_report_with_empty_lists_has_every_score(sequence, side):
     assert scores(subtask, cases) == PERFECT
 
 
-@pytest.mark.parametrize("absent", [[], "", None, "None", ["none"], [None], "absent", "None or physiological trace"])
+@pytest.mark.parametrize(
+    "absent", [[], "", None, "None", ["none"], [None], "absent", "None or physiological trace"]
+)
 def test_every_way_to_say_nothing_is_the_normal_value(absent):
     normal = ("pericardium", "None or physiological trace")
     assert normal in CINE.entities({"pericardium": absent})

@@ -4,10 +4,10 @@ import pytest
 import yaml
 
 from cardiolens.dataset_spec import PhantomSpec
+from cardiolens.judging.text.extract import extract
 from cardiolens.phantom import reports
 from cardiolens.phantom.archetypes import canonical_values
 from cardiolens.phantom.roster import SEQUENCES, catalogue, roster, study
-from cardiolens.judging.text.extract import extract
 from cardiolens.tasks.truth import findings
 
 SENTENCES = yaml.safe_load((Path(__file__).parent / "report_sentences.yaml").read_text())

@@ -17,6 +17,12 @@ class Clause:
 
     mentions: tuple[Mention, ...]
     joint: str  # "start", or the kind of the connective
+    kinds: frozenset[str]  # of the mentions
+
+    @staticmethod
+    def of(mentions: Sequence[Mention], joint: str) -> "Clause":
+        """A clause of some mentions."""
+        return Clause(tuple(mentions), joint, frozenset(mention.kind for mention in mentions))
 
     @property
     def span(self) -> tuple[int, int]:
@@ -24,6 +30,8 @@ class Clause:
 
     def of_kind(self, *kinds: str) -> list[int]:
         """Places of the mentions of some kinds."""
+        if self.kinds.isdisjoint(kinds):
+            return []
         return [at for at, mention in enumerate(self.mentions) if mention.kind in kinds]
 
 
@@ -47,21 +55,23 @@ def _statements(chunk: Sequence[Mention], joint: str) -> Iterator[Clause]:
     start = 0
     for at, end in zip(breaks, [*breaks[1:], len(chunk)], strict=False):
         doubtful = chunk[at].kind == "with" and any(one.kind == "uncertain" for one in chunk[start:at])
-        if (doubtful or _states(chunk[start:at])) and _states(chunk[at:end]):
-            yield Clause(tuple(chunk[start:at]), joint)
+        # "thinned and scarred wall": what another sequence shows is no statement of its own there
+        stating = _STATING if chunk[at].kind == "and" else _STATING | {"foreign"}
+        if (doubtful or _states(chunk[start:at], stating)) and _states(chunk[at:end], stating):
+            yield Clause.of(chunk[start:at], joint)
             start, joint = (at, "without") if chunk[at].kind == "negated" else (at + 1, chunk[at].kind)
     if start < len(chunk):
-        yield Clause(tuple(chunk[start:]), joint)
+        yield Clause.of(chunk[start:], joint)
 
 
 def _may_break(chunk: Sequence[Mention], at: int) -> bool:
     """Whether a connective stands at a place, or the negation of a further statement."""
-    return chunk[at].kind in _SOFT or (chunk[at].kind == "negated" and chunk[at].text.startswith(_DENYING) and not chunk[at].text.startswith("not"))
+    return chunk[at].kind in _SOFT or (chunk[at].kind == "negated" and chunk[at].text.split()[0] in _DENYING)
 
 
-def _states(piece: Sequence[Mention]) -> bool:
+def _states(piece: Sequence[Mention], stating: frozenset[str]) -> bool:
     denied_again = bool(piece) and piece[-1].text == "not"  # "..., the right ventricle is not"
-    return denied_again or any(mention.kind in _STATING for mention in piece)
+    return denied_again or any(mention.kind in stating for mention in piece)
 
 
 def _in_brackets(chunk: Sequence[Mention], at: int) -> bool:

@@ -35,6 +35,6 @@ def _settled(said: list[Finding], subtask: Subtask) -> Iterator[str]:
 
 
 def _plain(said: Iterable[Finding]) -> list[str]:
-    """The values of a scale in words, which tell what the reader made of the number; else those of numbers."""
+    """The values that words give, for they say what the reader made of a number; else those of numbers."""
     words = [one.value for one in said if one.value and not one.measured]
     return words or [one.value for one in said if one.value]

@@ -11,7 +11,16 @@ from cardiolens.tasks.phrases import Phrase, phrases
 from cardiolens.tasks.protocol import read_yaml
 
 _CUES = (
-    *("negated", "prefix", "negated_behind", "uncertain", "uncertain_behind", "historical", "lasting", "hypothetical"),
+    *(
+        "negated",
+        "prefix",
+        "negated_behind",
+        "uncertain",
+        "uncertain_behind",
+        "historical",
+        "lasting",
+        "hypothetical",
+    ),
     *("technique", "contrasts", "exceptions", "sparing", "spared", "neutral"),
 )
 _FAMILIES = {"predicates": "predicate", "grades": "grade", "connectives": ""}

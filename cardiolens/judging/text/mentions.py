@@ -1,7 +1,7 @@
 """What the words of a sentence mean one by one: the longest phrase of grammar and lexicon wins."""
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from cardiolens.judging.text.grammar import grammar
@@ -11,6 +11,7 @@ from cardiolens.tasks.phrases import Phrase
 from cardiolens.tasks.segments import LEVELS, WALLS
 
 _WORD, _NUMBER, _MEASURE = Tag("word", ""), Tag("number", ""), Tag("measure", "")
+_Tree = dict[str, "Tag | _Tree"]  # words to what may follow them; "" to what a phrase that ends here means
 _GRADES = ("trivial", "mild", "moderate", "severe")
 
 
@@ -36,7 +37,7 @@ class Reader:
     """Grammar and lexicon of one sequence, prepared for reading."""
 
     lexicon: Lexicon
-    tree: Mapping[str, object]
+    tree: _Tree
     vocabulary: frozenset[str]
 
     def mentions(self, text: str, start: int, end: int) -> list[Mention]:
@@ -49,8 +50,8 @@ class Reader:
 @functools.lru_cache(maxsize=32)
 def reader(lexicon: Lexicon) -> Reader:
     """The reader of one lexicon; its words take precedence over those of the grammar."""
-    tags = {**grammar().tags, **lexicon.tags}
-    tree: dict[str, object] = {}
+    tags = {**_foreign(lexicon), **grammar().tags, **lexicon.tags}
+    tree: _Tree = {}
     for phrase, tag in tags.items():
         branch = tree
         for word in phrase:
@@ -58,6 +59,12 @@ def reader(lexicon: Lexicon) -> Reader:
         branch[""] = tag
     words = {word for phrase in tags for word in phrase} | lexicon.aliases.keys() | grammar().plain
     return Reader(lexicon, tree, frozenset(words))
+
+
+def _foreign(lexicon: Lexicon) -> dict[Phrase, Tag]:
+    """What reports of other sequences find, where no word of it is one of this sequence."""
+    own = {word for phrase, tag in lexicon.tags.items() if tag.kind in ("name", "state") for word in phrase}
+    return {phrase: Tag("foreign", "") for phrase in lexicon.foreign if own.isdisjoint(phrase)}
 
 
 def _read(words: Sequence[Token], reader: Reader) -> Iterator[Mention]:
@@ -84,16 +91,17 @@ def _read(words: Sequence[Token], reader: Reader) -> Iterator[Mention]:
         at = end
 
 
-def _longest(words: Sequence[Token], at: int, tree: Mapping[str, object]) -> tuple[int, Tag]:
+def _longest(words: Sequence[Token], at: int, tree: _Tree) -> tuple[int, Tag]:
     best, tag = at + 1, _MEASURE if words[at].unit else _NUMBER if words[at].high else _WORD
-    branch: object = tree
+    branch = tree
     for end in range(at, len(words)):
-        assert isinstance(branch, dict)
-        branch = branch.get(words[end].text)
-        if branch is None:
+        following = branch.get(words[end].text)
+        if not isinstance(following, dict):
             break
-        if "" in branch:  # type: ignore[operator]
-            best, tag = end + 1, branch[""]  # type: ignore[index]
+        branch = following
+        ending = branch.get("")
+        if isinstance(ending, Tag):
+            best, tag = end + 1, ending
     return best, tag
 
 
@@ -117,8 +125,7 @@ def _segments(words: Sequence[Token], at: int) -> tuple[int, tuple[str, ...]]:
 def _joined(found: list[Mention], lexicon: Lexicon) -> list[Mention]:
     """Mentions with `mild to moderate` as its worse end, and enumerated structures as one."""
     kept: list[Mention] = []
-    for mention in found:
-        mention = _of_members(mention, lexicon)
+    for mention in (_of_members(one, lexicon) for one in found):
         if mention.kind == "grade" and (start := _range(kept)) is not None:
             worse = max(kept[start].name, mention.name, key=_GRADES.index)
             kept[start:] = [replace(kept[start], end=mention.end, names=(worse,))]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from cardiolens.judging.text.assertion import reaches
 from cardiolens.judging.text.clauses import Clause
-from cardiolens.judging.text.statements import Statement
+from cardiolens.judging.text.statements import Reading, Statement
 from cardiolens.tasks.lexicon import Lexicon, Trait
 
 _NEAR = 4  # mentions between a percentage and the place that it measures
@@ -21,18 +21,16 @@ class Placed:
     clause: int
 
 
-def placed(
-    clauses: Sequence[Clause], made: Sequence[Statement], last: Statement | None, lexicon: Lexicon
-) -> list[Placed]:
+def placed(reading: Reading, last: Statement | None) -> list[Placed]:
     """The places of a sentence with their statements; `last` is the last one of earlier sentences."""
     found = []
-    for number, clause in enumerate(clauses):
+    for number, clause in enumerate(reading.clauses):
         for at in clause.of_kind("place"):
-            bearer = _bearer(number, at, clauses, made, last, lexicon)
-            if bearer and bearer.abnormal and not _denied(clauses, number, at, bearer):
-                entry = lexicon.traits[bearer.trait]
+            bearer = _bearer(reading, number, at, last)
+            if bearer and bearer.abnormal and not _denied(reading.clauses, number, at, bearer):
+                entry = reading.lexicon.traits[bearer.trait]
                 found += [Placed(bearer, name, number) for name in _renamed(clause, at, entry)]
-    return found + list(_shared(clauses, made, found, lexicon))
+    return found + list(_shared(reading, found))
 
 
 def values(found: Sequence[Placed], lexicon: Lexicon) -> Iterator[tuple[str, str, Placed]]:
@@ -48,23 +46,17 @@ def values(found: Sequence[Placed], lexicon: Lexicon) -> Iterator[tuple[str, str
                 yield field, value, one
 
 
-def _bearer(
-    number: int,
-    at: int,
-    clauses: Sequence[Clause],
-    made: Sequence[Statement],
-    last: Statement | None,
-    lexicon: Lexicon,
-) -> Statement | None:
+def _bearer(reading: Reading, number: int, at: int, last: Statement | None) -> Statement | None:
     """The nearest statement of the clause, else of the sentence, else the last one before."""
-    own = [one for one in made if one.clause == number]
-    if own:
-        fit = [one for one in own if bears(one, lexicon)]
+    if own := reading.of_clause(number):
+        fit = [one for one in own if bears(one, reading.lexicon)]
         return min(fit, key=lambda one: (abs(one.at - at), not one.abnormal), default=None)
-    fit = [one for one in made if bears(one, lexicon)]
-    if fit:
+    if reading.clauses[number].of_kind("foreign"):
+        return None
+    if fit := [one for one in reading.made if bears(one, reading.lexicon)]:
         return min(fit, key=lambda one: (abs(one.clause - number), one.clause > number, -one.at))
-    return None if made else last
+    elsewhere = reading.made or any(clause.of_kind("foreign") for clause in reading.clauses)
+    return None if elsewhere else last
 
 
 def bears(one: Statement, lexicon: Lexicon) -> bool:
@@ -103,21 +95,22 @@ def _renamed(clause: Clause, at: int, entry: Trait) -> tuple[str, ...]:
     return (name,) if name else ()
 
 
-def _shared(
-    clauses: Sequence[Clause], made: Sequence[Statement], found: Sequence[Placed], lexicon: Lexicon
-) -> Iterator[Placed]:
+def _shared(reading: Reading, found: Sequence[Placed]) -> Iterator[Placed]:
     """Places of a neighbour that an adjective alone in its clause shares: `thinned and akinetic wall`."""
-    for one in made:
-        clause = clauses[one.clause]
-        if not (bears(one, lexicon) and one.abnormal) or clause.of_kind("place") or not _bare(clause, one.at):
-            continue
-        for neighbour in (one.clause + 1, one.clause - 1):
-            inside = 0 <= neighbour < len(clauses)
-            if inside and clauses[max(neighbour, one.clause)].joint in ("and", "comma"):
-                shared = [other for other in found if other.clause == neighbour]
-                if shared:
-                    yield from (Placed(one, other.place, one.clause) for other in shared)
-                    break
+    for one in reading.made:
+        clause = reading.clauses[one.clause]
+        if bears(one, reading.lexicon) and one.abnormal and _bare(clause, one.at):
+            shared = [
+                _of_neighbour(reading, one.clause, at, found) for at in (one.clause + 1, one.clause - 1)
+            ]
+            yield from (Placed(one, place, one.clause) for place in next(filter(None, shared), ()))
+
+
+def _of_neighbour(reading: Reading, number: int, neighbour: int, found: Sequence[Placed]) -> list[str]:
+    if not 0 <= neighbour < len(reading.clauses):
+        return []
+    joint = reading.clauses[max(neighbour, number)].joint
+    return [one.place for one in found if one.clause == neighbour and joint in ("and", "comma")]
 
 
 def _bare(clause: Clause, at: int) -> bool:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cardiolens.judging.text.grammar import grammar
-from cardiolens.tasks.phrases import Phrase
 
 _BREAK = re.compile(r"(?<!\bvs)(?<!\bapprox)(?<!\bmax)(?<!\bmin)[.!](?=\s|$)|\?(?=\s*$|\s+[A-Z\n])|\n+")
 _HEADING = re.compile(r"[\s\-*•#\d.)]*([^\W_][^:\n.;,]{0,45}?)\s*(:|\n|\s[-–—]\s)")
@@ -13,46 +12,46 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
+class Heading:
+    """The words of a heading, and whether they have a line of their own."""
+
+    start: int
+    end: int
+    alone: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Sentence:
-    """A stretch of text within a section; `topic` is the heading that it stands under."""
+    """A stretch of text within a section."""
 
     start: int
     end: int
     section: str  # a sequence, "silent", or "any" where no heading names one
-    topic: tuple[int, int] | None  # of a heading in an earlier line
+    opens: bool  # whether it begins with the heading of a section
     asks: bool  # whether it ends with a question mark
+    topic: Heading | None  # what it stands under: of a line above, or earlier in its line
 
 
 def sentences(text: str) -> Iterator[Sentence]:
     """The sentences of a report in order."""
     section, topic = "any", None
     for start, end in _pieces(text):
-        heading = _HEADING.match(text, start, min(end + 1, len(text)))
-        words = _phrase(heading[1]) if heading else ()
-        named = _section(words) if heading else None
-        if named:
-            section, topic = named, None
-        yield Sentence(start, end, section, topic, text[end : end + 1] == "?")
-        if heading and not text[heading.end() : end].strip():
-            topic = heading.span(1)
-        elif heading and heading[2] == ":":
+        if topic and not topic.alone and "\n" in text[topic.end : start]:
             topic = None
+        found = _HEADING.match(text, start, min(end + 1, len(text)))
+        named = grammar().headings.get(tuple(_WORD.findall(found[1].lower()))) if found else None
+        if named or (found and found[2] == ":"):
+            section, topic = named or section, None
+        yield Sentence(start, end, section, named is not None, text[end : end + 1] == "?", topic)
+        if found and (found[2] == ":" or not text[found.end() : end].strip()):
+            topic = Heading(*found.span(1), alone=not text[found.end() : end].strip())
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
     start = 0
     for match in _BREAK.finditer(text):
-        # a heading alone in its line takes the line break along, so that it is known as one
         if text[start : match.start()].strip():
             yield start, match.start()
         start = match.end()
     if text[start:].strip():
         yield start, len(text)
-
-
-def _phrase(written: str) -> Phrase:
-    return tuple(_WORD.findall(written.lower()))
-
-
-def _section(words: Phrase) -> str | None:
-    return grammar().headings.get(words)

@@ -33,24 +33,44 @@ class Statement:
         return not self.negated and self.said.state != "normal" and self.value != self.scale.normal
 
 
-def statements(clauses: Sequence[Clause], topics: Sequence[Names], lexicon: Lexicon) -> Iterator[Statement]:
-    """The statements of a sentence in order; `topics` are the structures of the heading above it."""
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The clauses of a sentence, their statements in order, and the structures of the heading above it."""
+
+    clauses: Sequence[Clause]
+    made: Sequence[Statement]
+    topics: Sequence[Names]
+    lexicon: Lexicon
+
+    @staticmethod
+    def of(clauses: Sequence[Clause], topics: Sequence[Names], lexicon: Lexicon) -> "Reading":
+        """The reading of a sentence."""
+        return Reading(clauses, list(_statements(clauses, topics, lexicon)), topics, lexicon)
+
+    def of_clause(self, number: int) -> list[Statement]:
+        """The statements of one clause."""
+        return [one for one in self.made if one.clause == number]
+
+
+def _statements(clauses: Sequence[Clause], topics: Sequence[Names], lexicon: Lexicon) -> Iterator[Statement]:
     named = list(topics)
     made: list[Statement] = []
     for number, clause in enumerate(clauses):
         context = [*named, *_ahead(clauses, number)]
         of_clause = list(_of_clause(clauses, number, context, lexicon))
         if not clause.of_kind("name", "state"):
-            of_clause = [*_implied(clauses, number, context, lexicon), *_repeated(clauses, number, made, lexicon)]
+            of_clause = [
+                *_implied(clauses, number, context, lexicon),
+                *_repeated(clauses, number, made, lexicon),
+            ]
         made += of_clause
         yield from of_clause
         named = [*_structures(clause), *named]
 
 
-def wholes(
-    clauses: Sequence[Clause], topics: Sequence[Names], lexicon: Lexicon
-) -> Iterator[tuple[int, str, str, str]]:
+def wholes(reading: Reading) -> Iterator[tuple[int, str, str, str]]:
     """(clause, field, value, certainty) for every structure that is called normal altogether."""
+    clauses = reading.clauses
     for number, clause in enumerate(clauses):
         predicates = clause.of_kind("predicate")
         if not predicates or clause.of_kind("name", "state"):
@@ -59,8 +79,8 @@ def wholes(
         negated = is_negated(clauses, number, at)
         if clause.mentions[at].name != ("abnormal" if negated else "normal"):
             continue
-        for structure in [name for names in _structures(clause) or topics[:1] for name in names]:
-            for field, value in lexicon.wholes.get(structure, {}).items():
+        for structure in [name for names in _structures(clause) or reading.topics[:1] for name in names]:
+            for field, value in reading.lexicon.wholes.get(structure, {}).items():
                 yield number, field, value, certainty(clauses, number, at, negated=negated)
 
 
@@ -130,5 +150,3 @@ def _ahead(clauses: Sequence[Clause], number: int) -> list[Names]:
     """The structures of the next clause, of which an adjective may speak: `dilated and akinetic RV`."""
     following = clauses[number + 1 : number + 2]
     return [names for clause in following if clause.joint == "and" for names in _structures(clause)]
-
-

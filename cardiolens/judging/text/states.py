@@ -99,7 +99,9 @@ def _distance(clause: Clause, at: int, place: int) -> tuple[bool, int]:
     return _parted(clause, at, place, kinds=("verb",)), abs(place - at)
 
 
-def _parted(clause: Clause, at: int, place: int, kinds: tuple[str, ...] = ("state", "predicate", "comma")) -> bool:
+def _parted(
+    clause: Clause, at: int, place: int, kinds: tuple[str, ...] = ("state", "predicate", "comma")
+) -> bool:
     low, high = sorted((at, place))
     between: tuple[Mention, ...] = clause.mentions[low + 1 : high]
     return any(mention.kind in kinds and mention.name != "present" for mention in between)

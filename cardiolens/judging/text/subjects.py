@@ -1,4 +1,4 @@
-"""Which structure a finding is of: the one beside it, the subject of its clause, or the one spoken of before."""
+"""Subjects of findings: the structure beside them, that of their clause, or the one spoken of before."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,11 +10,13 @@ Names = tuple[str, ...]
 
 _BEFORE = frozenset({"grade", "predicate", "place", "name", "state", "word", "neutral"})
 _AFTER = frozenset({"grade", "predicate", "name", "place"})
-_LINKS = frozenset({"of", "the", "in", "into", "involving", "from", "beyond", "below", "within", "at", "a", "an"})
+_LINKS = frozenset(
+    {"of", "the", "in", "into", "involving", "from", "beyond", "below", "within", "at", "a", "an"}
+)
 
 
 def subjects(clause: Clause, at: int, entry: Trait, context: Sequence[Names]) -> Names:
-    """The structures that the finding at a place of a clause is of; empty where it is of none that is reported.
+    """The structures that the finding at a place of a clause is of; empty where none of them is reported.
 
     `context` holds the structures named earlier, the latest first.
     """

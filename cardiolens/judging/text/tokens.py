@@ -76,7 +76,7 @@ def unfolded(given: Iterator[Token], aliases: Mapping[str, Phrase]) -> Iterator[
 
 
 def respelled(given: Iterator[Token], vocabulary: Collection[str]) -> Iterator[Token]:
-    """Tokens with long words of one wrong letter read as the word of the vocabulary that they are nearest to."""
+    """Tokens with long words of one wrong letter read as the word of the vocabulary that they come from."""
     known = frozenset(vocabulary)
     for token in given:
         if len(token.text) < _LEAST_LETTERS - 1 or token.text in known or not token.text.isalpha():
