@@ -26,6 +26,7 @@ class Mention:
     text: str
     trait: str = ""
     measure: Token | None = None
+    grades: tuple[tuple[str, str], ...] = ()  # of single ones of several structures
 
     @property
     def name(self) -> str:
@@ -130,8 +131,9 @@ def _joined(found: list[Mention], lexicon: Lexicon) -> list[Mention]:
             worse = max(kept[start].name, mention.name, key=_GRADES.index)
             kept[start:] = [replace(kept[start], end=mention.end, names=(worse,))]
         elif mention.kind == "structure" and (start := _enumeration(kept)) is not None:
-            names = (*kept[start].names, *mention.names)
-            kept[start:] = [replace(kept[start], end=mention.end, names=tuple(dict.fromkeys(names)))]
+            kept[start:] = [_enumerated(kept[start:], mention)]
+            if _goes_on(kept):
+                kept[-3:] = [_enumerated(kept[-3:-1], kept[-1])]
         else:
             kept.append(mention)
     return kept
@@ -161,3 +163,17 @@ def _enumeration(kept: Sequence[Mention]) -> int | None:
     if linked and kept[at - 1].kind == "structure":
         return at - 1
     return None
+
+
+def _enumerated(first: Sequence[Mention], last: Mention) -> Mention:
+    """Enumerated structures as one mention; a grade before the last is its own: `severe LV and mild RV`."""
+    graded = [mention.name for mention in first if mention.kind == "grade"]
+    grades = tuple((name, grade) for name in last.names for grade in graded)
+    names = tuple(dict.fromkeys((*first[0].names, *last.names)))
+    return replace(first[0], end=last.end, names=names, grades=(*first[0].grades, *last.grades, *grades))
+
+
+def _goes_on(kept: Sequence[Mention]) -> bool:
+    """Whether another structure and a comma stand before an enumeration: `mitral, tricuspid and aortic`."""
+    before = [mention.kind for mention in kept[-4:-1]]
+    return before[-2:] == ["structure", "comma"] and before[0] not in ("state", "predicate")

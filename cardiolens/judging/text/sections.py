@@ -8,6 +8,7 @@ from cardiolens.judging.text.grammar import grammar
 
 _BREAK = re.compile(r"(?<!\bvs)(?<!\bapprox)(?<!\bmax)(?<!\bmin)[.!](?=\s|$)|\?(?=\s*$|\s+[A-Z\n])|\n+")
 _HEADING = re.compile(r"[\s\-*•#\d.)]*([^\W_][^:\n.;,]{0,45}?)\s*(:|\n|\s[-–—]\s)")
+_LONGEST = 1500  # characters of a sentence
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -50,8 +51,17 @@ def sentences(text: str) -> Iterator[Sentence]:
 def _pieces(text: str) -> Iterator[tuple[int, int]]:
     start = 0
     for match in _BREAK.finditer(text):
-        if text[start : match.start()].strip():
-            yield start, match.start()
+        yield from _cut(text, start, match.start())
         start = match.end()
-    if text[start:].strip():
-        yield start, len(text)
+    yield from _cut(text, start, len(text))
+
+
+def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """A sentence, in pieces where a reply that repeats itself has none that ends."""
+    while end - start > _LONGEST:
+        space = text.rfind(" ", start, start + _LONGEST)
+        middle = space if space > start else start + _LONGEST
+        yield start, middle
+        start = middle
+    if text[start:end].strip():
+        yield start, end

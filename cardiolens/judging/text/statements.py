@@ -100,7 +100,13 @@ def _of_clause(
                     continue
                 negated = is_negated(clauses, number, one.at) and not one.measure
                 meant = certainty(clauses, number, one.at, negated=negated)
-                yield Statement(number, at, name, structure, scale, one, negated, meant)
+                graded = replace(one, grade=_own_grade(clause, structure) or one.grade)
+                yield Statement(number, at, name, structure, scale, graded, negated, meant)
+
+
+def _own_grade(clause: Clause, structure: str) -> str | None:
+    grades = [dict(clause.mentions[at].grades) for at in clause.of_kind("structure")]
+    return next((own[structure] for own in grades if structure in own), None)
 
 
 def _implied(

@@ -22,7 +22,7 @@ class Token:
 
 _NUMBER = r"\d+(?:[.,]\d+)?"
 _TOKEN = re.compile(
-    rf"(?P<low>{_NUMBER})(?:\s*(?:%\s*)?(?:-|–|to)\s*(?P<high>{_NUMBER}))?"
+    rf"(?P<low>{_NUMBER})(?:\s*(?:%\s*)?(?:-|–|to)\s*(?P<high>{_NUMBER}))?(?:\s*(?:±|\+/?-)\s*{_NUMBER})?"
     r"\s*(?P<unit>%|per ?cent|ml\s*/\s*m(?:2|²|\^2)|mm|cm)(?![\w/])"
     r"|(?P<sign>\([-–+]\))"
     rf"|(?P<inert>{_NUMBER}\s*(?:ms|msec|ml|g|kg|cm2|cm²|bpm|min|minutes|years?|days?|mcg|mg|mmhg)(?![\w/]))"
@@ -34,6 +34,7 @@ _TOKEN = re.compile(
 )
 _UNITS = {"m": "ml/m2", "p": "%", "%": "%"}
 _DASHES = frozenset("-–—=:")
+_MOST_LETTERS = 24
 _LEAST_LETTERS = 6  # of the word that is meant: among shorter ones a changed letter makes too many others
 
 
@@ -79,7 +80,11 @@ def respelled(given: Iterator[Token], vocabulary: Collection[str]) -> Iterator[T
     """Tokens with long words of one wrong letter read as the word of the vocabulary that they come from."""
     known = frozenset(vocabulary)
     for token in given:
-        if len(token.text) < _LEAST_LETTERS - 1 or token.text in known or not token.text.isalpha():
+        if (
+            not _LEAST_LETTERS - 1 <= len(token.text) <= _MOST_LETTERS
+            or token.text in known
+            or not token.text.isalpha()
+        ):
             yield token
         else:
             yield Token(_nearest(token.text, known), token.start, token.end)
