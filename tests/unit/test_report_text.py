@@ -43,7 +43,7 @@ def test_the_sentences_name_options_and_stand_once(name):
 
 @pytest.mark.parametrize("name", ["closed", "fresh"])
 def test_sentences_that_the_extractor_was_not_written_for(name):
-    """The scores of the day are in docs/report-extraction.md."""
+    """docs/report-extraction.md has the scores."""
     precision, recall = precision_and_recall(CASES[name])
     assert precision >= 0.9
     assert recall >= 0.9
@@ -149,3 +149,23 @@ def test_a_reply_that_repeats_itself_is_read(unit):
     """Models fall into loops: neither depth nor time may grow with the square of the length."""
     for sequence in ("cine", "lge"):
         extract(unit * (30_000 // len(unit)), sequence, catalogue())
+
+
+@pytest.mark.parametrize(
+    ("text", "sequence", "found"),
+    [
+        ("Late gadolinum enhancment.", "lge", {("enhancement", "Present")}),
+        ("Diluted contrast.", "cine", set()),  # one letter from "dilated"
+        ("LA, LV and RV are dilated.", "cine", {"atria", "lv_size", "rv_size"}),
+        ("Dilated LA, LV and RV normal.", "cine", {"atria"}),
+        ("Severe LV and mild RV dysfunction.", "cine", {"lv_systolic", "rv_systolic"}),
+    ],
+)
+def test_typing_errors_and_enumerations(text, sequence, found):
+    entities = extract(text, sequence, catalogue())
+    assert found in (set(entities), {field for field, _ in entities})
+
+
+def test_places_below_a_new_heading_do_not_belong_to_a_finding_above_it():
+    text = "Findings: Thinning of the septum.\nConclusion: viable segments 5 and 6."
+    assert ("lv_wall_regions", "Lateral wall") not in extract(text, "cine", catalogue())
