@@ -1,10 +1,10 @@
 """Clinical entities of structured report fields, and the counts of 3.3 that compare two sets of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from cardiolens.judging.text.extract import Entity
 from cardiolens.tasks.catalogue import Catalogue, Subtask
-from cardiolens.tasks.entities import Entity
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +20,17 @@ class ReportForm:
         return ReportForm({entry.field: entry for entry in filled})
 
     def entities(self, values: Mapping[str, object]) -> frozenset[Entity]:
-        """One entity a value; fields of other names, empty and unassessable ones give none.
+        """One entity per value; an empty list or a word for none is the field's normal value (protocol 16.5).
 
-        A value outside the options is an entity too, one that no gold set holds.
+        An unassessable field, a key that is left out and one that the form lacks give none: `{}` says nothing
+        of a heart. A value outside the options is an entity too, one that no gold set holds.
         """
-        found = set()
-        for field, subtask in self.fields.items():
-            wordings = {_folded(option.text): option.text for option in subtask.options}
-            for value in _values(values.get(field)):
-                if _folded(value) not in _SILENT:
-                    found.add((field, wordings.get(_folded(value), value)))
-        return frozenset(found)
+        return frozenset(
+            (field, value)
+            for field in self.fields
+            if field in values
+            for value in self._said(field, values[field])
+        )
 
     def abnormal(self, entities: frozenset[Entity]) -> frozenset[Entity]:
         """The entities whose value is not the normal one of their field."""
@@ -46,6 +46,13 @@ class ReportForm:
         """Fields that decide whether others apply: those without a parent that are parent of another."""
         parents = {subtask.parent for subtask in self.fields.values()}
         return [field for field, subtask in self.fields.items() if subtask.id in parents]
+
+    def _said(self, field: str, given: object) -> Iterable[str]:
+        if _is_absent(given):
+            return self._normal(field)
+        wordings = {_folded(option.text): option.text for option in self.fields[field].options}
+        named = [value for value in _values(given) if _folded(value) not in _ABSENT | _SILENT]
+        return [wordings.get(_folded(value), value) for value in named]
 
     def _normal(self, field: str) -> frozenset[str]:
         return frozenset(option.text for option in self.fields[field].options if option.normal)
@@ -81,11 +88,18 @@ def fields_equal(form: ReportForm, gold: frozenset[Entity], found: frozenset[Ent
     return sum(_of_field(gold, field) == _of_field(found, field) for field in form.fields)
 
 
-_SILENT = frozenset({"", "not assessable", "none", "n/a"})
+_ABSENT = frozenset({"", "none", "absent"})
+_SILENT = frozenset({"not assessable", "n/a"})
 
 
 def _of_field(entities: frozenset[Entity], field: str) -> set[str]:
     return {value for name, value in entities if name == field}
+
+
+def _is_absent(given: object) -> bool:
+    """Return whether a field holds null, an empty list or nothing but words for none."""
+    entries = given if isinstance(given, list) else [given]
+    return all(entry is None or (isinstance(entry, str) and _folded(entry) in _ABSENT) for entry in entries)
 
 
 def _values(given: object) -> list[str]:

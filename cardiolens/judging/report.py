@@ -9,8 +9,8 @@ from cardiolens.judging.entities import ReportForm, entity_counts, fields_equal
 from cardiolens.judging.json_reply import objects
 from cardiolens.judging.overlap import overlap_counts
 from cardiolens.judging.reply import refuses, visible
+from cardiolens.judging.text.extract import Entity, extract
 from cardiolens.tasks.catalogue import Catalogue, load_catalogue
-from cardiolens.tasks.entities import Entity, extract
 
 _TEXTS = ("findings", "impression")
 

@@ -1,80 +1,106 @@
-"""The words of reports: a data file of patterns, loaded and compiled (protocol 3.2)."""
+"""The words of reports: a data file of a protocol, loaded and checked (protocol 3.2)."""
 
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from cardiolens.errors import InputError
+from cardiolens.tasks.phrases import Phrase, phrases
 from cardiolens.tasks.protocol import read_yaml
 
+ANY = "any"
+"""Key of what holds for every structure, or for every grade."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """What a phrase means: a kind of word, and which one of its kind."""
+
+    kind: str  # structure, place, name, state, neutral, or a kind of the grammar
+    name: str
+    trait: str = ""  # of names and states
+
 
 @dataclass(frozen=True)
-class Finding:
-    """Words that assert values of a field, or, negated or called normal, its normal value."""
+class Scale:
+    """The values that one field takes for the states of one trait of one structure."""
 
     field: str
-    pattern: re.Pattern[str]
-    values: tuple[str, ...]  # empty: the words only name what may be normal
     normal: str
-    chamber: str | None  # lv or rv, where the same words describe either
-    attributes: str | None  # group of attributes that attach to it
+    states: Mapping[str, Mapping[str, str | None]]  # by state, then by grade
+    ranges: Mapping[str, tuple[tuple[float | None, str], ...]]  # by unit: upper limits, exclusive
+
+    def value(self, state: str, grade: str) -> str | None:
+        """The option that a state and its grade assert; None where they do not tell one."""
+        if state == "normal":
+            return self.normal
+        graded = self.states.get(state, {})
+        return graded.get(grade, graded.get(ANY))
 
 
 @dataclass(frozen=True)
-class Attribute:
-    """Words that say where a finding is, or how it is distributed."""
+class Trait:
+    """Something that a report says of a structure, and how its places are reported."""
 
-    group: str
-    field: str
-    value: str
-    pattern: re.Pattern[str]
+    of: Mapping[str, Scale | None]  # by structure, or ANY; None: not of this one
+    default: str | None
+    places: Mapping[str, Mapping[str, str]]  # by field, then by place
+    combined: tuple[tuple[str, frozenset[str], str], ...]  # (field, places that must all be there, value)
+    percent: Mapping[str, tuple[tuple[float, str | None], ...]]  # places that a percentage renames
+    bearers: frozenset[str]  # structures whose places are reported; empty: all
+    strict: bool  # whether naming a structure that it has no scale for rules the default out
+
+    bare_unit: str | None  # of a number without a unit right behind its name
+    implied_by: str | None  # unit of a number that speaks of it behind a place
+
+    def scale(self, structure: str) -> Scale | None:
+        """The scale for one structure."""
+        return self.of.get(structure, None if structure == "other" else self.of.get(ANY))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Lexicon:
-    """All patterns for the reports of one sequence."""
+    """All words for the reports of one sequence."""
 
-    findings: tuple[Finding, ...]
-    attributes: tuple[Attribute, ...]
-    chambers: Mapping[str, re.Pattern[str]]
-    negating: re.Pattern[str]
-    excepting: re.Pattern[str]
-    negated_behind: re.Pattern[str]
-    normal: re.Pattern[str]
-    scope_ends: re.Pattern[str]
-    splits: re.Pattern[str]
-    verbs: re.Pattern[str]
+    sequence: str
+    tags: Mapping[Phrase, Tag]
+    aliases: Mapping[str, Phrase]
+    groups: Mapping[str, tuple[str, ...]]  # structures that stand for several
+    traits: Mapping[str, Trait]
+    wholes: Mapping[str, Mapping[str, str]]  # by structure: what is said when it is called normal
+    foreign: frozenset[Phrase]  # what reports of other sequences find
 
 
 def load_lexicon(path: Path, sequence: str, fields: Mapping[str, Collection[str]]) -> Lexicon:
     """The words of one sequence's reports, whose fields take the texts given.
 
-    InputError names what the file lacks, a pattern that is none, or a field or text that no report has.
+    InputError names what the file lacks, a phrase that is none, or a field or text that no report has.
     """
     tree = read_yaml(path)
     try:
-        own, cues = tree["sequences"][sequence], {name: _words(words) for name, words in tree["cues"].items()}
+        own = tree["sequences"][sequence]
         lexicon = Lexicon(
-            findings=tuple(_finding(entry) for entry in own["findings"]),
-            attributes=tuple(_attributes(own["attributes"])),
-            chambers={name: _words(words) for name, words in tree["chambers"].items()},
-            splits=_words(tree["splits"]),
-            verbs=_words([tree["verbs"]]),
-            **cues,
+            sequence=sequence,
+            tags=dict(_tags(tree, own)),
+            aliases={short: tuple(words.split()) for short, words in tree.get("aliases", {}).items()},
+            groups={name: tuple(members) for name, members in tree.get("groups", {}).items()},
+            traits={name: _trait(entry) for name, entry in own["traits"].items()},
+            wholes=own.get("wholes", {}),
+            foreign=frozenset(_found(tree)),
         )
     except KeyError as error:
         raise InputError(
             f"{path}: {error} is missing; the reports of {sequence!r} need sequences.{sequence} with "
-            "findings and attributes, and cues, chambers, splits and verbs"
+            "traits, each with `of` and states"
         ) from None
-    except (TypeError, AttributeError, re.error) as error:
+    except (TypeError, AttributeError, ValueError) as error:
         raise InputError(f"{path}: words of {sequence!r} cannot be used ({error}); correct them") from None
-    for field, value in _said(lexicon):
-        if value not in fields.get(field, ()):
+    for name, value in _said(lexicon):
+        if value not in fields.get(name, ()):
             raise InputError(
-                f"{path}: {sequence}: no report has {value!r} as {field!r}; use the option texts of "
+                f"{path}: {sequence}: no report has {value!r} as {name!r}; use the option texts of "
                 f"{', '.join(fields)}"
             )
     return lexicon
@@ -82,32 +108,60 @@ def load_lexicon(path: Path, sequence: str, fields: Mapping[str, Collection[str]
 
 def _said(lexicon: Lexicon) -> Iterator[tuple[str, str]]:
     """Every (field, option text) that words of a lexicon can assert."""
-    for finding in lexicon.findings:
-        yield from ((finding.field, value) for value in (*finding.values, finding.normal))
-    yield from ((attribute.field, attribute.value) for attribute in lexicon.attributes)
+    for entry in lexicon.traits.values():
+        for scale in filter(None, entry.of.values()):
+            graded = chain.from_iterable(values.values() for values in scale.states.values())
+            ranged = (value for limits in scale.ranges.values() for _, value in limits)
+            yield from ((scale.field, value) for value in (scale.normal, *graded, *ranged) if value)
+        yield from ((name, value) for name, values in entry.places.items() for value in values.values())
+        yield from ((name, value) for name, _, value in entry.combined)
+    yield from chain.from_iterable(values.items() for values in lexicon.wholes.values())
 
 
-def _words(patterns: Sequence[str]) -> re.Pattern[str]:
-    longest_first = sorted(patterns, key=len, reverse=True)
-    return re.compile(rf"(?<![\w])(?:{'|'.join(longest_first)})(?![\w])")
+def _tags(tree: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[tuple[Phrase, Tag]]:
+    """Phrases with what they mean; a later one replaces an earlier one."""
+    for kind, groups in (
+        ("structure", tree.get("structures", {})),
+        ("place", tree.get("places", {})),
+        ("structure", own.get("structures", {})),
+        ("place", own.get("places", {})),
+    ):
+        for name, written in groups.items():
+            yield from ((phrase, Tag(kind, name)) for phrase in phrases(written))
+    for name, entry in own["traits"].items():
+        yield from ((phrase, Tag("name", "", name)) for phrase in phrases(entry.get("names", ())))
+        for state, written in entry["states"].items():
+            yield from ((phrase, Tag("state", state, name)) for phrase in phrases(written))
+    yield from ((phrase, Tag("neutral", "")) for phrase in phrases(own.get("neutral", ())))
 
 
-def _finding(entry: Mapping[str, Any]) -> Finding:
-    value = entry.get("value", [])
-    return Finding(
-        field=entry["field"],
-        pattern=_words(entry["patterns"]),
-        values=(value,) if isinstance(value, str) else tuple(value),
-        normal=entry["normal"],
-        chamber=entry.get("chamber"),
-        attributes=entry.get("attributes"),
+def _found(tree: Mapping[str, Any]) -> Iterator[Phrase]:
+    for sequence in tree["sequences"].values():
+        for entry in sequence["traits"].values():
+            yield from chain.from_iterable(phrases(written) for written in entry["states"].values())
+
+
+def _trait(entry: Mapping[str, Any]) -> Trait:
+    return Trait(
+        of={structure: scale and _scale(scale) for structure, scale in entry["of"].items()},
+        default=entry.get("default"),
+        places=entry.get("places", {}),
+        combined=tuple(
+            (one["field"], frozenset(one["all"]), one["value"]) for one in entry.get("combined", ())
+        ),
+        percent={place: tuple(map(tuple, limits)) for place, limits in entry.get("percent", {}).items()},
+        bearers=frozenset(entry.get("bearers", ())),
+        strict=bool(entry.get("strict", False)),
+        bare_unit=entry.get("bare_unit"),
+        implied_by=entry.get("implied_by"),
     )
 
 
-def _attributes(groups: Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]]) -> list[Attribute]:
-    return [
-        Attribute(group, field, value, _words(patterns))
-        for group, fields in groups.items()
-        for field, values in fields.items()
-        for value, patterns in values.items()
-    ]
+def _scale(entry: Mapping[str, Any]) -> Scale:
+    given = {key: value for key, value in entry.items() if key not in ("field", "normal", "ranges")}
+    return Scale(
+        field=entry["field"],
+        normal=entry["normal"],
+        states={state: value if isinstance(value, dict) else {ANY: value} for state, value in given.items()},
+        ranges={unit: tuple(map(tuple, limits)) for unit, limits in entry.get("ranges", {}).items()},
+    )

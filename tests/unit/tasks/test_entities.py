@@ -4,10 +4,10 @@ import pytest
 import yaml
 
 from cardiolens.config.dataset import PhantomSpec
+from cardiolens.judging.text.extract import extract
 from cardiolens.phantom import reports
 from cardiolens.phantom.archetypes import canonical_values
 from cardiolens.phantom.roster import SEQUENCES, catalogue, roster, study
-from cardiolens.tasks.entities import extract
 from cardiolens.tasks.truth import findings
 
 SENTENCES = yaml.safe_load((Path(__file__).parent / "report_sentences.yaml").read_text())
@@ -38,7 +38,7 @@ def test_there_are_sixty_sentences_and_each_names_real_options():
         assert {(case["sequence"], *pair) for pair in entities(case["entities"])} <= legal
 
 
-def test_the_worked_example_of_the_specification():
+def test_the_worked_example_of_the_protocol():
     """Protocol 3.3: TP 3, FP 1, FN 2."""
     gold = extract("Subepicardial late enhancement of the basal and mid lateral wall.", "lge", catalogue())
     found = extract("Subepicardial enhancement of the mid septum.", "lge", catalogue())

@@ -5,8 +5,8 @@ import pytest
 import yaml
 
 from cardiolens.errors import InputError
+from cardiolens.judging.text.extract import extract
 from cardiolens.tasks.catalogue import load_catalogue
-from cardiolens.tasks.entities import extract
 from cardiolens.tasks.instantiate import answer
 
 PROTOCOL = "openprotocol-1"
@@ -145,18 +145,11 @@ REPORT = {
     "provenance": "[design]",
     "report_fields": ["X1"],
 }
-LEXICON = {
-    "cues": {cue: ["no"] for cue in ("negating", "excepting", "negated_behind", "normal", "scope_ends")},
-    "chambers": {},
-    "splits": ["but"],
-    "verbs": "is",
-    "sequences": {
-        "lge": {
-            "findings": [{"field": "enhancement", "value": "Yes", "normal": "No", "patterns": ["bright"]}],
-            "attributes": {},
-        }
-    },
+TRAIT = {
+    "of": {"any": {"field": "enhancement", "normal": "No", "present": "Yes"}},
+    "states": {"present": ["bright"]},
 }
+LEXICON = {"sequences": {"lge": {"traits": {"enhancement": TRAIT}}}}
 
 
 def test_reports_are_read_with_the_lexicon_of_their_own_folder(write):
@@ -165,8 +158,8 @@ def test_reports_are_read_with_the_lexicon_of_their_own_folder(write):
     own = load_catalogue(folder)
     assert extract("Something is bright.", "lge", own) == {("enhancement", "Yes")}
     assert extract("There is late enhancement.", "lge", own) == frozenset()
-    assert extract("Nothing is bright: no bright spot.", "lge", own) == {("enhancement", "Yes")}
-    changed = LEXICON | {"verbs": "is|are"}
+    assert extract("There is no bright spot.", "lge", own) == {("enhancement", "No")}
+    changed = LEXICON | {"aliases": {"br": "bright"}}
     (Path(folder) / "lexicon.yaml").write_text(yaml.safe_dump(changed))
     assert load_catalogue(folder).sha256 != own.sha256
 
@@ -174,16 +167,17 @@ def test_reports_are_read_with_the_lexicon_of_their_own_folder(write):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"verbs": "("}, "words of 'lge' cannot be used"),
-        ({"cues": {}}, "words of 'lge' cannot be used"),
-        ({"sequences": {}}, r"lexicon.yaml: 'lge' is missing; the reports of 'lge' need"),
+        ({"aliases": ["br"]}, "words of 'lge' cannot be used"),
         (
-            {
-                "sequences": {
-                    "lge": {"findings": [{"field": "x", "normal": "No", "patterns": ["a"]}], "attributes": {}}
-                }
-            },
-            r"lge: no report has 'No' as 'x'; use the option texts of enhancement",
+            {"places": {"front": ["(anterior"]}},
+            "cannot be used .* bracket that nothing closes",
+        ),
+        ({"places": {"front": ["anterior)"]}}, "cannot be used .* did not open"),
+        ({"sequences": {}}, r"lexicon.yaml: 'lge' is missing; the reports of 'lge' need"),
+        ({"sequences": {"lge": {"traits": {"x": {"of": {}}}}}}, r"lexicon.yaml: 'states' is missing"),
+        (
+            {"sequences": {"lge": {"traits": {"x": TRAIT | {"places": {"x": {"front": "a"}}}}}}},
+            r"lge: no report has 'a' as 'x'; use the option texts of enhancement",
         ),
     ],
 )

@@ -1,0 +1,40 @@
+"""Clinical entities of report text: what its findings leave of each field (protocol 3.2)."""
+
+from collections.abc import Iterable, Iterator
+
+from cardiolens.judging.text.findings import Finding, asserted, findings
+from cardiolens.tasks.catalogue import Catalogue, Subtask
+
+Entity = tuple[str, str]  # report field, option text
+
+
+def extract(text: str, sequence: str, catalogue: Catalogue) -> frozenset[Entity]:
+    """The entities of a report's findings and impression, for the fields of one sequence's report."""
+    said = list(asserted(findings(text, catalogue.lexicons[sequence])))
+    fields = [subtask for subtask in catalogue.subtasks.values() if subtask.sequence == sequence]
+    return frozenset(
+        (subtask.field, value)
+        for subtask in fields
+        for value in _settled([one for one in said if one.field == subtask.field], subtask)
+    )
+
+
+def _settled(said: list[Finding], subtask: Subtask) -> Iterator[str]:
+    """What is left where a field was given several values: the worst of a scale, else the abnormal ones."""
+    texts = [option.text for option in subtask.options]
+    ordinal = subtask.answer_type == "ordinal"
+    values = _plain(said) if ordinal else list(dict.fromkeys(one.value for one in said if one.value))
+    normal = {option.text for option in subtask.options if option.normal}
+    kept = [value for value in values if value not in normal] or values
+    if ordinal and kept:
+        yield max(kept, key=texts.index)
+    elif subtask.answer_type == "single":
+        yield from kept[:1]
+    else:
+        yield from kept
+
+
+def _plain(said: Iterable[Finding]) -> list[str]:
+    """The values that words give, for they say what the reader made of a number; else those of numbers."""
+    words = [one.value for one in said if one.value and not one.measured]
+    return words or [one.value for one in said if one.value]

@@ -1,0 +1,90 @@
+"""Findings of a report's text, each with the words that state it (protocol 3.2; protocol 9, stage 2)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cardiolens.judging.text.clauses import Clause, clauses
+from cardiolens.judging.text.mentions import Reader, reader
+from cardiolens.judging.text.places import bears, placed, values
+from cardiolens.judging.text.sections import Sentence, sentences
+from cardiolens.judging.text.statements import Reading, Statement, wholes
+from cardiolens.tasks.lexicon import Lexicon
+
+CERTAIN = "certain"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What some words of a text say of a report field; `value` is None where they tell no option of it."""
+
+    field: str
+    value: str | None
+    start: int
+    end: int
+    quote: str  # text[start:end]
+    polarity: str  # "affirmed" or "negated"
+    certainty: str  # "certain", "uncertain", "historical" or "hypothetical"
+    section: str
+    measured: bool  # whether a number tells the value
+
+
+def findings(text: str, lexicon: Lexicon) -> list[Finding]:
+    """Every finding of a text on one sequence, in the order of its sentences."""
+    found: list[Finding] = []
+    last: Statement | None = None
+    for sentence in sentences(text):
+        last = None if sentence.opens else last
+        if sentence.section in ("any", lexicon.sequence):
+            reading = _read(text, sentence, reader(lexicon))
+            found += _found(text, sentence, reading, last)
+            last = next((one for one in reversed(reading.made) if bears(one, lexicon) and one.abnormal), last)
+    return found
+
+
+def asserted(found: list[Finding]) -> Iterator[Finding]:
+    """The findings that say an option for certain."""
+    return (one for one in found if one.value is not None and one.certainty == CERTAIN)
+
+
+def _read(text: str, sentence: Sentence, words: Reader) -> Reading:
+    above = sentence.topic
+    topic = words.mentions(text, above.start, above.end) if above else []
+    own = words.mentions(text, sentence.start, sentence.end)
+    # "Wall motion" in one line and "normal" in the next are one statement
+    joined = above and above.alone and not any(one.kind in ("name", "state") for one in own)
+    parts = clauses([*topic, *own] if joined else own)
+    return Reading.of(parts, [one.names for one in topic if one.kind == "structure"], words.lexicon)
+
+
+def _found(text: str, sentence: Sentence, reading: Reading, last: Statement | None) -> Iterator[Finding]:
+    parts = reading.clauses
+    for one in reading.made:
+        if one.value is not None or one.abnormal:
+            yield _of(one, text, sentence, parts[one.clause]).found(one.scale.field, one.value)
+    for number, field, value, certainty in wholes(reading):
+        yield _Evidence(text, parts[number], sentence, "affirmed", certainty).found(field, value)
+    for field, value, place in values(placed(reading, last), reading.lexicon):
+        yield _of(place.statement, text, sentence, parts[place.clause]).found(field, value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """A clause as evidence for findings, and how it means them."""
+
+    text: str
+    clause: Clause
+    sentence: Sentence
+    polarity: str
+    certainty: str
+    measured: bool = False
+
+    def found(self, field: str, value: str | None) -> Finding:
+        start, end = self.clause.span
+        certainty = "hypothetical" if self.sentence.asks else self.certainty
+        quote, section = self.text[start:end], self.sentence.section
+        return Finding(field, value, start, end, quote, self.polarity, certainty, section, self.measured)
+
+
+def _of(one: Statement, text: str, sentence: Sentence, clause: Clause) -> _Evidence:
+    polarity = "negated" if one.negated else "affirmed"
+    return _Evidence(text, clause, sentence, polarity, one.certainty, one.said.measure is not None)

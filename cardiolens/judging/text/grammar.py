@@ -1,0 +1,51 @@
+"""English of reports: cues, grades, headings and connectives, read once from a data file."""
+
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cardiolens.tasks.lexicon import Tag
+from cardiolens.tasks.phrases import Phrase, phrases
+from cardiolens.tasks.protocol import read_yaml
+
+_CUES = (
+    *(
+        "negated",
+        "prefix",
+        "negated_behind",
+        "uncertain",
+        "uncertain_behind",
+        "historical",
+        "lasting",
+        "hypothetical",
+    ),
+    *("technique", "contrasts", "exceptions", "sparing", "spared", "neutral"),
+)
+_FAMILIES = {"predicates": "predicate", "grades": "grade", "connectives": ""}
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """Phrases by what they do, whatever is found."""
+
+    tags: Mapping[Phrase, Tag]
+    headings: Mapping[Phrase, str]  # a sequence, "silent", or "any"
+    plain: frozenset[str]  # words that mean nothing here, one letter from some that do
+
+
+@functools.cache
+def grammar() -> Grammar:
+    """The grammar that is shipped."""
+    tree = read_yaml(Path(__file__).parent / "grammar.yaml")
+    headings = {phrase: name for name, written in tree["sections"].items() for phrase in phrases(written)}
+    return Grammar(dict(_tags(tree)), headings, frozenset(tree["plain"]))
+
+
+def _tags(tree: Mapping[str, Any]) -> Iterator[tuple[Phrase, Tag]]:
+    for family, kind in _FAMILIES.items():
+        for name, written in tree[family].items():
+            yield from ((phrase, Tag(kind or name, name)) for phrase in phrases(written))
+    for cue in _CUES:
+        yield from ((phrase, Tag(cue, cue)) for phrase in phrases(tree[cue]))

@@ -1,0 +1,179 @@
+"""What the words of a sentence mean one by one: the longest phrase of grammar and lexicon wins."""
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from cardiolens.judging.text.grammar import grammar
+from cardiolens.judging.text.tokens import Token, respelled, tokens, unfolded
+from cardiolens.tasks.lexicon import Lexicon, Tag
+from cardiolens.tasks.phrases import Phrase
+from cardiolens.tasks.segments import LEVELS, WALLS
+
+_WORD, _NUMBER, _MEASURE = Tag("word", ""), Tag("number", ""), Tag("measure", "")
+_Tree = dict[str, "Tag | _Tree"]  # words to what may follow them; "" to what a phrase that ends here means
+_GRADES = ("trivial", "mild", "moderate", "severe")
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A phrase with its meaning; several names where one word stands for several structures or places."""
+
+    start: int
+    end: int
+    kind: str
+    names: tuple[str, ...]
+    text: str
+    trait: str = ""
+    measure: Token | None = None
+    grades: tuple[tuple[str, str], ...] = ()  # of single ones of several structures
+
+    @property
+    def name(self) -> str:
+        return self.names[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """Grammar and lexicon of one sequence, prepared for reading."""
+
+    lexicon: Lexicon
+    tree: _Tree
+    vocabulary: frozenset[str]
+
+    def mentions(self, text: str, start: int, end: int) -> list[Mention]:
+        """The mentions of a stretch of text in order."""
+        written = respelled(tokens(text, start, end), self.vocabulary)
+        words = list(unfolded(written, self.lexicon.aliases))
+        return _joined(list(_read(words, self)), self.lexicon)
+
+
+@functools.lru_cache(maxsize=32)
+def reader(lexicon: Lexicon) -> Reader:
+    """The reader of one lexicon; its words take precedence over those of the grammar."""
+    tags = {**_foreign(lexicon), **grammar().tags, **lexicon.tags}
+    tree: _Tree = {}
+    for phrase, tag in tags.items():
+        branch = tree
+        for word in phrase:
+            branch = branch.setdefault(word, {})  # type: ignore[assignment]
+        branch[""] = tag
+    words = {word for phrase in tags for word in phrase} | lexicon.aliases.keys() | grammar().plain
+    return Reader(lexicon, tree, frozenset(words))
+
+
+def _foreign(lexicon: Lexicon) -> dict[Phrase, Tag]:
+    """What reports of other sequences find, where no word of it is one of this sequence."""
+    own = {word for phrase, tag in lexicon.tags.items() if tag.kind in ("name", "state") for word in phrase}
+    return {phrase: Tag("foreign", "") for phrase in lexicon.foreign if own.isdisjoint(phrase)}
+
+
+def _read(words: Sequence[Token], reader: Reader) -> Iterator[Mention]:
+    at = 0
+    while at < len(words):
+        end, tag = _longest(words, at, reader.tree)
+        if words[at].text in ("segment", "segments"):
+            end, places = _segments(words, at + 1)
+            if places:
+                yield Mention(words[at].start, words[end - 1].end, "place", places, "segments")
+                at = end
+                continue
+            end, tag = at + 1, _WORD
+        first = words[at]
+        yield Mention(
+            first.start,
+            words[end - 1].end,
+            tag.kind,
+            (tag.name,),
+            " ".join(word.text for word in words[at:end]),
+            tag.trait,
+            first if first.unit or first.high else None,
+        )
+        at = end
+
+
+def _longest(words: Sequence[Token], at: int, tree: _Tree) -> tuple[int, Tag]:
+    best, tag = at + 1, _MEASURE if words[at].unit else _NUMBER if words[at].high else _WORD
+    branch = tree
+    for end in range(at, len(words)):
+        following = branch.get(words[end].text)
+        if not isinstance(following, dict):
+            break
+        branch = following
+        ending = branch.get("")
+        if isinstance(ending, Tag):
+            best, tag = end + 1, ending
+    return best, tag
+
+
+def _segments(words: Sequence[Token], at: int) -> tuple[int, tuple[str, ...]]:
+    """Levels and walls of AHA segments given by numbers, and where their list ends."""
+    numbers: list[int] = []
+    end = at
+    while at < len(words):
+        text = words[at].text
+        if text.isdigit() and 1 <= int(text) <= 17:
+            upto = int(text)
+            numbers += range(numbers[-1] + 1, upto + 1) if words[at - 1].text == "-" and numbers else [upto]
+            end = at + 1
+        elif text not in {",", "and", "-", "/", "&", "to", "(", "aha", "nos", "no", "numbers"}:
+            break
+        at += 1
+    named = {**LEVELS, **WALLS}
+    return end, tuple(name for name, members in named.items() if members & set(numbers))
+
+
+def _joined(found: list[Mention], lexicon: Lexicon) -> list[Mention]:
+    """Mentions with `mild to moderate` as its worse end, and enumerated structures as one."""
+    kept: list[Mention] = []
+    for mention in (_of_members(one, lexicon) for one in found):
+        if mention.kind == "grade" and (start := _range(kept)) is not None:
+            worse = max(kept[start].name, mention.name, key=_GRADES.index)
+            kept[start:] = [replace(kept[start], end=mention.end, names=(worse,))]
+        elif mention.kind == "structure" and (start := _enumeration(kept)) is not None:
+            kept[start:] = [_enumerated(kept[start:], mention)]
+            if _goes_on(kept):
+                kept[-3:] = [_enumerated(kept[-3:-1], kept[-1])]
+        else:
+            kept.append(mention)
+    return kept
+
+
+def _of_members(mention: Mention, lexicon: Lexicon) -> Mention:
+    if mention.kind != "structure" or mention.name not in lexicon.groups:
+        return mention
+    return replace(mention, names=lexicon.groups[mention.name])
+
+
+def _range(kept: Sequence[Mention]) -> int | None:
+    """Where a range of grades starts that a further grade ends: `mild to moderate`, `mild-moderate`."""
+    if kept and kept[-1].kind == "grade":
+        return len(kept) - 1
+    if len(kept) > 1 and kept[-2].kind == "grade" and kept[-1].kind in ("to", "or"):
+        return len(kept) - 2
+    return None
+
+
+def _enumeration(kept: Sequence[Mention]) -> int | None:
+    """Where an enumeration starts that a further structure ends: `mitral and [mild] tricuspid`."""
+    at = len(kept) - 1
+    while at >= 0 and (kept[at].kind == "grade" or kept[at].text in ("the", "both")):
+        at -= 1
+    linked = kept[at].kind in ("and", "or") or kept[at].text == "nor" if at > 0 else False
+    if linked and kept[at - 1].kind == "structure":
+        return at - 1
+    return None
+
+
+def _enumerated(first: Sequence[Mention], last: Mention) -> Mention:
+    """Enumerated structures as one mention; a grade before the last is its own: `severe LV and mild RV`."""
+    graded = [mention.name for mention in first if mention.kind == "grade"]
+    grades = tuple((name, grade) for name in last.names for grade in graded)
+    names = tuple(dict.fromkeys((*first[0].names, *last.names)))
+    return replace(first[0], end=last.end, names=names, grades=(*first[0].grades, *last.grades, *grades))
+
+
+def _goes_on(kept: Sequence[Mention]) -> bool:
+    """Whether another structure and a comma stand before an enumeration: `mitral, tricuspid and aortic`."""
+    before = [mention.kind for mention in kept[-4:-1]]
+    return before[-2:] == ["structure", "comma"] and before[0] not in ("state", "predicate")

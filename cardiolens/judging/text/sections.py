@@ -1,0 +1,67 @@
+"""Sections and sentences of a report (protocol 9, stage 1)."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cardiolens.judging.text.grammar import grammar
+
+_BREAK = re.compile(r"(?<!\bvs)(?<!\bapprox)(?<!\bmax)(?<!\bmin)[.!](?=\s|$)|\?(?=\s*$|\s+[A-Z\n])|\n+")
+_HEADING = re.compile(r"[\s\-*•#\d.)]*([^\W_][^:\n.;,]{0,45}?)\s*(:|\n|\s[-–—]\s)")
+_LONGEST = 1500  # characters of a sentence
+_WORD = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The words of a heading, and whether they have a line of their own."""
+
+    start: int
+    end: int
+    alone: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A stretch of text within a section."""
+
+    start: int
+    end: int
+    section: str  # a sequence, "silent", or "any" where no heading names one
+    opens: bool  # whether it begins with the heading of a section
+    asks: bool  # whether it ends with a question mark
+    topic: Heading | None  # what it stands under: of a line above, or earlier in its line
+
+
+def sentences(text: str) -> Iterator[Sentence]:
+    """The sentences of a report in order."""
+    section, topic = "any", None
+    for start, end in _pieces(text):
+        if topic and not topic.alone and "\n" in text[topic.end : start]:
+            topic = None
+        found = _HEADING.match(text, start, min(end + 1, len(text)))
+        named = grammar().headings.get(tuple(_WORD.findall(found[1].lower()))) if found else None
+        if named or (found and found[2] == ":"):
+            section, topic = named or section, None
+        yield Sentence(start, end, section, named is not None, text[end : end + 1] == "?", topic)
+        if found and (found[2] == ":" or not text[found.end() : end].strip()):
+            topic = Heading(*found.span(1), alone=not text[found.end() : end].strip())
+
+
+def _pieces(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for match in _BREAK.finditer(text):
+        yield from _cut(text, start, match.start())
+        start = match.end()
+    yield from _cut(text, start, len(text))
+
+
+def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """A sentence, in pieces where a reply that repeats itself has none that ends."""
+    while end - start > _LONGEST:
+        space = text.rfind(" ", start, start + _LONGEST)
+        middle = space if space > start else start + _LONGEST
+        yield start, middle
+        start = middle
+    if text[start:end].strip():
+        yield start, end

@@ -1,0 +1,158 @@
+"""Statements: what the clauses of a sentence say of which structure, and how they mean it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from cardiolens.judging.text.assertion import certainty, is_negated
+from cardiolens.judging.text.clauses import Clause
+from cardiolens.judging.text.states import Said, measured, said
+from cardiolens.judging.text.subjects import Names, subjects
+from cardiolens.tasks.lexicon import ANY, Lexicon, Scale
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One thing said of one structure; `value` is None where it tells no option."""
+
+    clause: int
+    at: int
+    trait: str
+    structure: str
+    scale: Scale
+    said: Said
+    negated: bool
+    certainty: str
+
+    @property
+    def value(self) -> str | None:
+        return self.said.value(self.scale, negated=self.negated)
+
+    @property
+    def abnormal(self) -> bool:
+        """Whether it affirms something that may have a place."""
+        return not self.negated and self.said.state != "normal" and self.value != self.scale.normal
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The clauses of a sentence, their statements in order, and the structures of the heading above it."""
+
+    clauses: Sequence[Clause]
+    made: Sequence[Statement]
+    topics: Sequence[Names]
+    lexicon: Lexicon
+
+    @staticmethod
+    def of(clauses: Sequence[Clause], topics: Sequence[Names], lexicon: Lexicon) -> "Reading":
+        """The reading of a sentence."""
+        return Reading(clauses, list(_statements(clauses, topics, lexicon)), topics, lexicon)
+
+    def of_clause(self, number: int) -> list[Statement]:
+        """The statements of one clause."""
+        return [one for one in self.made if one.clause == number]
+
+
+def _statements(clauses: Sequence[Clause], topics: Sequence[Names], lexicon: Lexicon) -> Iterator[Statement]:
+    named = list(topics)
+    made: list[Statement] = []
+    for number, clause in enumerate(clauses):
+        context = [*named, *_ahead(clauses, number)]
+        of_clause = list(_of_clause(clauses, number, context, lexicon))
+        if not clause.of_kind("name", "state"):
+            of_clause = [
+                *_implied(clauses, number, context, lexicon),
+                *_repeated(clauses, number, made, lexicon),
+            ]
+        made += of_clause
+        yield from of_clause
+        named = [*_structures(clause), *named]
+
+
+def wholes(reading: Reading) -> Iterator[tuple[int, str, str, str]]:
+    """(clause, field, value, certainty) for every structure that is called normal altogether."""
+    clauses = reading.clauses
+    for number, clause in enumerate(clauses):
+        predicates = clause.of_kind("predicate")
+        if not predicates or clause.of_kind("name", "state"):
+            continue
+        at = predicates[0]
+        negated = is_negated(clauses, number, at)
+        if clause.mentions[at].name != ("abnormal" if negated else "normal"):
+            continue
+        for structure in [name for names in _structures(clause) or reading.topics[:1] for name in names]:
+            for field, value in reading.lexicon.wholes.get(structure, {}).items():
+                yield number, field, value, certainty(clauses, number, at, negated=negated)
+
+
+def _of_clause(
+    clauses: Sequence[Clause], number: int, context: Sequence[Names], lexicon: Lexicon
+) -> Iterator[Statement]:
+    clause = clauses[number]
+    for at in clause.of_kind("name", "state"):
+        name = clause.mentions[at].trait
+        entry = lexicon.traits[name]
+        told = [*said(clause, at)[:1], *measured(clause, at, entry.bare_unit)]
+        for structure in subjects(clause, at, entry, context) if told else ():
+            scale = entry.scale(structure)
+            assert scale is not None
+            for one in told:
+                if one.measure and one.value(scale, negated=False) is None:
+                    continue
+                negated = is_negated(clauses, number, one.at) and not one.measure
+                meant = certainty(clauses, number, one.at, negated=negated)
+                graded = replace(one, grade=_own_grade(clause, structure) or one.grade)
+                yield Statement(number, at, name, structure, scale, graded, negated, meant)
+
+
+def _own_grade(clause: Clause, structure: str) -> str | None:
+    grades = [dict(clause.mentions[at].grades) for at in clause.of_kind("structure")]
+    return next((own[structure] for own in grades if structure in own), None)
+
+
+def _implied(
+    clauses: Sequence[Clause], number: int, context: Sequence[Names], lexicon: Lexicon
+) -> Iterator[Statement]:
+    """Numbers behind a place: `septum 18 mm`."""
+    clause = clauses[number]
+    blocked = clause.of_kind("neutral")
+    for at in clause.of_kind("measure"):
+        place = max((one for one in clause.of_kind("place") if one < at), default=None)
+        measure = clause.mentions[at].measure
+        for name, entry in lexicon.traits.items():
+            if place is None or blocked or measure is None or measure.unit != entry.implied_by:
+                continue
+            for structure in subjects(clause, place, entry, context):
+                scale = entry.scale(structure)
+                assert scale is not None
+                meant = certainty(clauses, number, at, negated=False)
+                yield Statement(
+                    number, place, name, structure, scale, Said("", ANY, at, measure), False, meant
+                )
+
+
+def _repeated(
+    clauses: Sequence[Clause], number: int, made: Sequence[Statement], lexicon: Lexicon
+) -> Iterator[Statement]:
+    """The last statement again: denied of another structure (`the RV is not`), or excepted from a denial."""
+    clause = clauses[number]
+    if not made:
+        return
+    last = made[-1]
+    if clause.joint == "exceptions" and last.negated:
+        yield replace(last, clause=number, at=0, negated=False)
+    elif clause.mentions and clause.mentions[-1].text in ("not", "is not", "are not"):
+        others = [name for names in _structures(clause) for name in names]
+        for name in others:
+            if scale := lexicon.traits[last.trait].scale(name):
+                yield replace(last, clause=number, at=0, structure=name, scale=scale, negated=True)
+
+
+def _structures(clause: Clause) -> list[Names]:
+    """The structures that a clause names, the latest first."""
+    return [clause.mentions[at].names for at in reversed(clause.of_kind("structure"))]
+
+
+def _ahead(clauses: Sequence[Clause], number: int) -> list[Names]:
+    """The structures of the next clause, of which an adjective may speak: `dilated and akinetic RV`."""
+    following = clauses[number + 1 : number + 2]
+    return [names for clause in following if clause.joint == "and" for names in _structures(clause)]

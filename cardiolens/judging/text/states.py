@@ -1,0 +1,116 @@
+"""What is said of a trait: the state that its word has, or that a predicate or a number beside it gives."""
+
+from dataclasses import dataclass, replace
+
+from cardiolens.judging.text.clauses import Clause
+from cardiolens.judging.text.mentions import Mention
+from cardiolens.judging.text.tokens import Token
+from cardiolens.tasks.lexicon import ANY, Scale
+
+_EARLIER = frozenset({"vs", "versus", "than"})
+_EQUAL = frozenset({"=", "of", "approximately", "about", "around", "~", "≈", "at", "estimated", "calculated"})
+_STRONG = frozenset({"moderate", "severe"})
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A state with its grade, and the place of the word that gives it; or a measure."""
+
+    state: str
+    grade: str
+    at: int
+    measure: Token | None = None
+
+    def value(self, scale: Scale, *, negated: bool) -> str | None:
+        """The option that is asserted on a scale; None where the words do not tell one."""
+        if self.measure:
+            return None if negated else ranged(scale, self.measure)
+        if not negated:
+            return scale.value(self.state, self.grade)
+        # "not normal" tells no option, nor does "no severe dilatation"
+        return None if self.state == "normal" or self.grade in _STRONG else scale.normal
+
+
+def said(clause: Clause, at: int) -> list[Said]:
+    """What a clause says of the name or state at a place, the plainest first."""
+    mention = clause.mentions[at]
+    if mention.kind == "state":
+        called_normal = mention.name == "present" and _normal(clause, at)
+        state = "normal" if called_normal else mention.name
+        return [Said(state, grade(clause, at), at)]
+    predicates = sorted(clause.of_kind("predicate"), key=lambda place: _distance(clause, at, place))
+    found = [Said(clause.mentions[place].name, grade(clause, place), place) for place in predicates]
+    if not predicates and clause.of_kind("negated_behind"):
+        found = [Said(ANY, ANY, at)]
+    return found
+
+
+def measured(clause: Clause, at: int, bare_unit: str | None) -> list[Said]:
+    """The numbers of a clause that belong to the name or state at a place."""
+    owned = [place for place in clause.of_kind("measure") if _owner(clause, place) == at]
+    if bare_unit and not owned:
+        owned = [place for place in clause.of_kind("number") if _is_right_behind(clause, at, place)]
+    return [
+        Said("", ANY, place, _latest(clause, place, bare_unit)) for place in owned if not _past(clause, place)
+    ]
+
+
+def _owner(clause: Clause, place: int) -> int | None:
+    return max((one for one in clause.of_kind("name", "state", "neutral") if one < place), default=None)
+
+
+def _is_right_behind(clause: Clause, at: int, place: int) -> bool:
+    between = clause.mentions[at + 1 : place]
+    return at < place and all(one.kind in ("verb", "colon") or one.text in _EQUAL for one in between)
+
+
+def _latest(clause: Clause, place: int, bare_unit: str | None) -> Token:
+    """A measure with its unit; of `from 55 to 42 %` the second number."""
+    measure = clause.mentions[place].measure
+    assert measure is not None
+    low = measure.high if place and clause.mentions[place - 1].text == "from" else measure.low
+    return replace(measure, low=low, unit=measure.unit or bare_unit or "")
+
+
+def grade(clause: Clause, at: int) -> str:
+    """The grade nearest to a place, of those with no other state or predicate between."""
+    places = [place for place in clause.of_kind("grade") if not _parted(clause, at, place)]
+    nearest = min(places, key=lambda place: (abs(place - at), place > at), default=None)
+    return ANY if nearest is None else clause.mentions[nearest].name
+
+
+def ranged(scale: Scale, measure: Token) -> str | None:
+    """The option whose range holds a number; None where an interval reaches into two."""
+    limits = scale.ranges.get(measure.unit, ())
+    low, high = (
+        next((value for limit, value in limits if limit is None or number < limit), None)
+        for number in (measure.low, measure.high)
+    )
+    return low if low == high else None
+
+
+def _normal(clause: Clause, at: int) -> bool:
+    mentions = clause.mentions
+    return any(mentions[place].name == "normal" for place in clause.of_kind("predicate"))
+
+
+def _distance(clause: Clause, at: int, place: int) -> tuple[bool, int]:
+    """Predicates with another name between come after those without."""
+    return _parted(clause, at, place, kinds=("verb",)), abs(place - at)
+
+
+def _parted(
+    clause: Clause, at: int, place: int, kinds: tuple[str, ...] = ("state", "predicate", "comma")
+) -> bool:
+    low, high = sorted((at, place))
+    between: tuple[Mention, ...] = clause.mentions[low + 1 : high]
+    return any(mention.kind in kinds and mention.name != "present" for mention in between)
+
+
+def _past(clause: Clause, place: int) -> bool:
+    """Whether a number is an earlier one: `previously 38 %`, or `from 30 %` beside another number."""
+    before = clause.mentions[max(0, place - 2) : place]
+    others = len(clause.of_kind("measure")) > 1
+    if any(one.kind == "historical" or one.text.startswith("compared") for one in before):
+        return True
+    return any(one.text in _EARLIER or (others and one.text == "from") for one in before)

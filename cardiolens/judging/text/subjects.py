@@ -1,0 +1,68 @@
+"""Subjects of findings: the structure beside them, that of their clause, or the one spoken of before."""
+
+from collections.abc import Iterable, Sequence
+
+from cardiolens.judging.text.clauses import Clause
+from cardiolens.judging.text.mentions import Mention
+from cardiolens.tasks.lexicon import ANY, Trait
+
+Names = tuple[str, ...]
+
+_BEFORE = frozenset({"grade", "predicate", "place", "name", "state", "word", "neutral"})
+_AFTER = frozenset({"grade", "predicate", "name", "place"})
+_LINKS = frozenset(
+    {"of", "the", "in", "into", "involving", "from", "beyond", "below", "within", "at", "a", "an"}
+)
+
+
+def subjects(clause: Clause, at: int, entry: Trait, context: Sequence[Names]) -> Names:
+    """The structures that the finding at a place of a clause is of; empty where none of them is reported.
+
+    `context` holds the structures named earlier, the latest first.
+    """
+    beside = _beside(clause.mentions, at)
+    if beside is not None:
+        return _accepted(beside, entry)
+    for named in _nearest(clause, at):
+        if accepted := _accepted(named, entry):
+            return accepted
+        if entry.strict:
+            return ()
+    return _inherited(entry, context)
+
+
+def _inherited(entry: Trait, context: Sequence[Names]) -> Names:
+    for named in context:
+        if accepted := _accepted(named, entry):
+            return accepted
+        if entry.strict and "other" in named:
+            return ()
+    return (entry.default,) if entry.default else (ANY,) if ANY in entry.of else ()
+
+
+def _accepted(named: Names, entry: Trait) -> Names:
+    return tuple(name for name in named if entry.scale(name))
+
+
+def _beside(mentions: Sequence[Mention], at: int) -> Names | None:
+    before = _first(reversed(mentions[:at]), _BEFORE, frozenset())
+    return before or _first(mentions[at + 1 :], _AFTER, _LINKS)
+
+
+def _first(mentions: Iterable[Mention], kinds: frozenset[str], words: frozenset[str]) -> Names | None:
+    """The first structure that is reached over mentions of some kinds, and some words, alone."""
+    for mention in mentions:
+        if mention.kind == "structure":
+            return mention.names
+        if mention.kind not in kinds and mention.text not in words:
+            return None
+        if mention.kind == "word" and not words and mention.text in _LINKS:
+            return None
+    return None
+
+
+def _nearest(clause: Clause, at: int) -> list[Names]:
+    """Structures of a clause: those before a place, the nearest first, then those behind it."""
+    named = clause.of_kind("structure")
+    order = sorted(named, key=lambda place: (place > at, abs(place - at)))
+    return [clause.mentions[place].names for place in order]

@@ -1,0 +1,108 @@
+"""Words, numbers and marks of a text, each with its place."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from cardiolens.tasks.phrases import Phrase
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word or mark in lower case; a measure has its lower and upper end and its unit."""
+
+    text: str
+    start: int
+    end: int
+    low: float = 0.0
+    high: float = 0.0
+    unit: str = ""
+
+
+_NUMBER = r"\d+(?:[.,]\d+)?"
+_TOKEN = re.compile(
+    rf"(?P<low>{_NUMBER})(?:\s*(?:%\s*)?(?:-|–|to)\s*(?P<high>{_NUMBER}))?(?:\s*(?:±|\+/?-)\s*{_NUMBER})?"
+    r"\s*(?P<unit>%|per ?cent|ml\s*/\s*m(?:2|²|\^2)|mm|cm)(?![\w/])"
+    r"|(?P<sign>\([-–+]\))"
+    rf"|(?P<inert>{_NUMBER}\s*(?:ms|msec|ml|g|kg|cm2|cm²|bpm|min|minutes|years?|days?|mcg|mg|mmhg)(?![\w/]))"
+    r"|(?P<number>\d+(?:\.\d+)?)(?![\w])"
+    r"|(?P<word>[^\W_]+(?:'s)?)"
+    r"|(?P<joint>(?<=\w)[-‐‑–](?=\w))"
+    r"|(?P<mark>[^\s\w])",
+    re.IGNORECASE,
+)
+_UNITS = {"m": "ml/m2", "p": "%", "%": "%"}
+_DASHES = frozenset("-–—=:")
+_MOST_LETTERS = 24
+_LEAST_LETTERS = 6  # of the word that is meant: among shorter ones a changed letter makes too many others
+
+
+def tokens(text: str, start: int, end: int) -> Iterator[Token]:
+    """The tokens of a stretch of text; a dash between spaces reads as a colon."""
+    for match in _TOKEN.finditer(text, start, end):
+        kind = match.lastgroup
+        if kind == "unit":
+            yield _measure(match)
+        elif kind == "number":
+            value = float(match.group())
+            yield Token(match.group(), match.start(), match.end(), value, value)
+        elif kind == "inert":
+            yield Token("#", match.start(), match.end())
+        elif kind == "sign":
+            yield Token("positive" if "+" in match.group() else "negative", match.start(), match.end())
+        elif kind == "joint":
+            if text[match.start() - 1].isdigit():
+                yield Token("-", match.start(), match.end())
+        else:
+            written = match.group().lower().removesuffix("'s")
+            yield Token(":" if written in _DASHES else written, match.start(), match.end())
+
+
+def _measure(match: re.Match[str]) -> Token:
+    low = float(match["low"].replace(",", "."))
+    high = float((match["high"] or match["low"]).replace(",", "."))
+    unit = match["unit"].lower()
+    if unit in ("mm", "cm"):
+        scale = 10.0 if unit == "cm" else 1.0
+        return Token("#", match.start(), match.end(), low * scale, high * scale, "mm")
+    return Token("#", match.start(), match.end(), low, high, _UNITS[unit[0]])
+
+
+def unfolded(given: Iterator[Token], aliases: Mapping[str, Phrase]) -> Iterator[Token]:
+    """Tokens with short forms written out; all words of one stand where it stood."""
+    for token in given:
+        for word in aliases.get(token.text, (token.text,)):
+            yield token if word == token.text else Token(word, token.start, token.end)
+
+
+def respelled(given: Iterator[Token], vocabulary: Collection[str]) -> Iterator[Token]:
+    """Tokens with long words of one wrong letter read as the word of the vocabulary that they come from."""
+    known = frozenset(vocabulary)
+    for token in given:
+        if (
+            not _LEAST_LETTERS - 1 <= len(token.text) <= _MOST_LETTERS
+            or token.text in known
+            or not token.text.isalpha()
+        ):
+            yield token
+        else:
+            yield Token(_nearest(token.text, known), token.start, token.end)
+
+
+@lru_cache(maxsize=65536)
+def _nearest(word: str, known: frozenset[str]) -> str:
+    near = (other for other in sorted(_one_off(word)) if len(other) >= _LEAST_LETTERS and other in known)
+    return next(near, word)
+
+
+def _one_off(word: str) -> Iterator[str]:
+    """Words at one missing, additional, changed or swapped letter from a word, the first letter kept."""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    for at in range(1, len(word) + 1):
+        yield from (word[:at] + letter + word[at:] for letter in letters)
+        if at < len(word):
+            yield word[:at] + word[at + 1 :]
+            yield from (word[:at] + letter + word[at + 1 :] for letter in letters)
+            if at + 1 < len(word):
+                yield word[:at] + word[at + 1] + word[at] + word[at + 2 :]
