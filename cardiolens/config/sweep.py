@@ -17,17 +17,19 @@ class SelectorSpec(Spec):
     """One slice selection protocol."""
 
     name: str
-    kind: Literal["random", "clinical", "uniform", "all", "kcenter", "kmedoids", "relevance"]
-    seeds: tuple[Seed, ...] = ()  # random: one arm a seed
-    pool: Literal["routed", "sequence"] = "routed"  # of every kind but clinical
+    kind: Literal["random", "stratified", "clinical", "uniform", "all", "kcenter", "kmedoids", "relevance"]
+    seeds: tuple[Seed, ...] = ()  # random and stratified: one arm a seed
+    pool: Literal["routed", "sequence"] = "routed"  # of every kind but clinical and stratified
     lax_small_k: Literal["temporal", "spatial"] = "temporal"  # clinical
     encoder: GivenPath | None = None  # an image encoder that sees for kcenter, kmedoids, relevance
     order: Literal["presented", "nested"] = "presented"  # nested: smaller budgets first, a shared prefix
 
     @model_validator(mode="after")
     def _seeded(self) -> "SelectorSpec":
-        if (self.kind == "random") != bool(self.seeds):
-            raise ValueError("a random selector needs seeds, e.g. [2026]; every other kind has none")
+        if (self.kind in ("random", "stratified")) != bool(self.seeds):
+            raise ValueError("a random or stratified selector needs seeds, e.g. [2026]; no other has any")
+        if self.kind == "stratified" and self.pool != "routed":
+            raise ValueError("kind stratified has clinical's quotas of the routed views; leave out pool")
         if len(set(self.seeds)) != len(self.seeds):
             raise ValueError(f"seeds {list(self.seeds)} name one twice; give each once")
         if self.kind == "relevance" and self.encoder is None:
