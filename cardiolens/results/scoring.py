@@ -165,7 +165,13 @@ def _judged_arms(asked: Sequence[Arm], verdicts: pa.Table) -> list[ArmFactors]:
     having = set(pc.unique(judged["arm_id"]).to_pylist())
     found = [
         ArmFactors(
-            arm.arm_id, arm.model.name, arm.selector_name, str(arm.budget), arm.prompt.name, arm.control
+            arm_id=arm.arm_id,
+            model=arm.model.name,
+            selector=arm.selector_name,
+            budget=str(arm.budget),
+            prompt=arm.prompt.name,
+            control=arm.control,
+            wording=str(arm.wording),
         )
         for arm in asked
     ]

@@ -109,7 +109,12 @@ FILES = [  # a file of the user's own, and the words that name it
     ("model/mine.yaml", b"mine: {sorce: /x}", "model=[mine]", r"unknown key 'sorce'; expected only .*dtype"),
     ("model/mine.yaml", b"mine: {engine: tgi}", "model=[mine]", r"should be 'vllm', 'http'.*got 'tgi'"),
     ("model/tiny.yaml", b"tiny: {engine: oracle, size: 3}", "model=[tiny]", r"unknown key 'size'"),
-    ("selector/mine.yaml", b"mine: {kind: magic}", "selector=[mine]", r"'random', 'clinical'.*got 'magic'"),
+    (
+        "selector/mine.yaml",
+        b"mine: {kind: magic}",
+        "selector=[mine]",
+        r"'random', 'strat.*got 'magic'",
+    ),
     ("selector/mine.yaml", b"mine: {kind: random}", "selector=[mine]", r"needs seeds, e\.g\. \[2026\]"),
     ("experiment/mine.yaml", b"# @package _global_\nbudgets: [8]", "+experiment=mine", OPTIONS),
     ("experiment/mine.yaml", b"# @package _global_\nname: ${a.b}", "+experiment=mine", r"'a\.b' not found"),
