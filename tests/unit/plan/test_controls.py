@@ -149,6 +149,21 @@ def test_places_are_compared_only_where_options_were_shuffled(done: tuple[Plan, 
     assert {control[row["arm_id"]] for row in rows} == {"shuffled_options"}
 
 
+def test_reversed_options_tell_a_preference_for_places_from_conservatism(root: Path) -> None:
+    readers = (reader("constant", answer="A"), reader("collapse", share=0.9), reader("oracle"))
+    control, wanted = ["none", "reversed_options"], ["C10", "C06", "C01"]
+    done = swept(sweep_spec(root, *readers, control=control, subtask=wanted, name="turned"))
+    first, conservative, right = (
+        row_of(done, model, "reversed_options", "order_bias") for model in ("constant", "collapse", "oracle")
+    )
+    assert (first["value"], first["low"]) == (100, 100)
+    assert [right[name] for name in ("value", "low", "high")] == pytest.approx([0, 0, 0], abs=1e-9)
+    assert abs(conservative["value"]) < 10
+    assert row_of(done, "collapse", "none", "primary")["value"] < 80
+    (controls,) = [analysis for analysis in done[1].analyses if analysis.name == "controls"]
+    assert sum(row["metric"] == "order_bias" for row in controls.rows) == len(readers)
+
+
 def test_captions_alone_need_captions(root: Path) -> None:
     with pytest.raises(InputError, match="control captions shows captions alone, and caption is none"):
         sweep_spec(root, reader("oracle"), control=["captions"], caption="none")
