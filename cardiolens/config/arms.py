@@ -13,14 +13,15 @@ from cardiolens.digest import digest_of
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One model with one selector (and seed), budget, prompt and control."""
+    """One model with one selector (and seed), budget, prompt, wording and control."""
 
     model: ModelSpec
     selector: SelectorSpec
-    seed: int | None  # of a random selector
+    seed: int | None  # of a random or stratified selector
     budget: Budget
     prompt: PromptSpec
     control: Control = "none"
+    wording: int = 0
 
     @property
     def selector_name(self) -> str:
@@ -29,8 +30,9 @@ class Arm:
     @property
     def label(self) -> str:
         """Readable, and unique within a sweep."""
+        wording = f"/wording{self.wording}" if self.wording else ""
         control = "" if self.control == "none" else f"/{self.control}"
-        return f"{self.model.name}/{self.selector_name}/{self.budget}/{self.prompt.name}{control}"
+        return f"{self.model.name}/{self.selector_name}/{self.budget}/{self.prompt.name}{wording}{control}"
 
     @property
     def budget_value(self) -> int | str:
@@ -50,6 +52,7 @@ class Arm:
             self.seed,
             self.budget.model_dump() if isinstance(self.budget, TokenBudget) else self.budget,
             self.prompt.model_dump(mode="json"),
+            *([self.wording] if self.wording else []),
         ]
         return f"{self.label.replace('/', '-').replace(':', '')}-{digest_of(asked)[:8]}"
 
@@ -57,9 +60,9 @@ class Arm:
 def arms(spec: SweepSpec) -> tuple[Arm, ...]:
     """Every arm of a sweep, model by model."""
     return tuple(
-        Arm(model, selector, seed, budget, prompt, control)
-        for model, (selector, seed), budget, prompt, control in product(
-            spec.model, list(_seeded(spec)), spec.budget, spec.prompt, spec.control
+        Arm(model, selector, seed, budget, prompt, control, wording)
+        for model, (selector, seed), budget, prompt, wording, control in product(
+            spec.model, list(_seeded(spec)), spec.budget, spec.prompt, spec.wording, spec.control
         )
     )
 

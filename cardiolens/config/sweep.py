@@ -17,17 +17,19 @@ class SelectorSpec(Spec):
     """One slice selection protocol."""
 
     name: str
-    kind: Literal["random", "clinical", "uniform", "all", "kcenter", "kmedoids", "relevance"]
-    seeds: tuple[Seed, ...] = ()  # random: one arm a seed
-    pool: Literal["routed", "sequence"] = "routed"  # of every kind but clinical
+    kind: Literal["random", "stratified", "clinical", "uniform", "all", "kcenter", "kmedoids", "relevance"]
+    seeds: tuple[Seed, ...] = ()  # random and stratified: one arm a seed
+    pool: Literal["routed", "sequence"] = "routed"  # of every kind but clinical and stratified
     lax_small_k: Literal["temporal", "spatial"] = "temporal"  # clinical
     encoder: GivenPath | None = None  # an image encoder that sees for kcenter, kmedoids, relevance
     order: Literal["presented", "nested"] = "presented"  # nested: smaller budgets first, a shared prefix
 
     @model_validator(mode="after")
     def _seeded(self) -> "SelectorSpec":
-        if (self.kind == "random") != bool(self.seeds):
-            raise ValueError("a random selector needs seeds, e.g. [2026]; every other kind has none")
+        if (self.kind in ("random", "stratified")) != bool(self.seeds):
+            raise ValueError("a random or stratified selector needs seeds, e.g. [2026]; no other has any")
+        if self.kind == "stratified" and self.pool != "routed":
+            raise ValueError("kind stratified has clinical's quotas of the routed views; leave out pool")
         if len(set(self.seeds)) != len(self.seeds):
             raise ValueError(f"seeds {list(self.seeds)} name one twice; give each once")
         if self.kind == "relevance" and self.encoder is None:
@@ -62,12 +64,35 @@ class TokenBudget(Spec):
         return f"tokens:{self.tokens}"
 
 
-Control = Literal["none", "blind", "blank", "other_patient", "shuffled_options", "repeat"]
-"""What is changed of every request, to see what the answers rest on."""
+Control = Literal[
+    "none", "blind", "captions", "blank", "other_patient", "shuffled_options", "reversed_options", "repeat"
+]
+"""Change of every request, to see what the answers rest on."""
+
+
+class PrimarySpec(Spec):
+    """The comparison that is declared before a run: the score of one model against another's on a tier.
+
+    It is tested alone, at 5 % (protocol 16.12); all other comparisons share their families' levels.
+    """
+
+    model: str
+    versus: str
+    tier: Annotated[int, Field(ge=1, le=3)]
+
+    @model_validator(mode="after")
+    def _two(self) -> "PrimarySpec":
+        if self.model == self.versus:
+            raise ValueError(f"compares {self.model} with itself; name two models")
+        return self
+
+
+Wording = Annotated[int, Field(ge=0)]
+"""Number of a question's wording."""
 
 
 Budget = Positive | TokenBudget
-"""How much a request may show: a number of frames, or of visual tokens."""
+"""Limit of what a request shows: a number of frames, or of visual tokens."""
 
 
 def _scheduler(cluster: object) -> str:
@@ -83,7 +108,7 @@ Cluster = Annotated[
 
 
 class SweepSpec(Spec):
-    """A sweep: every model x selector x budget x prompt x control on one dataset."""
+    """A sweep: every model x selector x budget x prompt x wording x control on one dataset."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
     dataset: DatasetSpec
@@ -92,6 +117,7 @@ class SweepSpec(Spec):
     budget: tuple[Budget, ...]
     prompt: tuple[PromptSpec, ...]
     control: tuple[Control, ...] = ("none",)
+    wording: tuple[Wording, ...] = (0,)  # 0: the question as it is; 1, 2, ...: the protocol's other wordings
     caption: Literal["none", "view", "full"] = "view"
     answer_format: Literal["letters", "json", "choice"] = "letters"  # choice: letters by structured decoding
     templates: GivenPath | None = None  # a folder of prompt templates, searched before the packaged ones
@@ -105,8 +131,14 @@ class SweepSpec(Spec):
     statistics: StatisticsSpec = StatisticsSpec()
     page: PageSpec = PageSpec()
     mode: Literal["run", "plan"] = "run"
+    primary: PrimarySpec | None = None  # the one comparison that the run was started for
     strict: bool = False
     keep_going: bool = False  # a model that cannot run is named at the end; the others run
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The two models of the declared comparison; none without one."""
+        return () if self.primary is None else (self.primary.model, self.primary.versus)
 
     @field_validator("model", "selector", "prompt", mode="before")
     @classmethod
@@ -130,7 +162,7 @@ class SweepSpec(Spec):
         """Controls have a name and no options; a config group arrives as a mapping."""
         return tuple(value) if isinstance(value, Mapping) else value
 
-    @field_validator("model", "selector", "budget", "prompt", "control")
+    @field_validator("model", "selector", "budget", "prompt", "control", "wording")
     @classmethod
     def _some_and_distinct(cls, value: tuple[Any, ...]) -> tuple[Any, ...]:
         if not value:
@@ -138,6 +170,11 @@ class SweepSpec(Spec):
         if len(set(map(str, value))) != len(value):
             raise ValueError("names an entry twice")
         return value
+
+    @field_validator("wording", mode="before")
+    @classmethod
+    def _one_wording(cls, value: object) -> object:
+        return (value,) if isinstance(value, int) else value
 
     @field_validator("budget", mode="before")
     @classmethod
@@ -154,6 +191,20 @@ class SweepSpec(Spec):
                 f"budget {counted[0]} needs a model whose visual tokens are known, and {uncounted[0].name} "
                 f"{why}; give a number of frames, or leave that model out"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _told(self) -> "SweepSpec":
+        if "captions" in self.control and self.caption == "none":
+            raise ValueError("control captions shows captions alone, and caption is none; give view or full")
+        return self
+
+    @model_validator(mode="after")
+    def _declared(self) -> "SweepSpec":
+        names = [model.name for model in self.model]
+        for name in self.compared:
+            if name not in names:
+                raise ValueError(f"primary names {name!r}, which is none of the models {', '.join(names)}")
         return self
 
     @model_validator(mode="after")

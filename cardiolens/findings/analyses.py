@@ -11,7 +11,7 @@ from cardiolens.findings.landscape import landscape
 from cardiolens.findings.sentences import Finding
 from cardiolens.stats.collapse import COLLAPSE_INDEX, collapsed
 from cardiolens.stats.factors import ArmFactors, factors_of
-from cardiolens.stats.positions import POSITION_BIAS
+from cardiolens.stats.positions import ORDER_BIAS, POSITION_BIAS
 from cardiolens.stats.repeats import ANSWERS_CHANGED
 from cardiolens.stats.rows import Row
 
@@ -135,7 +135,8 @@ def controls(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
     named = [row for row in named if not str(row["scope"]).startswith("subtask:")]
     claims = [_named(row, labels) for row in alone(named) if row["arm_id"] in labels]
     claims += [_repeated(row, labels) for row in named if row["metric"] == ANSWERS_CHANGED]
-    return Analysis("controls", [*_rows(pairs), *named], (*said, *claims))
+    described = [row for row in scores if row["metric"] == ORDER_BIAS]
+    return Analysis("controls", [*_rows(pairs), *named, *described], (*said, *claims))
 
 
 def _named(row: Row, labels: dict[str, ArmFactors]) -> Finding:

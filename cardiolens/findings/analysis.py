@@ -61,5 +61,6 @@ def setting(arm: ArmFactors, without: str = "") -> str:
         "budget": f"K = {arm.budget}",
         "prompt": f"{arm.prompt} prompt",
         "control": "" if arm.control == "none" else f"control {arm.control}",
+        "wording": "" if arm.wording == "0" else f"wording {arm.wording}",
     }
     return ", ".join(word for name, word in words.items() if name != without and word)

@@ -45,10 +45,15 @@ def arm_cells(arm: ArmFactors, simulated: frozenset[str]) -> dict[str, object]:
         "selector": arm.selector,
         "protocol": arm.protocol,
         "budget": arm.budget,
-        "prompt": arm.prompt,
+        "prompt": prompt_words(arm),
         "control": arm.control,
         "arm": f"{arm.model}{star} · {setting(arm)}",
     }
+
+
+def prompt_words(arm: ArmFactors) -> str:
+    """A prompt, with the wording of the questions where it is not their own."""
+    return arm.prompt if arm.wording == "0" else f"{arm.prompt}, wording {arm.wording}"
 
 
 def setting(arm: ArmFactors, *without: str) -> str:
@@ -58,6 +63,7 @@ def setting(arm: ArmFactors, *without: str) -> str:
         "budget": f"K = {arm.budget}",
         "prompt": arm.prompt,
         "control": "" if arm.control == "none" else arm.control,
+        "wording": "" if arm.wording == "0" else f"wording {arm.wording}",
     }
     return " · ".join(word for name, word in words.items() if word and name not in without)
 

@@ -20,7 +20,10 @@ READINGS: Mapping[Reading, str] = {
     "open": "cannot be told",
 }
 _METRICS = ("primary", "primary.equivalence", "primary.sign_flip_p", "primary.holm_p")
-_NAMES = {"model": "model", "selector": "selection", "budget": "K", "prompt": "prompt", "control": "control"}
+_NAMES = {
+    **{"model": "model", "selector": "selection", "budget": "K", "prompt": "prompt", "control": "control"},
+    "wording": "wording",
+}
 _COLUMNS = (
     SCOPE,
     Column("comparison", "comparison"),
@@ -114,7 +117,9 @@ def _apart(first: ArmFactors, second: ArmFactors) -> list[str]:
 def difference_table(name: str, title: str, found: list[Difference], facts: Facts) -> Table:
     """Differences as rows, with the setting of all that was not varied."""
     factor = found[0].factor if found else ""
-    setting = tuple(Column(other, _NAMES[other]) for other in FACTORS if other != factor)
+    worded = any(arm.wording != "0" for arm in facts.arms)
+    varied = [name for name in FACTORS if name != "wording" or worded]
+    setting = tuple(Column(other, _NAMES[other]) for other in varied if other != factor)
     return Table.of(name, title, (*setting, *_COLUMNS), [_record(one, facts) for one in found])
 
 

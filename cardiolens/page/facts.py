@@ -94,7 +94,10 @@ def read_facts(run: Run, parts: Sequence[Run]) -> Facts:
 
 def _arms(manifests: Sequence[Mapping[str, Any]]) -> tuple[ArmFactors, ...]:
     found = {arm["arm_id"]: arm for manifest in manifests for arm in manifest["arms"]}
-    return tuple(ArmFactors(**{**arm, "budget": str(arm["budget"])}) for arm in found.values())
+    return tuple(
+        ArmFactors(**{**arm, "budget": str(arm["budget"]), "wording": str(arm.get("wording", 0))})
+        for arm in found.values()
+    )
 
 
 def _subtasks(protocol: str) -> Mapping[str, Subtask]:

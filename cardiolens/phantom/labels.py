@@ -8,6 +8,7 @@ from cardiolens.phantom.lesions import islands
 from cardiolens.phantom.measure import Measures, measure
 from cardiolens.phantom.outpouching import DIRECTION, HEIGHT, bump_radius
 from cardiolens.phantom.parameters import LesionShape, Parameters
+from cardiolens.phantom.visible import check_oedema_seen
 from cardiolens.tasks.segments import SEGMENTS, WALL_SEGMENTS
 from cardiolens.tasks.truth import Chambers, Layer, Lesion, Pattern, PerfusionDefect, Segment, Truth
 
@@ -24,6 +25,7 @@ _THIN_WALL_MM = 6.0  # below it a lesion cannot show a layer
 def truth(heart: Heart, etiology: str, subtype: str | None) -> Truth:
     """The truth of a heart; GuardBandError names the first value that is ambiguous."""
     p = heart.parameters
+    check_oedema_seen(p)
     return Truth(
         segments=tuple(segment(heart, number) for number in SEGMENTS),
         chambers=chambers(heart, measure(heart)),
@@ -81,7 +83,7 @@ def chambers(heart: Heart, measured: Measures) -> Chambers:
 
 
 def systolic_outward_mm(heart: Heart) -> float:
-    """How far the middle of the outpouching moves outward from end-diastole to end-systole."""
+    """Distance that the middle of the outpouching moves outward from end-diastole to end-systole."""
     return round(_free_wall_mm(heart, 1.0) - _free_wall_mm(heart, 0.0), 6)
 
 

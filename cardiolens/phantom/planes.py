@@ -19,12 +19,14 @@ Vector = tuple[float, float, float]
 
 # direction of the apex in scanner coordinates RAS+: left, forward and down
 _APEX = np.array([-0.66, 0.57, -0.49])
-_FIRST_SLICE_MM, _SLICE_STEP_MM, _LAYER_STEP_MM = 4.0, 10.0, 8.0
+_FIRST_SLICE_MM, _LAYER_STEP_MM = 4.0, 8.0
+_LAST_SLICE = 0.98  # of the cavity's length: in the apex
+SHORT_AXIS = 10  # slices of every stack, whatever the heart: their number tells nothing (protocol 16.8)
 
 
 @dataclass(frozen=True)
 class Size:
-    """How finely studies are rendered."""
+    """Resolution in which studies are rendered."""
 
     pixels: int
     spacing_mm: float
@@ -43,7 +45,8 @@ class View:
     sequence: Literal["cine", "lge", "perfusion", "t2"]
     view: str
     kind: Literal["short_axis", "levels", "long_axis"]
-    every: int = 1  # short axis: each so-manieth of the cine positions
+    every: int = 1  # short axis: each so-manieth of the cine positions ...
+    first: int = 0  # ... from this one on
     levels: tuple[float, ...] = ()  # levels: positions as u
     angle: float = 0.0  # long axis: degrees of the direction shown on image right
     centre: float = 0.0  # long axis: in-plane position of the image centre, mm
@@ -83,12 +86,15 @@ def planes(view: View, p: Parameters, size: Size) -> list[Plane]:
     """The planes of a view in stored order: short axis from base to apex, long axis across its normal."""
     if view.kind == "long_axis":
         return _long_axis(view, p, size.layers if view.layered else 1)
+    return [Plane((-12.0, 0.0, z), (1.0, 0.0, 0.0), (0.0, -1.0, 0.0)) for z in heights(view, p)]
+
+
+def heights(view: View, p: Parameters) -> list[float]:
+    """Places of short-axis planes on the long axis, mm; a stack is stretched over the heart (16.8)."""
     if view.kind == "levels":
-        heights = [level * p.length for level in view.levels]
-    else:
-        count = int(np.ceil((p.length + p.cap - _FIRST_SLICE_MM) / _SLICE_STEP_MM))
-        heights = [_FIRST_SLICE_MM + _SLICE_STEP_MM * s for s in range(0, count, view.every)]
-    return [Plane((-12.0, 0.0, z), (1.0, 0.0, 0.0), (0.0, -1.0, 0.0)) for z in heights]
+        return [level * p.length for level in view.levels]
+    step = round((_LAST_SLICE * p.length - _FIRST_SLICE_MM) / (SHORT_AXIS - 1), 6)
+    return [_FIRST_SLICE_MM + step * s for s in range(view.first, SHORT_AXIS, view.every)]
 
 
 def _long_axis(view: View, p: Parameters, layers: int) -> list[Plane]:

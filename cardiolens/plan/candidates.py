@@ -27,6 +27,9 @@ def at_hand(spec: SweepSpec) -> tuple[SweepSpec, dict[str, str]]:
         return spec, {}
     if not here:
         raise InputError(f"no model of this sweep is on this machine: {next(iter(absent.values()))}")
+    lacking = [name for name in spec.compared if name in absent]
+    if lacking:
+        raise InputError(f"primary compares {lacking[0]}, which is not on this machine: {absent[lacking[0]]}")
     return spec.model_copy(update={"model": here}), absent
 
 

@@ -1,16 +1,19 @@
 """Controls: what of a request is changed to see what its answer rests on (protocol 8.6)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cardiolens.config.sweep import Control
 from cardiolens.digest import digest_of
 from cardiolens.prompts.question import AskedQuestion
+from cardiolens.prompts.template import Shown
 from cardiolens.study.structure import StudyStructure
 
 SEED = 2026
 BLANK = "blank"  # flag of a request whose frames are shown black
+SHOWN: Mapping[Control, Shown] = {"blind": "nothing", "captions": "captions"}  # every other one: frames
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,20 @@ def shuffled(asked: AskedQuestion, qa_id: str) -> AskedQuestion:
         return asked
     order = sorted(asked.options, key=lambda option: digest_of([SEED, qa_id, option[0]]))
     return replace(asked, options=tuple(order))
+
+
+def reversed_options(asked: AskedQuestion) -> AskedQuestion:
+    """The question with ordinal options from most to least severe; any other as it is (protocol 16.8)."""
+    if asked.answer_type != "ordinal":
+        return asked
+    return replace(asked, options=asked.options[::-1], reversed=True)
+
+
+def with_options(asked: AskedQuestion, control: Control, qa_id: str) -> AskedQuestion:
+    """The question with its options in the order that a control gives them."""
+    if control == "shuffled_options":
+        return shuffled(asked, qa_id)
+    return reversed_options(asked) if control == "reversed_options" else asked
 
 
 def donors(subjects: Sequence[Subject], structures: dict[str, StudyStructure]) -> dict[str, str]:

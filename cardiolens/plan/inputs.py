@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.digest import digest_of_tree, sha256_of
 from cardiolens.errors import InputError
+from cardiolens.plan.asked import PlannedQuestion
 from cardiolens.plan.cache import Fingerprint, code_digest
 from cardiolens.plan.control import Subject, donors
 from cardiolens.plan.patients import check_patients
-from cardiolens.plan.planner import PlannedQuestion
 from cardiolens.prompts.question import AskedQuestion, report_fields
 from cardiolens.prompts.template import check_folder
 from cardiolens.record.places import Store, deciding
@@ -22,7 +22,7 @@ from cardiolens.select.sight import Sight, sights_of
 from cardiolens.study.cohort import COHORT_NAME
 from cardiolens.study.shards import read_volumes
 from cardiolens.study.structure import structures
-from cardiolens.tasks.catalogue import Catalogue, load_catalogue
+from cardiolens.tasks.catalogue import Catalogue, Subtask, load_catalogue
 from cardiolens.tasks.questions import read_questions
 
 
@@ -32,7 +32,7 @@ class _Option(TypedDict):
 
 
 class _QuestionRow(TypedDict):
-    """What the plan may see of a row of the `questions` table: no answer, no reference, no patient."""
+    """The part of a row of the `questions` table that the plan may see: no answer, reference or patient."""
 
     qa_id: str
     study_id: str
@@ -43,7 +43,7 @@ class _QuestionRow(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What a plan is made from, whatever the model."""
+    """Everything that a plan is made from, whatever the model."""
 
     store: Store
     catalogue: Catalogue
@@ -104,6 +104,7 @@ def _chosen(
     donor = _donors(table, volumes) if "other_patient" in spec.control else {}
     for row in table.drop_columns(["answer", "reference", "patient_id"]).to_pylist():
         if not spec.subtask or row["subtask"] in spec.subtask:
+            _check_wordings(spec, row, catalogue[row["subtask"]])
             chosen[row["study_id"]].append(_question(row, catalogue, donor.get(row["qa_id"])))
     if not any(chosen.values()):
         raise InputError(
@@ -136,4 +137,21 @@ def _question(row: _QuestionRow, catalogue: Catalogue, donor: str | None) -> Pla
         checklist=subtask.checklist,
         fields=report_fields(subtask, catalogue),
     )
-    return PlannedQuestion(row["qa_id"], row["study_id"], asked, Route.of(subtask), donor)
+    return PlannedQuestion(
+        row["qa_id"], row["study_id"], asked, Route.of(subtask), donor, wordings=subtask.wordings
+    )
+
+
+def _check_wordings(spec: SweepSpec, row: _QuestionRow, subtask: Subtask) -> None:
+    """Refuse a wording that a question does not have."""
+    most = max(spec.wording)
+    if most > len(subtask.wordings):
+        raise InputError(
+            f"wording {most}: subtask {subtask.id} has {len(subtask.wordings)} wordings besides its own; "
+            "leave it out of wording, or add to the protocol's data files"
+        )
+    if most and row["question"] != subtask.question:
+        raise InputError(
+            f"wording {most}: {row['qa_id']} asks in words of its own, of which the protocol knows no other "
+            "wording; leave out wording"
+        )

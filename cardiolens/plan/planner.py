@@ -11,17 +11,17 @@ from cardiolens.config.sweep import Budget, PromptSpec, SelectorSpec, SweepSpec
 from cardiolens.models.identity import Identity
 from cardiolens.models.rendering import Rendering, frame_key
 from cardiolens.models.tokens import TokenCounter
+from cardiolens.plan.asked import PlannedQuestion
 from cardiolens.plan.columns import RequestColumns
-from cardiolens.plan.control import BLANK, blank_digest, shuffled
+from cardiolens.plan.control import BLANK, SHOWN, blank_digest, with_options
 from cardiolens.plan.keys import hash_frames, hash_model, request_key
 from cardiolens.plan.request import Request
-from cardiolens.prompts.frames import frame_block
+from cardiolens.prompts.frames import caption_block, frame_block
 from cardiolens.prompts.question import AskedQuestion
 from cardiolens.prompts.render import Closing, question_block, system_message
 from cardiolens.prompts.template import template_for
 from cardiolens.select.choose import choose
 from cardiolens.select.feature_store import Features
-from cardiolens.select.route import Route
 from cardiolens.select.selection import Frame, Selection
 from cardiolens.select.token_budget import fitting
 from cardiolens.study.shards import FrameDigest
@@ -37,19 +37,8 @@ _NEAR = 0.9  # of a model's limit: from here on tokens are counted exactly
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedQuestion:
-    """A question as the plan needs it: its words, its route, and whose it is. No answer."""
-
-    qa_id: str
-    study_id: str
-    asked: AskedQuestion
-    route: Route
-    donor: str | None = None  # the study whose frames stand in for its own under control other_patient
-
-
-@dataclass(frozen=True, slots=True)
 class _FrameBlock:
-    """What a list of frames contributes to every request that shows it."""
+    """The part of a list of frames in every request that shows it."""
 
     system: str
     text: str
@@ -73,13 +62,15 @@ class StudyFrames:
 
 @dataclass(frozen=True, slots=True)
 class _Study:
-    """What the requests that show one study share."""
+    """Things that the requests which show one study share."""
 
     structure: StudyStructure
     pictures: Mapping[tuple[str, int], _Picture]  # by volume_id, idx
     features: Features
     digests: Mapping[tuple[str, int], FrameDigest]
-    shown: dict[tuple[str, tuple[Frame, ...], bool], _FrameBlock] = field(default_factory=dict)
+    shown: dict[tuple[str, tuple[Frame, ...], tuple[Frame, ...], bool], _FrameBlock] = field(
+        default_factory=dict
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +80,7 @@ class _View:
     study_id: str | None
     study: _Study
     selection: Selection
+    told: tuple[Frame, ...] = ()  # frames of which the captions alone are given
 
 
 _Protocol = tuple[SelectorSpec, int | None, Budget]  # selector, its seed, budget
@@ -147,10 +139,12 @@ class ModelPlanner:
     def _view(
         self, question: PlannedQuestion, arm: Arm, own: _View, frames_of: Callable[[str], StudyFrames]
     ) -> _View:
-        """What is shown under a control, where without one it would be the question's own study."""
+        """The frames shown under a control; without one, those of the question's own study."""
         selection = own.selection
-        if arm.control == "blind":
-            return replace(own, study_id=None, selection=replace(selection, frames=(), flags=()))
+        if arm.control in SHOWN:
+            nothing = replace(selection, frames=(), flags=())
+            told = selection.frames if arm.control == "captions" else ()
+            return replace(own, study_id=None, selection=nothing, told=told)
         if arm.control == "blank":
             return replace(own, selection=replace(selection, flags=(*selection.flags, BLANK)))
         if arm.control != "other_patient":
@@ -193,13 +187,13 @@ class ModelPlanner:
         }
 
     def _request(self, question: PlannedQuestion, arm: Arm, arm_id: str, view: _View) -> Request:
-        asked, selection = question.asked, view.selection
-        if arm.control == "shuffled_options":
-            asked = shuffled(asked, question.qa_id)
-        template = template_for(asked, arm.prompt.style, self._spec.templates, frames=arm.control != "blind")
-        block = self._show(system_message(template), selection, view.study)
+        selection = view.selection
+        asked = with_options(question.worded(arm.wording), arm.control, question.qa_id)
+        shown = SHOWN.get(arm.control, "frames")
+        template = template_for(asked, arm.prompt.style, self._spec.templates, shown=shown)
+        block = self._show(system_message(template), view)
         closing: Closing = "json" if self._spec.answer_format == "json" else "letters"
-        ending = question_block(asked, len(selection.frames), template, closing)
+        ending = question_block(asked, len(view.told or selection.frames), template, closing)
         max_tokens = self._max_tokens(asked, arm.prompt)
         status, tokens = self._status(selection, block, ending, max_tokens)
         answer_format, option_keys = (
@@ -234,16 +228,21 @@ class ModelPlanner:
             ),
         )
 
-    def _show(self, system: str, selection: Selection, study: _Study) -> _FrameBlock:
-        frames, blank = selection.frames, BLANK in selection.flags
-        block = study.shown.get((system, frames, blank))
+    def _show(self, system: str, view: _View) -> _FrameBlock:
+        frames, study, blank = view.selection.frames, view.study, BLANK in view.selection.flags
+        key = (system, frames, view.told, blank)
+        block = study.shown.get(key)
         if block is None:
-            text = frame_block(frames, study.structure, self._spec.caption)
+            text = (
+                caption_block(view.told, study.structure, self._spec.caption)
+                if view.told
+                else frame_block(frames, study.structure, self._spec.caption)
+            )
             places = [(frame.volume_id, frame.idx) for frame in frames]
             pictures = [self._blank(study, place) if blank else study.pictures[place] for place in places]
             state = hash_frames(self._asked, system, text, tuple(key for key, _ in pictures))
             block = self._counted(_FrameBlock(system, text, state, tuple(size for _, size in pictures)))
-            study.shown[system, frames, blank] = block
+            study.shown[key] = block
         return block
 
     def _counted(self, block: _FrameBlock) -> _FrameBlock:
@@ -259,7 +258,7 @@ class ModelPlanner:
         return key, study.pictures[place][1]
 
     def _format_of(self, asked: AskedQuestion, prompt: PromptSpec) -> str:
-        """How the reply is bound: a direct answer to legal letters, a reasoned one in its last line only."""
+        """Form of the reply: a direct answer bound to legal letters, a reasoned one in its last line only."""
         if asked.answer_type == "report" or self._spec.answer_format != "choice":
             return self._spec.answer_format if asked.answer_type != "report" else "json"
         return "choice" if prompt.style == "standard" else "last_line"

@@ -25,6 +25,15 @@ def frame_block(frames: Sequence[Frame], structure: StudyStructure, level: Capti
     )
 
 
+def caption_block(frames: Sequence[Frame], structure: StudyStructure, level: CaptionLevel) -> str:
+    """For each frame, in order, its caption on a line, and nothing where it would stand (protocol 16.8)."""
+    volumes = structure.volumes
+    return "".join(
+        f"{caption(frame, volumes[frame.volume_id], number, level)}\n"
+        for number, frame in enumerate(frames, start=1)
+    )
+
+
 def caption(frame: Frame, volume: VolumeStructure, number: int, level: CaptionLevel) -> str:
     """One frame's caption, e.g. `Frame 3: cine, short axis, slice 2 of 10 (base to apex), phase 1 of 25`."""
     return f"Frame {number}:{captions(volume, level)[frame.idx]}"
@@ -32,7 +41,7 @@ def caption(frame: Frame, volume: VolumeStructure, number: int, level: CaptionLe
 
 @lru_cache(maxsize=512)
 def captions(volume: VolumeStructure, level: CaptionLevel) -> tuple[str, ...]:
-    """What stands after `Frame n:` for each frame of a volume, by canonical index."""
+    """Text after `Frame n:` for each frame of a volume, by canonical index."""
     if level == "none":
         return ("",) * volume.n_frames
     view = volume.volume_id.rpartition("_")[2]

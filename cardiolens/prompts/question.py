@@ -1,4 +1,4 @@
-"""What a prompt may know of a question: no answer, no study, no patient."""
+"""Facts that a prompt may know of a question: no answer, no study, no patient."""
 
 import json
 from dataclasses import dataclass
@@ -33,6 +33,7 @@ class AskedQuestion:
     exclusive: tuple[str, ...] = ()
     checklist: tuple[str, ...] = ()
     fields: tuple[ReportField, ...] = ()  # of a report
+    reversed: bool = False  # ordinal options run from most to least severe
 
     @property
     def kind(self) -> QuestionKind:
@@ -56,12 +57,13 @@ class AskedQuestion:
 
     @property
     def rule(self) -> str:
-        """How to pick (protocol 7.2)."""
+        """Rule of picking (protocol 7.2)."""
         alone = [
             letter for letter, key in zip(ascii_uppercase, self.keys, strict=False) if key in self.exclusive
         ]
         exclusive = [words().exclusive.format(letter=letter) for letter in alone]
-        return " ".join([words().rules[self.answer_type], *exclusive])
+        order = "ordinal_reversed" if self.reversed else self.answer_type
+        return " ".join([words().rules[order], *exclusive])
 
     @property
     def schema(self) -> str:

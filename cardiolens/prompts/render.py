@@ -56,7 +56,7 @@ def question_block(
             "question": asked.question,
             "rule": asked.rule,
             "options": [{"letter": letter, "text": text} for letter, text in asked.displayed],
-            "closing": words().closings[closing],
+            "closing": words().closings[closing]["several" if asked.answer_type == "multi" else "one"],
             "checklist": asked.checklist,
             "schema": asked.schema,
         }

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -17,8 +18,11 @@ from cardiolens.prompts.question import AskedQuestion, QuestionKind
 from cardiolens.tables import FRAME
 
 Style = Literal["standard", "reasoning"]
+Shown = Literal["frames", "captions", "nothing"]
+"""The part of the frames that a prompt shows; the controls that show less have templates of their own."""
 
 _SYSTEM = "system"
+_PREFIX: Mapping[Shown, str] = {"frames": "", "captions": "captions_", "nothing": "question_only_"}
 _NEEDED: Mapping[str, frozenset[str]] = {
     _SYSTEM: frozenset(),
     "question": frozenset({"question", "options"}),
@@ -60,32 +64,28 @@ class Template:
     compiled: jinja2.Template = field(compare=False, repr=False)
 
     def render(self, variables: Mapping[str, object]) -> str:
-        """What follows the frames."""
+        """Text after the frames."""
         with _jinja(self.name):
             return self.compiled.render(variables).strip()
 
 
 def template_for(
-    question: AskedQuestion, style: Style, folder: Path | None = None, *, frames: bool = True
+    question: AskedQuestion, style: Style, folder: Path | None = None, *, shown: Shown = "frames"
 ) -> Template:
-    """The template of a question; the question-only control, which shows no frames, has its own.
+    """The template of a question; the controls that show no frames, or captions alone, have their own.
 
-    `<kind>_<style>.jinja` and `system.jinja`, or `question_only_...`; one in `folder` is taken
-    before the packaged one. InputError if it cannot be used.
+    `<kind>_<style>.jinja` and `system.jinja`, or `question_only_...`, `captions_...`; one in `folder` is
+    taken before the packaged one. InputError if it cannot be used.
     """
-    return _template(_id(f"{question.kind}_{style}", frames), question.kind, frames, folder)
+    return _template(_id(f"{question.kind}_{style}", shown), question.kind, shown, folder)
 
 
 def check_folder(folder: Path) -> None:
     """Load every template of a user's folder; InputError for one that is wrong or would never be found."""
-    kinds = [
-        (kind, style, shown)
-        for kind in get_args(QuestionKind)
-        for style in get_args(Style)
-        for shown in (True, False)
-    ]
+    kinds = product(get_args(QuestionKind), get_args(Style), _PREFIX)
+
     legal = {_id(f"{kind}_{style}", shown): (kind, shown) for kind, style, shown in kinds}
-    legal |= {_id(_SYSTEM, shown): (_SYSTEM, shown) for shown in (True, False)}
+    legal |= {_id(_SYSTEM, shown): (_SYSTEM, shown) for shown in _PREFIX}
     found = sorted(folder.glob("*.jinja"))
     if not found:
         raise InputError(
@@ -98,13 +98,13 @@ def check_folder(folder: Path) -> None:
         _template(path.stem, kind, shown, folder)
 
 
-def _id(name: str, frames: bool) -> str:
-    return name if frames else f"question_only_{name}"
+def _id(name: str, shown: Shown) -> str:
+    return f"{_PREFIX[shown]}{name}"
 
 
 @cache
-def _template(template_id: str, kind: str, frames: bool, folder: Path | None) -> Template:
-    _, _, system = _checked(_id(_SYSTEM, frames), _SYSTEM, folder)
+def _template(template_id: str, kind: str, shown: Shown, folder: Path | None) -> Template:
+    _, _, system = _checked(_id(_SYSTEM, shown), _SYSTEM, folder)
     compiled, digest, _ = _checked(template_id, kind, folder)
     return Template(f"{template_id}@{digest[:8]}", system, compiled)
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Words(BaseModel):
-    """How sequences, views, times, rules and closing lines are said (`words.yaml`)."""
+    """Words for sequences, views, times, rules and closing lines (`words.yaml`)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -18,7 +18,7 @@ class Words(BaseModel):
     times: Mapping[str, str]
     rules: Mapping[str, str]
     exclusive: str
-    closings: Mapping[str, str]
+    closings: Mapping[str, Mapping[str, str]]
 
 
 @cache

@@ -1,7 +1,9 @@
-"""What a run leaves behind besides its tables: configuration, manifest, log."""
+"""Documents that a run leaves behind besides its tables: configuration, declaration, manifest, log."""
 
 import json
 import logging
+from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,6 +23,41 @@ _REMEDY = "another version of CardioLens wrote it, or it was changed: run the sw
 def write_configuration(run: Run, spec: SweepSpec) -> None:
     """The resolved configuration, so that a person can see every value that applied."""
     tables.write_text(run.configuration, spec.model_dump_json(indent=1) + "\n")
+
+
+def declare(run: Run, spec: SweepSpec, answered: int | None = None) -> None:
+    """Keep the declared comparison beside the run before an engine is asked; what is kept stays (16.12).
+
+    Another comparison, or none, is another run: it belongs to what the run's folder is named by. `answered`:
+    how many requests of the two models the store had answers to by then, where that is known.
+    """
+    if spec.primary is None or run.declaration.exists():
+        return
+    comparison = spec.primary.model_dump(mode="json")
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    kept = {**comparison, "sha256": _declared_hash(comparison, run), "declared_at": now}
+    kept["answered_before"] = answered
+    run.root.mkdir(parents=True, exist_ok=True)
+    tables.write_text(run.declaration, json.dumps(kept, indent=1) + "\n")
+
+
+def declared(run: Run, spec: SweepSpec) -> dict[str, Any] | None:
+    """The comparison declared before the run, None without one; InputError if it was changed since."""
+    if spec.primary is None:
+        return None
+    if not run.declaration.exists():  # planned by other means than a sweep: declared now, and dated so
+        declare(run, spec)
+    kept: dict[str, Any] = _read_json(run, run.declaration)
+    comparison = spec.primary.model_dump(mode="json")
+    of_run = {name: kept.get(name) for name in comparison}
+    if of_run != comparison or kept.get("sha256") != _declared_hash(comparison, run):
+        raise InputError(f"{run.declaration}: is not the comparison that the run was started with; {_REMEDY}")
+    return kept
+
+
+def _declared_hash(comparison: dict[str, Any], run: Run) -> str:
+    """SHA-256 of a comparison as canonical JSON, and the name of the run that it was declared for."""
+    return sha256(f"{json.dumps(comparison, sort_keys=True)}|{run.root.name}".encode()).hexdigest()
 
 
 def read_configuration(run: Run) -> SweepSpec:

@@ -64,6 +64,11 @@ class Run:
         return self.root / "configuration.json"
 
     @property
+    def declaration(self) -> Path:
+        """The comparison that was declared before the run started."""
+        return self.root / "declared.json"
+
+    @property
     def manifest(self) -> Path:
         return self.root / "manifest.json"
 
@@ -94,6 +99,10 @@ class Run:
 _EXECUTION = ("outputs", "cluster", "tracker", "stream", "page", "mode", "strict", "keep_going")
 
 
+# Options that later versions added, as all sweeps before had them: the digests of these stay as they were.
+_AS_BEFORE = (("wording", [0]), ("primary", None))
+
+
 def run_of(spec: SweepSpec) -> Run:
     """The run of a sweep: named by its experiment and the digest of all that decides its numbers."""
     return Run(spec.outputs / f"{spec.name}-{digest_of(deciding(spec))[:8]}")
@@ -106,4 +115,5 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
         "dataset": {"prepared_only"},
         "model": {"__all__": {**dict.fromkeys(SERVING, True), "http": set(HTTP_SERVING)}},
     }
-    return spec.model_dump(mode="json", exclude=left_out)
+    told = spec.model_dump(mode="json", exclude=left_out)
+    return {key: value for key, value in told.items() if (key, value) not in _AS_BEFORE}

@@ -16,6 +16,7 @@ from cardiolens.record.places import Run, deciding
 from cardiolens.stats.scores import score
 
 _FACTORS = ("model", "selector", "budget", "prompt", "control")
+_WORDING = "wording"  # of which manifests of earlier versions say nothing
 _ALIKE = ("protocol", "catalogue_sha256", "questions_digest")
 _SAID = 20  # configuration changes that are told
 
@@ -89,7 +90,8 @@ def compared(first: Run, second: Run) -> list[ArmDifference]:
 
 
 def _setting(arm: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(str(arm[name]) for name in _FACTORS)
+    wording = arm.get(_WORDING, 0)
+    return (*(str(arm[name]) for name in _FACTORS), *([f"wording {wording}"] if wording else []))
 
 
 def _verdicts(run: Run, arm: str, side: str) -> pa.Table:

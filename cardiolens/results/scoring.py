@@ -24,7 +24,7 @@ from cardiolens.results.analyses import analyses_of, parts_of, write_analyses
 from cardiolens.stats.confidence import confidence_scores
 from cardiolens.stats.factors import ArmFactors, beside_control, families
 from cardiolens.stats.headlines import headlines
-from cardiolens.stats.positions import position_scores
+from cardiolens.stats.positions import order_scores, position_scores
 from cardiolens.stats.scores import score
 from cardiolens.study.shards import read_volumes
 from cardiolens.tables import PLANNED
@@ -134,9 +134,11 @@ def _beside(verdicts: pa.Table, requests: pa.Table, completions: pa.Table, spec:
     resampling = spec.statistics.resamples, spec.statistics.seed
     moved = [arm.arm_id for arm in arms(spec) if arm.control == "shuffled_options"]
     of_moved = verdicts.filter(pc.is_in(verdicts["arm_id"], pa.array(moved, pa.string())))
+    turned = beside_control(_judged_arms(arms(spec), verdicts), "reversed_options")
     return [
         confidence_scores(verdicts, requests, completions, *resampling),
         position_scores(of_moved, requests, *resampling),
+        order_scores(verdicts, requests, turned, *resampling),
     ]
 
 
@@ -165,7 +167,13 @@ def _judged_arms(asked: Sequence[Arm], verdicts: pa.Table) -> list[ArmFactors]:
     having = set(pc.unique(judged["arm_id"]).to_pylist())
     found = [
         ArmFactors(
-            arm.arm_id, arm.model.name, arm.selector_name, str(arm.budget), arm.prompt.name, arm.control
+            arm_id=arm.arm_id,
+            model=arm.model.name,
+            selector=arm.selector_name,
+            budget=str(arm.budget),
+            prompt=arm.prompt.name,
+            control=arm.control,
+            wording=str(arm.wording),
         )
         for arm in asked
     ]

@@ -12,7 +12,7 @@ from cardiolens.select import clinical
 from cardiolens.select.cine import SmallK
 from cardiolens.select.feature_store import StudyFeatures
 from cardiolens.select.order import nested, presented
-from cardiolens.select.pooled import CHOICES, Given
+from cardiolens.select.pooled import Given, chosen, stratified
 from cardiolens.select.route import Route, Routed, Source, Volumes, resolve
 from cardiolens.select.rules import rules
 from cardiolens.select.selection import Frame, Selection
@@ -31,17 +31,18 @@ def choose(
 ) -> Selection:
     """The frames that a selector shows for a subtask, at most `budget` (kind `all`: every frame).
 
-    `seed` is a random selector's; `features`, the study's, are needed where `selector.looks_at_pixels`; the
-    question's words where its kind is relevance. Subtasks with the same sources share one tuple of frames.
+    `seed` is a random or stratified selector's; `features`, the study's, are needed where
+    `selector.looks_at_pixels`; the question's words where its kind is relevance. Subtasks with the same
+    sources share one tuple of frames.
     """
     if budget < 1:
         raise InputError(f"budget {budget} is not a number of frames; give 1 or more, e.g. 16")
-    volumes = tuple(structure.volumes.values())
+    volumes, nest = tuple(structure.volumes.values()), selector.order == "nested"
     if selector.kind == "clinical":
-        return _clinical(volumes, route, budget, selector.lax_small_k, selector.order == "nested")
+        return _clinical(volumes, route, budget, selector.lax_small_k, nest)
     asked = question if selector.kind == "relevance" else None
     given = Given(selector.name, selector.kind, selector.pool, structure.study_id, seed, features, asked)
-    return _pooled(volumes, route, budget, selector.order == "nested", given)
+    return (_stratified if selector.kind == "stratified" else _pooled)(volumes, route, budget, nest, given)
 
 
 @lru_cache(maxsize=1024)
@@ -57,7 +58,16 @@ def _clinical(volumes: Volumes, route: Route, budget: int, small_k: SmallK, nest
 def _pooled(volumes: Volumes, route: Route, budget: int, nest: bool, given: Given) -> Selection:
     routed = resolve(volumes, route)
     pool = routed.volumes if given.pool == "routed" else _whole_sequences(routed.volumes, volumes)
-    return _selection(routed, pool, route, budget, _drawn(pool, budget, nest, given))
+    lent = tuple(volume for volume in clinical.fallbacks(routed.sources, volumes) if volume not in pool)
+    return _selection(routed, pool + lent, route, budget, _drawn(pool, lent, budget, nest, given))
+
+
+@lru_cache(maxsize=256)
+def _stratified(volumes: Volumes, route: Route, budget: int, nest: bool, given: Given) -> Selection:
+    routed = resolve(volumes, route)
+    lent = clinical.fallbacks(routed.sources, volumes)
+    frames = _by_quota(routed.sources, lent, budget, nest, given)
+    return _selection(routed, routed.volumes + lent, route, budget, frames)
 
 
 @lru_cache(maxsize=1024)
@@ -71,9 +81,23 @@ def _extracted(
 
 
 @lru_cache(maxsize=256)
-def _drawn(pool: Volumes, budget: int, nest: bool, given: Given) -> tuple[Frame, ...]:
-    frames = presented(CHOICES[given.kind](pool, budget, given), pool)
-    return nested(frames, budget, lambda smaller: _drawn(pool, smaller, nest, given)) if nest else frames
+def _drawn(pool: Volumes, lent: Volumes, budget: int, nest: bool, given: Given) -> tuple[Frame, ...]:
+    frames = presented(chosen(pool, lent, budget, given), pool + lent)
+    if not nest:
+        return frames
+    return nested(frames, budget, lambda smaller: _drawn(pool, lent, smaller, nest, given))
+
+
+@lru_cache(maxsize=256)
+def _by_quota(
+    sources: tuple[Source, ...], lent: Volumes, budget: int, nest: bool, given: Given
+) -> tuple[Frame, ...]:
+    pool = tuple(volume for source in sources for volume in source.volumes)
+    quotas = clinical.quotas(sources, pool + lent, budget)
+    frames = presented(stratified(pool, lent, quotas, given), pool + lent)
+    if not nest:
+        return frames
+    return nested(frames, budget, lambda smaller: _by_quota(sources, lent, smaller, nest, given))
 
 
 def _whole_sequences(pool: Volumes, volumes: Volumes) -> Volumes:
@@ -98,5 +122,5 @@ def _selection(
 
 
 def _shows_motion(frames: Sequence[Frame]) -> bool:
-    """Whether some layer of some view is shown at two phases or more."""
+    """True where some layer of some view is shown at two phases or more."""
     return len({(frame.volume_id, frame.slice) for frame in frames}) < len(frames)

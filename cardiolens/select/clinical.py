@@ -1,5 +1,6 @@
 """The clinical selector: quotas by view, a cascade a view, then fallback to other views (protocol 5)."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -41,7 +42,7 @@ _CASCADES: Mapping[cine.SmallK, Mapping[str, Cascade]] = {
 
 
 def extract(sources: tuple[Source, ...], volumes: Volumes, budget: int, small_k: cine.SmallK) -> list[Frame]:
-    """Frames of the routed sources; of the study's other volumes once those are used up."""
+    """Frames of the routed sources; of the volumes that they fall back to once those are used up."""
     capacities = [source.n_frames for source in sources]
     quotas = settle(split(budget, [source.weight for source in sources]), capacities)
     cascades = _CASCADES[small_k]
@@ -56,6 +57,11 @@ def extract(sources: tuple[Source, ...], volumes: Volumes, budget: int, small_k:
     return chosen
 
 
+def quotas(sources: tuple[Source, ...], volumes: Volumes, budget: int) -> Mapping[str, int]:
+    """Number of frames that each volume gives at a budget, by its id; the rule for small K moves none."""
+    return Counter(frame.volume_id for frame in extract(sources, volumes, budget, "temporal"))
+
+
 def fallbacks(sources: tuple[Source, ...], volumes: Volumes) -> Volumes:
     """Volumes that the sources fall back to, in order; sources themselves are used up by then."""
     names = [view for source in sources for view in rules().fallback.get(source.name, ())]
@@ -67,5 +73,5 @@ def fallbacks(sources: tuple[Source, ...], volumes: Volumes) -> Volumes:
 
 
 def unknown_levels(routed: Routed) -> bool:
-    """Whether a cascade would tell base from apex in a stack whose order is not known."""
+    """True where a cascade would tell base from apex in a stack whose order is not known."""
     return any(not v.levels_known and v.volume_id in rules().levels for v in routed.volumes)

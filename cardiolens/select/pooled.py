@@ -1,6 +1,6 @@
 """Selectors that choose from one pool of frames: random, uniform, all, and those that look at the frames."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,10 +11,12 @@ from cardiolens.select.route import Volumes
 from cardiolens.select.selection import Frame, pick_all
 from cardiolens.select.spread import even
 
+_LENT = 4  # step of a frame that is not of the pool, as in the clinical cascades
+
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a choice from a pool may depend on besides the pool and the budget."""
+    """Facts that a choice from a pool may depend on besides the pool and the budget."""
 
     selector: str  # its name, for messages
     kind: str
@@ -23,6 +25,32 @@ class Given:
     seed: int | None = None
     features: StudyFeatures | None = None
     question: str | None = None  # where the choice depends on it
+
+
+def chosen(pool: Volumes, lent: Volumes, budget: int, given: Given) -> list[Frame]:
+    """Frames of the pool; once it is used up, of the volumes lent to it, one after another (protocol 16.9).
+
+    These are the volumes that the clinical selector falls back to; each is used up before the next.
+    """
+    choice = CHOICES[given.kind]
+    frames = choice(pool, budget, given)
+    for volume in lent if given.kind != "all" else ():
+        if len(frames) < budget:
+            frames = [*frames, *_lent(choice((volume,), budget - len(frames), given))]
+    return frames
+
+
+def stratified(pool: Volumes, lent: Volumes, quotas: Mapping[str, int], given: Given) -> list[Frame]:
+    """Random frames, of each volume as many as its quota says: the same ranking as `random`."""
+    own, others = (
+        [frame for volume in volumes for frame in _random((volume,), quotas.get(volume.volume_id, 0), given)]
+        for volumes in (pool, lent)
+    )
+    return [*own, *_lent(others)]
+
+
+def _lent(frames: Iterable[Frame]) -> list[Frame]:
+    return [frame._replace(step=_LENT) for frame in frames]
 
 
 def _random(pool: Volumes, budget: int, given: Given) -> list[Frame]:

@@ -115,6 +115,7 @@ def _queue(
 ) -> None:
     assert isinstance(spec.cluster, SlurmSpec), "checked"
     documents.write_configuration(run, spec)
+    documents.declare(run, spec)
     site = site_of(spec.cluster)
     jobs = jobs_of(deployments, prepare=planned is None)
     scripts = {job: script_of(job, run, site) for job in jobs}

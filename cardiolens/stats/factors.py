@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 
-FACTORS = ("model", "selector", "budget", "prompt", "control")
+FACTORS = ("model", "selector", "budget", "prompt", "control", "wording")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,7 @@ class ArmFactors:
     budget: str
     prompt: str
     control: str = "none"
+    wording: str = "0"  # number of the questions' wording
 
     @property
     def protocol(self) -> str:
@@ -40,7 +41,8 @@ def families(arms: Iterable[ArmFactors]) -> dict[str, list[ArmPair]]:
         apart = [factor for factor in FACTORS if mine[factor] != theirs[factor]]
         if len(apart) == 1:
             (factor,) = apart
-            rest = ", ".join(mine[other] for other in FACTORS if other != factor)
+            rest = ", ".join(mine[other] for other in FACTORS if other not in (factor, "wording"))
+            rest += f", wording {mine['wording']}" if factor != "wording" and mine["wording"] != "0" else ""
             found.setdefault(f"{factor} | {rest}", []).append(_directed(first, second, factor))
     return found
 

@@ -11,7 +11,7 @@ from cardiolens.stats.statistic import Basis, Key, Statistic
 
 Headlines = Mapping[str, Mapping[str, Sequence[str]]]  # by model, by protocol: arms, one a seed
 
-HEADLINE = {"budget": "16", "prompt": "standard", "control": "none"}
+HEADLINE = {"budget": "16", "prompt": "standard", "control": "none", "wording": "0"}
 COMPARED = ("primary", "primary.skill")
 METRICS = (*COMPARED, "primary.uniform", "primary.prevalence", "primary.constant")
 PREFIX = "headline:"

@@ -1,4 +1,6 @@
-"""Whether a reader prefers places in the list of options, whatever stands there (protocol 8.6)."""
+"""Preference of a reader for places in the list of options, whatever stands there (protocol 8.6, 16.8)."""
+
+from collections.abc import Collection
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +14,7 @@ from cardiolens.stats.statistic import Basis, Statistic
 from cardiolens.tables import SCORES, from_rows
 
 POSITION_BIAS = "position_bias"
+ORDER_BIAS = "order_bias"
 _PLACES = 26
 
 
@@ -40,6 +43,53 @@ def position_scores(verdicts: pa.Table, requests: pa.Table, resamples: int, seed
     return from_rows(rows, SCORES)
 
 
+def order_scores(
+    verdicts: pa.Table, requests: pa.Table, pairs: Collection[tuple[str, str]], resamples: int, seed: int
+) -> pa.Table:
+    """By arm with reversed options: preference for first places on ordinal questions (protocol 16.8).
+
+    `pairs`: arms as asked, each with its reversed one. Of an item that was read in both orders the places of
+    the chosen option, 0 first to 1 last, add up to 1 where the answer follows the meaning, be it as
+    conservative as it may, and to 0 where it is always the first. The metric is 1 less that sum.
+    """
+    patients = cohort(verdicts)
+    weights = resampling_weights(len(patients), resamples, seed)
+    method = f"expanded percentile cluster bootstrap, B={resamples}, seed {seed}"
+    number = {patient: at for at, patient in enumerate(patients)}
+    placed = _ordinal_places(verdicts, requests)
+    rows: list[dict[str, object]] = []
+    for own, turned in sorted(pairs):
+        first, second = placed.get(own, {}), placed.get(turned, {})
+        both = sorted(first.keys() & second.keys())
+        if both:
+            found = np.array([1 - first[item] - second[item] for item in both])
+            patient = np.array([number[of_patient] for of_patient, _ in both])
+            basis = Basis(len(both), len(np.unique(patient)), 0, 0)
+            statistic = Statistic(_excess(found, patient, weights), basis)
+            rows.append({"arm_id": turned} | as_row((ORDER_BIAS, "tier:1"), statistic, method))
+    return from_rows(rows, SCORES)
+
+
+def _ordinal_places(verdicts: pa.Table, requests: pa.Table) -> dict[str, dict[tuple[str, str], float]]:
+    """Displayed place of the option chosen, 0 to 1, by arm, then by patient and item."""
+    shown = _shown(requests)
+    wanted = pc.and_(pc.equal(verdicts["tier"], 1), pc.equal(verdicts["answer_type"], "ordinal"))
+    columns = ["arm_id", "qa_id", "patient_id", "parsed"]
+    found: dict[str, dict[tuple[str, str], float]] = {}
+    for row in verdicts.filter(pc.fill_null(wanted, False)).select(columns).to_pylist():
+        keys = shown[row["arm_id"], row["qa_id"]]
+        if row["parsed"] and len(row["parsed"]) == 1 and row["parsed"][0] in keys:
+            place = keys.index(row["parsed"][0]) / (len(keys) - 1)
+            found.setdefault(row["arm_id"], {})[row["patient_id"], row["qa_id"]] = place
+    return found
+
+
+def _shown(requests: pa.Table) -> dict[tuple[str, str], list[str]]:
+    """Option keys as displayed, by arm and item."""
+    rows = requests.select(["arm_id", "qa_id", "option_keys"]).to_pylist()
+    return {(row["arm_id"], row["qa_id"]): row["option_keys"] for row in rows}
+
+
 def _excess(difference: Floats, patient: np.ndarray, weights: Floats) -> Floats:
     units = weights.shape[1]
     total = weights @ np.bincount(patient, weights=difference, minlength=units)
@@ -48,10 +98,7 @@ def _excess(difference: Floats, patient: np.ndarray, weights: Floats) -> Floats:
 
 def _places(verdicts: pa.Table, requests: pa.Table) -> list[dict[str, object]]:
     """Parsed answers of tier 1 with flags of the displayed places chosen and right."""
-    shown = {
-        (row["arm_id"], row["qa_id"]): row["option_keys"]
-        for row in requests.select(["arm_id", "qa_id", "option_keys"]).to_pylist()
-    }
+    shown = _shown(requests)
     wanted = pc.and_(
         pc.equal(verdicts["tier"], 1), pc.is_in(verdicts["parse_status"], pa.array(["ok", "inconsistent"]))
     )

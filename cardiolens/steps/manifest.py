@@ -13,6 +13,7 @@ from typing import Any
 from cardiolens import __version__, tables
 from cardiolens.placement.placement import Deployment, Placement
 from cardiolens.plan.plan import Plan
+from cardiolens.record import documents
 from cardiolens.record.documents import cohort_digest
 from cardiolens.stream.execution import Executed
 
@@ -48,10 +49,12 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
                 "budget": arm.budget_value,
                 "prompt": arm.prompt.name,
                 "control": arm.control,
+                "wording": arm.wording,
             }
             for arm in plan.arms
         ],
         "seeds": {"statistics": plan.spec.statistics.seed},
+        "primary": documents.declared(plan.run, plan.spec),
         **outcome,
     }
     tables.write_text(plan.run.manifest, json.dumps(manifest, indent=1) + "\n")

@@ -49,6 +49,7 @@ def sweep(spec: SweepSpec) -> int:
             _show_plan(planned, left)
             return 0
         documents.write_configuration(planned.run, spec)
+        documents.declare(planned.run, spec, sum(left[name].done for name in spec.compared))
         nodes: tuple[Node, ...] = ()
         if any(work.left for work in left.values()):
             cluster.enter_context(ray_cluster(spec.cluster))

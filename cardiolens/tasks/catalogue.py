@@ -14,6 +14,7 @@ from cardiolens.errors import InputError
 from cardiolens.study.sequences import sequences
 from cardiolens.tasks.lexicon import Lexicon, load_lexicon
 from cardiolens.tasks.protocol import DATA, protocol_folder, read_yaml, shipped
+from cardiolens.tasks.wordings import wording_problems
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _POOLS = frozenset({"lge", "lge_lax", "t2"})  # routed names of several views, as in rules.yaml
@@ -60,6 +61,7 @@ class Subtask:
     temporal: bool = False  # motion must be seen to answer it
     checklist: tuple[str, ...] = ()
     report_fields: tuple[str, ...] = ()  # of a report: the subtasks whose answers fill its fields
+    wordings: tuple[str, ...] = ()  # other words for the same question (protocol 16.10)
 
     __pydantic_config__ = _STRICT
 
@@ -231,6 +233,7 @@ def _problems(subtask: Subtask, known: Mapping[str, Subtask]) -> list[str]:
         (bool(subtask.parent) != bool(subtask.parent_answers), "parent and parent_answers go together"),
     ]
     problems = [text for wrong, text in rules if wrong] + _unknown_views(subtask)
+    problems += wording_problems(subtask.question, subtask.wordings, [o.text for o in subtask.options])
     problems += [f"report field {name!r} unknown" for name in subtask.report_fields if name not in known]
     if subtask.parent:
         problems += _parent_problems(subtask, known.get(subtask.parent))

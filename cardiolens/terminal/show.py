@@ -20,7 +20,7 @@ _SENTENCES = 8  # of one analysis on the terminal; all are in analyses.json
 
 
 def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, Totals]) -> None:
-    """What a sweep will do, a line a model."""
+    """A sweep before it runs, a line a model, and the comparison that it declares."""
     table = Table(title=f"plan of {plan.run.root}", title_justify="left")
     columns = ("model", "arms", "asked", "unique", "done", "to do", "overflow", "skipped")
     for name in (*columns, "frames referenced", "distinct", "prompt tokens"):
@@ -34,6 +34,11 @@ def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, T
         frames = (total.frames_referenced, total.frames_distinct)
         table.add_row(model, str(len(arms)), *(f"{count:,}" for count in (*counts, *frames)), tokens)
     console.print(table)
+    if (primary := plan.spec.primary) is not None:
+        say(
+            f"primary comparison: {primary.model} against {primary.versus} on tier {primary.tier}, declared "
+            "before the run and tested alone at 5 %"
+        )
 
 
 def show_scores(arms: Sequence[Arm], scores: pa.Table) -> None:
@@ -52,15 +57,17 @@ def show_scores(arms: Sequence[Arm], scores: pa.Table) -> None:
         caption_justify="left",
     )
     controls = any(arm.control != "none" for arm in arms)
-    named = ("model", "selector", "budget", "prompt", *(("control",) if controls else ()))
+    worded = any(arm.wording for arm in arms)
+    varied = [name for name, shown in (("wording", worded), ("control", controls)) if shown]
+    named = ("model", "selector", "budget", "prompt", *varied)
     for name in (*named, *(tier.replace(":", " ") for tier in tiers)):
         right = name == "budget" or name.startswith("tier")
         table.add_column(name, justify="right" if right else "left", no_wrap=True)
     for arm in arms:
         name = f"{arm.model.name}*" if arm.model.simulated else arm.model.name
         cells = [_cell(values.get((arm.arm_id, tier))) for tier in tiers]
-        control = (arm.control,) if controls else ()
-        table.add_row(name, arm.selector_name, str(arm.budget), arm.prompt.name, *control, *cells)
+        own = [str(getattr(arm, factor)) for factor in varied]
+        table.add_row(name, arm.selector_name, str(arm.budget), arm.prompt.name, *own, *cells)
     console.print(table)
 
 

@@ -114,6 +114,7 @@ def _options(mirrored: _Mirrored, arm: Arm) -> dict[str, object]:
         "caption": mirrored.spec.caption,
         "answer_format": mirrored.spec.answer_format,
         "control": arm.control,
+        "wording": arm.wording,
     }
 
 

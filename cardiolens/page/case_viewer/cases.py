@@ -1,4 +1,4 @@
-"""What was asked and answered, study by study, as the case viewer holds it."""
+"""Questions and answers, study by study, as the case viewer holds them."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from cardiolens import tables
 from cardiolens.judging.finals import finals
+from cardiolens.page.columns import prompt_words
 from cardiolens.page.facts import Facts
 from cardiolens.record.places import Run, Store
 
@@ -219,7 +220,7 @@ def index_of(sources: Sources, facts: Facts) -> dict[str, Any]:
             if channel != "text" and study in number:
                 row = ended.setdefault((study, subtask[qa_id], qa_id), [" "] * len(place))
                 row[place[arm]] = _letter(status, parsed, correct)
-    labels = [[arm.model, arm.selector, arm.budget, arm.prompt, arm.control] for arm in facts.arms]
+    labels = [[arm.model, arm.selector, arm.budget, prompt_words(arm), arm.control] for arm in facts.arms]
     return {
         "arms": labels,
         "studies": sources.studies,

@@ -6,9 +6,13 @@ from cardiolens.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, arm_cells,
 from cardiolens.page.differences import difference_table, differences
 from cardiolens.page.elements import Chart, Column, Section, Table
 from cardiolens.page.facts import Facts
-from cardiolens.stats.positions import POSITION_BIAS
+from cardiolens.stats.positions import ORDER_BIAS, POSITION_BIAS
 
-_NAMES = {"text_shortcut": "text alone beyond the best constant answer", "image_gain": "image gain"}
+_NAMES = {
+    "text_shortcut": "text alone beyond the best constant answer",
+    "image_gain": "image gain",
+    ORDER_BIAS: "preference for first places, ordinal questions",
+}
 _COLUMNS = (
     *(Column("model", "model"), Column("selector", "selection"), Column("budget", "K")),
     *(Column("prompt", "prompt"), Column("metric", "measure"), SCOPE),

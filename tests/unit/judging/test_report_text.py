@@ -12,7 +12,10 @@ from cardiolens.tasks.catalogue import load_catalogue
 from cardiolens.tasks.phrases import phrases
 
 FOLDER = Path(__file__).parent
-FILES = {path.stem.removeprefix("report_sentences_"): path for path in sorted(FOLDER.glob("report_sentences_*.yaml"))}
+FILES = {
+    path.stem.removeprefix("report_sentences_"): path
+    for path in sorted(FOLDER.glob("report_sentences_*.yaml"))
+}
 CASES = {name: yaml.safe_load(path.read_text()) for name, path in FILES.items()}
 SEQUENCES = ("cine", "lge", "perfusion", "t2")
 

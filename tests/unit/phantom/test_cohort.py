@@ -21,10 +21,10 @@ from cardiolens.tasks.questions import read_questions
 
 PINNED = {
     "cine_4ch.nii.gz": "2730596547a0f402",
-    "lge_sax.nii.gz": "23c1c7f412d25716",
+    "lge_sax.nii.gz": "0c8e25a833294693",
     "perf_sax.nii.gz": "05589b828dc00a4b",
     "masks/cine_3ch.nii.gz": "7d9f5990a73d3423",
-    "study.json": "395be309c561a926",
+    "study.json": "df6778f5f48bf8c3",
     "report.json": "27fe10bb9ba2f327",
 }
 ROOT = Path(__file__).parents[3]

@@ -1,7 +1,7 @@
 """Controls: what they change of a request, and what they show of readers with a known fault (8.6)."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens import tables
+from cardiolens.config.compose import read_spec
+from cardiolens.config.sweep import Control
+from cardiolens.errors import InputError
 from cardiolens.models.rendering import Rendering
 from cardiolens.plan.control import Subject, donors
 from cardiolens.plan.missing import missing
@@ -18,7 +21,10 @@ from cardiolens.results.scoring import RunResults
 from cardiolens.stream.loader import StudyLoader
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
-ALL = ["none", "blind", "blank", "other_patient", "shuffled_options", "repeat"]
+ALL = [
+    *("none", "blind", "captions", "blank", "other_patient"),
+    *("shuffled_options", "reversed_options", "repeat"),
+]
 SUBTASKS = ["C02", "C10", "L01", "P01", "C16"]  # C10 is ordinal
 
 
@@ -100,6 +106,71 @@ def test_options_move_unless_they_are_ordered_and_verdicts_keep_their_keys(
         for own, moved in zip(found["none"], found["shuffled_options"], strict=True)
     )
     assert row_of(done, "oracle", "shuffled_options", "primary")["value"] == pytest.approx(100)
+
+
+def test_captions_are_told_without_their_frames(done: tuple[Plan, RunResults]) -> None:
+    found = requests_of(done, "constant")
+    for own, told in zip(found["none"], found["captions"], strict=True):
+        lines = [line for line in own["prompt"].splitlines() if line.startswith("Frame ")]
+        assert lines
+        assert told["prompt"].splitlines()[: len(lines)] == lines
+        assert "\ufffc" not in told["prompt"]
+        assert "frames above" not in told["prompt"]
+        assert told["frames"] == []
+        assert told["frames_study_id"] is None
+        assert told["template"].startswith("captions_")
+    # studies of one shape have the same captions, and are asked once
+    assert len({row["request_key"] for row in found["captions"]}) == len(SUBTASKS)
+    looks = row_of(done, "budget_effect", "captions", "primary")
+    assert looks["value"] < row_of(done, "budget_effect", "none", "primary")["value"] - 20
+
+
+def test_ordinal_options_are_reversed_and_verdicts_keep_their_keys(done: tuple[Plan, RunResults]) -> None:
+    found = requests_of(done, "constant")
+    for own, turned in zip(found["none"], found["reversed_options"], strict=True):
+        if own["subtask"] == "C10":
+            assert turned["option_keys"] == own["option_keys"][::-1] == ["D", "C", "B", "A"]
+            assert "A. Severely reduced" in turned["prompt"]
+            assert "from most to least severe" in turned["prompt"]
+            assert "from least to most severe" not in turned["prompt"]
+        else:
+            assert turned["request_key"] == own["request_key"]
+    assert row_of(done, "oracle", "reversed_options", "primary")["value"] == pytest.approx(100)
+    said = {(row["arm_id"], row["qa_id"]): row for row in done[1].replies.verdicts.to_pylist()}
+    for row in found["reversed_options"]:
+        if row["subtask"] == "C10":  # the constant reader says A, which stands for the most severe option
+            assert said[row["arm_id"], row["qa_id"]]["parsed"] == ["D"]
+
+
+def test_places_are_compared_only_where_options_were_shuffled(done: tuple[Plan, RunResults]) -> None:
+    planned, judged = done
+    control = {arm.arm_id: arm.control for arm in planned.arms}
+    rows = [row for row in judged.scores.to_pylist() if row["metric"].startswith("position_bias")]
+    assert {control[row["arm_id"]] for row in rows} == {"shuffled_options"}
+
+
+def test_reversed_options_tell_a_preference_for_places_from_conservatism(root: Path) -> None:
+    readers = (reader("constant", answer="A"), reader("collapse", share=0.9), reader("oracle"))
+    control, wanted = ["none", "reversed_options"], ["C10", "C06", "C01"]
+    done = swept(sweep_spec(root, *readers, control=control, subtask=wanted, name="turned"))
+    first, conservative, right = (
+        row_of(done, model, "reversed_options", "order_bias") for model in ("constant", "collapse", "oracle")
+    )
+    assert (first["value"], first["low"]) == (100, 100)
+    assert [right[name] for name in ("value", "low", "high")] == pytest.approx([0, 0, 0], abs=1e-9)
+    assert abs(conservative["value"]) < 10
+    assert row_of(done, "collapse", "none", "primary")["value"] < 80
+    (controls,) = [analysis for analysis in done[1].analyses if analysis.name == "controls"]
+    assert sum(row["metric"] == "order_bias" for row in controls.rows) == len(readers)
+
+
+def test_captions_alone_need_captions(root: Path) -> None:
+    with pytest.raises(InputError, match="control captions shows captions alone, and caption is none"):
+        sweep_spec(root, reader("oracle"), control=["captions"], caption="none")
+
+
+def test_the_experiment_has_every_control() -> None:
+    assert set(read_spec(["+experiment=controls"]).control) == set(ALL) == set(get_args(Control))
 
 
 def test_a_repeat_asks_the_same_under_another_key(done: tuple[Plan, RunResults]) -> None:

@@ -98,7 +98,7 @@ def test_how_a_reply_is_bound_follows_the_answer_format_and_the_prompt(sweep_of:
     asked = {(row["subtask"], prompts[row["arm_id"]]): row for row in rows}
     assert {name: asked["C10", name]["answer_format"] for name in formats} == formats
     assert {asked["R-CINE", name]["answer_format"] for name in formats} == {"json"}
-    closing = '{"answer": ["<letter>", ...]}' if given == "json" else "ANSWER: <letter"
+    closing = '{"answer": ["<letter>"]}' if given == "json" else "ANSWER: <letter>"
     assert all(closing in asked["C10", name]["prompt"] for name in formats)
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from cardiolens.config.sweep import SelectorSpec
-from cardiolens.prompts.frames import captions
+from cardiolens.plan.control import reversed_options
+from cardiolens.prompts.frames import caption_block, captions
 from cardiolens.prompts.question import AskedQuestion, report_fields
-from cardiolens.prompts.render import render
+from cardiolens.prompts.render import question_block, render
 from cardiolens.prompts.template import template_for
 from cardiolens.select.choose import choose
 from cardiolens.select.route import Route
@@ -81,8 +82,14 @@ def golden_texts() -> dict[str, str]:
         if question.kind != "report":
             prompt = render(frames, STUDY, question, template_for(question, style), "none", closing="json")
             texts[f"json-{case}-{style}"] = f"{prompt.system}\n-----\n{prompt.text}\n"
-        prompt = render((), STUDY, question, template_for(question, style, frames=False), "none")
+        prompt = render((), STUDY, question, template_for(question, style, shown="nothing"), "none")
         texts[f"question-only-{case}-{style}"] = f"{prompt.system}\n-----\n{prompt.text}\n"
+        template = template_for(question, style, shown="captions")
+        told = caption_block(frames, STUDY, "view") + question_block(question, len(frames), template)
+        texts[f"captions-only-{case}-{style}"] = f"{template.system}\n-----\n{told}\n"
+        if question.answer_type == "ordinal":
+            prompt = render(frames, STUDY, reversed_options(question), template_for(question, style), "view")
+            texts[f"reversed-{case}-{style}"] = f"{prompt.system}\n-----\n{prompt.text}\n"
     for level in LEVELS[1:]:
         lines = [
             f"Frame {slice_rank * 25 + phase}:{captions(volume, level)[volume.idx(slice_rank, phase)]}\n"

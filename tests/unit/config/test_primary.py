@@ -1,0 +1,77 @@
+"""One comparison declared before a run (protocol 16.12)."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cardiolens.config.compose import read_spec
+from cardiolens.config.sweep import PrimarySpec, parse
+from cardiolens.errors import InputError
+from cardiolens.plan.plan import plan
+from cardiolens.record import documents
+from cardiolens.record.places import run_of
+from cardiolens.steps.manifest import write_manifest
+from cardiolens.terminal.show import show_plan
+
+PRIMARY = "primary={model: oracle, versus: uniform, tier: 1}"
+
+
+def test_a_comparison_is_declared_on_the_command_line():
+    spec = read_spec(["model=[oracle,uniform]", PRIMARY])
+    assert spec.primary == PrimarySpec(model="oracle", versus="uniform", tier=1)
+    assert read_spec([]).primary is None
+    assert run_of(spec) != run_of(read_spec(["model=[oracle,uniform]"]))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("{model: oracle, versus: gemma, tier: 1}", "primary names 'gemma', which is none of the models"),
+        ("{model: oracle, versus: oracle, tier: 1}", "compares oracle with itself"),
+        ("{model: oracle, versus: uniform, tier: 4}", "less than or equal to 3"),
+        ("{model: oracle, versus: uniform, tier: 0}", "greater than or equal to 1"),
+        ("{model: oracle, versus: uniform}", "primary.tier"),
+        ("{model: oracle, versus: uniform, tier: 1, p: 5}", "unknown key 'p'"),
+    ],
+)
+def test_a_comparison_that_cannot_be_made_is_refused(given, said):
+    with pytest.raises(InputError, match=said):
+        read_spec(["model=[oracle,uniform]", f"primary={given}"])
+
+
+def test_it_is_kept_with_its_hash_before_the_run_and_cannot_be_changed(small_sweep, capsys):
+    (one,) = small_sweep.model
+    tree = small_sweep.model_dump(by_alias=True)
+    other = one.model_dump(by_alias=True) | {"name": "second"}
+    primary = {"model": "uniform", "versus": "second", "tier": 1}
+    spec = parse(tree | {"model": [tree["model"][0], other], "primary": primary})
+    planned = plan(spec)
+    show_plan(planned, {}, {})
+    assert "primary comparison: uniform against second on tier 1" in " ".join(capsys.readouterr().out.split())
+    assert documents.declared(planned.run, small_sweep) is None
+    documents.declare(planned.run, spec, answered=3)
+    kept = json.loads(planned.run.declaration.read_text())
+    assert {name: kept[name] for name in primary} == primary
+    assert (len(kept["sha256"]), kept["answered_before"]) == (64, 3)
+    documents.declare(planned.run, spec)
+    assert json.loads(planned.run.declaration.read_text()) == kept
+    write_manifest(planned, {})
+    assert json.loads(planned.run.manifest.read_text())["primary"] == kept
+    _write(planned.run.declaration, kept | {"tier": 2})
+    with pytest.raises(InputError, match="is not the comparison that the run was started with"):
+        documents.declared(planned.run, spec)
+    _write(planned.run.declaration, kept | {"sha256": "0" * 64})
+    with pytest.raises(InputError, match="is not the comparison that the run was started with"):
+        write_manifest(planned, {})
+
+
+def test_a_manifest_without_a_declared_comparison_says_so(small_sweep):
+    planned = plan(small_sweep)
+    write_manifest(planned, {})
+    assert json.loads(planned.run.manifest.read_text())["primary"] is None
+    assert not planned.run.declaration.exists()
+
+
+def _write(path: Path, tree: object) -> None:
+    path.write_text(json.dumps(tree))

@@ -1,0 +1,107 @@
+"""Wording as a factor: other words, the same question, frames and ids (protocol 16.10)."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_cohort import make_cohort, reader, sweep_spec, swept
+
+from cardiolens import tables
+from cardiolens.config.arms import arms
+from cardiolens.errors import InputError
+from cardiolens.page.columns import prompt_words, setting
+from cardiolens.plan.plan import plan
+from cardiolens.record.places import deciding
+from cardiolens.stats.factors import ArmFactors, families
+from cardiolens.tasks.catalogue import load_catalogue
+
+SUBTASKS = ["C02", "C10", "D01", "R-T2"]
+CATALOGUE = load_catalogue("openprotocol-1")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_cohort(tmp_path_factory.mktemp("wordings"), 6)
+
+
+def rows_of(root: Path, **changes: Any) -> dict[int, list[dict[str, Any]]]:
+    """Requests by wording, in order of qa_id."""
+    planned = plan(sweep_spec(root, reader("oracle"), subtask=SUBTASKS, **changes))
+    wording = {arm.arm_id: arm.wording for arm in planned.arms}
+    found: dict[int, list[dict[str, Any]]] = {}
+    for row in tables.read(planned.run.requests("oracle"), tables.REQUESTS).sort_by("qa_id").to_pylist():
+        found.setdefault(wording[row["arm_id"]], []).append(row)
+    return found
+
+
+def test_a_wording_changes_the_text_and_nothing_else(root: Path) -> None:
+    found = rows_of(root, wording=[0, 1, 2])
+    for number in (1, 2):
+        for own, other in zip(found[0], found[number], strict=True):
+            subtask = CATALOGUE[own["subtask"]]
+            said = own["prompt"].replace(subtask.question, subtask.wordings[number - 1])
+            assert other["prompt"] == said != own["prompt"]
+            assert other["request_key"] != own["request_key"]
+            assert (other["frames"], other["option_keys"]) == (own["frames"], own["option_keys"])
+
+
+def test_the_own_wording_has_the_ids_and_keys_that_it_had(root: Path) -> None:
+    plain, with_others = rows_of(root), rows_of(root, wording=[0, 1])
+    known = ("arm_id", "qa_id", "request_key")
+    assert [[row[name] for name in known] for row in plain[0]] == [
+        [row[name] for name in known] for row in with_others[0]
+    ]
+    spec = sweep_spec(root, reader("oracle"), wording=[0, 1])
+    own, other = arms(spec)
+    assert own.label == "oracle/clinical/8/standard"
+    assert other.label == "oracle/clinical/8/standard/wording1"
+    assert other.arm_id.startswith("oracle-clinical-8-standard-wording1-")
+    assert {"wording", "primary"}.isdisjoint(deciding(sweep_spec(root, reader("oracle"))))
+    assert deciding(spec)["wording"] == [0, 1]
+
+
+def test_wordings_are_judged_and_compared_as_a_factor(root: Path) -> None:
+    planned, judged = swept(sweep_spec(root, reader("oracle"), subtask=SUBTASKS, wording=[0, 2]))
+    own, other = (arm.arm_id for arm in planned.arms)
+    rows = [row for row in judged.scores.to_pylist() if row["metric"] == "primary"]
+    assert {(row["arm_id"], row["versus_arm_id"]) for row in rows} >= {
+        (own, None),
+        (other, None),
+        (other, own),
+    }
+    assert all(row["value"] == 100 for row in rows if row["versus_arm_id"] is None)
+
+
+def test_families_are_named_as_before_without_wordings() -> None:
+    known = {"model": "m", "budget": "16", "prompt": "standard"}
+    clinical = ArmFactors("a", selector="clinical", **known)
+    random = ArmFactors("b", selector="random@1", **known)
+    other = ArmFactors("c", selector="clinical", wording="1", **known)
+    assert set(families([clinical, random])) == {"selector | m, 16, standard, none"}
+    assert families([clinical, other]) == {"wording | m, clinical, 16, standard, none": [("c", "a")]}
+    assert (prompt_words(clinical), prompt_words(other)) == ("standard", "standard, wording 1")
+    assert setting(other).endswith("wording 1")
+
+
+@pytest.mark.parametrize(
+    ("wording", "said"),
+    [
+        ([3], "wording 3: subtask C02 has 2 wordings besides its own"),
+        ([1, 1], "names an entry twice"),
+        ([-1], "greater than or equal to 0"),
+        ([], "needs at least one"),
+    ],
+)
+def test_a_wording_that_is_none_is_refused(root: Path, wording: list[int], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        plan(sweep_spec(root, reader("oracle"), subtask=SUBTASKS, wording=wording))
+
+
+def test_a_question_in_words_of_its_own_has_no_other_wording(root: Path, tmp_path: Path) -> None:
+    changed = tmp_path / "questions.jsonl"
+    lines = (root / "questions.jsonl").read_text()
+    changed.write_text(lines.replace(CATALOGUE["C10"].question, "How well does it pump?"))
+    dataset = {"name": "small", "studies": root, "questions": changed}
+    plan(sweep_spec(root, reader("oracle"), subtask=SUBTASKS, dataset=dataset, name="own"))
+    with pytest.raises(InputError, match="asks in words of its own"):
+        plan(sweep_spec(root, reader("oracle"), subtask=SUBTASKS, dataset=dataset, wording=[0, 1]))
