@@ -3,7 +3,7 @@
     .venv/bin/python bench/engine_actor.py [rounds] [override ...]
 
 `async` is the product's replica; `sync` an actor that answers a study at a time with vLLM's offline API;
-`ray.data.llm` Ray's own processor, one row a request. All get the same prompts in the same order with the
+`ray.data.llm` Ray's own processor, one row per request. All get the same prompts in the same order with the
 same image ids, and as many requests in flight as their design allows. Rates count from the 256th completion.
 """
 

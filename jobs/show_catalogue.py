@@ -56,7 +56,7 @@ def catalogue() -> list[ModelSpec]:
 
 
 def catalogue_table(models: Sequence[ModelSpec]) -> Iterator[str]:
-    """Markdown: a line a model."""
+    """Markdown: one line per model."""
     yield from _table(("model", "id", *FIELDS), map(_row, models))
 
 

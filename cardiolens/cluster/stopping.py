@@ -50,12 +50,12 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def stop_requested() -> bool:
-    """Whether this process was asked to stop."""
+    """Return whether this process was asked to stop."""
     return bool(_asked_at)
 
 
 def seconds_since() -> float:
-    """How long ago it was asked."""
+    """Seconds since the request to stop."""
     return time.monotonic() - _asked_at[0]
 
 
@@ -84,7 +84,7 @@ def driver_stopping() -> bool:
 
 
 def _key() -> bytes:
-    """Of this driver alone: a Ray cluster may run several."""
+    """Name of the flag of this driver alone: a Ray cluster may run several."""
     import ray
 
     return _KEY + str(ray.get_runtime_context().get_job_id()).encode()

@@ -1,4 +1,4 @@
-"""What every piece that a user wrote is made of: frozen, without unknown keys, errors in its own words."""
+"""Base of every configured value: frozen, without unknown keys, with errors in our own words."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -77,7 +77,7 @@ def describe(error: ValidationError) -> str:
 
 
 def _follows(item: ErrorDetails, every: Sequence[ErrorDetails]) -> bool:
-    """Whether a list is too short only because entries of it are wrong, which is said already."""
+    """Return whether a list is too short only because of entries that another error names."""
     inside = (other["loc"] for other in every if len(other["loc"]) > len(item["loc"]))
     return item["type"] == "too_short" and any(loc[: len(item["loc"])] == item["loc"] for loc in inside)
 

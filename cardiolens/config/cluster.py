@@ -35,7 +35,7 @@ class ClusterSpec(Spec):
 
 
 class SlurmSpec(ClusterSpec):
-    """What jobs ask SLURM for, and what they find on a node.
+    """Resources that jobs ask SLURM for, and the environment they find on a node.
 
     `nodes` and `gpus` of the cluster are the most that the job of one model takes.
     """

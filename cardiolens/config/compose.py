@@ -33,7 +33,7 @@ def packaged_conf() -> Path:
 
 
 def conf_folders() -> list[Path]:
-    """Where names are looked up: the user's own `conf/` in the working directory, then the packaged one."""
+    """Folders in which names are looked up: `conf/` in the working directory, then the packaged one."""
     own = Path.cwd() / "conf"
     packaged = packaged_conf()
     return [packaged] if not own.is_dir() or own.samefile(packaged) else [own, packaged]
@@ -171,7 +171,7 @@ def _seeds_apart(words: Sequence[str]) -> list[str]:
 
 
 def _said(error: Exception) -> str:
-    """What Hydra has to say, on one line; of a name that does not exist, which do."""
+    """Hydra's error on one line; for an unknown name, the names that exist."""
     said = " ".join(line.strip() for line in f"{error} {error.__cause__ or ''}".splitlines() if line.strip())
     if unknown := re.match(r"Could not override '([^']+)'", said):
         legal = options_at(SweepSpec, unknown[1].split(".")[:-1])

@@ -1,4 +1,4 @@
-"""Which studies a sweep is about, and how a synthetic cohort is made."""
+"""The studies of a sweep, and the recipe of a synthetic cohort."""
 
 from typing import Annotated, Literal
 

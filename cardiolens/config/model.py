@@ -1,4 +1,4 @@
-"""What a configuration says of one model: where it comes from, how it is served, how it answers."""
+"""Configuration of one model: its source, how it is served, how it answers."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -10,7 +10,7 @@ from cardiolens.config.http import HttpSpec
 
 
 class Sampling(Spec):
-    """How tokens are drawn. Answers are shared between arms only where they are determined."""
+    """Sampling of tokens. Answers are shared between arms only where they are determined."""
 
     temperature: Annotated[float, Field(ge=0)] = 0.0
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
@@ -100,34 +100,34 @@ class ModelSpec(Spec):
 
     @property
     def simulated(self) -> bool:
-        """Whether it stands for a model and sees no frame."""
+        """Return whether it stands for a model and sees no frame."""
         return self.engine not in ("vllm", "http")
 
     @property
     def answers_from(self) -> Literal["images", "truth", "options"]:
-        """What the engine looks at: frames, the questions' answers, or the options alone."""
+        """Source of the answers: frames, the questions' answers, or the options alone."""
         if not self.simulated:
             return "images"
         return "options" if self.engine in ("uniform", "constant") else "truth"
 
     @property
     def determined(self) -> bool:
-        """Whether the same request is meant to have the same answer, so that arms may share it."""
+        """Return whether the same request is meant to have the same answer, so that arms may share it."""
         return self.sampling.determined and (self.http is None or self.http.sends_sampling)
 
     @property
     def counts_tokens(self) -> bool:
-        """Whether prompts can be measured before they are sent, exactly or by declared image tokens."""
+        """Return whether prompts can be measured before they are sent, exactly or as declared."""
         return not self.simulated and bool(self.source or self.image_tokens)
 
     @property
     def estimates_tokens(self) -> bool:
-        """Whether prompts are measured by declared image tokens, for want of a processor."""
+        """Return whether prompts are measured by declared image tokens, for want of a processor."""
         return self.engine == "http" and not self.source and self.image_tokens is not None
 
     @property
     def served(self) -> HttpSpec:
-        """Where a model with engine: http is served."""
+        """Server of a model with engine: http."""
         assert self.http is not None, "checked when the configuration was read"
         return self.http
 

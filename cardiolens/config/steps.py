@@ -1,4 +1,4 @@
-"""How a sweep is executed, scored and mirrored."""
+"""Configuration of execution, scoring and mirroring."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -9,7 +9,7 @@ from cardiolens.config.base import Positive, Seed, Spec
 
 
 class TrackerSpec(Spec):
-    """Where runs are mirrored."""
+    """The tracker that mirrors runs."""
 
     kind: Literal["wandb", "none"] = "wandb"
     project: str = "cardiolens"
@@ -18,7 +18,7 @@ class TrackerSpec(Spec):
 
 
 class PageSpec(Spec):
-    """What the page of a run holds; it may leave the hospital."""
+    """Contents of the page of a run, which may leave the hospital."""
 
     include_images: bool = False  # frames, for the case viewer
 
@@ -35,7 +35,7 @@ class StreamSpec(Spec):
 
 
 class StatisticsSpec(Spec):
-    """How scores are made."""
+    """Options of scores and intervals."""
 
     min_n: Positive = 5  # subtasks with fewer items stay out of tier means
     resamples: Positive = 2000
@@ -46,5 +46,5 @@ class StatisticsSpec(Spec):
 
     @property
     def sampling(self) -> dict[str, int]:
-        """What every statistic is told."""
+        """Arguments that every statistic takes."""
         return self.model_dump(include={"min_n", "resamples", "seed"})

@@ -42,7 +42,7 @@ class SelectorSpec(Spec):
 
     @property
     def looks_at_pixels(self) -> bool:
-        """Whether it chooses by features of the frames, which must be computed first."""
+        """Return whether it chooses by features of the frames, which must be computed first."""
         return self.kind in ("kcenter", "kmedoids", "relevance")
 
 
@@ -104,7 +104,7 @@ def _scheduler(cluster: object) -> str:
 Cluster = Annotated[
     Annotated[ClusterSpec, Tag("none")] | Annotated[SlurmSpec, Tag("slurm")], Discriminator(_scheduler)
 ]
-"""Where the stream runs; with scheduler: slurm it can be submitted."""
+"""The cluster that runs the stream; with scheduler: slurm it can be submitted."""
 
 
 class SweepSpec(Spec):
@@ -231,7 +231,7 @@ def _budget(entry: object) -> object:
 
 
 def parse(tree: Mapping[str, Any]) -> SweepSpec:
-    """A composed configuration as a SweepSpec; what is wrong is said in one line a field."""
+    """A composed configuration as a SweepSpec; what is wrong is said in one line per field."""
     try:
         return SweepSpec.model_validate(tree)
     except ValidationError as error:

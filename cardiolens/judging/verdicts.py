@@ -93,7 +93,7 @@ def _matched(qa_ids: pa.ChunkedArray, questions: pa.Table) -> np.ndarray:
 
 
 def _said(asked: pa.Table, completions: pa.Table) -> pa.Table:
-    """Status, text, and how the reply ended, a row a request; text is null unless a reply is final."""
+    """Status, text, and how the reply ended, one row per request; text is null unless a reply is final."""
     final = finals(completions)
     row = pc.index_in(asked["request_key"], value_set=final["request_key"].combine_chunks())
     replied = pc.and_(pc.equal(asked["status"], "planned"), pc.is_valid(row))

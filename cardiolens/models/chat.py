@@ -84,7 +84,7 @@ class Chat:
         return self._tokens([question])
 
     def _render_head(self, system: str, frames: str) -> tuple[str, str]:
-        """What stands before the question, and after it. `frames` ends before the last frame's place."""
+        """Render the text before the question and after it; `frames` ends before the last frame's place."""
         parts: list[dict[str, str]] = []
         for piece in frames.split(FRAME):
             if piece:

@@ -20,7 +20,7 @@ _KNOWN = TypeAdapter(Known)
 
 @contextmanager
 def known_digests(kept: Path) -> Iterator[Callable[[Path], str]]:
-    """What gives the SHA-256 of a file; `kept` is read first and, where something was new, written.
+    """Yield a function that gives the SHA-256 of a file; `kept` is read first, and written if it grew.
 
     A `kept` that cannot be read is as none, one that cannot be written costs the next command its time.
     """

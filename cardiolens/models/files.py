@@ -42,7 +42,7 @@ def check_architectures(folder: Path) -> None:
 
 
 def lacking_weights(folder: Path) -> str | None:
-    """What a saved model lacks to be run: any weights, or some that its index names; None where nothing."""
+    """Name the weights that a saved model lacks: all, or some of its index; None where it is whole."""
     if not any(next(folder.glob(pattern), None) for pattern in WEIGHTS):
         return f"{folder} holds no weights ({', '.join(WEIGHTS)}); {_AGAIN}"
     index = folder / _INDEX

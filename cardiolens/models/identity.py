@@ -1,4 +1,4 @@
-"""Which model answers: its files, and the key under which its completions are stored."""
+"""Identity of a model: its files, and the key under which its completions are stored."""
 
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version

@@ -1,4 +1,4 @@
-"""How a stored frame becomes the picture that a model sees."""
+"""Rendering of a stored frame into the picture that a model sees."""
 
 from dataclasses import dataclass
 from hashlib import blake2b

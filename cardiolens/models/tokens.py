@@ -10,7 +10,7 @@ class TokenCounter(Protocol):
     """Counts the tokens of prompts; sizes are (height, width) of frames as rendered."""
 
     def image_tokens(self, size: tuple[int, int], /) -> int:
-        """What one frame adds."""
+        """Tokens that one frame adds."""
         ...
 
     def count(self, system: str, text: str, sizes: tuple[tuple[int, int], ...]) -> int:

@@ -53,7 +53,7 @@ class Board:
         )
 
     def share(self, model: str) -> float:
-        """Of each of its GPUs: what the most crowded of them leaves it."""
+        """Memory for each of its GPUs: the least that any of them has left."""
         way = self._standing[model].way
         if not way.grows:
             return way.least_share

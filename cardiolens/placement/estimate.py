@@ -1,4 +1,4 @@
-"""How long a model's work takes on GPUs: arithmetic on declared rates, an order of magnitude."""
+"""Estimated time of a model's work on GPUs: arithmetic on declared rates, an order of magnitude."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from cardiolens.placement.footprint import Candidate
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What one GPU does. Our assumptions for a data-centre GPU of the 80 GiB class, measured nowhere yet.
+    """Rates of one GPU. Our assumptions for a data-centre GPU of the 80 GiB class, measured nowhere yet.
 
     To calibrate: of a finished run's manifest take `tokens.computed`, `tokens.output` and
     `seconds.generate`; a run whose replies are short gives `prefill`, one with long replies `decode`.

@@ -1,4 +1,4 @@
-"""What one replica of a model takes of a cluster: GPUs of one node, a share of one, or several nodes."""
+"""Footprint of one replica of a model: GPUs of one node, a share of one GPU, or several nodes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ LIMIT = 0.85  # the same, where nothing smaller is left to do
 SHARES = (0.25, 0.5)  # of a GPU, for models that leave most of it empty
 
 Needs = Literal["gpu", "processor", "network"]
-"""What a model occupies while it runs."""
+"""The kind of resource that a model occupies while it runs."""
 
 
 @dataclass(frozen=True, slots=True)

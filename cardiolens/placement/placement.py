@@ -1,4 +1,4 @@
-"""Which models run where, and in which order, decided before any GPU is touched: waves of them."""
+"""Placement of models on GPUs in waves, decided before any GPU is touched."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Deployment:
 
     @property
     def gpus_per_replica(self) -> float:
-        """What a replica reserves: whole GPUs, or a fraction of one."""
+        """GPUs that one replica reserves: whole ones, or a fraction of one."""
         return self.tensor_parallel * self.pipeline_parallel * self.share
 
     @property

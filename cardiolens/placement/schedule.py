@@ -1,4 +1,4 @@
-"""Which models may run now: those whose GPUs are free; and when each would begin, by the estimate."""
+"""Models that may run now, because their GPUs are free, and the estimated begin of each one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ GpuSpot = tuple[str, int, float]  # node, GPU, share of it
 
 
 class Seating:
-    """What is free of a cluster while models come and go, filled as Ray fills it: the fullest GPU that fits.
+    """Free GPUs of a cluster while models come and go, filled as Ray fills them: the fullest one that fits.
 
     Without GPUs the processor is what models share: one computes at a time. With GPUs, models that need none
     may begin at any time, as those behind a network always may.
@@ -25,7 +25,7 @@ class Seating:
         self._computing: str | None = None
 
     def may_always_begin(self, deployment: Deployment) -> bool:
-        """Whether nothing that others hold is needed."""
+        """Return whether it needs nothing that others hold."""
         return deployment.needs == "network" or (deployment.needs == "processor" and bool(self._free))
 
     def take(self, deployment: Deployment) -> bool:
@@ -67,7 +67,7 @@ class Seating:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When the models of a placement would run, if each took as long as estimated."""
+    """Begin of every model of a placement, if each took as long as estimated."""
 
     begins: Mapping[str, float]  # by model: seconds from the start
     seconds: float  # until the last one has ended

@@ -57,7 +57,7 @@ class Done:
 class Missing:
     """Work that is left for one model."""
 
-    work: pa.Table  # WORK: one row a study
+    work: pa.Table  # WORK: one row per study
     unique: int  # distinct requests planned
     done: int  # of these, with a final completion
     exhausted: int  # of these, failed max_attempts times

@@ -1,1 +1,1 @@
-"""What a store and a run keep on disk besides tables: places, configuration, manifest, log."""
+"""Files of a store and of a run besides tables: places, configuration, manifest, log."""

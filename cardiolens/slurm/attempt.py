@@ -27,7 +27,7 @@ from cardiolens.stream.pipeline import Streamed
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Which start of which job this is, and where; outside SLURM the process stands for the job."""
+    """One start of a job: its number and its nodes; outside SLURM the process stands for the job."""
 
     job: str
     restarts: int

@@ -74,7 +74,7 @@ def hostnames(nodelist: str) -> tuple[str, ...]:
 
 
 def run(*words: str) -> str:
-    """What a command of SLURM prints."""
+    """Run a command of SLURM and return what it prints."""
     try:
         done = subprocess.run(words, capture_output=True, text=True, check=False)
     except FileNotFoundError:

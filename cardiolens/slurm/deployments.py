@@ -1,4 +1,4 @@
-"""What is known of a sweep's jobs before they are submitted: what is left, and what each model takes."""
+"""Deployments of a sweep before its jobs are submitted: the work that is left, and what each model takes."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -49,7 +49,7 @@ def deployments_of(spec: SweepSpec, planned: Plan | None, cluster: SlurmSpec) ->
 def _candidate(
     spec: SweepSpec, model: ModelSpec, planned: Plan | None, nodes: Sequence[Node]
 ) -> Candidate | None:
-    """What the placement must know; None where nothing is left to do."""
+    """The model as placement needs it; None where nothing is left to do."""
     occupied = needs(model, nodes, spec.cluster)
     if planned is None:
         folder = identify(model, Store(spec.store).models).folder

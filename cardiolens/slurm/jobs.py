@@ -13,7 +13,7 @@ Step = Literal["prepare", "model", "score"]
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What the job of a model asks for."""
+    """Resources that the job of a model asks for."""
 
     nodes: int
     gpus: int  # of each node

@@ -1,4 +1,4 @@
-"""What the job of a model went through, start by start, and whether another start makes sense."""
+"""Record of the starts of a model's job, and the decision whether another start makes sense."""
 
 import json
 from collections import Counter
@@ -48,7 +48,7 @@ class ModelRecord(_Record):
 
     @property
     def counters(self) -> Counter[str]:
-        """Of all starts; of one that ended unheard, the rows that it left."""
+        """Counters of all starts; for one that ended without a word, the rows that it left."""
         total: Counter[str] = Counter()
         for attempt in self.attempts:
             total += Counter(attempt.counters or {"ok": attempt.added})
@@ -56,14 +56,14 @@ class ModelRecord(_Record):
 
 
 class RestartDecision(_Record):
-    """Whether a job may start again, and which nodes it should not see."""
+    """Decision whether a job may start again, and the nodes that it should avoid."""
 
     go_on: bool
     reason: str = ""
     exclude: tuple[str, ...] = ()
 
     def bars(self, nodes: Sequence[str]) -> bool:
-        """Whether one of these nodes is to be left out."""
+        """Return whether one of these nodes is to be left out."""
         return bool(set(self.exclude) & set(nodes))
 
 

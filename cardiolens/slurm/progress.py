@@ -1,4 +1,4 @@
-"""How far each model of a run is, from what is on disk and from what SLURM says of its jobs."""
+"""Progress of each model of a run, from the disk and from what SLURM says of its jobs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ def _state(left: Missing, group: ModelRecord, alive: Sequence[Alive]) -> tuple[s
 
 
 def _restarts(group: ModelRecord) -> int:
-    """Of the job that came last."""
+    """State of the job that came last."""
     job = group.attempts[-1].job if group.attempts else ""
     return max(0, sum(attempt.job == job for attempt in group.attempts) - 1)
 

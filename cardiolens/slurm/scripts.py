@@ -19,7 +19,7 @@ from cardiolens.slurm.jobs import Job
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where scripts run: the cluster, the folder that relative paths start from, and what runs Python."""
+    """Surroundings of scripts: the cluster, the folder of relative paths, and the Python to run."""
 
     cluster: SlurmSpec
     workdir: Path

@@ -1,4 +1,4 @@
-"""What is copied to the nodes of a model's job before its engines start; see `staging`."""
+"""Copying to the nodes of a model's job before its engines start; see `cluster/staging.py`."""
 
 import os
 from collections.abc import Iterator, Sequence

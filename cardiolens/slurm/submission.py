@@ -1,4 +1,4 @@
-"""What of a run was queued: the record beside its scripts, and queueing itself."""
+"""Queueing of a run's jobs, and the record of them beside the scripts."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -93,7 +93,7 @@ def _known(spec: SweepSpec) -> tuple[tuple[str, ...], dict[str, str]]:
 
 
 def _prepared(spec: SweepSpec) -> Prepared:
-    """What the job that prepared the studies left behind."""
+    """Outcome of the job that prepared the studies."""
     cohort = read_cohort(spec.store)
     failed = {} if cohort is None else cohort.failed
     return Prepared(0, 0, tuple(sorted(failed.items())), 0.0, 0)

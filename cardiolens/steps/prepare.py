@@ -47,7 +47,7 @@ OUTCOMES = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What a preparation did; `failed` holds (study, message) pairs."""
+    """Outcome of a preparation; `failed` holds (study, message) pairs."""
 
     prepared: int
     unchanged: int
@@ -101,7 +101,7 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
 
 
 def is_prepared(spec: SweepSpec) -> bool:
-    """Whether `prepare` and `prepare_features` would find nothing to do but to fail again as they did."""
+    """Return whether `prepare` and `prepare_features` would find nothing new to do."""
     dataset, store = spec.dataset, spec.store
     if dataset.prepared_only:
         return bool(_as_found(dataset, store).unchanged)
@@ -112,7 +112,7 @@ def is_prepared(spec: SweepSpec) -> bool:
 
 
 def _as_found(dataset: DatasetSpec, store: Path) -> Prepared:
-    """What a store holds, taken as it is."""
+    """Outcome for a store that is taken as it is."""
     known = current_cohort(store, dataset.window_pct)
     if not known.studies:
         raise InputError(
@@ -201,7 +201,7 @@ def _is_current(study: Study, known: Cohort, store: Path) -> bool:
 
 
 def _is_current_cohort(dataset: DatasetSpec, store: Path) -> bool:
-    """Whether a cohort is what the studies give: those prepared, and those that fail as they did."""
+    """Return whether a cohort is what the studies give: those prepared, and those that fail as they did."""
     studies, failed = _read_studies(dataset.studies)
     known, prepared = current_cohort(store, dataset.window_pct), set()
     for study in studies:

@@ -20,7 +20,7 @@ Words = Mapping[str, str]
 
 
 def ls(store: Store, words: Words) -> int:
-    """What there is: tables, parts, rows, bytes, schema versions."""
+    """Show the tables of a store: parts, rows, bytes, schema versions."""
     table = Table(title=f"store {store.root}", title_justify="left")
     for name in ("table", "parts", "rows", "MB", "schema", "broken parts"):
         table.add_column(name, justify="left" if name == "table" else "right")

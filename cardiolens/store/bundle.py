@@ -71,7 +71,7 @@ def gather_wheels(lock: Path, folder: Path) -> None:
 
 
 def differences(folder: Path) -> Iterator[str]:
-    """What of a bundle is not as it was gathered, a line a file."""
+    """Yield one line per file of a bundle that is not as it was gathered."""
     try:
         index: Mapping[str, Mapping[str, object]] = json.loads((folder / INDEX).read_text())
     except (OSError, ValueError) as error:
@@ -112,7 +112,7 @@ def _write_option(path: Path, content: Mapping[str, object]) -> None:
 
 
 def _words(spec: SweepSpec) -> tuple[str, ...]:
-    """What replaces the words that said where things are."""
+    """Words that replace those which said where things are."""
     models = ",".join(model.name for model in spec.model)
     encoders = [f"selector.{one.name}.encoder=encoders/{one.name}" for one in spec.selector if one.encoder]
     return ("dataset=bundled", "store=store", f"model=[{models}]", *encoders)

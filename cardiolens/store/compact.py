@@ -20,7 +20,7 @@ PART_ROWS = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What became of one model's completions."""
+    """Outcome of compacting one model's completions."""
 
     name: str
     parts_before: int

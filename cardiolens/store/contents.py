@@ -1,4 +1,4 @@
-"""What a store holds: tables, parts, rows, bytes; nothing is read but the parts' ends."""
+"""Contents of a store: tables, parts, rows, bytes; only the footers of parts are read."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """How much of one table there is."""
+    """Size of one table."""
 
     name: str
     parts: int
@@ -55,7 +55,7 @@ def held(store: Store) -> list[Held]:
 
 
 def contents(store: Store) -> Iterator[Content]:
-    """How much of every table there is."""
+    """Sizes of all tables."""
     for table in held(store):
         rows, n_bytes, versions, broken = 0, 0, set(), []
         paths = tables.parts(table.folder)

@@ -1,4 +1,4 @@
-"""What nobody reads any more: parts of studies that were prepared again, leftovers of killed writers."""
+"""Files that nobody reads any more: parts of studies prepared again, leftovers of killed writers."""
 
 import time
 from collections.abc import Iterator, Sequence

@@ -43,8 +43,8 @@ def reserved(deployment: Deployment, stream: StreamSpec) -> Iterator[Places]:
     """Arguments of `map_batches` for an actor a replica; what is reserved for it is given back at the end.
 
     Within a node a replica's GPUs are reserved by the actor itself, which stands on the node that the
-    placement chose. A replica that spans nodes stands in a placement group with a bundle a GPU, which vLLM's
-    Ray executor fills.
+    placement chose. A replica that spans nodes stands in a placement group with one bundle per GPU, which
+    the Ray executor of vLLM fills.
     """
     import ray
 

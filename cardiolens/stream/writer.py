@@ -11,7 +11,7 @@ _SOON = 0.25  # seconds: an instant reader would otherwise leave thousands of sm
 
 
 class CompletionWriter:
-    """Collects completions and writes them as part files; one writer a replica."""
+    """Collects completions and writes them as part files; one writer per replica."""
 
     def __init__(self, folder: Path, flush_rows: int, flush_seconds: float) -> None:
         self._folder = folder

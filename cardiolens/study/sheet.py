@@ -60,7 +60,7 @@ def contact_sheet(
 
 
 def study_sheet(folder: Path, phases: int, tile: int = 120, *, segments: bool = False) -> Image.Image:
-    """Every volume of a study folder: a row a slice from the base, a column a phase, about so many phases.
+    """Every volume of a study folder: one row per slice from the base, one column per shown phase.
 
     `segments` lays masks over the frames, in colours that a legend names; InputError where there is none.
     """

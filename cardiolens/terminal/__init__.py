@@ -1,1 +1,1 @@
-"""What a person sees on the terminal, and the frame of a verb."""
+"""The terminal: tables, progress, and the frame of a verb."""

@@ -1,4 +1,4 @@
-"""How far each model of a sweep is while it runs: bars on a terminal, else a line every 30 seconds.
+"""Progress of each model of a sweep while it runs: bars on a terminal, else a line every 30 seconds.
 
 In a job of SLURM nobody watches: a line when a model begins and one when it is done, and
 `python -m cardiolens.status` from anywhere.

@@ -1,4 +1,4 @@
-"""Where models will run, as a table on the terminal or as Markdown."""
+"""The placement of models as a table, on the terminal or as Markdown."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What models tell while they answer, kept on disk and given to Weights & Biases as it comes."""
+"""Live progress of models, kept on disk and given to Weights & Biases as it comes."""
 
 import logging
 import threading

@@ -1,4 +1,4 @@
-"""How busy the machine of the driver is, its GPUs too; not what it is, nor what it is called."""
+"""Load of the driver's machine and its GPUs; not what it is, nor what it is called."""
 
 from collections.abc import Sequence
 from typing import Any

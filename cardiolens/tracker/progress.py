@@ -1,4 +1,4 @@
-"""How far a model was whenever it had finished a study: a line of counters each, kept with the run."""
+"""Progress of a model: one line of counters per finished study, kept with the run."""
 
 import json
 import logging
