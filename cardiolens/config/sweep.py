@@ -42,7 +42,7 @@ class SelectorSpec(Spec):
 
     @property
     def looks_at_pixels(self) -> bool:
-        """Whether it chooses by features of the frames, which must be computed first."""
+        """True where it chooses by features of the frames, which must be computed first."""
         return self.kind in ("kcenter", "kmedoids", "relevance")
 
 
@@ -104,7 +104,7 @@ def _scheduler(cluster: object) -> str:
 Cluster = Annotated[
     Annotated[ClusterSpec, Tag("none")] | Annotated[SlurmSpec, Tag("slurm")], Discriminator(_scheduler)
 ]
-"""Where the stream runs; with scheduler: slurm it can be submitted."""
+"""Place where the stream runs; with scheduler: slurm it can be submitted."""
 
 
 class SweepSpec(Spec):

@@ -91,7 +91,7 @@ class _Described(BaseModel):
 
 
 class _Manifest(BaseModel):
-    """What is read again of a manifest; the rest is for people."""
+    """Part of a manifest that is read again; the rest is for people."""
 
     schema_: Annotated[Literal["manifest-1"], Field(alias="schema")]
     protocol: str

@@ -22,7 +22,7 @@ class Store:
 
     @property
     def models(self) -> Path:
-        """Where the embedded model is built."""
+        """Folder in which the embedded model is built."""
         return self.root / "models"
 
     def completions(self, model_key: str) -> Path:
@@ -77,7 +77,7 @@ class Run:
         return self.root / "sweep.log"
 
     def progress(self, model: str) -> Path:
-        """How far a model was whenever it had finished a study."""
+        """Progress of a model whenever it had finished a study."""
         return self.root / "progress" / f"{model}.jsonl"
 
     @property
@@ -87,7 +87,7 @@ class Run:
 
     @property
     def model_records(self) -> Path:
-        """How each model of a submitted run stands."""
+        """State of each model of a submitted run."""
         return self.root / "groups"
 
     def excluded(self, model: str) -> Path:

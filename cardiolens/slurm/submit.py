@@ -102,7 +102,7 @@ def _not_alive(run: Run, deployments: Sequence[Deployment], alive: Sequence[Aliv
 
 
 def _has_page(planned: Plan | None) -> bool:
-    """Whether the page is younger than everything that it should show."""
+    """True where the page is younger than everything that it should show."""
     if planned is None or not planned.run.page.exists():
         return False
     folders = [planned.store.completions(one.model_key) for one in planned.identities.values()]

@@ -63,7 +63,7 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
 def counters(
     plan: Plan, unique: int, executed: Mapping[str, Counter[str]], final: Mapping[str, int]
 ) -> dict[str, Any]:
-    """What was asked and what it took, over all models.
+    """Counts of what was asked and what it took, over all models.
 
     `executed`: counters of this invocation by model; `final`: how each distinct planned request stands now.
     """
@@ -91,7 +91,7 @@ def counters(
 
 
 def placed(placement: Placement, executed: Executed) -> dict[str, Any]:
-    """Where models were to run, where their replicas say they stood (Ray node and GPUs), and when."""
+    """Places where models were to run, where their replicas say they stood (Ray node and GPUs), and when."""
     return {
         "nodes": [asdict(node) for node in placement.nodes],
         "waves": [[_placed(deployment, executed) for deployment in wave] for wave in placement.waves],

@@ -1,4 +1,4 @@
-"""What a person sees on the terminal: the plan, the scores."""
+"""Tables and sentences on the terminal: the plan, the scores."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -72,7 +72,7 @@ def show_scores(arms: Sequence[Arm], scores: pa.Table) -> None:
 
 
 def _items(rows: list[dict[str, Any]], tiers: list[str]) -> str:
-    """How many items and patients stand behind each tier: a number, or the range over arms."""
+    """Numbers of items and patients behind each tier: a number, or the range over arms."""
     parts = []
     for tier in tiers:
         counts = sorted({row["n_items"] for row in rows if row["scope"] == tier})
@@ -90,7 +90,7 @@ def _cell(row: dict[str, Any] | None) -> str:
 
 
 def show_findings(analyses: Sequence[Analysis]) -> None:
-    """What can be said, analysis by analysis; what cannot be told is counted."""
+    """Sentences that can be said, analysis by analysis; what cannot be told is counted."""
     for analysis in analyses:
         told = [finding for finding in analysis.findings if finding.verdict != "cannot tell"]
         untold = len(analysis.findings) - len(told)
@@ -104,7 +104,7 @@ def show_findings(analyses: Sequence[Analysis]) -> None:
 
 
 def show_changes(changes: Changes, moved: Sequence[tuple[str, str, float, float]]) -> None:
-    """What judging again changed: verdicts by how they ended, then tier scores."""
+    """Changes by judging again: verdicts by how they ended, then tier scores."""
     say(f"verdicts: {changes.made} made, {changes.changed} changed, {changes.new} new, {changes.gone} gone")
     for (before, after), number in sorted(changes.kinds.items()):
         say(f"  {number} from {before} to {after}")

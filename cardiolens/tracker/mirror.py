@@ -127,7 +127,7 @@ _CONFUSED = ("arm_id", "subtask", "gold", "answered", "n")
 
 
 def _confusion(run: Run) -> list[list[object]]:
-    """How often one option was answered for another, of questions with one right option."""
+    """Counts of how often one option was answered for another, of questions with one right option."""
     names = ("arm_id", "subtask", "answer_type", "status", "gold", "parsed")
     counted: Counter[tuple[str, str, str, str]] = Counter()
     for row in tables.read(run.verdicts, tables.VERDICTS, names).to_pylist():
@@ -147,5 +147,5 @@ def _values(row: Mapping[str, Any]) -> dict[str, object]:
 
 
 def summary_name(scope: str, metric: str) -> str:
-    """What a score is called in the summary of an arm: `tier_1/primary`."""
+    """Name of a score in the summary of an arm: `tier_1/primary`."""
     return f"{scope.replace(':', '_')}/{metric}"
