@@ -39,7 +39,7 @@ def place_sweep(
     nodes: Sequence[Node],
     totals: Mapping[str, Totals] | None = None,
 ) -> Placement:
-    """Where the models with work left run. InputError where one cannot run, unless `keep_going`."""
+    """Placement of the models with work left. InputError where one cannot run, unless `keep_going`."""
     cluster = plan.spec.cluster
     candidates = []
     for model in plan.spec.model:
@@ -56,7 +56,7 @@ def place_sweep(
 
 
 def needs(model: ModelSpec, nodes: Sequence[Node], cluster: ClusterSpec) -> Needs:
-    """What a model occupies while it runs.
+    """Resources that a model occupies while it runs.
 
     A simulated reader that declares `weight_gib` is placed like a model of that weight: a rehearsal.
     """
@@ -74,7 +74,7 @@ def candidate(
     left: Missing,
     totals: Totals | None,
 ) -> Candidate:
-    """What the placement must know of a model; tokens are those of the requests left, on average."""
+    """Facts that the placement must know of a model; tokens are those of the requests left, on average."""
     weight = weight_gib(model, folder) if needs == "gpu" else 0.0
     share = left.left / left.unique
     return Candidate(

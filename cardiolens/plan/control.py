@@ -1,4 +1,4 @@
-"""Controls: what of a request is changed to see what its answer rests on (protocol 8.6)."""
+"""Controls: changes of a request that show what its answer rests on (protocol 8.6)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -49,7 +49,7 @@ def with_options(asked: AskedQuestion, control: Control, qa_id: str) -> AskedQue
 
 
 def donors(subjects: Sequence[Subject], structures: dict[str, StudyStructure]) -> dict[str, str]:
-    """Whose frames stand in for a study's, by qa_id, for the questions of one subtask: a fixed derangement.
+    """Studies whose frames stand in for others, by qa_id, for one subtask's questions: a fixed derangement.
 
     Never the same patient's, always of a study with the same volumes, slices and phases, and with another
     answer where that can be had. A question for which there is no such study is left out.

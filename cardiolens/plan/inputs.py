@@ -115,7 +115,7 @@ def _chosen(
 
 
 def _donors(questions: pa.Table, volumes: pa.Table) -> dict[str, str]:
-    """Whose frames stand in for each question's own; here alone the plan looks at answers."""
+    """Studies whose frames stand in for each question's own; here alone the plan looks at answers."""
     by_subtask: dict[str, list[Subject]] = {}
     for row in questions.select(["subtask", "qa_id", "study_id", "patient_id", "answer"]).to_pylist():
         answer = tuple(row.pop("answer") or ())

@@ -21,7 +21,7 @@ WORDS = [
     ("model=[]", r"model: Field required"),
     ("selector=[best]", r"selector=best: unknown selector; choose from all, clinical, encoder"),
     ("prompt=[nice]", r"prompt=nice: unknown prompt; choose from reasoning, standard"),
-    ("control=[blnd]", r"control=blnd: unknown control; choose from blank, blind, none"),
+    ("control=[blnd]", r"control=blnd: unknown control; choose from blank, blind, captions, none"),
     ("dataset=mri", r"dataset=mri: unknown dataset; choose from phantom_200"),
     ("tracker=mlflow", r"tracker=mlflow: unknown tracker; choose from none, wandb"),
     ("+experiment=nope", r"experiment=nope: unknown experiment; choose from .*controls"),

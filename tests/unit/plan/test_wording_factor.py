@@ -8,10 +8,11 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens import tables
 from cardiolens.config.arms import arms
+from cardiolens.config.compose import read_spec
 from cardiolens.errors import InputError
 from cardiolens.page.columns import prompt_words, setting
 from cardiolens.plan.plan import plan
-from cardiolens.record.places import deciding
+from cardiolens.record.places import deciding, run_of
 from cardiolens.stats.factors import ArmFactors, families
 from cardiolens.tasks.catalogue import load_catalogue
 
@@ -58,6 +59,17 @@ def test_the_own_wording_has_the_ids_and_keys_that_it_had(root: Path) -> None:
     assert other.arm_id.startswith("oracle-clinical-8-standard-wording1-")
     assert {"wording", "primary"}.isdisjoint(deciding(sweep_spec(root, reader("oracle"))))
     assert deciding(spec)["wording"] == [0, 1]
+
+
+def test_ids_and_the_folder_of_a_run_are_those_of_earlier_versions() -> None:
+    """Pinned: as version 1.1 of the protocol made them."""
+    words = ["model=[tiny]", "selector=[clinical,random]", "control=[none,blind]"]
+    assert [arm.arm_id for arm in arms(read_spec(words))] == [
+        *("tiny-clinical-16-standard-dd487a85", "tiny-clinical-16-standard-blind-dd487a85"),
+        *("tiny-random@2026-16-standard-348277b6", "tiny-random@2026-16-standard-blind-348277b6"),
+    ]
+    where = ["model=[oracle,tiny]", *words[1:], "store=s", "outputs=o"]
+    assert run_of(read_spec(where)).root == Path("o/sweep-96d7e4e0")
 
 
 def test_wordings_are_judged_and_compared_as_a_factor(root: Path) -> None:
