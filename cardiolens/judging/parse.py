@@ -1,136 +1,158 @@
-"""One reply to a choice question as the options it names (specification 7.6)."""
+"""One reply to a choice question as the options it names (protocol 7.6, 16.1, 16.2)."""
 
-import functools
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from cardiolens.judging import letters
-from cardiolens.judging.json_reply import objects
-from cardiolens.judging.option_text import OptionTexts
-from cardiolens.judging.reply import refuses, visible, words
+from cardiolens.judging.clauses import clauses, others_named
+from cardiolens.judging.enumerations import enumeration, prose
+from cardiolens.judging.lists import leading
+from cardiolens.judging.marked import marked
+from cardiolens.judging.option_text import Option
+from cardiolens.judging.reading import UNREADABLE, NotReadableError, Reading
+from cardiolens.judging.reply import refuses, visible_with_boxes
+from cardiolens.judging.tokens import Token, Tokenizer
 
-Option = tuple[str, str]
-Named = tuple[str, ...]
-ParseStatus = Literal["ok", "inconsistent", "parse_error", "refusal"]
+RULES_VERSION = "1.2"  # of the protocol's section 16; raise it with every change that may read a reply otherwise
 
-_BULLET = re.compile(r"^\s*[-•]\s+")
+ParseStatus = Literal["ok", "inconsistent", "parse_error", "refusal", "truncated"]
+Found = tuple[str, Reading]
+
+_LISTS_OPTIONS = re.compile(r"(?:options?|choices?|选项)[^\n]*[:：]\s*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a reply names: displayed keys in the order of the options, and the rule that found them."""
+    """What a reply names: displayed keys in the order of the options, and the rule that found them.
+
+    Rules are answer_line, json, boxed, answer_tag, answer_phrase, letters, last_line, enumeration,
+    option_text and none.
+    """
 
     keys: tuple[str, ...]
-    rule: str  # answer_line | json | letters | answer_phrase | option_text | none
+    rule: str
     status: ParseStatus
 
 
 def parse_answer(
-    text: str, options: tuple[Option, ...], answer_type: str, exclusive: tuple[str, ...] = ()
+    text: str,
+    options: tuple[Option, ...],
+    answer_type: str,
+    exclusive: tuple[str, ...] = (),
+    *,
+    cut: bool = False,
 ) -> Parsed:
-    """Read a reply by the rules of 7.6 in their order; the first rule that finds letters or texts decides.
+    """Read the last mark of a reply that is not withdrawn; without any, the reply itself.
 
-    `options` are (key, text) as displayed and `exclusive` displayed keys. Letters outside the options, or
-    several for a question that takes one, are a parse_error, not a reason to try the next rule. Beyond 7.6,
-    "the answer is B" counts (rule `answer_phrase`).
+    `options` are (key, text) as displayed and `exclusive` displayed keys. What cannot be read completely,
+    letters outside the options, and several for a question that takes one are a parse_error. A reply that was
+    `cut` by its token limit is read by an explicit mark only and is otherwise `truncated`.
     """
-    plain = visible(text)
-    texts = OptionTexts.of(options)
-    for rule, find in _RULES.items():
-        named = find(plain, texts)
-        if named:
-            return _checked(named, rule, options, answer_type, exclusive)
-    return Parsed((), "none", "refusal" if refuses(plain) else "parse_error")
+    plain = visible_with_boxes(text)
+    tokenizer = Tokenizer.of(options)
+    several = answer_type == "multi"
+    rule, reading = marked(plain, tokenizer, several=several, cut=cut) or ("none", None)
+    if reading is None and not cut:
+        rule, reading = _unmarked(plain, tokenizer, several)
+    if reading is None or not reading.readable:
+        return Parsed((), _rule_of(rule, reading), _unread(plain, rule, reading, cut))
+    parsed = _checked(reading.keys, rule, options, several, exclusive)
+    return Parsed((), rule, "truncated") if cut and not parsed.keys else parsed
+
+
+def _rule_of(rule: str, reading: Reading | None) -> str:
+    return rule if reading and reading.names_options else "none"
+
+
+def _unread(plain: str, rule: str, reading: Reading | None, cut: bool) -> ParseStatus:
+    if cut:
+        return "truncated"
+    stated = reading is not None and reading.names_options and rule not in {"option_text", "enumeration"}
+    return "refusal" if not stated and refuses(plain) else "parse_error"
 
 
 def _checked(
-    named: tuple[str, ...],
-    rule: str,
-    options: tuple[Option, ...],
-    answer_type: str,
-    exclusive: tuple[str, ...],
+    named: tuple[str, ...], rule: str, options: tuple[Option, ...], several: bool, exclusive: tuple[str, ...]
 ) -> Parsed:
     legal = tuple(key for key, _ in options if key in named)
-    if len(legal) != len(named) or (answer_type != "multi" and len(named) > 1):
+    if len(legal) != len(named) or (len(named) > 1 and not several):
         return Parsed((), rule, "parse_error")
     contradictory = len(legal) > 1 and not set(legal).isdisjoint(exclusive)
     return Parsed(legal, rule, "inconsistent" if contradictory else "ok")
 
 
-@functools.cache
-def _answer_mark() -> re.Pattern[str]:
-    return re.compile(rf"(?<![A-Za-z])(?:{'|'.join(words().answer_words)})\s*[:=]", re.IGNORECASE)
-
-
-@functools.cache
-def _answer_phrase() -> re.Pattern[str]:
-    nouns, verbs = "|".join(words().answer_words), "|".join(words().answer_verbs)
-    choosing = "|".join(words().choosing)
-    return re.compile(
-        rf"(?<![A-Za-z])(?:(?:{nouns})\s*(?:(?:{verbs})\s*:?|(?=\n))|(?:{choosing}))", re.IGNORECASE
+def _unmarked(plain: str, tokenizer: Tokenizer, several: bool) -> tuple[str, Reading | None]:
+    """A reply without marks by the rules of 7.6 in their order; the first that finds options decides."""
+    said = tokenizer.texts.without_listing(plain).strip()
+    tokens = tokenizer.tokens(said)
+    listed = _list_only(tokens, tokenizer)
+    if listed and listed[1].readable:
+        return listed
+    return (
+        _last_lines(said, tokenizer)
+        or _found("enumeration", enumeration(tokens))
+        or (listed if listed and "\n" not in said else None)
+        or _found("option_text", _quoted(tokens, several))
+        or ("none", None)
     )
 
 
-def _last_after(mark: re.Pattern[str], plain: str, texts: OptionTexts) -> Named:
-    """Letters after the last mark that is followed by letters."""
-    for found in reversed(list(mark.finditer(plain))):
-        run = letters.leading(texts.masked(_line_after(plain, found.end())))
-        if run:
-            return run.letters
-    return ()
+def _found(rule: str, reading: Reading | None) -> Found | None:
+    return (rule, reading) if reading else None
 
 
-def _line_after(plain: str, position: int) -> str:
-    """The rest of a line; if that is blank, the lines below it up to the next blank one, as one list."""
-    line, _, below = plain[position:].partition("\n")
-    if line.strip():
-        return line
-    paragraph = re.split(r"\n\s*\n", below.strip(), maxsplit=1)[0]
-    return ", ".join(_BULLET.sub("", entry) for entry in paragraph.split("\n"))
+def _list_only(tokens: list[Token], tokenizer: Tokenizer) -> Found | None:
+    """A reply that is a list, or begins with letters and goes on to explain them."""
+    rule = "letters" if any(token.kind == "key" for token in tokens) else "option_text"
+    try:
+        found = leading(tokens, tokenizer.texts, several=True)
+    except NotReadableError:
+        return rule, UNREADABLE
+    if not found or not (found[1] or _opens_with_letters(tokens, found[0])):
+        return None
+    return (rule, found[0]) if _deliberate(tokens) else None
 
 
-def _answer_line(plain: str, texts: OptionTexts) -> Named:
-    return _last_after(_answer_mark(), plain, texts)
+def _opens_with_letters(tokens: list[Token], listed: Reading) -> bool:
+    """Whether a reply begins with a capital letter set off from what follows, which names no other option."""
+    letters = [token for token in tokens[:2] if token.kind == "key" and token.text.isupper()]
+    after = tokens[tokens.index(letters[0]) + 1 :] if letters else []
+    if not after or after[0].kind in {"verb", "not", "no", "yes"}:
+        return False
+    return not any(others_named(clause, list(listed.keys)) for clause in clauses(tokens))
 
 
-def _phrase(plain: str, texts: OptionTexts) -> Named:
-    return _last_after(_answer_phrase(), plain, texts)
+def _deliberate(tokens: list[Token]) -> bool:
+    """Whether letters written together are capitals in order: "ACD" is a list, "BAD" a word."""
+    word = tokens[0].text
+    joined = tokens[0].kind not in {"key", "text", "short"} and len(word) > 1 and len(tokens) <= 2
+    return not joined or tokens[0].kind not in {"word", "verb"} or list(word) == sorted(word)
 
 
-def _json(plain: str, texts: OptionTexts) -> Named:
-    """Letters or option texts under the key `answer` of the last JSON object that has one."""
-    named = [_from_json(value, texts) for value in objects(plain)]
-    return next((found for found in reversed(named) if found), ())
+def _last_lines(said: str, tokenizer: Tokenizer) -> Found | None:
+    """The lines that end a reply and hold nothing but options ("... is reduced.", "B")."""
+    lines = said.split("\n")
+    first = len(lines)
+    while first and (not lines[first - 1].strip() or _is_list(lines[first - 1], tokenizer)):
+        first -= 1
+    block = "\n".join(lines[first:]).strip()
+    if not block or not first or _LISTS_OPTIONS.search("\n".join(lines[:first]).strip()):
+        return None
+    found = _list_only(tokenizer.tokens(block), tokenizer)
+    return ("last_line", found[1]) if found else None
 
 
-def _from_json(value: dict[str, object], texts: OptionTexts) -> Named:
-    answers = [given for key, given in value.items() if key.lower() == "answer"]
-    given = answers[-1] if answers else None
-    entries = given if isinstance(given, list) else [given]
-    found = [_entry(entry, texts) for entry in entries if isinstance(entry, str)]
-    return tuple(dict.fromkeys(key for keys in found for key in keys))
+def _is_list(line: str, tokenizer: Tokenizer) -> bool:
+    if len(line) > 200:  # no list of options, but work for the tokenizer
+        return False
+    try:
+        found = leading(tokenizer.tokens(line), tokenizer.texts, several=True)
+    except NotReadableError:
+        return False
+    return found is not None and found[1]
 
 
-def _entry(entry: str, texts: OptionTexts) -> Named:
-    run = letters.leading(texts.masked(entry))
-    return run.letters if run else texts.whole(entry)
-
-
-def _letters_only(plain: str, texts: OptionTexts) -> Named:
-    run = letters.leading(texts.masked(texts.without_listing(plain)))
-    return run.letters if run and run.alone else ()
-
-
-def _option_text(plain: str, texts: OptionTexts) -> Named:
-    return texts.quoted(texts.without_listing(plain))
-
-
-_RULES: dict[str, Callable[[str, OptionTexts], Named]] = {
-    "answer_line": _answer_line,
-    "json": _json,
-    "letters": _letters_only,
-    "answer_phrase": _phrase,
-    "option_text": _option_text,
-}
+def _quoted(tokens: list[Token], several: bool) -> Reading | None:
+    """Option texts in prose, unless letters are gone through that no rule could read."""
+    listed = [token for token in tokens if token.kind == "key" and token.text.isupper()]
+    return None if listed else prose(tokens, several=several, whole=False)

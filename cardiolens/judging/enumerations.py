@@ -1,0 +1,114 @@
+"""Statements about options in replies without a list: enumerations with yes or no, and prose (protocol 16.2)."""
+
+from cardiolens.judging.clauses import NAMES, Clause, clauses, polarity
+from cardiolens.judging.lexicon import words
+from cardiolens.judging.reading import UNREADABLE, Reading, reading_of
+from cardiolens.judging.tokens import Token
+
+_BEFORE_NAME = frozenset({"label", "open", "close", "bar", "yes", "no", "stop", "comma", "join", "dash", "but"})
+_CONTINUES = frozenset({"join", "comma"})
+_TRANSPARENT = frozenset({"label", "subject", "close"})
+
+
+def enumeration(tokens: list[Token]) -> Reading | None:
+    """The options affirmed where clauses that begin with options say yes or no of each of them.
+
+    None where there is no such enumeration.
+    """
+    affirmed: list[str] = []
+    denied: list[str] = []
+    loose: list[str] = []
+    for clause in clauses(tokens):
+        names, said = _entry(clause), polarity(clause)
+        if names and said in {"yes", "no"}:
+            (affirmed if said == "yes" else denied).extend(names)
+        elif names:
+            return None
+        elif said != "no":
+            loose.extend(token.key for token in clause if token.kind in {"key", "text"} and token.text[0].isupper())
+    if not affirmed:
+        return None
+    contradicted = set(affirmed) & set(denied) or set(loose) - set(affirmed)
+    return UNREADABLE if contradicted else reading_of(affirmed)
+
+
+def _entry(clause: Clause) -> list[str]:
+    """The options that a clause begins with; a letter with another option's text is none."""
+    start = next((at for at, token in enumerate(clause) if token.kind not in _BEFORE_NAME), len(clause))
+    if start == len(clause) or clause[start].kind not in NAMES or clause[start].text.islower():
+        return []
+    names = [token for token in clause[start:] if token.kind in NAMES]
+    return [token.key for token in names if token.kind != "key" or token.text.isupper()]
+
+
+def prose(tokens: list[Token], *, several: bool, whole: bool) -> Reading | None:
+    """The options whose texts a reply in prose affirms; None where it quotes none.
+
+    Outside a reply of one sentence, a text of one word counts only if it is written as in the options, and any
+    text only if it is, or if the sentence draws a conclusion. `whole` says that the tokens are an answer by
+    themselves, in which any case counts.
+    """
+    parts = clauses(tokens)
+    brief = whole or _is_one_sentence(tokens)
+    named: list[str] = []
+    for number, clause in enumerate(parts):
+        said = polarity(clause)
+        found = [token for token in clause if token.kind == "text"]
+        if said == "no" or not (found or any(token.kind in {"part", "short", "unsure"} for token in clause)):
+            continue
+        counted = [token for token in found if _counts(token, clause, brief, first=number == 0)]
+        if (found and said == "open") or (several and counted and _is_incomplete(clause, said)):
+            return UNREADABLE
+        named.extend(token.key for token in counted)
+    if not named:
+        return None
+    return UNREADABLE if _others(parts, named, several) else reading_of(named)
+
+
+def _is_one_sentence(tokens: list[Token]) -> bool:
+    ends = [at for at, token in enumerate(tokens) if token.kind in {"stop", "newline", "semicolon", "query"}]
+    return all(at == len(tokens) - 1 for at in ends)
+
+
+def _counts(token: Token, clause: Clause, brief: bool, first: bool) -> bool:
+    several_words = any(sign in token.text.strip() for sign in " -\n")
+    verbatim = token.text[0].isupper() and (several_words or clause[0] is not token)
+    if verbatim or clause == [token]:
+        return True
+    if several_words:
+        return brief or _concludes(clause)
+    return (brief or _concludes(clause)) and _ends_with(clause, token)
+
+
+def _concludes(clause: Clause) -> bool:
+    return clause[0].text.lower() in words().conclusions
+
+
+def _ends_with(clause: Clause, token: Token) -> bool:
+    """Whether nothing but further options, and what they are said of, follows a text."""
+    after = clause[clause.index(token) + 1 :]
+    return all(later.kind in _TRANSPARENT | _CONTINUES | {"text"} for later in after)
+
+
+def _is_incomplete(clause: Clause, said: str) -> bool:
+    """Whether a list in prose has an entry that is no option text, or a predicate that is not understood."""
+    kinds = [token.kind for token in clause if token.kind not in _TRANSPARENT]
+    for at, kind in enumerate(kinds):
+        if kind == "text" and at + 1 < len(kinds) and kinds[at + 1] in _CONTINUES:
+            rest = [after for after in kinds[at + 1 :] if after not in _CONTINUES]
+            if rest[:1] != ["text"]:
+                return True
+        if kind == "text" and kinds[at + 1 : at + 2] in (["verb"], ["colon"], ["dash"], ["bar"]) and said != "yes":
+            return True
+    return False
+
+
+def _others(parts: list[Clause], named: list[str], several: bool) -> bool:
+    """Whether a clause that is not a denial speaks of an option beyond those named."""
+    kinds = {"text", "part", "short"} if several else {"text"}
+    return any(
+        token.kind in kinds and token.key not in named
+        for clause in parts
+        if polarity(clause) != "no"
+        for token in clause
+    )

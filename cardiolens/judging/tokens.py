@@ -1,0 +1,177 @@
+"""Tokens of the grammar by which lists and clauses are read."""
+
+import functools
+import re
+from typing import Literal, NamedTuple
+
+from cardiolens.judging.lexicon import WordKind, kinds, words
+from cardiolens.judging.option_text import LATIN, OptionTexts
+from cardiolens.judging.reply import BOX, END, TAG
+
+Kind = (
+    WordKind
+    | Literal[
+        "key",  # a letter, of an option or not
+        "text",  # a full spelling of an option
+        "short",  # one without its last word
+        "part",  # a word that only one option has
+        "unsure",  # "A" before the text of another option: an article or a letter
+        "word",
+        "comma",
+        "semicolon",
+        "stop",
+        "query",
+        "colon",
+        "dash",
+        "open",
+        "close",
+        "newline",
+        "bar",
+    ]
+)
+
+_PUNCTUATION: dict[str, Kind] = {
+    **dict.fromkeys(",、", "comma"),
+    **dict.fromkeys("/&+", "join"),
+    **dict.fromkeys(".。!", "stop"),
+    **dict.fromkeys("?؟", "query"),
+    **dict.fromkeys(":=", "colon"),
+    **dict.fromkeys("-–—‐", "dash"),
+    **dict.fromkeys("([{<「【《", "open"),
+    **dict.fromkeys(")]}>」】》", "close"),
+    **dict.fromkeys("→⇒~☒", "perhaps"),
+    **dict.fromkeys("✓✔☑✅", "yes"),
+    **dict.fromkeys("✗✘❌☐❎", "no"),
+    **dict.fromkeys("≠¬", "not"),
+    ";": "semicolon",
+    "\n": "newline",
+    "|": "bar",
+}
+_SILENT = frozenset("\"'“”‘’„«»\ufe0f" + BOX + TAG + END)
+_MARKS: dict[str, Kind] = {"->": "perhaps", "=>": "perhaps", "...": "perhaps", "…": "perhaps", "[ ]": "no"}
+_NUMBER = r"\(?(?:\d{1,2}|[ivx]{1,4})[.)][ \t]+"  # of an entry: "1." or "(ii)"
+_BEFORE_PROSE = frozenset({"word", "subject", "perhaps", "also"})
+
+
+class Token(NamedTuple):
+    """A word, letter, option text or sign; `key` is the option it stands for, in upper case."""
+
+    kind: Kind
+    text: str
+    key: str
+    start: int
+
+
+class Tokenizer:
+    """Splits texts of replies to one question into tokens."""
+
+    def __init__(self, texts: OptionTexts) -> None:
+        self.texts = texts
+        self._lexeme = re.compile(
+            rf"(?P<option>(?<![{LATIN}-]){texts.pattern}(?![{LATIN}-]))"
+            rf"|(?P<phrase>{_phrases()})"
+            rf"|(?P<numbering>^[ \t]*(?:[-•·‣#>–]+[ \t]+(?:{_NUMBER})?|{_NUMBER})|\((?:\d{{1,2}}|[ivx]{{2,4}})\))"
+            rf"|(?P<letter>(?<![{LATIN}])[A-Za-z](?![{LATIN}]|'[A-Za-z]|-(?-i:[a-z]{{2}})))"
+            rf"|(?P<word>[{LATIN}]+(?:['-][{LATIN}]+)*)"
+            r"|(?P<space>[ \t\r]+)"
+            r"|(?P<tick>\[[xX✓✔]\])"
+            r"|(?P<mark>->|=>|\.{2,}|…|\[ \])"
+            r"|(?P<other>[\s\S])",
+            re.IGNORECASE | re.MULTILINE,
+        )
+
+    @staticmethod
+    @functools.lru_cache(maxsize=4096)
+    def of(texts_of: tuple[tuple[str, str], ...]) -> "Tokenizer":
+        """The tokenizer of options given as (key, text)."""
+        return Tokenizer(OptionTexts.of(texts_of))
+
+    def tokens(self, text: str) -> list[Token]:
+        """The tokens of a text; spaces, quotes and bullets are none."""
+        found: list[Token] = []
+        for lexeme in self._lexeme.finditer(text):
+            group = lexeme.lastgroup
+            if group not in {"space", "numbering"}:
+                token = self._token(group or "other", lexeme[0], lexeme.start())
+                if token is not None:
+                    found.append(token)
+        return _settled(found)
+
+    def _token(self, group: str, text: str, start: int) -> Token | None:
+        if group == "option":
+            return self._option(text, start)
+        if group == "letter":
+            return Token("key", text, text.upper(), start)
+        if group in {"word", "phrase"}:
+            return self._word(text, start)
+        if group == "other":
+            return None if text in _SILENT else Token(_PUNCTUATION.get(text, "word"), text, "", start)
+        return Token("yes" if group == "tick" else _MARKS.get(text, "perhaps"), text, "", start)
+
+    def _option(self, text: str, start: int) -> Token:
+        named = self.texts.key_of(text)
+        if named is None:
+            return self._word(text, start)
+        key, full = named
+        return Token("text" if full else "short", text, key, start)
+
+    def _word(self, text: str, start: int) -> Token:
+        lower = " ".join(text.lower().split())
+        kind = kinds().get(lower)
+        if kind:
+            return Token(kind, lower, "", start)
+        key = self.texts.parts.get(lower) or self._part(lower)
+        return Token("part" if key else "word", lower, key, start)
+
+    def _part(self, lower: str) -> str:
+        """The option of a compound such as "mid-cavity", by its first word."""
+        return self.texts.parts.get(lower.partition("-")[0], "") if "-" in lower else ""
+
+
+@functools.cache
+def _phrases() -> str:
+    """Pattern of phrases, and of words in scripts without spaces, longest first."""
+    several = [entry for entry in kinds() if " " in entry or not entry.isascii()]
+    longest_first = sorted(several, key=lambda entry: (-len(entry), entry))
+    return "|".join(_bounded(entry) for entry in longest_first)
+
+
+def _bounded(entry: str) -> str:
+    spaced = r"\s+".join(map(re.escape, entry.split()))
+    return rf"(?<![{LATIN}]){spaced}(?![{LATIN}])" if re.match(rf"[{LATIN}]", entry) else spaced
+
+
+def _settled(found: list[Token]) -> list[Token]:
+    """Tokens in which "A" and "I" before a word, and letters of frames, are words and not letters."""
+    for at in range(len(found) - 1, -1, -1):
+        token = found[at]
+        if token.kind == "key":
+            found[at] = _article(token, found[at + 1 : at + 3]) or token
+    _unname(found)
+    return found
+
+
+def _article(letter: Token, ahead: list[Token]) -> Token | None:
+    """A letter as what it is if it is no option: an article, a pronoun, or not to be told."""
+    if letter.key not in {"A", "I"} or not ahead or ahead[0].start != letter.start + 2:
+        return None
+    if ahead[0].key:
+        own = ahead[0].key == letter.key and letter.text.isupper()
+        return None if own else letter._replace(kind="unsure")
+    described = ahead[0].kind in {"yes", "no"} and ahead[1:] and ahead[1].kind in _BEFORE_PROSE | {"part"}
+    return letter._replace(kind="word", key="") if described or ahead[0].kind in _BEFORE_PROSE else None
+
+
+def _unname(found: list[Token]) -> None:
+    """Take letters after "frame" and the like, and lists of them, for words."""
+    named = False
+    for at, token in enumerate(found):
+        if token.kind == "key" and named:
+            found[at] = Token("word", token.text, "", token.start)
+        elif token.text in _NOT_OPTIONS:
+            named = True
+        elif token.kind not in {"join", "comma"}:
+            named = False
+
+
+_NOT_OPTIONS = frozenset(words().not_options)
