@@ -20,6 +20,8 @@ def enumeration(tokens: list[Token]) -> Reading | None:
     loose: list[str] = []
     for clause in clauses(tokens):
         names, said = _entry(clause), polarity(clause)
+        if names and _is_broken(clause):
+            return UNREADABLE
         if names and said in {"yes", "no"}:
             (affirmed if said == "yes" else denied).extend(names)
         elif names:
@@ -91,15 +93,23 @@ def _ends_with(clause: Clause, token: Token) -> bool:
 
 
 def _is_incomplete(clause: Clause, said: str) -> bool:
-    """Whether a list in prose has an entry that is no option text, or a predicate that is not understood."""
+    """Whether a list in prose has an entry that is no option, or a predicate that is not understood."""
+    kinds = [token.kind for token in clause if token.kind not in _TRANSPARENT]
+    unjudged = any(
+        kind == "text" and after in {"verb", "colon", "dash", "bar"}
+        for kind, after in zip(kinds, kinds[1:], strict=False)
+    )
+    return _is_broken(clause) or (unjudged and said != "yes")
+
+
+def _is_broken(clause: Clause) -> bool:
+    """Whether a list in a clause has an entry that is no option ("A and the level below")."""
     kinds = [token.kind for token in clause if token.kind not in _TRANSPARENT]
     for at, kind in enumerate(kinds):
-        if kind == "text" and at + 1 < len(kinds) and kinds[at + 1] in _CONTINUES:
+        if kind in NAMES and kinds[at + 1 : at + 2] and kinds[at + 1] in _CONTINUES:
             rest = [after for after in kinds[at + 1 :] if after not in _CONTINUES]
-            if rest[:1] != ["text"]:
+            if not rest or rest[0] not in NAMES:
                 return True
-        if kind == "text" and kinds[at + 1 : at + 2] in (["verb"], ["colon"], ["dash"], ["bar"]) and said != "yes":
-            return True
     return False
 
 

@@ -29,9 +29,9 @@ class Words(BaseModel):
 
     think: tuple[Tag, ...]
     answer_tags: tuple[Tag, ...]
-    answer_nouns: tuple[str, ...]
+    answer_nouns: dict[str, tuple[str, ...]]
     answer_verbs: tuple[str, ...]
-    choosing: tuple[str, ...]
+    choosing: dict[str, tuple[str, ...]]
     withdrawals: tuple[str, ...]
     json_keys: tuple[str, ...]
     placeholders: tuple[str, ...]

@@ -99,6 +99,8 @@ class _ListReader:
         token = self._take()
         if token.kind == "key":
             self._own_text(token.key)
+            if self._at_letter_in_brackets() and self._tokens[self._at - 1] is token:
+                raise NotReadableError("a letter with another letter in brackets")
         else:
             self._skip({"subject"})
             self._own_letter(token.key)
@@ -131,22 +133,22 @@ class _ListReader:
 
     def _own_letter(self, key: str) -> None:
         """Step over the letter in brackets after a text, which must be that option's."""
-        kinds = [token.kind for token in self._tokens[self._at : self._at + 3]]
-        if kinds != ["open", "key", "close"]:
+        if not self._at_letter_in_brackets():
             return
         if self._tokens[self._at + 1].key != key:
             raise NotReadableError("a text with the letter of another option")
         self._at += 3
 
+    def _at_letter_in_brackets(self) -> bool:
+        return [token.kind for token in self._tokens[self._at : self._at + 3]] == ["open", "key", "close"]
+
     def _bracket(self, key: str) -> None:
         """Step over a remark in brackets, which may deny other options but not name them."""
         kinds = [token.kind for token in self._tokens[self._at :]]
-        if kinds[:1] != ["open"] or kinds[1:3] == ["key", "close"]:
+        if kinds[:1] != ["open"] or self._at_letter_in_brackets():
             return
         end = kinds.index("close") if "close" in kinds else len(kinds)
         remark = self._tokens[self._at + 1 : self._at + end]
-        if remark and remark[0].kind == "key" and remark[0].start == self._tokens[self._at].start + 1:
-            return
         self._check_remark(remark, [key])
         self._at += end + 1
 
@@ -177,16 +179,23 @@ class _ListReader:
         first = self._tokens[self._at].kind
         if first in {"comma", "join"}:
             self._at += 1
-            if self._kind() not in _OPENS_REASON | {"not"}:
+            if self._kind() not in _OPENS_REASON | {"not"} and (self._several or first == "join"):
                 raise NotReadableError("a list that goes on")
         elif first not in _STOPS | _OPENS_REASON | {"colon", "dash", "not", "open"}:
             raise NotReadableError("no end of a list")
         rest = clauses(self._tokens[self._at :])
-        if first in {"verb", "colon", "dash"} and rest and polarity(rest[0]) in {"no", "open"}:
+        if first in {"colon", "dash"} and self._tokens[self._at + 1 :][:1] and self._tokens[self._at + 1].key:
+            raise NotReadableError("a range of options")
+        if first in {"verb", "colon", "dash", "comma"} and rest and self._refuses(first, rest[0]):
             raise NotReadableError("a list that is denied")
         for clause in rest:
             self._check_further(clause, named, sentence=first in _STOPS)
         return False
+
+    def _refuses(self, first: Kind, predicate: Clause) -> bool:
+        """Whether what is said of a list denies it or leaves it open; behind a comma only the latter."""
+        said = polarity(predicate)
+        return said == "open" if first == "comma" else said in {"no", "open"}
 
     def _check_further(self, clause: Clause, named: list[str], sentence: bool) -> None:
         """Refuse a clause behind the list that may add an option or take one back."""

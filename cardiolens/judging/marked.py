@@ -132,7 +132,7 @@ def _PLACEHOLDER() -> re.Pattern[str]:  # noqa: N802
 def _entry_line(texts: str) -> re.Pattern[str]:
     """Pattern of a line that may be an entry of a list: a letter that is set off, or an option text."""
     return re.compile(
-        rf"\s*(?:[-•·*>|]\s*)*(?:\[.\]\s*|[✓✔☑✅✗✘❌☐]\s*)?(?:\(?\d{{1,2}}[.)]\s*)?(?:and\b|und\b|or\b|[,;/&+])?\s*"
+        rf"\s*(?:[-•·*>|]\s+|\(?(?:\d{{1,2}}|[ivx]{{1,4}})[.)]\s)|\s*(?:[-•·*>|]\s*)*(?:\[.\]\s*|[✓✔☑✅✗✘❌☐]\s*)?(?:\(?\d{{1,2}}[.)]\s*)?(?:and\b|und\b|or\b|[,;/&+])?\s*"
         rf"(?:(?:option\s+)?[(\[]?[A-Z](?:[.):\],;|]|\s*$|\s+[-–—(])|(?:{texts})(?![{LATIN}-]))",
         re.IGNORECASE,
     )

@@ -29,15 +29,28 @@ class Mark:
 def marks(plain: str) -> list[Mark]:
     """The marks of a visible reply in their order; those inside a JSON answer yield to it."""
     lower = lowered(plain)
-    found = [_mark(match) for match in _introductions().finditer(lower) if _stands_alone(lower, match)]
+    found = _introduced(lower)
     if BOX in plain or TAG in plain:
         found += [Mark(_BOXES[sign[0]], sign.start(), sign.end()) for sign in _BOX_SIGN.finditer(plain)]
     if "{" in plain:
         found = _with_json(found, plain)
     if found:
-        found += [Mark("withdrawal", match.start(1), match.end()) for match in _withdrawal().finditer(lower)]
+        found += [Mark("withdrawal", match.start(1), match.end()) for match in _withdrawal().finditer(lower, found[0].start)]
         found.sort(key=lambda mark: (mark.start, mark.end))
     return found
+
+
+def _introduced(lower: str) -> list[Mark]:
+    present = frozenset(stem for stem in _stems() if stem in lower)
+    if not present:
+        return []
+    matches = _introductions(present).finditer(lower)
+    return [_mark(match) for match in matches if _stands_alone(lower, match)]
+
+
+@functools.cache
+def _stems() -> tuple[str, ...]:
+    return tuple(dict.fromkeys([*words().answer_nouns, *words().choosing]))
 
 
 def lowered(plain: str) -> str:
@@ -56,15 +69,18 @@ def _with_json(found: list[Mark], plain: str) -> list[Mark]:
 _BOX_SIGN = re.compile(f"[{BOX}{TAG}]")
 
 
-@functools.cache
-def _introductions() -> re.Pattern[str]:
-    """Pattern of answer nouns with what must follow them, and of phrases of choice."""
-    nouns, verbs = "|".join(words().answer_nouns), "|".join(words().answer_verbs)
+@functools.lru_cache(maxsize=1024)
+def _introductions(present: frozenset[str]) -> re.Pattern[str]:
+    """Pattern of answer nouns with what must follow them, and of phrases of choice, of the stems present."""
+    nouns = "|".join(noun for stem, nouns in words().answer_nouns.items() if stem in present for noun in nouns)
+    chosen = "|".join(phrase for stem, found in words().choosing.items() if stem in present for phrase in found)
+    verbs = "|".join(words().answer_verbs)
     remark = r"(?:\(s\))?(?:[ \t]*\([^()\n]{0,40}\))?[ \t]*"  # "Answer(s):", "Answer (letters only):"
-    letter = rf"(?<=[ \t])(?=\(?[a-z]\)?(?:[.,;:)]|[ \t]*(?:\n|$)|[ \t]+(?:and|&)[ \t]))"  # "Answer B"
+    letter = r"(?<=[ \t])(?=\(?[a-z]\)?(?:[.,;:)]|[ \t]*(?:\n|$)|[ \t]+(?:and|&)[ \t]))"  # "Answer B"
     return re.compile(
-        rf"(?:{nouns}){remark}(?:(?P<line>[:=]|[-–—](?=[ \t]))|(?P<verb>(?:{verbs})\s*(?P<late>:)?)|(?P<blank>(?=\n))|(?P<bare>{letter}))"
-        rf"|(?P<choosing>{'|'.join(words().choosing)})"
+        rf"(?:{nouns or '(?!)'}){remark}"
+        rf"(?:(?P<line>[:=]|[-–—](?=[ \t]))|(?P<verb>(?:{verbs})\s*(?P<late>:)?)|(?P<blank>(?=\n))|(?P<bare>{letter}))"
+        rf"|(?P<choosing>{chosen or '(?!)'})"
     )
 
 

@@ -18,7 +18,8 @@ RULES_VERSION = "1.2"  # of the protocol's section 16; raise it with every chang
 ParseStatus = Literal["ok", "inconsistent", "parse_error", "refusal", "truncated"]
 Found = tuple[str, Reading]
 
-_LISTS_OPTIONS = re.compile(r"(?:options?|choices?|选项)[^\n]*[:：]\s*$", re.IGNORECASE)
+_SETS_OFF = frozenset({"stop", "close", "colon", "dash", "newline", "comma", "semicolon", "open", "reason"})
+_LISTS_OPTIONS = re.compile(r"(?:options?|choices?|选项)[^\n]*:\s*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def _unmarked(plain: str, tokenizer: Tokenizer, several: bool) -> tuple[str, Rea
     """A reply without marks by the rules of 7.6 in their order; the first that finds options decides."""
     said = tokenizer.texts.without_listing(plain).strip()
     tokens = tokenizer.tokens(said)
-    listed = _list_only(tokens, tokenizer)
+    listed = None if _LISTS_OPTIONS.search(said.partition("\n")[0]) else _list_only(tokens, tokenizer)
     if listed and listed[1].readable:
         return listed
     return (
@@ -117,7 +118,7 @@ def _opens_with_letters(tokens: list[Token], listed: Reading) -> bool:
     """Whether a reply begins with a capital letter set off from what follows, which names no other option."""
     letters = [token for token in tokens[:2] if token.kind == "key" and token.text.isupper()]
     after = tokens[tokens.index(letters[0]) + 1 :] if letters else []
-    if not after or after[0].kind in {"verb", "not", "no", "yes"}:
+    if not after or after[0].kind not in _SETS_OFF:
         return False
     return not any(others_named(clause, list(listed.keys)) for clause in clauses(tokens))
 

@@ -69,7 +69,7 @@ class Tokenizer:
         self.texts = texts
         self._lexeme = re.compile(
             rf"(?P<option>(?<![{LATIN}-]){texts.pattern}(?![{LATIN}-]))"
-            rf"|(?P<phrase>{_phrases()})"
+            rf"|(?P<script>(?=[^\x00-ɏ])(?:{_other_scripts()}))"
             rf"|(?P<numbering>^[ \t]*(?:[-•·‣#>–]+[ \t]+(?:{_NUMBER})?|{_NUMBER})|\((?:\d{{1,2}}|[ivx]{{2,4}})\))"
             rf"|(?P<letter>(?<![{LATIN}])[A-Za-z](?![{LATIN}]|'[A-Za-z]|-(?-i:[a-z]{{2}})))"
             rf"|(?P<word>[{LATIN}]+(?:['-][{LATIN}]+)*)"
@@ -89,24 +89,32 @@ class Tokenizer:
     def tokens(self, text: str) -> list[Token]:
         """The tokens of a text; spaces, quotes and bullets are none."""
         found: list[Token] = []
+        end_of_phrase = 0
         for lexeme in self._lexeme.finditer(text):
-            group = lexeme.lastgroup
-            if group not in {"space", "numbering"}:
-                token = self._token(group or "other", lexeme[0], lexeme.start())
-                if token is not None:
-                    found.append(token)
+            group, start = lexeme.lastgroup, lexeme.start()
+            if group == "space" or group == "numbering" or start < end_of_phrase:
+                continue
+            said = lexeme[0]
+            if group == "word" and (phrase := _phrase_at(text, start, said)):
+                said, end_of_phrase = phrase, start + len(phrase)
+            if token := self._token(group or "other", said, start):
+                found.append(token)
         return _settled(found)
 
     def _token(self, group: str, text: str, start: int) -> Token | None:
         if group == "option":
             return self._option(text, start)
         if group == "letter":
-            return Token("key", text, text.upper(), start)
-        if group in {"word", "phrase"}:
+            return self._letter(text, start)
+        if group in {"word", "script"}:
             return self._word(text, start)
         if group == "other":
             return None if text in _SILENT else Token(_PUNCTUATION.get(text, "word"), text, "", start)
         return Token("yes" if group == "tick" else _MARKS.get(text, "perhaps"), text, "", start)
+
+    def _letter(self, text: str, start: int) -> Token:
+        word = kinds().get(text) if text.upper() not in self.texts.keys else None  # Spanish "A y C"
+        return Token(word or "key", text, "" if word else text.upper(), start)
 
     def _option(self, text: str, start: int) -> Token:
         named = self.texts.key_of(text)
@@ -129,16 +137,27 @@ class Tokenizer:
 
 
 @functools.cache
-def _phrases() -> str:
-    """Pattern of phrases, and of words in scripts without spaces, longest first."""
-    several = [entry for entry in kinds() if " " in entry or not entry.isascii()]
-    longest_first = sorted(several, key=lambda entry: (-len(entry), entry))
-    return "|".join(_bounded(entry) for entry in longest_first)
+def _phrases() -> dict[str, re.Pattern[str]]:
+    """Patterns of the phrases of several words, by their first word."""
+    by_first: dict[str, list[str]] = {}
+    for entry in sorted(kinds(), key=len, reverse=True):
+        if " " in entry:
+            by_first.setdefault(entry.partition(" ")[0], []).append(r"\s+".join(map(re.escape, entry.split())))
+    return {
+        first: re.compile(rf"(?:{'|'.join(entries)})(?![{LATIN}])", re.IGNORECASE)
+        for first, entries in by_first.items()
+    }
 
 
-def _bounded(entry: str) -> str:
-    spaced = r"\s+".join(map(re.escape, entry.split()))
-    return rf"(?<![{LATIN}]){spaced}(?![{LATIN}])" if re.match(rf"[{LATIN}]", entry) else spaced
+def _phrase_at(text: str, start: int, word: str) -> str | None:
+    pattern = _phrases().get(word.lower())
+    found = pattern.match(text, start) if pattern else None
+    return found[0] if found else None
+
+
+def _other_scripts() -> str:
+    """Pattern of words in scripts without spaces, longest first."""
+    return "|".join(re.escape(entry) for entry in sorted(kinds(), key=len, reverse=True) if entry[0] > "ɏ")
 
 
 def _settled(found: list[Token]) -> list[Token]:
@@ -155,7 +174,7 @@ def _article(letter: Token, ahead: list[Token]) -> Token | None:
     """A letter as what it is if it is no option: an article, a pronoun, or not to be told."""
     if letter.key not in {"A", "I"} or not ahead or ahead[0].start != letter.start + 2:
         return None
-    if ahead[0].key:
+    if ahead[0].key and ahead[0].kind != "key":
         own = ahead[0].key == letter.key and letter.text.isupper()
         return None if own else letter._replace(kind="unsure")
     described = ahead[0].kind in {"yes", "no"} and ahead[1:] and ahead[1].kind in _BEFORE_PROSE | {"part"}
