@@ -1,6 +1,6 @@
 """Clauses of a reply, and whether they affirm or deny the options that they name (protocol 16.2)."""
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from cardiolens.judging.tokens import Token
 
@@ -11,6 +11,18 @@ NAMES = frozenset({"key", "text", "short"})
 _ENDS = frozenset({"stop", "semicolon", "newline", "but", "query"})
 _POLAR = frozenset({"yes", "no", "not"})
 _BEFORE_PREDICATE = frozenset({"verb", "colon", "dash", "bar", "stop", "open", "close"})
+
+
+class Statement(NamedTuple):
+    """A clause and what it says of the options in it."""
+
+    clause: Clause
+    said: Polarity
+
+
+def statements(tokens: list[Token]) -> list[Statement]:
+    """The clauses of a text that speak of options."""
+    return [Statement(clause, polarity(clause)) for clause in clauses(tokens) if any(token.key for token in clause)]
 
 
 def clauses(tokens: list[Token]) -> list[Clause]:

@@ -1,6 +1,6 @@
 """Statements about options in replies without a list: enumerations with yes or no, and prose (protocol 16.2)."""
 
-from cardiolens.judging.clauses import NAMES, Clause, clauses, polarity
+from cardiolens.judging.clauses import NAMES, Clause, Statement
 from cardiolens.judging.lexicon import words
 from cardiolens.judging.reading import UNREADABLE, Reading, reading_of
 from cardiolens.judging.tokens import Token
@@ -10,7 +10,7 @@ _CONTINUES = frozenset({"join", "comma"})
 _TRANSPARENT = frozenset({"label", "subject", "close"})
 
 
-def enumeration(tokens: list[Token]) -> Reading | None:
+def enumeration(stated: list[Statement]) -> Reading | None:
     """The options affirmed where clauses that begin with options say yes or no of each of them.
 
     None where there is no such enumeration.
@@ -18,8 +18,8 @@ def enumeration(tokens: list[Token]) -> Reading | None:
     affirmed: list[str] = []
     denied: list[str] = []
     loose: list[str] = []
-    for clause in clauses(tokens):
-        names, said = _entry(clause), polarity(clause)
+    for clause, said in stated:
+        names = _entry(clause)
         if names and _is_broken(clause):
             return UNREADABLE
         if names and said in {"yes", "no"}:
@@ -43,36 +43,34 @@ def _entry(clause: Clause) -> list[str]:
     return [token.key for token in names if token.kind != "key" or token.text.isupper()]
 
 
-def prose(tokens: list[Token], *, several: bool, whole: bool) -> Reading | None:
+def prose(stated: list[Statement], *, several: bool, brief: bool) -> Reading | None:
     """The options whose texts a reply in prose affirms; None where it quotes none.
 
     Outside a reply of one sentence, a text of one word counts only if it is written as in the options, and any
-    text only if it is, or if the sentence draws a conclusion. `whole` says that the tokens are an answer by
-    themselves, in which any case counts.
+    text only if it is, or if the sentence draws a conclusion. `brief` says that the reply is one sentence, or the
+    statements an answer by themselves, in which any case counts.
     """
-    parts = clauses(tokens)
-    brief = whole or _is_one_sentence(tokens)
     named: list[str] = []
-    for number, clause in enumerate(parts):
-        said = polarity(clause)
+    for clause, said in stated:
         found = [token for token in clause if token.kind == "text"]
-        if said == "no" or not (found or any(token.kind in {"part", "short", "unsure"} for token in clause)):
+        if said == "no" or not found:
             continue
-        counted = [token for token in found if _counts(token, clause, brief, first=number == 0)]
-        if (found and said == "open") or (several and counted and _is_incomplete(clause, said)):
+        counted = [token for token in found if _counts(token, clause, brief)]
+        if said == "open" or (several and counted and _is_incomplete(clause, said)):
             return UNREADABLE
         named.extend(token.key for token in counted)
     if not named:
         return None
-    return UNREADABLE if _others(parts, named, several) else reading_of(named)
+    return UNREADABLE if _others(stated, named, several) else reading_of(named)
 
 
-def _is_one_sentence(tokens: list[Token]) -> bool:
+def is_one_sentence(tokens: list[Token]) -> bool:
+    """Whether a text goes on neither behind a full stop nor on a further line."""
     ends = [at for at, token in enumerate(tokens) if token.kind in {"stop", "newline", "semicolon", "query"}]
     return all(at == len(tokens) - 1 for at in ends)
 
 
-def _counts(token: Token, clause: Clause, brief: bool, first: bool) -> bool:
+def _counts(token: Token, clause: Clause, brief: bool) -> bool:
     several_words = any(sign in token.text.strip() for sign in " -\n")
     verbatim = token.text[0].isupper() and (several_words or clause[0] is not token)
     if verbatim or clause == [token]:
@@ -113,12 +111,12 @@ def _is_broken(clause: Clause) -> bool:
     return False
 
 
-def _others(parts: list[Clause], named: list[str], several: bool) -> bool:
+def _others(stated: list[Statement], named: list[str], several: bool) -> bool:
     """Whether a clause that is not a denial speaks of an option beyond those named."""
     kinds = {"text", "part", "short"} if several else {"text"}
     return any(
         token.kind in kinds and token.key not in named
-        for clause in parts
-        if polarity(clause) != "no"
+        for clause, said in stated
+        if said != "no"
         for token in clause
     )

@@ -35,6 +35,7 @@ class _ListReader:
         self._texts = texts
         self._several = several
         self._at = 0
+        self._kinds: list[Kind | None] = [*(token.kind for token in tokens), None]
 
     def read(self) -> tuple[Reading, bool] | None:
         self._skip(_LEAD - {"verb"})
@@ -140,13 +141,13 @@ class _ListReader:
         self._at += 3
 
     def _at_letter_in_brackets(self) -> bool:
-        return [token.kind for token in self._tokens[self._at : self._at + 3]] == ["open", "key", "close"]
+        return self._kinds[self._at : self._at + 3] == ["open", "key", "close"]
 
     def _bracket(self, key: str) -> None:
         """Step over a remark in brackets, which may deny other options but not name them."""
-        kinds = [token.kind for token in self._tokens[self._at :]]
-        if kinds[:1] != ["open"] or self._at_letter_in_brackets():
+        if self._kind() != "open" or self._at_letter_in_brackets():
             return
+        kinds = self._kinds[self._at : -1]
         end = kinds.index("close") if "close" in kinds else len(kinds)
         remark = self._tokens[self._at + 1 : self._at + end]
         self._check_remark(remark, [key])
@@ -223,17 +224,16 @@ class _ListReader:
         return self._tokens[self._at] if self._at < len(self._tokens) else None
 
     def _kind(self) -> Kind | None:
-        token = self._peek()
-        return token.kind if token else None
+        return self._kinds[self._at]
 
     def _take(self) -> Token:
         self._at += 1
         return self._tokens[self._at - 1]
 
     def _skip(self, kinds: frozenset[Kind] | set[Kind], most: int = 1000) -> None:
-        while most and self._kind() in kinds:
+        last = self._at + most
+        while self._at < last and self._kinds[self._at] in kinds:
             self._at += 1
-            most -= 1
 
 
 def _predicate_alone(clause: Clause) -> bool:

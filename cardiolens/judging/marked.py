@@ -63,7 +63,10 @@ class _Marked:
     def _value(self, at: int) -> tuple[str, int]:
         """The lines after a mark that belong to it: the first that is not blank, and the entries below it."""
         start, end = self._marks[at].end, self._end(at)
-        lines = _PLACEHOLDER().sub(" ", self._plain[start:end]).split("\n", _MOST_LINES)
+        text = self._plain[start:end]
+        if "<" in text or "[" in text:
+            text = _placeholder().sub(" ", text)
+        lines = text.split("\n", _MOST_LINES)
         first = next((number for number, line in enumerate(lines) if line.strip()), len(lines))
         last = first + 1
         for number in range(last, len(lines)):
@@ -124,7 +127,7 @@ class _Marked:
 
 
 @functools.cache
-def _PLACEHOLDER() -> re.Pattern[str]:  # noqa: N802
+def _placeholder() -> re.Pattern[str]:
     return re.compile("|".join(words().placeholders), re.IGNORECASE)
 
 

@@ -41,7 +41,8 @@ def marks(plain: str) -> list[Mark]:
 
 
 def _introduced(lower: str) -> list[Mark]:
-    present = frozenset(stem for stem in _stems() if stem in lower)
+    stems = _stems(ascii_only=lower.isascii())
+    present = frozenset([stem for stem in stems if stem in lower])
     if not present:
         return []
     matches = _introductions(present).finditer(lower)
@@ -49,8 +50,9 @@ def _introduced(lower: str) -> list[Mark]:
 
 
 @functools.cache
-def _stems() -> tuple[str, ...]:
-    return tuple(dict.fromkeys([*words().answer_nouns, *words().choosing]))
+def _stems(ascii_only: bool) -> tuple[str, ...]:
+    stems = dict.fromkeys([*words().answer_nouns, *words().choosing])
+    return tuple(stem for stem in stems if stem.isascii() or not ascii_only)
 
 
 def lowered(plain: str) -> str:
@@ -77,15 +79,16 @@ def _introductions(present: frozenset[str]) -> re.Pattern[str]:
     verbs = "|".join(words().answer_verbs)
     remark = r"(?:\(s\))?(?:[ \t]*\([^()\n]{0,40}\))?[ \t]*"  # "Answer(s):", "Answer (letters only):"
     letter = r"(?<=[ \t])(?=\(?[a-z]\)?(?:[.,;:)]|[ \t]*(?:\n|$)|[ \t]+(?:and|&)[ \t]))"  # "Answer B"
-    return re.compile(
-        rf"(?:{nouns or '(?!)'}){remark}"
+    introduced = (
+        rf"(?:{nouns}){remark}"
         rf"(?:(?P<line>[:=]|[-–—](?=[ \t]))|(?P<verb>(?:{verbs})\s*(?P<late>:)?)|(?P<blank>(?=\n))|(?P<bare>{letter}))"
-        rf"|(?P<choosing>{chosen or '(?!)'})"
     )
+    return re.compile("|".join([introduced] * bool(nouns) + [chosen] * bool(chosen)))
 
 
 def _mark(found: re.Match[str]) -> Mark:
-    explicit = found["line"] is not None or found["late"] is not None
+    groups = found.groupdict()
+    explicit = groups.get("line") is not None or groups.get("late") is not None
     return Mark("answer_line" if explicit else "answer_phrase", found.start(), found.end())
 
 

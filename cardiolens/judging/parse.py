@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from cardiolens.judging.clauses import clauses, others_named
-from cardiolens.judging.enumerations import enumeration, prose
+from cardiolens.judging.clauses import Statement, clauses, others_named, statements
+from cardiolens.judging.enumerations import enumeration, is_one_sentence, prose
 from cardiolens.judging.lists import leading
 from cardiolens.judging.marked import marked
 from cardiolens.judging.option_text import Option
@@ -89,11 +89,12 @@ def _unmarked(plain: str, tokenizer: Tokenizer, several: bool) -> tuple[str, Rea
     listed = None if _LISTS_OPTIONS.search(said.partition("\n")[0]) else _list_only(tokens, tokenizer)
     if listed and listed[1].readable:
         return listed
+    stated = statements(tokens)
     return (
         _last_lines(said, tokenizer)
-        or _found("enumeration", enumeration(tokens))
+        or _found("enumeration", enumeration(stated))
         or (listed if listed and "\n" not in said else None)
-        or _found("option_text", _quoted(tokens, several))
+        or _found("option_text", _quoted(tokens, stated, several))
         or ("none", None)
     )
 
@@ -153,7 +154,7 @@ def _is_list(line: str, tokenizer: Tokenizer) -> bool:
     return found is not None and found[1]
 
 
-def _quoted(tokens: list[Token], several: bool) -> Reading | None:
+def _quoted(tokens: list[Token], stated: list[Statement], several: bool) -> Reading | None:
     """Option texts in prose, unless letters are gone through that no rule could read."""
     listed = [token for token in tokens if token.kind == "key" and token.text.isupper()]
-    return None if listed else prose(tokens, several=several, whole=False)
+    return None if listed else prose(stated, several=several, brief=is_one_sentence(tokens))

@@ -30,7 +30,9 @@ def visible_with_boxes(text: str) -> str:
         plain = _CONTROL.sub(" ", _tagged(plain))
     if "\\" in plain:
         plain = _without_latex(plain)
-    return _EMPHASIS.sub("", plain).replace("\r\n", "\n").strip()
+    if not plain.isascii() or any(sign in plain for sign in "*`_$\\"):
+        plain = _EMPHASIS.sub("", plain)
+    return plain.replace("\r\n", "\n").strip()
 
 
 def without_thought(text: str) -> str:

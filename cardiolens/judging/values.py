@@ -1,6 +1,6 @@
 """What stands after a mark, as the options it names."""
 
-from cardiolens.judging.clauses import NAMES
+from cardiolens.judging.clauses import NAMES, statements
 from cardiolens.judging.enumerations import enumeration, prose
 from cardiolens.judging.lists import leading
 from cardiolens.judging.reading import DENIAL, UNREADABLE, NotReadableError, Reading, reading_of
@@ -23,8 +23,8 @@ class Values:
         tokens = self._tokenizer.tokens(text)
         found = self._listed(tokens)
         if found is UNREADABLE:
-            return enumeration(tokens) or UNREADABLE
-        return found or enumeration(tokens) or self._said(tokens)
+            return enumeration(statements(tokens)) or UNREADABLE
+        return found or enumeration(statements(tokens)) or self._said(tokens)
 
     def phrase(self, text: str) -> Reading | None:
         """A list that follows "the answer is"; None where something else does."""
@@ -53,7 +53,7 @@ class Values:
 
     def _said(self, tokens: list[Token]) -> Reading | None:
         letters = any(token.kind == "key" and token.text.isupper() for token in tokens)
-        found = None if letters else prose(tokens, several=self._several, whole=True)
+        found = None if letters else prose(statements(tokens), several=self._several, brief=True)
         if found or not tokens:
             return found
         if _names(tokens):
