@@ -15,7 +15,9 @@ _BETWEEN = frozenset({"comma", "semicolon", "join", "newline", "stop", "close", 
 _AFTER_LETTER = frozenset({"close", "stop", "colon", "dash"})
 _OPENS_REASON = frozenset({"reason", "but", "verb"})
 _STOPS = frozenset({"stop", "semicolon", "newline"})
-_PREDICATE = frozenset({"verb", "yes", "no", "not", "perhaps"})
+_AFTER_FULL_STOP = frozenset({"stop", "query", "comma", "join", "either", "perhaps"})  # "A., ..."
+_WITHIN_SUBJECT = frozenset({"join", "comma", "subject", "label"})
+_PREDICATE = frozenset({"verb", "yes", "no", "not"})
 _ADDING = frozenset({"also", "perhaps", "either"})
 
 
@@ -93,8 +95,8 @@ class _ListReader:
         """Whether the name ahead is the subject of a sentence of its own ("A. B is spared")."""
         if not _STOPS & set(between):
             return False
-        ahead = clauses(self._tokens[self._at :])[0]
-        return any(token.kind in _PREDICATE for token in ahead[1:])
+        following = (kind for kind in self._kinds[self._at :] if kind not in NAMES | _WITHIN_SUBJECT)
+        return next(following) in _PREDICATE
 
     def _entry(self) -> str:
         token = self._take()
@@ -177,6 +179,8 @@ class _ListReader:
         self._skip({"close", "subject", "label"})
         if self._only_punctuation():
             return True
+        while self._kind() == "stop" and self._kinds[self._at + 1] in _AFTER_FULL_STOP:
+            self._at += 1
         first = self._tokens[self._at].kind
         if first in {"comma", "join"}:
             self._at += 1

@@ -3,16 +3,19 @@
 import functools
 import re
 
+from cardiolens.judging.clauses import NAMES
 from cardiolens.judging.lexicon import words
 from cardiolens.judging.marks import EXPLICIT, Mark, marks
-from cardiolens.judging.option_text import LATIN
 from cardiolens.judging.reading import UNREADABLE, Reading
 from cardiolens.judging.reply import END
 from cardiolens.judging.tokens import Tokenizer
 from cardiolens.judging.values import Values
 
 _JOINS = frozenset({"comma", "join", "semicolon", "newline", "either", "perhaps", "close", "bar"})
+_BEFORE_ENTRY = _JOINS | {"open", "label", "dash", "colon", "yes", "no"}
+_BULLET = re.compile(r"\s*(?:[-•·‣*|]|\(?(?:\d{1,2}|[ivx]{1,4})[.)])\s", re.IGNORECASE)
 _MOST_LINES = 30
+_BEGINNING = 80  # characters of a line that tell whether it is an entry
 
 
 def marked(plain: str, tokenizer: Tokenizer, *, several: bool, cut: bool) -> tuple[str, Reading] | None:
@@ -70,11 +73,19 @@ class _Marked:
         first = next((number for number, line in enumerate(lines) if line.strip()), len(lines))
         last = first + 1
         for number in range(last, len(lines)):
-            if _entry_line(self._tokenizer.texts.pattern).match(lines[number]):
+            if self._may_be_entry(lines[number]):
                 last = number + 1
             elif lines[number].strip():
                 break
         return "\n".join(lines[first:last]), end if last >= len(lines) else start
+
+    def _may_be_entry(self, line: str) -> bool:
+        """Whether a line below an answer is a bullet, or begins with an option: then it belongs to the list."""
+        if not line.strip() or line.lstrip()[:4].lower() == "the ":
+            return False
+        kinds = (token.kind for token in self._tokenizer.tokens(line[:_BEGINNING]))
+        first = next((kind for kind in kinds if kind not in _BEFORE_ENTRY), None)
+        return first in NAMES or first == "unsure" or _BULLET.match(line) is not None
 
     def _end(self, at: int) -> int:
         """Where the value of a mark ends at the latest: at the next mark or the end of its box."""
@@ -129,13 +140,3 @@ class _Marked:
 @functools.cache
 def _placeholder() -> re.Pattern[str]:
     return re.compile("|".join(words().placeholders), re.IGNORECASE)
-
-
-@functools.lru_cache(maxsize=4096)
-def _entry_line(texts: str) -> re.Pattern[str]:
-    """Pattern of a line that may be an entry of a list: a letter that is set off, or an option text."""
-    return re.compile(
-        rf"\s*(?:[-•·*>|]\s+|\(?(?:\d{{1,2}}|[ivx]{{1,4}})[.)]\s)|\s*(?:[-•·*>|]\s*)*(?:\[.\]\s*|[✓✔☑✅✗✘❌☐]\s*)?(?:\(?\d{{1,2}}[.)]\s*)?(?:and\b|und\b|or\b|[,;/&+])?\s*"
-        rf"(?:(?:option\s+)?[(\[]?[A-Z](?:[.):\],;|]|\s*$|\s+[-–—(])|(?:{texts})(?![{LATIN}-]))",
-        re.IGNORECASE,
-    )

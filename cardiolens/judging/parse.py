@@ -105,7 +105,8 @@ def _found(rule: str, reading: Reading | None) -> Found | None:
 
 def _list_only(tokens: list[Token], tokenizer: Tokenizer) -> Found | None:
     """A reply that is a list, or begins with letters and goes on to explain them."""
-    rule = "letters" if any(token.kind == "key" for token in tokens) else "option_text"
+    kinds = {token.kind for token in tokens}
+    rule = "option_text" if "key" not in kinds and kinds & {"text", "short"} else "letters"
     try:
         found = leading(tokens, tokenizer.texts, several=True)
     except NotReadableError:

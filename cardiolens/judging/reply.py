@@ -10,7 +10,8 @@ from cardiolens.judging.lexicon import Tag, words
 BOX, TAG, END = "\ue000", "\ue001", "\ue002"
 
 _NO_SIGNS = str.maketrans("", "", BOX + TAG + END)
-_EMPHASIS = re.compile(r"\*+|`+|__|\$+|[\u200b-\u200f\u2060\ufeff]|\\[()\[\],;:! ]")
+_INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff]")
+_LATEX_SIGN = re.compile(r"\\[()\[\],;:! ]")
 _LATEX_TEXT = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mathsf|operatorname)\s*\{([^{}]*)\}")
 _LATEX_BOX = re.compile(r"\\f?boxed?\s*\{")
 _CONTROL = re.compile(r"<\|[a-z_]+\|>|</?s>|<(?:end|start)_of_turn>|<eos>", re.IGNORECASE)
@@ -25,14 +26,14 @@ def visible_with_boxes(text: str) -> str:
     """The same with boxed answers between BOX and END, tagged ones between TAG and END."""
     plain = without_thought(text)
     if not plain.isascii():
-        plain = unicodedata.normalize("NFKC", plain).replace("’", "'")
+        plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", plain)).replace("’", "'")
     if "<" in plain:
         plain = _CONTROL.sub(" ", _tagged(plain))
     if "\\" in plain:
         plain = _without_latex(plain)
-    if not plain.isascii() or any(sign in plain for sign in "*`_$\\"):
-        plain = _EMPHASIS.sub("", plain)
-    return plain.replace("\r\n", "\n").strip()
+    for sign in ("*", "`", "__", "$", "\r"):
+        plain = plain.replace(sign, "")
+    return plain.strip()
 
 
 def without_thought(text: str) -> str:
@@ -79,7 +80,7 @@ def _tagged(text: str) -> str:
 
 def _without_latex(text: str) -> str:
     """A text with its boxes marked, the contents of text commands, and no escaped braces."""
-    text = text.replace("\\{", " ").replace("\\}", " ").replace("\\&", "&").replace("\\quad", " ")
+    text = _LATEX_SIGN.sub("", text).replace("\\{", " ").replace("\\}", " ").replace("\\&", "&").replace("\\quad", " ")
     while (unwrapped := _LATEX_TEXT.sub(r"\1", text)) != text:
         text = unwrapped
     while found := _LATEX_BOX.search(text):

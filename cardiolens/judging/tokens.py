@@ -67,6 +67,7 @@ class Tokenizer:
 
     def __init__(self, texts: OptionTexts) -> None:
         self.texts = texts
+        self._kinds = kinds()
         self._lexeme = re.compile(
             rf"(?P<option>(?<![{LATIN}-]){texts.pattern}(?![{LATIN}-]))"
             rf"|(?P<script>(?=[^\x00-ɏ])(?:{_other_scripts()}))"
@@ -75,7 +76,7 @@ class Tokenizer:
             rf"|(?P<word>[{LATIN}]+(?:['-][{LATIN}]+)*)"
             r"|(?P<space>[ \t\r]+)"
             r"|(?P<tick>\[[xX✓✔]\])"
-            r"|(?P<mark>->|=>|\.{2,}|…|\[ \])"
+            r"|(?P<mark>->|=>|\.{3,}|…|\[ \])"
             r"|(?P<other>[\s\S])",
             re.IGNORECASE | re.MULTILINE,
         )
@@ -92,12 +93,14 @@ class Tokenizer:
         end_of_phrase = 0
         for lexeme in self._lexeme.finditer(text):
             group, start = lexeme.lastgroup, lexeme.start()
-            if group == "space" or group == "numbering" or start < end_of_phrase:
+            if group == "space" or start < end_of_phrase:
                 continue
             said = lexeme[0]
-            if group == "word" and (phrase := _phrase_at(text, start, said)):
-                said, end_of_phrase = phrase, start + len(phrase)
-            if token := self._token(group or "other", said, start):
+            if group == "word":
+                phrase = _phrase_at(text, start, said)
+                found.append(self._word(phrase or said, start))
+                end_of_phrase = start + len(phrase)
+            elif token := self._token(group or "other", said, start):
                 found.append(token)
         return _settled(found)
 
@@ -106,8 +109,10 @@ class Tokenizer:
             return self._option(text, start)
         if group == "letter":
             return self._letter(text, start)
-        if group in {"word", "script"}:
+        if group == "script":
             return self._word(text, start)
+        if group == "numbering":
+            return None
         if group == "other":
             return None if text in _SILENT else Token(_PUNCTUATION.get(text, "word"), text, "", start)
         return Token("yes" if group == "tick" else _MARKS.get(text, "perhaps"), text, "", start)
@@ -124,16 +129,18 @@ class Tokenizer:
         return Token("text" if full else "short", text, key, start)
 
     def _word(self, text: str, start: int) -> Token:
-        lower = " ".join(text.lower().split())
-        kind = kinds().get(lower)
+        lower = text.lower()
+        if " " in lower or "\n" in lower:
+            lower = " ".join(lower.split())
+        kind = self._kinds.get(lower)
         if kind:
             return Token(kind, lower, "", start)
-        key = self.texts.parts.get(lower) or self._part(lower)
+        key = self.texts.parts.get(lower) or (self._part(lower) if "-" in lower else "")
         return Token("part" if key else "word", lower, key, start)
 
     def _part(self, lower: str) -> str:
         """The option of a compound such as "mid-cavity", by its first word."""
-        return self.texts.parts.get(lower.partition("-")[0], "") if "-" in lower else ""
+        return self.texts.parts.get(lower.partition("-")[0], "")
 
 
 @functools.cache
@@ -149,10 +156,10 @@ def _phrases() -> dict[str, re.Pattern[str]]:
     }
 
 
-def _phrase_at(text: str, start: int, word: str) -> str | None:
+def _phrase_at(text: str, start: int, word: str) -> str:
     pattern = _phrases().get(word.lower())
     found = pattern.match(text, start) if pattern else None
-    return found[0] if found else None
+    return found[0] if found else ""
 
 
 def _other_scripts() -> str:
