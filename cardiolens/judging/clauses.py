@@ -70,11 +70,17 @@ def polarity(clause: Clause) -> Polarity:
     """What a clause says of the options in it."""
     kinds = [token.kind for token in clause]
     names = any(kind in NAMES for kind in kinds)
-    if "perhaps" in kinds or "query" in kinds or (names and "either" in kinds):
+    if "perhaps" in kinds or "query" in kinds or (names and "either" in kinds and not _is_denied_list(kinds)):
         return "open"
     if not names and not _POLAR & set(kinds):
         return "bare"
     return _judged([kind for kind in kinds if kind not in {"label", "word", "subject", "part"}])
+
+
+def _is_denied_list(kinds: list[str]) -> bool:
+    """Whether a denial stands before all names: "not A or B" denies both."""
+    first = next(at for at, kind in enumerate(kinds) if kind in NAMES)
+    return "not" in kinds[:first]
 
 
 def _judged(kinds: list[str]) -> Polarity:

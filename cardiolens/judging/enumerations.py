@@ -1,12 +1,15 @@
 """Statements about options in replies without a list: enumerations with yes or no, and prose (protocol 16.2)."""
 
-from cardiolens.judging.clauses import NAMES, Clause, Statement
+from cardiolens.judging.clauses import NAMES, Clause, Statement, clauses, polarity
 from cardiolens.judging.lexicon import words
-from cardiolens.judging.reading import UNREADABLE, Reading, reading_of
+from cardiolens.judging.lists import leading
+from cardiolens.judging.option_text import OptionTexts
+from cardiolens.judging.reading import UNREADABLE, NotReadableError, Reading, reading_of
 from cardiolens.judging.tokens import Token
 
 _BEFORE_NAME = frozenset({"label", "open", "close", "bar", "yes", "no", "stop", "comma", "join", "dash", "but"})
 _CONTINUES = frozenset({"join", "comma"})
+_NO_CHOICE = frozenset({*words().not_options, "option", "options", "choices", "选项"})
 _TRANSPARENT = frozenset({"label", "subject", "close"})
 
 
@@ -64,6 +67,22 @@ def prose(stated: list[Statement], *, several: bool, brief: bool) -> Reading | N
     return UNREADABLE if _others(stated, named, several) else reading_of(named)
 
 
+def closing_letters(tokens: list[Token], texts: OptionTexts) -> Reading | None:
+    """The letters that the last sentence of a reply ends with ("The abnormal walls are B and D."), its only ones."""
+    opening = next((at for at, token in enumerate(tokens) if token.kind == "key" and token.text.isupper()), 0)
+    before = tokens[:opening]
+    sentence = clauses(before)[-1] if before else []
+    if not sentence or sentence[-1].kind not in {"verb", "colon"} or polarity(sentence) in {"no", "open"}:
+        return None
+    if any(token.key or token.kind == "either" or token.text in _NO_CHOICE for token in sentence):
+        return None
+    try:
+        found = leading(tokens[opening:], texts, several=True)
+    except NotReadableError:
+        return UNREADABLE
+    return found[0] if found and found[1] else None
+
+
 def is_one_sentence(tokens: list[Token]) -> bool:
     """Whether a text goes on neither behind a full stop nor on a further line."""
     ends = [at for at, token in enumerate(tokens) if token.kind in {"stop", "newline", "semicolon", "query"}]
@@ -85,9 +104,9 @@ def _concludes(clause: Clause) -> bool:
 
 
 def _ends_with(clause: Clause, token: Token) -> bool:
-    """Whether nothing but further options, and what they are said of, follows a text."""
+    """Whether nothing but further options follows a text: "normal thickness" is no function."""
     after = clause[clause.index(token) + 1 :]
-    return all(later.kind in _TRANSPARENT | _CONTINUES | {"text"} for later in after)
+    return all(later.kind in _CONTINUES | {"text", "label", "close"} for later in after)
 
 
 def _is_incomplete(clause: Clause, said: str) -> bool:

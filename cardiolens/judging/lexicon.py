@@ -32,6 +32,7 @@ class Words(BaseModel):
     answer_nouns: dict[str, tuple[str, ...]]
     answer_verbs: tuple[str, ...]
     choosing: dict[str, tuple[str, ...]]
+    suppositions: tuple[str, ...]
     withdrawals: tuple[str, ...]
     json_keys: tuple[str, ...]
     placeholders: tuple[str, ...]

@@ -16,6 +16,7 @@ _AFTER_LETTER = frozenset({"close", "stop", "colon", "dash"})
 _OPENS_REASON = frozenset({"reason", "but", "verb"})
 _STOPS = frozenset({"stop", "semicolon", "newline"})
 _AFTER_FULL_STOP = frozenset({"stop", "query", "comma", "join", "either", "perhaps"})  # "A., ..."
+_SETS_OFF = frozenset({"colon", "dash"})
 _WITHIN_SUBJECT = frozenset({"join", "comma", "subject", "label"})
 _PREDICATE = frozenset({"verb", "yes", "no", "not"})
 _ADDING = frozenset({"also", "perhaps", "either"})
@@ -95,8 +96,10 @@ class _ListReader:
         """Whether the name ahead is the subject of a sentence of its own ("A. B is spared")."""
         if not _STOPS & set(between):
             return False
-        following = (kind for kind in self._kinds[self._at :] if kind not in NAMES | _WITHIN_SUBJECT)
-        return next(following) in _PREDICATE
+        start = self._at + 2 if self._kinds[self._at + 1] in {"stop", "close"} else self._at
+        following = (kind for kind in self._kinds[start:] if kind not in NAMES | _WITHIN_SUBJECT)
+        predicate = next(following)
+        return predicate in _PREDICATE or (predicate in _SETS_OFF and denies(clauses(self._tokens[self._at :])[0]))
 
     def _entry(self) -> str:
         token = self._take()
@@ -135,7 +138,9 @@ class _ListReader:
         return True
 
     def _own_letter(self, key: str) -> None:
-        """Step over the letter in brackets after a text, which must be that option's."""
+        """Step over the letter after a text, in brackets or behind a dash, which must be that option's."""
+        if self._kind() in _SETS_OFF and self._kinds[self._at + 1] == "key":
+            self._at += 1 if self._tokens[self._at + 1].key != key else 2
         if not self._at_letter_in_brackets():
             return
         if self._tokens[self._at + 1].key != key:
@@ -189,7 +194,7 @@ class _ListReader:
         elif first not in _STOPS | _OPENS_REASON | {"colon", "dash", "not", "open"}:
             raise NotReadableError("no end of a list")
         rest = clauses(self._tokens[self._at :])
-        if first in {"colon", "dash"} and self._tokens[self._at + 1 :][:1] and self._tokens[self._at + 1].key:
+        if first in _SETS_OFF and self._tokens[self._at + 1 :][:1] and self._tokens[self._at + 1].key:
             raise NotReadableError("a range of options")
         if first in {"verb", "colon", "dash", "comma"} and rest and self._refuses(first, rest[0]):
             raise NotReadableError("a list that is denied")

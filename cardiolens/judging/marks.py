@@ -46,7 +46,18 @@ def _introduced(lower: str) -> list[Mark]:
     if not present:
         return []
     matches = _introductions(present).finditer(lower)
-    return [_mark(match) for match in matches if _stands_alone(lower, match)]
+    found = [_mark(match) for match in matches if _stands_alone(lower, match)]
+    return [mark for mark in found if mark.rule != "answer_phrase" or not _is_supposed(lower, mark.start)]
+
+
+def _is_supposed(lower: str, position: int) -> bool:
+    """Whether the sentence before a phrase makes it a condition or a doubt ("if ..., the answer would be A")."""
+    return _supposition().search(_SENTENCE_END.split(lower[max(0, position - 200) : position])[-1]) is not None
+
+
+@functools.cache
+def _supposition() -> re.Pattern[str]:
+    return re.compile("|".join(words().suppositions))
 
 
 @functools.cache
@@ -68,6 +79,7 @@ def _with_json(found: list[Mark], plain: str) -> list[Mark]:
     return found
 
 
+_SENTENCE_END = re.compile(r"[.!?;。\n]")
 _BOX_SIGN = re.compile(f"[{BOX}{TAG}]")
 
 
@@ -81,7 +93,7 @@ def _introductions(present: frozenset[str]) -> re.Pattern[str]:
     letter = r"(?<=[ \t])(?=\(?[a-z]\)?(?:[.,;:)]|[ \t]*(?:\n|$)|[ \t]+(?:and|&)[ \t]))"  # "Answer B"
     introduced = (
         rf"(?:{nouns}){remark}"
-        rf"(?:(?P<line>[:=]|[-–—](?=[ \t]))|(?P<verb>(?:{verbs})\s*(?P<late>:)?)|(?P<blank>(?=\n))|(?P<bare>{letter}))"
+        rf"(?:(?P<line>[:=]>?|[-–—]>|[→⇒]|[-–—](?=[ \t]))|(?P<verb>(?:{verbs})\s*(?P<late>:)?)|(?P<blank>(?=\n))|(?P<bare>{letter}))"
     )
     return re.compile("|".join([introduced] * bool(nouns) + [chosen] * bool(chosen)))
 

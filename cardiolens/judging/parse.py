@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cardiolens.judging.clauses import Statement, clauses, others_named, statements
-from cardiolens.judging.enumerations import enumeration, is_one_sentence, prose
+from cardiolens.judging.enumerations import closing_letters, enumeration, is_one_sentence, prose
 from cardiolens.judging.lists import leading
 from cardiolens.judging.marked import marked
 from cardiolens.judging.option_text import Option
@@ -86,13 +86,14 @@ def _unmarked(plain: str, tokenizer: Tokenizer, several: bool) -> tuple[str, Rea
     """A reply without marks by the rules of 7.6 in their order; the first that finds options decides."""
     said = tokenizer.texts.without_listing(plain).strip()
     tokens = tokenizer.tokens(said)
-    listed = None if _LISTS_OPTIONS.search(said.partition("\n")[0]) else _list_only(tokens, tokenizer)
+    listed = None if _LISTS_OPTIONS.search(said.partition("\n")[0]) else _list_only(said, tokens, tokenizer)
     if listed and listed[1].readable:
         return listed
     stated = statements(tokens)
     return (
         _last_lines(said, tokenizer)
         or _found("enumeration", enumeration(stated))
+        or _found("answer_phrase", closing_letters(tokens, tokenizer.texts))
         or (listed if listed and "\n" not in said else None)
         or _found("option_text", _quoted(tokens, stated, several))
         or ("none", None)
@@ -103,7 +104,7 @@ def _found(rule: str, reading: Reading | None) -> Found | None:
     return (rule, reading) if reading else None
 
 
-def _list_only(tokens: list[Token], tokenizer: Tokenizer) -> Found | None:
+def _list_only(said: str, tokens: list[Token], tokenizer: Tokenizer) -> Found | None:
     """A reply that is a list, or begins with letters and goes on to explain them."""
     kinds = {token.kind for token in tokens}
     rule = "option_text" if "key" not in kinds and kinds & {"text", "short"} else "letters"
@@ -113,7 +114,7 @@ def _list_only(tokens: list[Token], tokenizer: Tokenizer) -> Found | None:
         return rule, UNREADABLE
     if not found or not (found[1] or _opens_with_letters(tokens, found[0])):
         return None
-    return (rule, found[0]) if _deliberate(tokens) else None
+    return (rule, found[0]) if _deliberate(said, tokens) else None
 
 
 def _opens_with_letters(tokens: list[Token], listed: Reading) -> bool:
@@ -125,11 +126,12 @@ def _opens_with_letters(tokens: list[Token], listed: Reading) -> bool:
     return not any(others_named(clause, list(listed.keys)) for clause in clauses(tokens))
 
 
-def _deliberate(tokens: list[Token]) -> bool:
-    """Whether letters written together are capitals in order: "ACD" is a list, "BAD" a word."""
-    word = tokens[0].text
-    joined = tokens[0].kind not in {"key", "text", "short"} and len(word) > 1 and len(tokens) <= 2
-    return not joined or tokens[0].kind not in {"word", "verb"} or list(word) == sorted(word)
+def _deliberate(said: str, tokens: list[Token]) -> bool:
+    """Whether letters written together are a list, such as "ACD" or "DB", and no word such as "be" or "BAD"."""
+    if any(token.key for token in tokens):
+        return True
+    letters = said[tokens[0].start : tokens[0].start + len(tokens[0].text)]
+    return set(letters.upper()).isdisjoint("AEIOU") or (letters.isupper() and list(letters) == sorted(letters))
 
 
 def _last_lines(said: str, tokenizer: Tokenizer) -> Found | None:
@@ -141,7 +143,7 @@ def _last_lines(said: str, tokenizer: Tokenizer) -> Found | None:
     block = "\n".join(lines[first:]).strip()
     if not block or not first or _LISTS_OPTIONS.search("\n".join(lines[:first]).strip()):
         return None
-    found = _list_only(tokenizer.tokens(block), tokenizer)
+    found = _list_only(block, tokenizer.tokens(block), tokenizer)
     return ("last_line", found[1]) if found else None
 
 

@@ -13,7 +13,7 @@ _NO_SIGNS = str.maketrans("", "", BOX + TAG + END)
 _INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff]")
 _LATEX_SIGN = re.compile(r"\\[()\[\],;:! ]")
 _LATEX_TEXT = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mathsf|operatorname)\s*\{([^{}]*)\}")
-_LATEX_BOX = re.compile(r"\\f?boxed?\s*\{")
+_LATEX_BOX = re.compile(r"(?:\\f?box(?:ed)?|(?<![A-Za-z])boxed)\s*\{")
 _CONTROL = re.compile(r"<\|[a-z_]+\|>|</?s>|<(?:end|start)_of_turn>|<eos>", re.IGNORECASE)
 
 
@@ -29,7 +29,7 @@ def visible_with_boxes(text: str) -> str:
         plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", plain)).replace("’", "'")
     if "<" in plain:
         plain = _CONTROL.sub(" ", _tagged(plain))
-    if "\\" in plain:
+    if "\\" in plain or "boxed{" in plain:
         plain = _without_latex(plain)
     for sign in ("*", "`", "__", "$", "\r"):
         plain = plain.replace(sign, "")

@@ -6,7 +6,6 @@ from typing import Literal, NamedTuple
 
 from cardiolens.judging.lexicon import WordKind, kinds, words
 from cardiolens.judging.option_text import LATIN, OptionTexts
-from cardiolens.judging.reply import BOX, END, TAG
 
 Kind = (
     WordKind
@@ -47,7 +46,6 @@ _PUNCTUATION: dict[str, Kind] = {
     "\n": "newline",
     "|": "bar",
 }
-_SILENT = frozenset("\"'“”‘’„«»\ufe0f" + BOX + TAG + END)
 _MARKS: dict[str, Kind] = {"->": "perhaps", "=>": "perhaps", "...": "perhaps", "…": "perhaps", "[ ]": "no"}
 _NUMBER = r"\(?(?:\d{1,2}|[ivx]{1,4})[.)][ \t]+"  # of an entry: "1." or "(ii)"
 _BEFORE_PROSE = frozenset({"word", "subject", "perhaps", "also"})
@@ -96,8 +94,8 @@ class Tokenizer:
             if group == "space" or start < end_of_phrase:
                 continue
             said = lexeme[0]
-            if group == "word":
-                phrase = _phrase_at(text, start, said)
+            phrase = _phrase_at(text, start, said) if group in {"word", "letter"} else ""
+            if group == "word" or phrase:
                 found.append(self._word(phrase or said, start))
                 end_of_phrase = start + len(phrase)
             elif token := self._token(group or "other", said, start):
@@ -114,8 +112,12 @@ class Tokenizer:
         if group == "numbering":
             return None
         if group == "other":
-            return None if text in _SILENT else Token(_PUNCTUATION.get(text, "word"), text, "", start)
+            return self._sign(text, start)
         return Token("yes" if group == "tick" else _MARKS.get(text, "perhaps"), text, "", start)
+
+    def _sign(self, text: str, start: int) -> Token | None:
+        kind = _PUNCTUATION.get(text) or ("word" if text.isalnum() else None)
+        return Token(kind, text, "", start) if kind else None
 
     def _letter(self, text: str, start: int) -> Token:
         word = kinds().get(text) if text.upper() not in self.texts.keys else None  # Spanish "A y C"
