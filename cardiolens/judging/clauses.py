@@ -22,7 +22,11 @@ class Statement(NamedTuple):
 
 def statements(tokens: list[Token]) -> list[Statement]:
     """The clauses of a text that speak of options."""
-    return [Statement(clause, polarity(clause)) for clause in clauses(tokens) if any(token.key for token in clause)]
+    return [
+        Statement(clause, polarity(clause))
+        for clause in clauses(tokens)
+        if any(token.key for token in clause)
+    ]
 
 
 def clauses(tokens: list[Token]) -> list[Clause]:
@@ -44,7 +48,7 @@ def _after_letter(token: Token, clause: Clause) -> bool:
     """Whether a full stop is that of "A. Basal segment"."""
     if token.kind != "stop" or not clause or clause[-1].kind != "key":
         return False
-    return all(before.kind in {"label", "open", "yes", "no", "bar"} for before in clause[:-1])
+    return all(before.kind in {"label", "open", "yes", "no", "bar", "bullet"} for before in clause[:-1])
 
 
 def _divides(token: Token, clause: Clause, ahead: Clause) -> bool:
@@ -53,7 +57,7 @@ def _divides(token: Token, clause: Clause, ahead: Clause) -> bool:
         return any(before.kind in NAMES for before in clause)
     if token.kind not in {"comma", "join"}:
         return False
-    following = next((after.kind for after in ahead if after.kind != "label"), None)
+    following = next((after.kind for after in ahead if after.kind not in {"label", "bullet"}), None)
     if following in _ENDS | {"not", "reason", "pronoun"}:
         return True
     return following in NAMES and _is_judged(clause)
@@ -74,7 +78,7 @@ def polarity(clause: Clause) -> Polarity:
         return "open"
     if not names and not _POLAR & set(kinds):
         return "bare"
-    return _judged([kind for kind in kinds if kind not in {"label", "word", "subject", "part"}])
+    return _judged([kind for kind in kinds if kind not in {"label", "word", "subject", "part", "bullet", "neutral", "pronoun"}])
 
 
 def _is_denied_list(kinds: list[str]) -> bool:

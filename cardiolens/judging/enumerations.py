@@ -7,7 +7,9 @@ from cardiolens.judging.option_text import OptionTexts
 from cardiolens.judging.reading import UNREADABLE, NotReadableError, Reading, reading_of
 from cardiolens.judging.tokens import Token
 
-_BEFORE_NAME = frozenset({"label", "open", "close", "bar", "yes", "no", "stop", "comma", "join", "dash", "but"})
+_BEFORE_NAME = frozenset(
+    {"label", "open", "close", "bar", "yes", "no", "stop", "comma", "join", "dash", "but", "colon", "bullet", "colon", "subject"}
+)
 _CONTINUES = frozenset({"join", "comma"})
 _NO_CHOICE = frozenset({*words().not_options, "option", "options", "choices", "选项"})
 _TRANSPARENT = frozenset({"label", "subject", "close"})
@@ -30,7 +32,9 @@ def enumeration(stated: list[Statement]) -> Reading | None:
         elif names:
             return None
         elif said != "no":
-            loose.extend(token.key for token in clause if token.kind in {"key", "text"} and token.text[0].isupper())
+            loose.extend(
+                token.key for token in clause if token.kind in {"key", "text"} and token.text[0].isupper()
+            )
     if not affirmed:
         return None
     contradicted = set(affirmed) & set(denied) or set(loose) - set(affirmed)

@@ -8,7 +8,20 @@ import yaml
 from pydantic import BaseModel, ConfigDict
 
 WordKind = Literal[
-    "join", "either", "label", "not", "no", "yes", "perhaps", "verb", "reason", "but", "also", "subject", "pronoun"
+    "join",
+    "either",
+    "label",
+    "not",
+    "no",
+    "yes",
+    "perhaps",
+    "verb",
+    "reason",
+    "but",
+    "also",
+    "subject",
+    "pronoun",
+    "neutral",
 ]
 _STRICT = ConfigDict(frozen=True, extra="forbid")
 
@@ -57,5 +70,7 @@ def kinds() -> dict[str, WordKind]:
     for kind, entries in words().words.items():
         for entry in entries:
             if found.setdefault(entry, kind) != kind:
-                raise ValueError(f"replies.yaml: {entry!r} is of kinds {found[entry]!r} and {kind!r}; keep one")
+                raise ValueError(
+                    f"replies.yaml: {entry!r} is of kinds {found[entry]!r} and {kind!r}; keep one"
+                )
     return found

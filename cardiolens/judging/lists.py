@@ -1,8 +1,8 @@
 """The grammar of a list of options after a mark (protocol 16.2): all of it is read, or nothing.
 
-    list    = lead entry {separator entry} [tail]
-    entry   = letter [its own text, bare, after a delimiter or in brackets] | option text [its own letter]
-    tail    = a reason, a clause against the list, a further sentence: nothing that may add an option
+list    = lead entry {separator entry} [tail]
+entry   = letter [its own text, bare, after a delimiter or in brackets] | option text [its own letter]
+tail    = a reason, a clause against the list, a further sentence: nothing that may add an option
 """
 
 from cardiolens.judging.clauses import NAMES, Clause, clauses, denies, is_open, others_named, polarity
@@ -10,14 +10,15 @@ from cardiolens.judging.option_text import OptionTexts
 from cardiolens.judging.reading import NotReadableError, Reading, reading_of
 from cardiolens.judging.tokens import Kind, Token
 
-_LEAD = frozenset({"open", "colon", "dash", "label", "newline", "stop", "close", "bar", "verb"})
-_BETWEEN = frozenset({"comma", "semicolon", "join", "newline", "stop", "close", "open", "label", "bar"})
+_LEAD = frozenset({"open", "colon", "dash", "label", "newline", "stop", "close", "bar", "verb", "subject", "bullet"})
+_BETWEEN = frozenset({"comma", "semicolon", "join", "newline", "stop", "close", "open", "label", "bar", "bullet"})
 _AFTER_LETTER = frozenset({"close", "stop", "colon", "dash"})
 _OPENS_REASON = frozenset({"reason", "but", "verb"})
 _STOPS = frozenset({"stop", "semicolon", "newline"})
 _AFTER_FULL_STOP = frozenset({"stop", "query", "comma", "join", "either", "perhaps"})  # "A., ..."
 _SETS_OFF = frozenset({"colon", "dash"})
 _WITHIN_SUBJECT = frozenset({"join", "comma", "subject", "label"})
+_LIST_SIGNS = frozenset({"comma", "join", "either"})
 _PREDICATE = frozenset({"verb", "yes", "no", "not"})
 _ADDING = frozenset({"also", "perhaps", "either"})
 
@@ -99,7 +100,9 @@ class _ListReader:
         start = self._at + 2 if self._kinds[self._at + 1] in {"stop", "close"} else self._at
         following = (kind for kind in self._kinds[start:] if kind not in NAMES | _WITHIN_SUBJECT)
         predicate = next(following)
-        return predicate in _PREDICATE or (predicate in _SETS_OFF and denies(clauses(self._tokens[self._at :])[0]))
+        return predicate in _PREDICATE or (
+            predicate in _SETS_OFF and denies(clauses(self._tokens[self._at :])[0])
+        )
 
     def _entry(self) -> str:
         token = self._take()
@@ -162,7 +165,11 @@ class _ListReader:
 
     def _check_remark(self, remark: list[Token], named: list[str]) -> None:
         for clause in clauses(remark):
-            if is_open(clause) or others_named(clause, named) or (denies(clause) and _predicate_alone(clause)):
+            if (
+                is_open(clause)
+                or others_named(clause, named)
+                or (denies(clause) and _predicate_alone(clause))
+            ):
                 raise NotReadableError("a remark that leaves the list open")
 
     def _joined(self) -> tuple[Reading, bool] | None:
@@ -187,6 +194,8 @@ class _ListReader:
         while self._kind() == "stop" and self._kinds[self._at + 1] in _AFTER_FULL_STOP:
             self._at += 1
         first = self._tokens[self._at].kind
+        if self._several and self._kinds[self._at : self._at + 2] == ["newline", "bullet"]:
+            raise NotReadableError("an entry that is no option")
         if first in {"comma", "join"}:
             self._at += 1
             if self._kind() not in _OPENS_REASON | {"not"} and (self._several or first == "join"):
@@ -216,7 +225,9 @@ class _ListReader:
             others = [token for token in others if token.kind == "key"]
         adds = polarity(clause) == "yes" or any(token.kind in _ADDING for token in clause)
         taken_back = denies(clause) and any(token.kind == "key" and token.key in named for token in clause)
-        if taken_back or (others and (adds or self._several)):
+        # "A, not B, C": does the denial end before C?
+        unbounded = clause[0].kind == "not" and {"comma"} == {token.kind for token in clause} & _LIST_SIGNS
+        if taken_back or (self._several and unbounded) or (others and (adds or self._several)):
             raise NotReadableError("a list that is not all of the answer")
 
     def _skip_denial(self) -> None:
@@ -224,7 +235,7 @@ class _ListReader:
 
     def _only_punctuation(self) -> bool:
         rest = {token.kind for token in self._tokens[self._at :]}
-        return rest <= {"stop", "newline", "close", "semicolon", "bar", "dash"} and not self._dangling()
+        return rest <= {"stop", "newline", "close", "semicolon", "bar", "dash", "bullet"} and not self._dangling()
 
     def _dangling(self) -> bool:
         return self._kind() == "dash"

@@ -12,7 +12,7 @@ from cardiolens.judging.tokens import Tokenizer
 from cardiolens.judging.values import Values
 
 _JOINS = frozenset({"comma", "join", "semicolon", "newline", "either", "perhaps", "close", "bar"})
-_BEFORE_ENTRY = _JOINS | {"open", "label", "dash", "colon", "yes", "no"}
+_BEFORE_ENTRY = _JOINS | {"open", "label", "dash", "colon", "yes", "no", "bullet"}
 _BULLET = re.compile(r"\s*(?:[-•·‣*|]|\(?(?:\d{1,2}|[ivx]{1,4})[.)])\s", re.IGNORECASE)
 _MOST_LINES = 30
 _BEGINNING = 80  # characters of a line that tell whether it is an entry
@@ -73,19 +73,19 @@ class _Marked:
         first = next((number for number, line in enumerate(lines) if line.strip()), len(lines))
         last = first + 1
         for number in range(last, len(lines)):
-            if self._may_be_entry(lines[number]):
+            if self._may_be_entry(lines[number], adjacent=lines[number - 1].strip() != ""):
                 last = number + 1
             elif lines[number].strip():
                 break
         return "\n".join(lines[first:last]), end if last >= len(lines) else start
 
-    def _may_be_entry(self, line: str) -> bool:
-        """Whether a line below an answer is a bullet, or begins with an option: then it belongs to the list."""
+    def _may_be_entry(self, line: str, adjacent: bool) -> bool:
+        """Whether a line below an answer begins with an option, or is the next bullet: then it is of the list."""
         if not line.strip() or line.lstrip()[:4].lower() == "the ":
             return False
         kinds = (token.kind for token in self._tokenizer.tokens(line[:_BEGINNING]))
         first = next((kind for kind in kinds if kind not in _BEFORE_ENTRY), None)
-        return first in NAMES or first == "unsure" or _BULLET.match(line) is not None
+        return first in NAMES or first == "unsure" or (adjacent and _BULLET.match(line) is not None)
 
     def _end(self, at: int) -> int:
         """Where the value of a mark ends at the latest: at the next mark or the end of its box."""

@@ -35,7 +35,10 @@ def marks(plain: str) -> list[Mark]:
     if "{" in plain:
         found = _with_json(found, plain)
     if found:
-        found += [Mark("withdrawal", match.start(1), match.end()) for match in _withdrawal().finditer(lower, found[0].start)]
+        found += [
+            Mark("withdrawal", match.start(1), match.end())
+            for match in _withdrawal().finditer(lower, found[0].start)
+        ]
         found.sort(key=lambda mark: (mark.start, mark.end))
     return found
 
@@ -52,7 +55,9 @@ def _introduced(lower: str) -> list[Mark]:
 
 def _is_supposed(lower: str, position: int) -> bool:
     """Whether the sentence before a phrase makes it a condition or a doubt ("if ..., the answer would be A")."""
-    return _supposition().search(_SENTENCE_END.split(lower[max(0, position - 200) : position])[-1]) is not None
+    return (
+        _supposition().search(_SENTENCE_END.split(lower[max(0, position - 200) : position])[-1]) is not None
+    )
 
 
 @functools.cache
@@ -86,8 +91,12 @@ _BOX_SIGN = re.compile(f"[{BOX}{TAG}]")
 @functools.lru_cache(maxsize=1024)
 def _introductions(present: frozenset[str]) -> re.Pattern[str]:
     """Pattern of answer nouns with what must follow them, and of phrases of choice, of the stems present."""
-    nouns = "|".join(noun for stem, nouns in words().answer_nouns.items() if stem in present for noun in nouns)
-    chosen = "|".join(phrase for stem, found in words().choosing.items() if stem in present for phrase in found)
+    nouns = "|".join(
+        noun for stem, nouns in words().answer_nouns.items() if stem in present for noun in nouns
+    )
+    chosen = "|".join(
+        phrase for stem, found in words().choosing.items() if stem in present for phrase in found
+    )
     verbs = "|".join(words().answer_verbs)
     remark = r"(?:\(s\))?(?:[ \t]*\([^()\n]{0,40}\))?[ \t]*"  # "Answer(s):", "Answer (letters only):"
     letter = r"(?<=[ \t])(?=\(?[a-z]\)?(?:[.,;:)]|[ \t]*(?:\n|$)|[ \t]+(?:and|&)[ \t]))"  # "Answer B"

@@ -101,9 +101,7 @@ def _unambiguous(spellings: dict[str, list[str]], taken: dict[str, str]) -> dict
     for key, texts in spellings.items():
         for text in texts:
             owners.setdefault(folded(text), set()).add(key)
-    return {
-        fold: key for fold, (key, *others) in owners.items() if fold and not others and fold not in taken
-    }
+    return {fold: key for fold, (key, *others) in owners.items() if fold and not others and fold not in taken}
 
 
 def _parts(own: dict[str, frozenset[str]]) -> dict[str, str]:

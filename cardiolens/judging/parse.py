@@ -13,7 +13,9 @@ from cardiolens.judging.reading import UNREADABLE, NotReadableError, Reading
 from cardiolens.judging.reply import refuses, visible_with_boxes
 from cardiolens.judging.tokens import Token, Tokenizer
 
-RULES_VERSION = "1.2"  # of the protocol's section 16; raise it with every change that may read a reply otherwise
+RULES_VERSION = (
+    "1.2"  # of the protocol's section 16; raise it with every change that may read a reply otherwise
+)
 
 ParseStatus = Literal["ok", "inconsistent", "parse_error", "refusal", "truncated"]
 Found = tuple[str, Reading]
@@ -131,7 +133,9 @@ def _deliberate(said: str, tokens: list[Token]) -> bool:
     if any(token.key for token in tokens):
         return True
     letters = said[tokens[0].start : tokens[0].start + len(tokens[0].text)]
-    return set(letters.upper()).isdisjoint("AEIOU") or (letters.isupper() and list(letters) == sorted(letters))
+    return set(letters.upper()).isdisjoint("AEIOU") or (
+        letters.isupper() and list(letters) == sorted(letters)
+    )
 
 
 def _last_lines(said: str, tokenizer: Tokenizer) -> Found | None:

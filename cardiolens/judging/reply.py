@@ -14,6 +14,8 @@ _INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff]")
 _LATEX_SIGN = re.compile(r"\\[()\[\],;:! ]")
 _LATEX_TEXT = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mathsf|operatorname)\s*\{([^{}]*)\}")
 _LATEX_BOX = re.compile(r"(?:\\f?box(?:ed)?|(?<![A-Za-z])boxed)\s*\{")
+_HTML = re.compile(r"</?(?:strong|em|p|br|span|div|li|ul|ol|code|pre|font|h\d|td|tr|table)\b[^<>]*>", re.IGNORECASE)
+_HTML_LETTER, _HTML_LETTER_END = re.compile(r"</?([biu])>", re.IGNORECASE), re.compile(r"</([biu])>", re.IGNORECASE)
 _CONTROL = re.compile(r"<\|[a-z_]+\|>|</?s>|<(?:end|start)_of_turn>|<eos>", re.IGNORECASE)
 
 
@@ -28,7 +30,7 @@ def visible_with_boxes(text: str) -> str:
     if not plain.isascii():
         plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", plain)).replace("’", "'")
     if "<" in plain:
-        plain = _CONTROL.sub(" ", _tagged(plain))
+        plain = _without_html(_CONTROL.sub(" ", _tagged(plain)))
     if "\\" in plain or "boxed{" in plain:
         plain = _without_latex(plain)
     for sign in ("*", "`", "__", "$", "\r"):
@@ -78,9 +80,22 @@ def _tagged(text: str) -> str:
     return closing.sub(END, opening.sub(TAG, text))
 
 
+def _without_html(text: str) -> str:
+    """A text without HTML tags; "<B>" is a letter unless "</B>" follows somewhere."""
+    letters = {tag.lower() for tag in _HTML_LETTER_END.findall(text)}
+    text = _HTML_LETTER.sub(lambda tag: "" if tag[1].lower() in letters else tag[0], text)
+    return _HTML.sub("", text)
+
+
 def _without_latex(text: str) -> str:
     """A text with its boxes marked, the contents of text commands, and no escaped braces."""
-    text = _LATEX_SIGN.sub("", text).replace("\\{", " ").replace("\\}", " ").replace("\\&", "&").replace("\\quad", " ")
+    text = (
+        _LATEX_SIGN.sub("", text)
+        .replace("\\{", " ")
+        .replace("\\}", " ")
+        .replace("\\&", "&")
+        .replace("\\quad", " ")
+    )
     while (unwrapped := _LATEX_TEXT.sub(r"\1", text)) != text:
         text = unwrapped
     while found := _LATEX_BOX.search(text):

@@ -26,6 +26,7 @@ Kind = (
         "close",
         "newline",
         "bar",
+        "bullet",  # a bullet or number at the head of a line
     ]
 )
 
@@ -74,7 +75,7 @@ class Tokenizer:
             rf"|(?P<word>[{LATIN}]+(?:['-][{LATIN}]+)*)"
             r"|(?P<space>[ \t\r]+)"
             r"|(?P<tick>\[[xX✓✔]\])"
-            r"|(?P<mark>->|=>|\.{3,}|…|\[ \])"
+            r"|(?P<mark>(?<=\s)>(?=\s)|(?<=\w)>(?=\w)|->|=>|\.{3,}|…|\[ \])"
             r"|(?P<other>[\s\S])",
             re.IGNORECASE | re.MULTILINE,
         )
@@ -110,7 +111,7 @@ class Tokenizer:
         if group == "script":
             return self._word(text, start)
         if group == "numbering":
-            return None
+            return Token("bullet", "", "", start)
         if group == "other":
             return self._sign(text, start)
         return Token("yes" if group == "tick" else _MARKS.get(text, "perhaps"), text, "", start)
@@ -151,7 +152,9 @@ def _phrases() -> dict[str, re.Pattern[str]]:
     by_first: dict[str, list[str]] = {}
     for entry in sorted(kinds(), key=len, reverse=True):
         if " " in entry:
-            by_first.setdefault(entry.partition(" ")[0], []).append(r"\s+".join(map(re.escape, entry.split())))
+            by_first.setdefault(entry.partition(" ")[0], []).append(
+                r"\s+".join(map(re.escape, entry.split()))
+            )
     return {
         first: re.compile(rf"(?:{'|'.join(entries)})(?![{LATIN}])", re.IGNORECASE)
         for first, entries in by_first.items()

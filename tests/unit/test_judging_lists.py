@@ -21,8 +21,33 @@ MARKS = ["ANSWER: ", "Answer: ", "answer = ", "**Final answer:** ", "The correct
 ENTRIES = ["{key}", "({key})", "{key}.", "**{key}**", "[{key}]", "{low}", "{key}. {text}", "{key}) {text}",
            "{key}: {text}", "{key} - {text}", "{key} – {text}", "{key} ({text})", "({key}) {text}", "{text}",
            "{text} ({key})", "option {key}", "'{key}'", "`{key}`"]  # fmt: skip
-BETWEEN = [", ", ",", "; ", " and ", ", and ", " & ", " + ", "/", " as well as ", " plus ", "、", "，", "\n", "\n\n", "\n- ", " 和 "]
-ENDS = ["", ".", "\n", ".\n\nThe rest is dark.", "\nConfidence: high", " because of the bright rim", ", since the rim is bright"]
+BETWEEN = [
+    ", ",
+    ",",
+    "; ",
+    " and ",
+    ", and ",
+    " & ",
+    " + ",
+    "/",
+    " as well as ",
+    " plus ",
+    "、",
+    "，",
+    "\n",
+    "\n\n",
+    "\n- ",
+    " 和 ",
+]
+ENDS = [
+    "",
+    ".",
+    "\n",
+    ".\n\nThe rest is dark.",
+    "\nConfidence: high",
+    " because of the bright rim",
+    ", since the rim is bright",
+]
 BROKEN = [", and the fifth one", ", possibly {key}", " and maybe {key}", " or {key}", ", ...", ", etc.", ", F, Z", " and",
           " and the outer third", " plus something else", ", Z", "?", " (and perhaps {key})", " to {key}",
           " and some of the rest", ". Also {key}.", ", und eventuell {key}", " and/or {key}", ", unclear"]  # fmt: skip
@@ -84,8 +109,17 @@ YES_NO = [("yes", "no"), ("Yes", "No"), ("present", "absent"), ("abnormal", "nor
 @given(
     chosen,
     st.sampled_from(YES_NO),
-    st.sampled_from(["{key}: {said}", "{key}. {text}: {said}", "- {key}) {text} - {said}", "{text}: {said}", "{key} = {said}",
-                     "| {key}. {text} | {said} |", "{key} is {said}"]),  # fmt: skip
+    st.sampled_from(
+        [
+            "{key}: {said}",
+            "{key}. {text}: {said}",
+            "- {key}) {text} - {said}",
+            "{text}: {said}",
+            "{key} = {said}",
+            "| {key}. {text} | {said} |",
+            "{key} is {said}",
+        ]
+    ),  # fmt: skip
     st.sampled_from(["\n", ", ", "; "]),
     st.sampled_from(["", "ANSWER:\n", "I went through all of them.\n\n"]),
 )

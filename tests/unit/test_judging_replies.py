@@ -34,9 +34,7 @@ def test_of_the_shared_replies_none_is_read_wrong_and_nine_in_ten_are_read() -> 
     replies = json.loads(SHARED.read_text(encoding="utf-8"))
     found = [reading(one["subtask"], one["reply"], bool(one["cut"])) for one in replies]
     missed = [
-        (one["reply"], said)
-        for one, said in zip(replies, found, strict=True)
-        if said not in one["accept"]
+        (one["reply"], said) for one, said in zip(replies, found, strict=True) if said not in one["accept"]
     ]
     assert [pair for pair in missed if pair[1]] == []
     assert len(missed) <= len(replies) / 10
