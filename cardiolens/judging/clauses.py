@@ -1,5 +1,6 @@
 """Clauses of a reply, and whether they affirm or deny the options that they name (protocol 16.2)."""
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from cardiolens.judging.tokens import Token
@@ -10,7 +11,7 @@ Polarity = Literal["bare", "yes", "no", "open"]  # "bare" names without a predic
 NAMES = frozenset({"key", "text", "short"})
 _ENDS = frozenset({"stop", "semicolon", "newline", "but", "query"})
 _POLAR = frozenset({"yes", "no", "not"})
-_BEFORE_PREDICATE = frozenset({"verb", "colon", "dash", "bar", "stop", "open", "close"})
+_SAYS_NOTHING = frozenset({"label", "word", "subject", "part", "bullet", "neutral", "pronoun"})
 
 
 class Statement(NamedTuple):
@@ -78,10 +79,10 @@ def polarity(clause: Clause) -> Polarity:
         return "open"
     if not names and not _POLAR & set(kinds):
         return "bare"
-    return _judged([kind for kind in kinds if kind not in {"label", "word", "subject", "part", "bullet", "neutral", "pronoun"}])
+    return _judged([kind for kind in kinds if kind not in _SAYS_NOTHING])
 
 
-def _is_denied_list(kinds: list[str]) -> bool:
+def _is_denied_list(kinds: Sequence[str]) -> bool:
     """Whether a denial stands before all names: "not A or B" denies both."""
     first = next(at for at, kind in enumerate(kinds) if kind in NAMES)
     return "not" in kinds[:first]

@@ -5,13 +5,19 @@ entry   = letter [its own text, bare, after a delimiter or in brackets] | option
 tail    = a reason, a clause against the list, a further sentence: nothing that may add an option
 """
 
+from collections.abc import Collection
+
 from cardiolens.judging.clauses import NAMES, Clause, clauses, denies, is_open, others_named, polarity
 from cardiolens.judging.option_text import OptionTexts
 from cardiolens.judging.reading import NotReadableError, Reading, reading_of
 from cardiolens.judging.tokens import Kind, Token
 
-_LEAD = frozenset({"open", "colon", "dash", "label", "newline", "stop", "close", "bar", "verb", "subject", "bullet"})
-_BETWEEN = frozenset({"comma", "semicolon", "join", "newline", "stop", "close", "open", "label", "bar", "bullet"})
+_LEAD = frozenset(
+    {"open", "colon", "dash", "label", "newline", "stop", "close", "bar", "verb", "subject", "bullet"}
+)
+_BETWEEN = frozenset(
+    {"comma", "semicolon", "join", "newline", "stop", "close", "open", "label", "bar", "bullet"}
+)
 _AFTER_LETTER = frozenset({"close", "stop", "colon", "dash"})
 _OPENS_REASON = frozenset({"reason", "but", "verb"})
 _STOPS = frozenset({"stop", "semicolon", "newline"})
@@ -45,6 +51,8 @@ class _ListReader:
         self._skip(_LEAD - {"verb"})
         if joined := self._joined():
             return joined
+        if self._kind() == "verb" and "subject" in self._kinds[: self._at]:
+            return None  # "the function is normal" is a sentence
         self._skip(_LEAD)
         denied = self._kind() == "not"
         if denied:
@@ -235,7 +243,10 @@ class _ListReader:
 
     def _only_punctuation(self) -> bool:
         rest = {token.kind for token in self._tokens[self._at :]}
-        return rest <= {"stop", "newline", "close", "semicolon", "bar", "dash", "bullet"} and not self._dangling()
+        return (
+            rest <= {"stop", "newline", "close", "semicolon", "bar", "dash", "bullet"}
+            and not self._dangling()
+        )
 
     def _dangling(self) -> bool:
         return self._kind() == "dash"
@@ -250,7 +261,7 @@ class _ListReader:
         self._at += 1
         return self._tokens[self._at - 1]
 
-    def _skip(self, kinds: frozenset[Kind] | set[Kind], most: int = 1000) -> None:
+    def _skip(self, kinds: Collection[str], most: int = 1000) -> None:
         last = self._at + most
         while self._at < last and self._kinds[self._at] in kinds:
             self._at += 1

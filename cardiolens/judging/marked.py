@@ -80,7 +80,7 @@ class _Marked:
         return "\n".join(lines[first:last]), end if last >= len(lines) else start
 
     def _may_be_entry(self, line: str, adjacent: bool) -> bool:
-        """Whether a line below an answer begins with an option, or is the next bullet: then it is of the list."""
+        """Whether a line below an answer begins with an option, or is the next bullet."""
         if not line.strip() or line.lstrip()[:4].lower() == "the ":
             return False
         kinds = (token.kind for token in self._tokenizer.tokens(line[:_BEGINNING]))
@@ -94,7 +94,7 @@ class _Marked:
         return following if box < 0 else box
 
     def _is_cut_off(self, text: str, end: int, reading: Reading) -> bool:
-        """Whether the token limit may have taken a part of a value: a list, or a text, that ends with the reply."""
+        """Whether the token limit may have taken a part of a list, or of a text, that ends with the reply."""
         if not self._cut or end < len(self._plain):
             return False
         kinds = {token.kind for token in self._tokenizer.tokens(text)}
@@ -127,7 +127,7 @@ class _Marked:
         return len(kinds) == 2 and kinds[0] in _JOINS and kinds[1] in {"key", "text", "short", "unsure"}
 
     def _alone(self, at: int, reading: Reading) -> Reading:
-        """A reading, unless the mark just before it says otherwise: of several options either may be a part."""
+        """A reading, unless the mark just before it says otherwise, so that either may be a part."""
         if not self._several or not at or self._marks[at - 1].rule != self._marks[at].rule:
             return reading
         between = self._plain[self._marks[at - 1].end : self._marks[at].start]

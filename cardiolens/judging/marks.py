@@ -54,10 +54,9 @@ def _introduced(lower: str) -> list[Mark]:
 
 
 def _is_supposed(lower: str, position: int) -> bool:
-    """Whether the sentence before a phrase makes it a condition or a doubt ("if ..., the answer would be A")."""
-    return (
-        _supposition().search(_SENTENCE_END.split(lower[max(0, position - 200) : position])[-1]) is not None
-    )
+    """Whether a phrase stands in a condition or a doubt ("if it moved, the answer would be A")."""
+    before = lower[max(0, position - 200) : position]
+    return _supposition().search(_SENTENCE_END.split(before)[-1]) is not None
 
 
 @functools.cache
@@ -102,7 +101,8 @@ def _introductions(present: frozenset[str]) -> re.Pattern[str]:
     letter = r"(?<=[ \t])(?=\(?[a-z]\)?(?:[.,;:)]|[ \t]*(?:\n|$)|[ \t]+(?:and|&)[ \t]))"  # "Answer B"
     introduced = (
         rf"(?:{nouns}){remark}"
-        rf"(?:(?P<line>[:=]>?|[-–—]>|[→⇒]|[-–—](?=[ \t]))|(?P<verb>(?:{verbs})\s*(?P<late>:)?)|(?P<blank>(?=\n))|(?P<bare>{letter}))"
+        r"(?:(?P<line>[:=]>?|[-–—]>|[→⇒]|[-–—](?=[ \t]))"
+        rf"|(?:{verbs})\s*(?P<late>:)?|(?=\n)|{letter})"
     )
     return re.compile("|".join([introduced] * bool(nouns) + [chosen] * bool(chosen)))
 

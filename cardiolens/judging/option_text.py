@@ -21,8 +21,8 @@ _COMMON = frozenset({"of", "the", "a", "an", "in", "at", "by", "to", "within", "
 class OptionTexts:
     """Spellings of the options of one question, each of one option only.
 
-    A full spelling is the text, or a part that says as much: without its brackets, their acronym, one side of an
-    "or", one grade of "mild to moderate". A short one has lost its last word ("basal") and counts in lists alone.
+    A full spelling is the text, or a part that says as much: without its brackets, their acronym, one side of
+    an "or", one grade of "mild to moderate". A short one ("basal") lacks its last word and counts in lists.
     """
 
     options: tuple[Option, ...]

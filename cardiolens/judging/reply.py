@@ -14,8 +14,13 @@ _INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff]")
 _LATEX_SIGN = re.compile(r"\\[()\[\],;:! ]")
 _LATEX_TEXT = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mathsf|operatorname)\s*\{([^{}]*)\}")
 _LATEX_BOX = re.compile(r"(?:\\f?box(?:ed)?|(?<![A-Za-z])boxed)\s*\{")
-_HTML = re.compile(r"</?(?:strong|em|p|br|span|div|li|ul|ol|code|pre|font|h\d|td|tr|table)\b[^<>]*>", re.IGNORECASE)
-_HTML_LETTER, _HTML_LETTER_END = re.compile(r"</?([biu])>", re.IGNORECASE), re.compile(r"</([biu])>", re.IGNORECASE)
+_HTML = re.compile(
+    r"</?(?:strong|em|p|br|span|div|li|ul|ol|code|pre|font|h\d|td|tr|table)\b[^<>]*>", re.IGNORECASE
+)
+_HTML_LETTER, _HTML_LETTER_END = (
+    re.compile(r"</?([biu])>", re.IGNORECASE),
+    re.compile(r"</([biu])>", re.IGNORECASE),
+)
 _CONTROL = re.compile(r"<\|[a-z_]+\|>|</?s>|<(?:end|start)_of_turn>|<eos>", re.IGNORECASE)
 
 

@@ -70,7 +70,8 @@ class Tokenizer:
         self._lexeme = re.compile(
             rf"(?P<option>(?<![{LATIN}-]){texts.pattern}(?![{LATIN}-]))"
             rf"|(?P<script>(?=[^\x00-ɏ])(?:{_other_scripts()}))"
-            rf"|(?P<numbering>^[ \t]*(?:[-•·‣#>–]+[ \t]+(?:{_NUMBER})?|{_NUMBER})|\((?:\d{{1,2}}|[ivx]{{2,4}})\))"
+            rf"|(?P<numbering>^[ \t]*(?:[-•·‣#>–]+[ \t]+(?:{_NUMBER})?|{_NUMBER})"
+            r"|\((?:\d{1,2}|[ivx]{2,4})\))"
             rf"|(?P<letter>(?<![{LATIN}])[A-Za-z](?![{LATIN}]|'[A-Za-z]|-(?-i:[a-z]{{2}})))"
             rf"|(?P<word>[{LATIN}]+(?:['-][{LATIN}]+)*)"
             r"|(?P<space>[ \t\r]+)"

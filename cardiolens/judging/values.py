@@ -1,8 +1,9 @@
 """What stands after a mark, as the options it names."""
 
 from cardiolens.judging.clauses import NAMES, statements
-from cardiolens.judging.enumerations import enumeration, prose
+from cardiolens.judging.enumerations import enumeration
 from cardiolens.judging.lists import leading
+from cardiolens.judging.prose import prose
 from cardiolens.judging.reading import DENIAL, UNREADABLE, NotReadableError, Reading, reading_of
 from cardiolens.judging.tokens import Token, Tokenizer
 
@@ -19,7 +20,7 @@ class Values:
         self._several = several
 
     def line(self, text: str) -> Reading | None:
-        """A list, an enumeration or a sentence after a colon; None where it neither names nor denies options."""
+        """A list, an enumeration or a sentence; None where it neither names nor denies options."""
         tokens = self._tokenizer.tokens(text)
         found = self._listed(tokens)
         if found is UNREADABLE:

@@ -16,41 +16,79 @@ SETS = [
     ("Subendocardial", "Mid-wall", "Subepicardial", "Transmural"),
     ("No abnormality", "Mitral regurgitant jet", "Tricuspid regurgitant jet", "Restricted mitral opening"),
 ]
-MARKS = ["ANSWER: ", "Answer: ", "answer = ", "**Final answer:** ", "The correct options are ", "The answer is ",
-         "Antwort: ", "答案：", "ANSWER:\n", "## Answer\n\n", "I saw much.\n\nANSWER: "]  # fmt: skip
-ENTRIES = ["{key}", "({key})", "{key}.", "**{key}**", "[{key}]", "{low}", "{key}. {text}", "{key}) {text}",
-           "{key}: {text}", "{key} - {text}", "{key} – {text}", "{key} ({text})", "({key}) {text}", "{text}",
-           "{text} ({key})", "option {key}", "'{key}'", "`{key}`"]  # fmt: skip
+MARKS = [
+    *(
+        "ANSWER: ",
+        "Answer: ",
+        "answer = ",
+        "**Final answer:** ",
+        "The correct options are ",
+        "The answer is ",
+    ),
+    *("Antwort: ", "答案：", "ANSWER:\n", "## Answer\n\n", "I saw much.\n\nANSWER: "),
+]
+ENTRIES = [
+    *("{key}", "({key})", "{key}.", "**{key}**", "[{key}]", "{low}", "'{key}'", "`{key}`", "option {key}"),
+    *(
+        "{key}. {text}",
+        "{key}) {text}",
+        "{key}: {text}",
+        "{key} - {text}",
+        "{key} – {text}",
+        "{key} ({text})",
+    ),
+    *("({key}) {text}", "{text}", "{text} ({key})"),
+]
 BETWEEN = [
-    ", ",
-    ",",
-    "; ",
-    " and ",
-    ", and ",
-    " & ",
-    " + ",
-    "/",
-    " as well as ",
-    " plus ",
-    "、",
-    "，",
-    "\n",
-    "\n\n",
-    "\n- ",
-    " 和 ",
+    *(", ", ",", "; ", " and ", ", and ", " & ", " + ", "/", " as well as ", " plus ", "、", "，", " 和 "),
+    *("\n", "\n\n", "\n- "),
 ]
 ENDS = [
-    "",
-    ".",
-    "\n",
-    ".\n\nThe rest is dark.",
-    "\nConfidence: high",
-    " because of the bright rim",
+    *("", ".", "\n", ".\n\nThe rest is dark.", "\nConfidence: high", " because of the bright rim"),
     ", since the rim is bright",
 ]
-BROKEN = [", and the fifth one", ", possibly {key}", " and maybe {key}", " or {key}", ", ...", ", etc.", ", F, Z", " and",
-          " and the outer third", " plus something else", ", Z", "?", " (and perhaps {key})", " to {key}",
-          " and some of the rest", ". Also {key}.", ", und eventuell {key}", " and/or {key}", ", unclear"]  # fmt: skip
+BROKEN = [
+    *(
+        ", and the fifth one",
+        ", possibly {key}",
+        " and maybe {key}",
+        " or {key}",
+        ", ...",
+        ", etc.",
+        ", F, Z",
+    ),
+    *(
+        " and",
+        " and the outer third",
+        " plus something else",
+        ", Z",
+        "?",
+        " (and perhaps {key})",
+        " to {key}",
+    ),
+    *(" and some of the rest", ". Also {key}.", ", und eventuell {key}", " and/or {key}", ", unclear"),
+]
+YES_NO = [
+    *(
+        ("yes", "no"),
+        ("Yes", "No"),
+        ("present", "absent"),
+        ("true", "false"),
+        ("✓", "✗"),
+        ("correct", "incorrect"),
+    ),
+    *(("involved", "not involved"), ("affected", "spared"), ("bright", "dark")),
+]
+LINES = [
+    *(
+        "{key}: {said}",
+        "{key}. {text}: {said}",
+        "- {key}) {text} - {said}",
+        "{text}: {said}",
+        "{key} = {said}",
+    ),
+    *("| {key}. {text} | {said} |", "{key} is {said}"),
+]
 
 chosen = st.sampled_from(SETS).flatmap(
     lambda texts: st.tuples(
@@ -86,7 +124,7 @@ def test_a_list_with_an_unreadable_end_is_never_read_in_part(
     drawn: tuple[tuple[str, ...], list[int]], dice: random.Random, mark: str, end: str
 ) -> None:
     texts, picked = drawn
-    further = "ABCDE"[next((at for at in range(len(texts)) if at not in picked), 0)]
+    further = "ABCDEF"[next((at for at in range(len(texts)) if at not in picked), 5)]
     text = mark + written(texts, picked, dice) + end.format(key=further)
     found = parse_answer(text, options_of(texts), "multi")
     assert found == Parsed((), found.rule, "parse_error"), text
@@ -102,24 +140,10 @@ def test_a_list_is_a_reply_by_itself(drawn: tuple[tuple[str, ...], list[int]], d
     assert found.keys in {tuple("ABCDE"[at] for at in sorted(picked)), ()}, text
 
 
-YES_NO = [("yes", "no"), ("Yes", "No"), ("present", "absent"), ("abnormal", "normal"), ("involved", "not involved"),
-          ("true", "false"), ("✓", "✗"), ("affected", "spared"), ("correct", "incorrect")]  # fmt: skip
-
-
 @given(
     chosen,
     st.sampled_from(YES_NO),
-    st.sampled_from(
-        [
-            "{key}: {said}",
-            "{key}. {text}: {said}",
-            "- {key}) {text} - {said}",
-            "{text}: {said}",
-            "{key} = {said}",
-            "| {key}. {text} | {said} |",
-            "{key} is {said}",
-        ]
-    ),  # fmt: skip
+    st.sampled_from(LINES),
     st.sampled_from(["\n", ", ", "; "]),
     st.sampled_from(["", "ANSWER:\n", "I went through all of them.\n\n"]),
 )

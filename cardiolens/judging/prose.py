@@ -1,0 +1,76 @@
+"""Option texts in prose: those of clauses that do not deny them (protocol 7.6, 16.2)."""
+
+from itertools import pairwise
+
+from cardiolens.judging.clauses import Clause, Statement
+from cardiolens.judging.enumerations import CONTINUES, TRANSPARENT, is_broken_list
+from cardiolens.judging.lexicon import words
+from cardiolens.judging.reading import UNREADABLE, Reading, reading_of
+from cardiolens.judging.tokens import Token
+
+_PREDICATES = frozenset({"verb", "colon", "dash", "bar"})
+
+
+def prose(stated: list[Statement], *, several: bool, brief: bool) -> Reading | None:
+    """The options whose texts a reply in prose affirms; None where it quotes none.
+
+    In a longer reply a text counts where it is written as in the options, or where the sentence draws a
+    conclusion; in a `brief` one, of one sentence, in any case. A single word without a capital counts only at
+    the end of its clause: "normal thickness" is no function.
+    """
+    named: list[str] = []
+    for clause, said in stated:
+        found = [token for token in clause if token.kind == "text"]
+        if said == "no" or not found:
+            continue
+        counted = [token for token in found if _counts(token, clause, brief)]
+        if said == "open" or (several and counted and _is_incomplete(clause, said)):
+            return UNREADABLE
+        named.extend(token.key for token in counted)
+    if not named:
+        return None
+    return UNREADABLE if _others(stated, named, several) else reading_of(named)
+
+
+def is_one_sentence(tokens: list[Token]) -> bool:
+    """Whether a text goes on neither behind a full stop nor on a further line."""
+    ends = [at for at, token in enumerate(tokens) if token.kind in {"stop", "newline", "semicolon", "query"}]
+    return all(at == len(tokens) - 1 for at in ends)
+
+
+def _counts(token: Token, clause: Clause, brief: bool) -> bool:
+    several_words = any(sign in token.text.strip() for sign in " -\n")
+    verbatim = token.text[0].isupper() and (several_words or clause[0] is not token)
+    if verbatim or clause == [token]:
+        return True
+    if several_words:
+        return brief or _concludes(clause)
+    return (brief or _concludes(clause)) and _ends_with(clause, token)
+
+
+def _concludes(clause: Clause) -> bool:
+    return clause[0].text.lower() in words().conclusions
+
+
+def _ends_with(clause: Clause, token: Token) -> bool:
+    """Whether nothing but further options follows a text."""
+    after = clause[clause.index(token) + 1 :]
+    return all(later.kind in CONTINUES | {"text", "label", "close"} for later in after)
+
+
+def _is_incomplete(clause: Clause, said: str) -> bool:
+    """Whether a list in prose has an entry that is no option, or a predicate that is not understood."""
+    kinds = [token.kind for token in clause if token.kind not in TRANSPARENT]
+    unjudged = any(kind == "text" and after in _PREDICATES for kind, after in pairwise(kinds))
+    return is_broken_list(clause) or (unjudged and said != "yes")
+
+
+def _others(stated: list[Statement], named: list[str], several: bool) -> bool:
+    """Whether a clause that is not a denial speaks of an option beyond those named."""
+    kinds = {"text", "part", "short"} if several else {"text"}
+    return any(
+        token.kind in kinds and token.key not in named
+        for clause, said in stated
+        if said != "no"
+        for token in clause
+    )
