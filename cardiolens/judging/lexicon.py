@@ -52,6 +52,7 @@ class Words(BaseModel):
     words: dict[WordKind, tuple[str, ...]]
     not_options: tuple[str, ...]
     heads: tuple[str, ...]
+    not_heads: tuple[str, ...]
     conclusions: tuple[str, ...]
     refusals: tuple[str, ...]
 

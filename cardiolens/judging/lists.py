@@ -222,6 +222,8 @@ class _ListReader:
     def _refuses(self, first: Kind, predicate: Clause) -> bool:
         """Whether what is said of a list denies it or leaves it open; behind a comma only the latter."""
         said = polarity(predicate)
+        if first == "dash" and said == "no" and [token.text for token in predicate[1:2]] == ["the"]:
+            return False  # "A - the septum is normal" speaks of something else
         return said == "open" if first == "comma" else said in {"no", "open"}
 
     def _check_further(self, clause: Clause, named: list[str], sentence: bool) -> None:

@@ -11,19 +11,25 @@ from cardiolens.judging.tokens import Token
 _PREDICATES = frozenset({"verb", "colon", "dash", "bar"})
 
 
-def prose(stated: list[Statement], *, several: bool, brief: bool) -> Reading | None:
+def prose(stated: list[Statement], *, several: bool, brief: bool, marked: bool) -> Reading | None:
     """The options whose texts a reply in prose affirms; None where it quotes none.
 
-    In a longer reply a text counts where it is written as in the options, or where the sentence draws a
-    conclusion; in a `brief` one, of one sentence, in any case. A single word without a capital counts only at
-    the end of its clause: "normal thickness" is no function.
+    A text counts where it is written as in the options. Behind a mark (`marked`), in a `brief` reply of one
+    sentence and in a conclusion it counts in any case, a single word at the end of its clause only ("normal
+    thickness" is no function), and without a mark one of several options as a predicate only ("is thinned").
     """
     named: list[str] = []
     for clause, said in stated:
         found = [token for token in clause if token.kind == "text"]
         if said == "no" or not found:
             continue
-        counted = [token for token in found if _counts(token, clause, brief)]
+        loosely = brief or marked or _concludes(clause)
+        counted = [
+            token
+            for token in found
+            if _is_quoted(token, clause)
+            or (loosely and _is_meant(token, clause, predicate=several and not marked))
+        ]
         if said == "open" or (several and counted and _is_incomplete(clause, said)):
             return UNREADABLE
         named.extend(token.key for token in counted)
@@ -38,14 +44,29 @@ def is_one_sentence(tokens: list[Token]) -> bool:
     return all(at == len(tokens) - 1 for at in ends)
 
 
-def _counts(token: Token, clause: Clause, brief: bool) -> bool:
-    several_words = any(sign in token.text.strip() for sign in " -\n")
-    verbatim = token.text[0].isupper() and (several_words or clause[0] is not token)
-    if verbatim or clause == [token]:
-        return True
-    if several_words:
-        return brief or _concludes(clause)
-    return (brief or _concludes(clause)) and _ends_with(clause, token)
+def _is_quoted(token: Token, clause: Clause) -> bool:
+    """Whether a text is written as in the options: with a capital that no sentence begins with."""
+    return clause == [token] or (
+        token.text[0].isupper() and (_has_several_words(token) or clause[0] is not token)
+    )
+
+
+def _is_meant(token: Token, clause: Clause, predicate: bool) -> bool:
+    """Whether a text in any case says what the clause comes to."""
+    if predicate and not _is_predicate(token, clause):
+        return False
+    return _has_several_words(token) or _ends_with(clause, token)
+
+
+def _has_several_words(token: Token) -> bool:
+    return any(sign in token.text.strip() for sign in " -\n")
+
+
+def _is_predicate(token: Token, clause: Clause) -> bool:
+    """Whether a verb, and at most further options, stands before a text."""
+    before = clause[: clause.index(token)]
+    others = {*CONTINUES, "text", "label"}
+    return next((earlier.kind for earlier in reversed(before) if earlier.kind not in others), None) == "verb"
 
 
 def _concludes(clause: Clause) -> bool:

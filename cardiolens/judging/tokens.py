@@ -179,6 +179,8 @@ def _settled(found: list[Token]) -> list[Token]:
         token = found[at]
         if token.kind == "key":
             found[at] = _article(token, found[at + 1 : at + 3]) or token
+        elif token.kind == "short" and found[at + 1 : at + 2] and found[at + 1].text in _NOT_HEADS:
+            found[at] = Token("word", token.text.lower(), "", token.start)  # "left ventricle" is no atrium
     _unname(found)
     return found
 
@@ -207,3 +209,4 @@ def _unname(found: list[Token]) -> None:
 
 
 _NOT_OPTIONS = frozenset(words().not_options)
+_NOT_HEADS = frozenset(words().not_heads)

@@ -109,7 +109,7 @@ def _leading_alone(tokens: list[Token], texts: OptionTexts) -> Reading | None:
 def _quoted(tokens: list[Token], stated: list[Statement], several: bool) -> Reading | None:
     """Option texts in prose, unless letters are gone through that no rule could read."""
     listed = [token for token in tokens if token.kind == "key" and token.text.isupper()]
-    return None if listed else prose(stated, several=several, brief=is_one_sentence(tokens))
+    return None if listed else prose(stated, several=several, brief=is_one_sentence(tokens), marked=False)
 
 
 def _closing_letters(tokens: list[Token], texts: OptionTexts) -> Reading | None:

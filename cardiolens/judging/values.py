@@ -54,7 +54,7 @@ class Values:
 
     def _said(self, tokens: list[Token]) -> Reading | None:
         letters = any(token.kind == "key" and token.text.isupper() for token in tokens)
-        found = None if letters else prose(statements(tokens), several=self._several, brief=True)
+        found = None if letters else prose(statements(tokens), several=self._several, brief=True, marked=True)
         if found or not tokens:
             return found
         if _names(tokens):
