@@ -1,5 +1,6 @@
 """One reply to a choice question as the options it names (protocol 7.6, 16.1, 16.2)."""
 
+import functools
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +14,8 @@ from cardiolens.judging.unmarked import unmarked
 RULES_VERSION = (
     "1.2"  # of the protocol's section 16; raise it with every change that may read a reply otherwise
 )
+
+_SHORT = 60  # characters
 
 ParseStatus = Literal["ok", "inconsistent", "parse_error", "refusal", "truncated"]
 
@@ -44,6 +47,13 @@ def parse_answer(
     letters outside the options, and several for a question that takes one are a parse_error. A reply that was
     `cut` by its token limit is read by an explicit mark only and is otherwise `truncated`.
     """
+    read = _parse_short if len(text) <= _SHORT else _parse
+    return read(text, options, answer_type, exclusive, cut)
+
+
+def _parse(
+    text: str, options: tuple[Option, ...], answer_type: str, exclusive: tuple[str, ...], cut: bool
+) -> Parsed:
     plain = visible_with_boxes(text)
     tokenizer = Tokenizer.of(options)
     several = answer_type == "multi"
@@ -54,6 +64,10 @@ def parse_answer(
         return Parsed((), _rule_of(rule, reading), _unread(plain, rule, reading, cut))
     parsed = _checked(reading.keys, rule, options, several, exclusive)
     return Parsed((), rule, "truncated") if cut and not parsed.keys else parsed
+
+
+# "ANSWER: B" is said to a thousand questions; a paragraph is said once.
+_parse_short = functools.lru_cache(maxsize=1 << 16)(_parse)
 
 
 def _rule_of(rule: str, reading: Reading | None) -> str:

@@ -16,7 +16,8 @@ def prose(stated: list[Statement], *, several: bool, brief: bool, marked: bool) 
 
     A text counts where it is written as in the options. Behind a mark (`marked`), in a `brief` reply of one
     sentence and in a conclusion it counts in any case, a single word at the end of its clause only ("normal
-    thickness" is no function), and without a mark one of several options as a predicate only ("is thinned").
+    thickness" is no function). Without a mark one of several options counts at the end of its clause only,
+    in any case as a predicate ("is thinned").
     """
     named: list[str] = []
     for clause, said in stated:
@@ -25,11 +26,10 @@ def prose(stated: list[Statement], *, several: bool, brief: bool, marked: bool) 
             continue
         loosely = brief or marked or _concludes(clause)
         counted = [
-            token
-            for token in found
-            if _is_quoted(token, clause)
-            or (loosely and _is_meant(token, clause, predicate=several and not marked))
+            token for token in found if _is_quoted(token, clause) or (loosely and _is_meant(token, clause))
         ]
+        if several and not marked:
+            counted = [token for token in counted if _closes(token, clause)]
         if said == "open" or (several and counted and _is_incomplete(clause, said)):
             return UNREADABLE
         named.extend(token.key for token in counted)
@@ -51,11 +51,14 @@ def _is_quoted(token: Token, clause: Clause) -> bool:
     )
 
 
-def _is_meant(token: Token, clause: Clause, predicate: bool) -> bool:
+def _is_meant(token: Token, clause: Clause) -> bool:
     """Whether a text in any case says what the clause comes to."""
-    if predicate and not _is_predicate(token, clause):
-        return False
     return _has_several_words(token) or _ends_with(clause, token)
+
+
+def _closes(token: Token, clause: Clause) -> bool:
+    """Whether a clause ends with a text, quoted or as a predicate, and says no more of it."""
+    return _ends_with(clause, token) and (_is_quoted(token, clause) or _is_predicate(token, clause))
 
 
 def _has_several_words(token: Token) -> bool:
@@ -76,7 +79,7 @@ def _concludes(clause: Clause) -> bool:
 def _ends_with(clause: Clause, token: Token) -> bool:
     """Whether nothing but further options follows a text."""
     after = clause[clause.index(token) + 1 :]
-    return all(later.kind in CONTINUES | {"text", "label", "close"} for later in after)
+    return all(later.kind in CONTINUES | {"text", "label", "close", "also"} for later in after)
 
 
 def _is_incomplete(clause: Clause, said: str) -> bool:

@@ -112,12 +112,16 @@ def _quoted(tokens: list[Token], stated: list[Statement], several: bool) -> Read
     return None if listed else prose(stated, several=several, brief=is_one_sentence(tokens), marked=False)
 
 
+def _announces(token: Token) -> bool:
+    return token.kind in {"verb", "colon"} or token.text in words().conclusions
+
+
 def _closing_letters(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     """The only letters of a reply, which end its last sentence ("The abnormal walls are B and D.")."""
     opening = next((at for at, token in enumerate(tokens) if token.kind == "key" and token.text.isupper()), 0)
     before = tokens[:opening]
     sentence = clauses(before)[-1] if before else []
-    if not sentence or sentence[-1].kind not in {"verb", "colon"} or polarity(sentence) in {"no", "open"}:
+    if not sentence or not _announces(sentence[-1]) or polarity(sentence) in {"no", "open"}:
         return None
     if any(token.key or token.kind == "either" or token.text in _NO_CHOICE for token in sentence):
         return None
