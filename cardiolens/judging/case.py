@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cardiolens.errors import InputError
-from cardiolens.judging.parse import Option, Parsed, parse_answer
+from cardiolens.judging.option_text import Option
+from cardiolens.judging.parse import Parsed, parse_answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def judge_choice(case: Case, reply: CaseReply) -> Judgement:
     """Judge a reply to a single, ordinal or multi question; an unparsed one is wrong, or the empty set."""
     parsed = Parsed((), "none", "refusal") if reply.refused else _parse_shown(case, reply)
     return Judgement(
-        parse_status="truncated" if parsed.status == "parse_error" and reply.cut else parsed.status,
+        parse_status=parsed.status,
         rule=parsed.rule,
         parsed=parsed.keys,
         gold=case.answer,
@@ -71,7 +72,7 @@ def _parse_shown(case: Case, reply: CaseReply) -> Parsed:
     original = dict(zip(case.keys, shown, strict=True))
     options = tuple((letter, texts[key]) for letter, key in original.items())
     exclusive = tuple(letter for letter, key in original.items() if key in case.exclusive)
-    parsed = parse_answer(reply.text, options, case.answer_type, exclusive)
+    parsed = parse_answer(reply.text, options, case.answer_type, exclusive, cut=reply.cut)
     named = {original[letter] for letter in parsed.keys}
     return Parsed(tuple(key for key in case.keys if key in named), parsed.rule, parsed.status)
 

@@ -1,15 +1,36 @@
-"""JSON objects in a reply, whole or in prose or a code fence."""
+"""JSON in a reply, whole or in prose or a code fence, well-formed or not."""
 
+import functools
 import json
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
+
+from cardiolens.judging.lexicon import words
 
 _BRACE = re.compile(r"\{")
 _DECODER = json.JSONDecoder()
+_OPENED = re.compile(r"""\{\s*["']""")
+_PAIR = re.compile(
+    r"""["'](?P<name>[^"'\n]{1,40})["']\s*:\s*(?P<value>"(?:[^"\\]|\\.)*"|'[^'\n]*'|\[[^\[\]]*\])"""
+)
+
+
+class Given(NamedTuple):
+    """The value of an answer key and the place of its object."""
+
+    value: object
+    start: int
+    end: int
 
 
 def objects(text: str) -> Iterator[dict[str, object]]:
     """The JSON objects of a text that are not inside another, in their order."""
+    for value, _, _ in _placed(text):
+        yield value
+
+
+def _placed(text: str) -> Iterator[tuple[dict[str, object], int, int]]:
     position = 0
     while brace := _BRACE.search(text, position):
         try:
@@ -19,4 +40,46 @@ def objects(text: str) -> Iterator[dict[str, object]]:
             continue
         except RecursionError:  # nobody's answer is a thousand levels deep
             return
-        yield value
+        yield value, brace.start(), position
+
+
+def answers(text: str) -> list[Given]:
+    """The answers of all JSON objects, in their order; of broken ones, the complete values of answer keys.
+
+    A broken object is one answer at least, None where it holds none: what stands in it is no mark.
+    """
+    whole = [Given(value, start, end) for value, start, end in _placed(text)]
+    found = [Given(_answer(given.value), given.start, given.end) for given in whole]
+    found = [given for given in found if given.value is not _NO_KEY]
+    rest = _OPENED.search(text, whole[-1].end if whole else 0)
+    return found + (_from_broken(text, rest.start()) if rest else [])
+
+
+_NO_KEY = object()
+
+
+def _answer(value: object) -> object:
+    """The value of the last answer key of an object, or of one inside it."""
+    if not isinstance(value, dict):
+        return _NO_KEY
+    for key in reversed(value):
+        if is_answer_key(key):
+            return value[key]
+    inner = (_answer(entry) for entry in reversed(value.values()))
+    return next((entry for entry in inner if entry is not _NO_KEY), _NO_KEY)
+
+
+def _from_broken(text: str, start: int) -> list[Given]:
+    pairs = [pair for pair in _PAIR.finditer(text, start) if is_answer_key(pair["name"])]
+    end = pairs[-1].end() if pairs else len(text)
+    return [Given(pairs[-1]["value"] if pairs else None, start, end)]
+
+
+def is_answer_key(key: str) -> bool:
+    """Whether a key announces the answer, in any case and with any separators."""
+    return re.sub(r"[_\s-]", "", key).casefold() in _answer_keys()
+
+
+@functools.cache
+def _answer_keys() -> frozenset[str]:
+    return frozenset(words().json_keys)

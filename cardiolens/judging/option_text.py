@@ -1,81 +1,128 @@
-"""The texts of a question's options, and where a reply quotes them."""
+"""The texts of a question's options in the spellings that replies use."""
 
 import functools
 import re
 import unicodedata
 from dataclasses import dataclass
 
-from cardiolens.judging.reply import words
+from cardiolens.judging.lexicon import kinds, words
+
+Option = tuple[str, str]
+
+LATIN = "A-Za-z0-9À-ɏ_"  # next to one of these, a letter or a text is part of a longer word
+_BRACKETS = re.compile(r"\s*\(([^()]*)\)")
+_GRADES = re.compile(r"(\w+) to (\w+)((?: \w+)*)")
+_WORD = re.compile(rf"[{LATIN}]+(?:-[{LATIN}]+)*")
+_ACRONYM = re.compile(r"[A-Z]{2,}")
+_COMMON = frozenset({"of", "the", "a", "an", "in", "at", "by", "to", "within", "one", "and", "or", "near"})
 
 
 @dataclass(frozen=True, slots=True)
 class OptionTexts:
-    """Patterns that find the option texts of one question."""
+    """Spellings of the options of one question, each of one option only.
 
-    keys: dict[str, str]  # text in one case and spacing -> key
-    any_case: re.Pattern[str]
-    verbatim: re.Pattern[str]
+    A full spelling is the text, or a part that says as much: without its brackets, their acronym, one side of
+    an "or", one grade of "mild to moderate". A short one ("basal") lacks its last word and counts in lists.
+    """
+
+    options: tuple[Option, ...]
+    keys: frozenset[str]
+    full: dict[str, str]  # folded spelling -> key
+    short: dict[str, str]
+    parts: dict[str, str]  # word of one option's text only -> key
+    own: dict[str, frozenset[str]]  # key -> all words of its text
+    pattern: str
     listing: re.Pattern[str]  # all options with their letters in order: the prompt repeated
-    negated: re.Pattern[str]
 
     @staticmethod
     @functools.lru_cache(maxsize=4096)
-    def of(options: tuple[tuple[str, str], ...]) -> "OptionTexts":
-        """Patterns of options given as (key, text)."""
-        longest_first = sorted(
-            {_plain(text) for _, text in options} - {""}, key=lambda text: (-len(text), text)
-        )
-        any_text = rf"(?<![\w-])(?:{'|'.join(map(_pattern, longest_first)) or '(?!)'})(?![\w-])"
-        entries = [rf"{re.escape(key)}\s*[.):]\s*{_pattern(_plain(text))}" for key, text in options]
-        listing = r"\s*[;,]?\s*".join(entries) or "(?!)"
+    def of(options: tuple[Option, ...]) -> "OptionTexts":
+        """Spellings of options given as (key, text)."""
+        texts = {key: plain(text) for key, text in options}
+        full = _unambiguous({key: _full(text) for key, text in texts.items()}, {})
+        short = _unambiguous({key: _short(text) for key, text in texts.items()}, full)
+        own = {key: frozenset(_WORD.findall(text.lower())) for key, text in texts.items()}
+        spellings = [text for key in texts for text in (*_full(texts[key]), *_short(texts[key]))]
         return OptionTexts(
-            keys={_folded(text): key for key, text in options},
-            any_case=re.compile(any_text, re.IGNORECASE),
-            verbatim=re.compile(any_text),
-            listing=re.compile(listing, re.IGNORECASE),
-            negated=re.compile(rf"\b(?:{'|'.join(words().negations)})\W+(?:an?\W+|the\W+)?$", re.IGNORECASE),
+            options=options,
+            keys=frozenset(texts),
+            full=full,
+            short=short,
+            parts=_parts(own),
+            own=own,
+            pattern=_any_of(spellings),
+            listing=_listing(texts),
         )
-
-    def masked(self, text: str) -> str:
-        """A text without the option texts in it, so that "B. Mildly reduced" is the letter B."""
-        return self.any_case.sub(" ", text)
 
     def without_listing(self, text: str) -> str:
         """A text without the list of all options, which a model repeats but does not choose."""
         return self.listing.sub(" ", text)
 
-    def whole(self, text: str) -> tuple[str, ...]:
-        """Keys of a text made of option texts alone, in any case."""
-        found = self.any_case.findall(text)
-        return self._keys(found) if found and not re.search(r"\w", self._rest(text)) else ()
-
-    def quoted(self, text: str) -> tuple[str, ...]:
-        """Keys of the option texts quoted verbatim, or in any case on lines that hold nothing else."""
-        verbatim = [found[0] for found in self.verbatim.finditer(text) if not self._negated(text, found)]
-        lines = [key for line in text.splitlines() for key in self.whole(line.rpartition(":")[2])]
-        return tuple(dict.fromkeys((*self._keys(verbatim), *lines)))
-
-    def _keys(self, found: list[str]) -> tuple[str, ...]:
-        # re.IGNORECASE takes a few letters (dotless i) for others that casefold keeps apart
-        known = (self.keys.get(_folded(text)) for text in found)
-        return tuple(dict.fromkeys(key for key in known if key is not None))
-
-    def _rest(self, text: str) -> str:
-        return re.sub(
-            rf"\b(?:{'|'.join(words().conjunctions)})\b", " ", self.masked(text), flags=re.IGNORECASE
-        )
-
-    def _negated(self, text: str, found: re.Match[str]) -> bool:
-        return self.negated.search(text, max(0, found.start() - 40), found.start()) is not None
+    def key_of(self, spelling: str) -> tuple[str, bool] | None:
+        """The option of a spelling, in any case and number, and whether it is a full one."""
+        fold = folded(spelling)
+        for candidate in (fold, fold.removesuffix("s")):
+            if key := self.full.get(candidate):
+                return key, True
+            if key := self.short.get(candidate):
+                return key, False
+        return None
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """A text in NFKC with single spaces."""
     return " ".join(unicodedata.normalize("NFKC", text).split())
 
 
-def _folded(text: str) -> str:
-    return _plain(text).casefold()
+def folded(text: str) -> str:
+    """A text without case, spaces, hyphens, and the difference of British and American spelling."""
+    return re.sub(r"[\s‐-–-]+", "", text).casefold().replace("ae", "e").replace("oe", "e")
 
 
-def _pattern(plain: str) -> str:
-    return r"\s+".join(map(re.escape, plain.split()))
+def _full(text: str) -> list[str]:
+    bare = _BRACKETS.sub("", text)
+    acronyms = [inner for inner in _BRACKETS.findall(text) if _ACRONYM.fullmatch(inner)]
+    sides = bare.split(" or ") if " or " in bare and "," not in bare else []
+    return [text, bare, *acronyms, *sides, *_grades(bare)]
+
+
+def _grades(text: str) -> list[str]:
+    found = _GRADES.fullmatch(text)
+    return [found[1] + found[3], found[2] + found[3]] if found else []
+
+
+def _short(text: str) -> list[str]:
+    start, _, last = _BRACKETS.sub("", text).rpartition(" ")
+    return [start] if start and last.lower() in words().heads else []
+
+
+def _unambiguous(spellings: dict[str, list[str]], taken: dict[str, str]) -> dict[str, str]:
+    owners: dict[str, set[str]] = {}
+    for key, texts in spellings.items():
+        for text in texts:
+            owners.setdefault(folded(text), set()).add(key)
+    return {fold: key for fold, (key, *others) in owners.items() if fold and not others and fold not in taken}
+
+
+def _parts(own: dict[str, frozenset[str]]) -> dict[str, str]:
+    """Words that only one option has, save those that the grammar knows by another meaning."""
+    owners: dict[str, list[str]] = {}
+    for key, found in own.items():
+        for word in found - _COMMON - kinds().keys():
+            owners.setdefault(word, []).append(key)
+    return {word: keys[0] for word, keys in owners.items() if len(keys) == 1}
+
+
+def _any_of(spellings: list[str]) -> str:
+    longest_first = sorted(set(spellings) - {""}, key=lambda text: (-len(text), text))
+    return rf"(?:{'|'.join(map(_pattern, longest_first)) or '(?!)'})s?"
+
+
+def _pattern(text: str) -> str:
+    spelled = r"\s+".join(map(re.escape, text.split())).replace(r"\-", r"[\s‐-–-]?")
+    return re.sub("[ao]e", lambda found: f"{found[0][0]}?e", spelled)
+
+
+def _listing(texts: dict[str, str]) -> re.Pattern[str]:
+    entries = [rf"\(?{re.escape(key)}\s*[.):]\s*{_pattern(text)}" for key, text in texts.items()]
+    return re.compile(r"\s*[;,|]?\s*(?:[-•]\s*)?".join(entries) or "(?!)", re.IGNORECASE)

@@ -1,136 +1,91 @@
-"""One reply to a choice question as the options it names (protocol 7.6)."""
+"""One reply to a choice question as the options it names (protocol 7.6, 16.1, 16.2)."""
 
 import functools
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from cardiolens.judging import letters
-from cardiolens.judging.json_reply import objects
-from cardiolens.judging.option_text import OptionTexts
-from cardiolens.judging.reply import refuses, visible, words
+from cardiolens.judging.marked import marked
+from cardiolens.judging.option_text import Option
+from cardiolens.judging.reading import Reading
+from cardiolens.judging.reply import refuses, visible_with_boxes
+from cardiolens.judging.tokens import Tokenizer
+from cardiolens.judging.unmarked import unmarked
 
-Option = tuple[str, str]
-Named = tuple[str, ...]
-ParseStatus = Literal["ok", "inconsistent", "parse_error", "refusal"]
+RULES_VERSION = (
+    "1.2"  # of the protocol's section 16; raise it with every change that may read a reply otherwise
+)
 
-_BULLET = re.compile(r"^\s*[-•]\s+")
+_SHORT = 60  # characters
+
+ParseStatus = Literal["ok", "inconsistent", "parse_error", "refusal", "truncated"]
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a reply names: displayed keys in the order of the options, and the rule that found them."""
+    """What a reply names: displayed keys in the order of the options, and the rule that found them.
+
+    Rules are answer_line, json, boxed, answer_tag, answer_phrase, letters, last_line, enumeration,
+    option_text and none.
+    """
 
     keys: tuple[str, ...]
-    rule: str  # answer_line | json | letters | answer_phrase | option_text | none
+    rule: str
     status: ParseStatus
 
 
 def parse_answer(
-    text: str, options: tuple[Option, ...], answer_type: str, exclusive: tuple[str, ...] = ()
+    text: str,
+    options: tuple[Option, ...],
+    answer_type: str,
+    exclusive: tuple[str, ...] = (),
+    *,
+    cut: bool = False,
 ) -> Parsed:
-    """Read a reply by the rules of 7.6 in their order; the first rule that finds letters or texts decides.
+    """Read the last mark of a reply that is not withdrawn; without any, the reply itself.
 
-    `options` are (key, text) as displayed and `exclusive` displayed keys. Letters outside the options, or
-    several for a question that takes one, are a parse_error, not a reason to try the next rule. Beyond 7.6,
-    "the answer is B" counts (rule `answer_phrase`).
+    `options` are (key, text) as displayed and `exclusive` displayed keys. What cannot be read completely,
+    letters outside the options, and several for a question that takes one are a parse_error. A reply that was
+    `cut` by its token limit is read by an explicit mark only and is otherwise `truncated`.
     """
-    plain = visible(text)
-    texts = OptionTexts.of(options)
-    for rule, find in _RULES.items():
-        named = find(plain, texts)
-        if named:
-            return _checked(named, rule, options, answer_type, exclusive)
-    return Parsed((), "none", "refusal" if refuses(plain) else "parse_error")
+    read = _parse_short if len(text) <= _SHORT else _parse
+    return read(text, options, answer_type, exclusive, cut)
+
+
+def _parse(
+    text: str, options: tuple[Option, ...], answer_type: str, exclusive: tuple[str, ...], cut: bool
+) -> Parsed:
+    plain = visible_with_boxes(text)
+    tokenizer = Tokenizer.of(options)
+    several = answer_type == "multi"
+    rule, reading = marked(plain, tokenizer, several=several, cut=cut) or ("none", None)
+    if reading is None and not cut:
+        rule, reading = unmarked(plain, tokenizer, several=several) or ("none", None)
+    if reading is None or not reading.readable:
+        return Parsed((), _rule_of(rule, reading), _unread(plain, rule, reading, cut))
+    parsed = _checked(reading.keys, rule, options, several, exclusive)
+    return Parsed((), rule, "truncated") if cut and not parsed.keys else parsed
+
+
+# "ANSWER: B" is said to a thousand questions; a paragraph is said once.
+_parse_short = functools.lru_cache(maxsize=1 << 16)(_parse)
+
+
+def _rule_of(rule: str, reading: Reading | None) -> str:
+    return rule if reading and reading.names_options else "none"
+
+
+def _unread(plain: str, rule: str, reading: Reading | None, cut: bool) -> ParseStatus:
+    if cut:
+        return "truncated"
+    stated = reading is not None and reading.names_options and rule not in {"option_text", "enumeration"}
+    return "refusal" if not stated and refuses(plain) else "parse_error"
 
 
 def _checked(
-    named: tuple[str, ...],
-    rule: str,
-    options: tuple[Option, ...],
-    answer_type: str,
-    exclusive: tuple[str, ...],
+    named: tuple[str, ...], rule: str, options: tuple[Option, ...], several: bool, exclusive: tuple[str, ...]
 ) -> Parsed:
     legal = tuple(key for key, _ in options if key in named)
-    if len(legal) != len(named) or (answer_type != "multi" and len(named) > 1):
+    if len(legal) != len(named) or (len(named) > 1 and not several):
         return Parsed((), rule, "parse_error")
     contradictory = len(legal) > 1 and not set(legal).isdisjoint(exclusive)
     return Parsed(legal, rule, "inconsistent" if contradictory else "ok")
-
-
-@functools.cache
-def _answer_mark() -> re.Pattern[str]:
-    return re.compile(rf"(?<![A-Za-z])(?:{'|'.join(words().answer_words)})\s*[:=]", re.IGNORECASE)
-
-
-@functools.cache
-def _answer_phrase() -> re.Pattern[str]:
-    nouns, verbs = "|".join(words().answer_words), "|".join(words().answer_verbs)
-    choosing = "|".join(words().choosing)
-    return re.compile(
-        rf"(?<![A-Za-z])(?:(?:{nouns})\s*(?:(?:{verbs})\s*:?|(?=\n))|(?:{choosing}))", re.IGNORECASE
-    )
-
-
-def _last_after(mark: re.Pattern[str], plain: str, texts: OptionTexts) -> Named:
-    """Letters after the last mark that is followed by letters."""
-    for found in reversed(list(mark.finditer(plain))):
-        run = letters.leading(texts.masked(_line_after(plain, found.end())))
-        if run:
-            return run.letters
-    return ()
-
-
-def _line_after(plain: str, position: int) -> str:
-    """The rest of a line; if that is blank, the lines below it up to the next blank one, as one list."""
-    line, _, below = plain[position:].partition("\n")
-    if line.strip():
-        return line
-    paragraph = re.split(r"\n\s*\n", below.strip(), maxsplit=1)[0]
-    return ", ".join(_BULLET.sub("", entry) for entry in paragraph.split("\n"))
-
-
-def _answer_line(plain: str, texts: OptionTexts) -> Named:
-    return _last_after(_answer_mark(), plain, texts)
-
-
-def _phrase(plain: str, texts: OptionTexts) -> Named:
-    return _last_after(_answer_phrase(), plain, texts)
-
-
-def _json(plain: str, texts: OptionTexts) -> Named:
-    """Letters or option texts under the key `answer` of the last JSON object that has one."""
-    named = [_from_json(value, texts) for value in objects(plain)]
-    return next((found for found in reversed(named) if found), ())
-
-
-def _from_json(value: dict[str, object], texts: OptionTexts) -> Named:
-    answers = [given for key, given in value.items() if key.lower() == "answer"]
-    given = answers[-1] if answers else None
-    entries = given if isinstance(given, list) else [given]
-    found = [_entry(entry, texts) for entry in entries if isinstance(entry, str)]
-    return tuple(dict.fromkeys(key for keys in found for key in keys))
-
-
-def _entry(entry: str, texts: OptionTexts) -> Named:
-    run = letters.leading(texts.masked(entry))
-    return run.letters if run else texts.whole(entry)
-
-
-def _letters_only(plain: str, texts: OptionTexts) -> Named:
-    run = letters.leading(texts.masked(texts.without_listing(plain)))
-    return run.letters if run and run.alone else ()
-
-
-def _option_text(plain: str, texts: OptionTexts) -> Named:
-    return texts.quoted(texts.without_listing(plain))
-
-
-_RULES: dict[str, Callable[[str, OptionTexts], Named]] = {
-    "answer_line": _answer_line,
-    "json": _json,
-    "letters": _letters_only,
-    "answer_phrase": _phrase,
-    "option_text": _option_text,
-}

@@ -1,54 +1,46 @@
-"""The words by which replies are read, and the part of a reply that counts."""
+"""The part of a reply that counts, in plain characters (protocol 7.6)."""
 
 import functools
 import re
 import unicodedata
-from importlib import resources
 
-import yaml
-from pydantic import BaseModel, ConfigDict
+from cardiolens.judging.lexicon import Tag, words
 
-_EMPHASIS = re.compile(r"\*+|`+|__|\$+|[\u200b-\u200f\u2060\ufeff]")
-_LATEX = re.compile(r"\\(?:boxed|text|textbf|mathrm|mathbf)\s*\{([^{}]*)\}")
+# Private characters that stand around what a reply has marked as its answer; nobody types them.
+BOX, TAG, END = "\ue000", "\ue001", "\ue002"
 
-
-class Tag(BaseModel):
-    """The two ends of a block of reasoning."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    open: str
-    close: str
-
-
-class Words(BaseModel):
-    """The lexicon of `replies.yaml`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    think: tuple[Tag, ...]
-    answer_words: tuple[str, ...]
-    answer_verbs: tuple[str, ...]
-    choosing: tuple[str, ...]
-    letter_words: tuple[str, ...]
-    conjunctions: tuple[str, ...]
-    alternatives: tuple[str, ...]
-    after_letter: tuple[str, ...]
-    negations: tuple[str, ...]
-    refusals: tuple[str, ...]
-
-
-@functools.cache
-def words() -> Words:
-    """The lexicon, read once."""
-    text = resources.files(__package__).joinpath("replies.yaml").read_text(encoding="utf-8")
-    return Words.model_validate(yaml.safe_load(text))
+_NO_SIGNS = str.maketrans("", "", BOX + TAG + END)
+_INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff]")
+_LATEX_SIGN = re.compile(r"\\[()\[\],;:! ]")
+_LATEX_TEXT = re.compile(r"\\(?:text|textbf|textrm|mathrm|mathbf|mathsf|operatorname)\s*\{([^{}]*)\}")
+_LATEX_BOX = re.compile(r"(?:\\f?box(?:ed)?|(?<![A-Za-z])boxed)\s*\{")
+_HTML = re.compile(
+    r"</?(?:strong|em|p|br|span|div|li|ul|ol|code|pre|font|h\d|td|tr|table)\b[^<>]*>", re.IGNORECASE
+)
+_HTML_LETTER, _HTML_LETTER_END = (
+    re.compile(r"</?([biu])>", re.IGNORECASE),
+    re.compile(r"</([biu])>", re.IGNORECASE),
+)
+_CONTROL = re.compile(r"<\|[a-z_]+\|>|</?s>|<(?:end|start)_of_turn>|<eos>", re.IGNORECASE)
 
 
 def visible(text: str) -> str:
-    """What a reply says outside its reasoning, in NFKC, without Markdown and LaTeX marks."""
-    plain = _EMPHASIS.sub("", unicodedata.normalize("NFKC", without_thought(text)))
-    return _LATEX.sub(r"\1", plain).strip()
+    """What a reply says outside its reasoning, in NFKC, without Markdown and LaTeX."""
+    return visible_with_boxes(text).translate(_NO_SIGNS)
+
+
+def visible_with_boxes(text: str) -> str:
+    """The same with boxed answers between BOX and END, tagged ones between TAG and END."""
+    plain = without_thought(text)
+    if not plain.isascii():
+        plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", plain)).replace("’", "'")
+    if "<" in plain:
+        plain = _without_html(_CONTROL.sub(" ", _tagged(plain)))
+    if "\\" in plain or "boxed{" in plain:
+        plain = _without_latex(plain)
+    for sign in ("*", "`", "__", "$", "\r"):
+        plain = plain.replace(sign, "")
+    return plain.strip()
 
 
 def without_thought(text: str) -> str:
@@ -56,22 +48,74 @@ def without_thought(text: str) -> str:
 
     A block that is never closed ends the reply. A close without an open ends a block that the prompt opened.
     """
-    for tag in words().think:
-        text = _without(text, tag)
+    if "<" in text or "[" in text or "◁" in text:
+        for tag in words().think:
+            text = _without(text, *_both(tag))
     return text
 
 
-def _without(text: str, tag: Tag) -> str:
+@functools.cache
+def _both(tag: Tag) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    ends = (re.compile(re.escape(end), re.IGNORECASE) for end in (tag.open, tag.close))
+    return next(ends), next(ends)
+
+
+def _without(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> str:
     kept = ""
-    while tag.open in text:
-        before, _, text = text.partition(tag.open)
-        kept += _after_orphan(before, tag)
-        text = text.partition(tag.close)[2]
-    return kept + _after_orphan(text, tag)
+    while found := opening.search(text):
+        kept += _after_orphan(text[: found.start()], closing)
+        close = closing.search(text, found.end())
+        text = text[close.end() :] if close else ""
+    return kept + _after_orphan(text, closing)
 
 
-def _after_orphan(text: str, tag: Tag) -> str:
-    return text.rpartition(tag.close)[2]
+def _after_orphan(text: str, closing: re.Pattern[str]) -> str:
+    return closing.split(text)[-1]
+
+
+@functools.cache
+def _tag_ends() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    opens = "|".join(re.escape(tag.open) for tag in words().answer_tags)
+    closes = "|".join(re.escape(tag.close) for tag in words().answer_tags)
+    return re.compile(opens, re.IGNORECASE), re.compile(closes, re.IGNORECASE)
+
+
+def _tagged(text: str) -> str:
+    opening, closing = _tag_ends()
+    return closing.sub(END, opening.sub(TAG, text))
+
+
+def _without_html(text: str) -> str:
+    """A text without HTML tags; "<B>" is a letter unless "</B>" follows somewhere."""
+    letters = {tag.lower() for tag in _HTML_LETTER_END.findall(text)}
+    text = _HTML_LETTER.sub(lambda tag: "" if tag[1].lower() in letters else tag[0], text)
+    return _HTML.sub("", text)
+
+
+def _without_latex(text: str) -> str:
+    """A text with its boxes marked, the contents of text commands, and no escaped braces."""
+    text = (
+        _LATEX_SIGN.sub("", text)
+        .replace("\\{", " ")
+        .replace("\\}", " ")
+        .replace("\\&", "&")
+        .replace("\\quad", " ")
+    )
+    while (unwrapped := _LATEX_TEXT.sub(r"\1", text)) != text:
+        text = unwrapped
+    while found := _LATEX_BOX.search(text):
+        close = _closing_brace(text, found.end())
+        text = f"{text[: found.start()]}{BOX}{text[found.end() : close]}{END}{text[close + 1 :]}"
+    return text
+
+
+def _closing_brace(text: str, position: int) -> int:
+    depth = 1
+    for brace in re.compile(r"[{}]").finditer(text, position):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return brace.start()
+    return len(text)
 
 
 @functools.cache
@@ -81,4 +125,4 @@ def _refusal() -> re.Pattern[str]:
 
 def refuses(plain: str) -> bool:
     """Whether a visible reply declines to answer."""
-    return _refusal().search(plain.replace("’", "'")) is not None
+    return _refusal().search(plain) is not None

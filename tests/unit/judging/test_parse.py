@@ -37,7 +37,7 @@ SINGLE = [  # against SIZE, ordinal
     ("**ANSWER: B**", "B", "answer_line"),
     ("**ANSWER:** **B**", "B", "answer_line"),
     ("### Final ANSWER: `B`", "B", "answer_line"),
-    ("ANSWER: \\boxed{B}", "B", "answer_line"),
+    ("ANSWER: \\boxed{B}", "B", "boxed"),
     ("ANSWER: $\\text{B}$", "B", "answer_line"),
     ("ANSWER: [B]", "B", "answer_line"),
     ("ANSWER: <B>", "B", "answer_line"),
@@ -76,7 +76,7 @@ SINGLE = [  # against SIZE, ordinal
     ("Die richtige Antwort ist C.", "C", "answer_phrase"),
     ("Markedly dilated", "C", "option_text"),
     ("markedly dilated.", "C", "option_text"),
-    ("ANSWER: Markedly dilated", "C", "option_text"),
+    ("ANSWER: Markedly dilated", "C", "answer_line"),
     ("The cavity looks Markedly  dilated in all slices.", "C", "option_text"),
     ("It is not Normal size but Markedly dilated", "C", "option_text"),
     (
@@ -121,7 +121,7 @@ MULTI = [  # against LEVELS, multi
     ("basal segment, apex", "AD", "option_text"),
     (
         "Bright in the Mid segment; the Apex too. Not in the Papillary muscle: no Papillary muscle.",
-        "BDE",
+        "BD",
         "option_text",
     ),
 ]
@@ -136,8 +136,8 @@ NOTHING = [  # against SIZE, ordinal
     ("ANSWER: B, D", "answer_line"),
     ("ANSWER: A, B", "answer_line"),
     ("A and C", "letters"),
-    ("ANSWER: A or B", "none"),
-    ("ANSWER: B-C", "none"),
+    ("ANSWER: A or B", "answer_line"),
+    ("ANSWER: B-C", "answer_line"),
     ("ANSWER: a bit large", "none"),
     ("BAD", "none"),
     ("The cavity is large and the wa", "none"),

@@ -1,0 +1,131 @@
+"""Clauses of a reply, and whether they affirm or deny the options that they name (protocol 16.2)."""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from cardiolens.judging.tokens import Token
+
+Clause = list[Token]
+Polarity = Literal["bare", "yes", "no", "open"]  # "bare" names without a predicate, "open" cannot be told
+
+NAMES = frozenset({"key", "text", "short"})
+_ENDS = frozenset({"stop", "semicolon", "newline", "but", "query"})
+_POLAR = frozenset({"yes", "no", "not"})
+_SAYS_NOTHING = frozenset({"label", "word", "subject", "part", "bullet", "neutral", "pronoun"})
+
+
+class Statement(NamedTuple):
+    """A clause and what it says of the options in it."""
+
+    clause: Clause
+    said: Polarity
+
+
+def statements(tokens: list[Token]) -> list[Statement]:
+    """The clauses of a text that speak of options."""
+    return [
+        Statement(clause, polarity(clause))
+        for clause in clauses(tokens)
+        if any(token.key for token in clause)
+    ]
+
+
+def clauses(tokens: list[Token]) -> list[Clause]:
+    """Tokens split where a sentence, a line, a contrast, a reason or a further statement begins."""
+    found: list[Clause] = [[]]
+    for at, token in enumerate(tokens):
+        clause = found[-1]
+        if token.kind in _ENDS and not _after_letter(token, clause):
+            clause.extend([token] if token.kind == "query" else [])
+            found.append([])
+        elif _divides(token, clause, tokens[at + 1 : at + 3]):
+            found.append([])
+        else:
+            clause.append(token)
+    return [clause for clause in found if clause]
+
+
+def _after_letter(token: Token, clause: Clause) -> bool:
+    """Whether a full stop is that of "A. Basal segment"."""
+    if token.kind != "stop" or not clause or clause[-1].kind != "key":
+        return False
+    return all(before.kind in {"label", "open", "yes", "no", "bar", "bullet"} for before in clause[:-1])
+
+
+def _divides(token: Token, clause: Clause, ahead: Clause) -> bool:
+    """Whether a comma, an "and" or a reason begins a statement of its own."""
+    if token.kind == "reason":
+        return any(before.kind in NAMES for before in clause)
+    if token.kind not in {"comma", "join"}:
+        return False
+    following = next((after.kind for after in ahead if after.kind not in {"label", "bullet"}), None)
+    if following in _ENDS | {"not", "reason", "pronoun"}:
+        return True
+    return following in NAMES and _is_judged(clause)
+
+
+def _is_judged(clause: Clause) -> bool:
+    """Whether a clause says yes or no after a name."""
+    kinds = [token.kind for token in clause]
+    first = next((at for at, kind in enumerate(kinds) if kind in NAMES), len(kinds))
+    return any(kind in _POLAR for kind in kinds[first:])
+
+
+def polarity(clause: Clause) -> Polarity:
+    """What a clause says of the options in it."""
+    kinds = [token.kind for token in clause]
+    names = any(kind in NAMES for kind in kinds)
+    if "perhaps" in kinds or "query" in kinds or (names and "either" in kinds and not _is_denied_list(kinds)):
+        return "open"
+    if not names and not _POLAR & set(kinds):
+        return "bare"
+    return _judged([kind for kind in kinds if kind not in _SAYS_NOTHING])
+
+
+def _is_denied_list(kinds: Sequence[str]) -> bool:
+    """Whether a denial stands before all names: "not A or B" denies both."""
+    first = next(at for at, kind in enumerate(kinds) if kind in NAMES)
+    return "not" in kinds[:first]
+
+
+def _judged(kinds: list[str]) -> Polarity:
+    """Polarity from names, predicates and denials alone; a denied affirmation is a denial."""
+    denials = [at for at, kind in enumerate(kinds) if kind in {"not", "no"}]
+    if not denials:
+        return "yes" if "yes" in kinds else "bare"
+    affirmed = [at for at, kind in enumerate(kinds) if kind == "yes" and not _is_denied(kinds, at)]
+    if affirmed or any(_is_obscure(kinds, at) for at in denials):
+        return "open"
+    return "no"
+
+
+def _is_denied(kinds: list[str], at: int) -> bool:
+    """Whether "not" stands before an affirmation, with at most names and a verb between."""
+    before = at - 1
+    while before >= 0 and kinds[before] in {"verb", "join", "comma", "reason", *NAMES}:
+        before -= 1
+    return before >= 0 and kinds[before] == "not"
+
+
+def _is_obscure(kinds: list[str], at: int) -> bool:
+    """Whether a denial is doubled ("not normal"), or follows a name that it may not be about ("A not B")."""
+    if kinds[at] == "no":
+        return at > 0 and kinds[at - 1] == "not"
+    return at > 0 and kinds[at - 1] in NAMES and any(kind in NAMES for kind in kinds[at + 1 :])
+
+
+def denies(clause: Clause) -> bool:
+    """Whether a clause says no of what it names."""
+    return polarity(clause) == "no"
+
+
+def is_open(clause: Clause) -> bool:
+    """Whether a clause leaves what it says open."""
+    return polarity(clause) == "open"
+
+
+def others_named(clause: Clause, named: list[str]) -> list[Token]:
+    """Letters and texts of further options in a clause that does not deny them."""
+    others = [token for token in clause if token.kind in {"key", "text"} and token.key not in named]
+    others = [token for token in others if token.kind == "text" or token.text.isupper()]
+    return [] if others and denies(clause) else others

@@ -1,0 +1,77 @@
+"""Enumerations that go through the options and say yes or no of each (protocol 16.2)."""
+
+from cardiolens.judging.clauses import NAMES, Clause, Statement
+from cardiolens.judging.reading import UNREADABLE, Reading, reading_of
+from cardiolens.judging.tokens import Kind, Token
+
+_SIGNS = {"open", "close", "bar", "stop", "comma", "dash", "colon", "bullet"}
+_BEFORE_NAME = frozenset({*_SIGNS, "label", "subject", "yes", "no", "join", "but", "reason"})
+CONTINUES = frozenset({"join", "comma"})
+TRANSPARENT = frozenset({"label", "subject", "close"})  # say nothing between an option and what follows it
+
+
+def enumeration(stated: list[Statement]) -> Reading | None:
+    """The options affirmed where clauses that begin with options say yes or no of each of them.
+
+    None where there is no such enumeration.
+    """
+    affirmed: list[str] = []
+    denied: list[str] = []
+    loose: list[str] = []
+    for clause, said in stated:
+        names = _entry(clause)
+        if names and is_broken_list(_from_first_name(clause)):
+            return UNREADABLE
+        if names and said in {"yes", "no"}:
+            (affirmed if said == "yes" else denied).extend(names)
+        elif names:
+            return None
+        elif said != "no":
+            loose.extend(_mentioned(clause, said))
+    if not affirmed:
+        return None
+    contradicted = set(affirmed) & set(denied) or set(loose) - set(affirmed)
+    return UNREADABLE if contradicted else reading_of(affirmed)
+
+
+def _mentioned(clause: Clause, said: str) -> list[str]:
+    """Options in a clause that is no entry; of texts in lower case only those that are affirmed."""
+    kinds = {"key", "text"}
+    return [
+        token.key
+        for token in clause
+        if token.kind in kinds and (token.text[0].isupper() or (token.kind == "text" and said == "yes"))
+    ]
+
+
+def _entry(clause: Clause) -> list[str]:
+    """The options that a clause begins with; a letter with another option's text is none."""
+    start = next((at for at, token in enumerate(clause) if token.kind not in _BEFORE_NAME), len(clause))
+    if start == len(clause) or clause[start].kind not in NAMES or _is_small_letter(clause[start]):
+        return []
+    if clause[start].kind == "short" and [token.kind for token in clause[start + 1 : start + 2]] == ["word"]:
+        return []  # "ischaemic scar"
+    names = [token for token in clause[start:] if token.kind in NAMES]
+    return [token.key for token in names if token.kind != "key" or token.text.isupper()]
+
+
+def _from_first_name(clause: Clause) -> Clause:
+    return clause[next(at for at, token in enumerate(clause) if token.kind in NAMES) :]
+
+
+def _is_small_letter(token: Token) -> bool:
+    return token.kind == "key" and token.text.islower()
+
+
+def is_broken_list(clause: Clause) -> bool:
+    """Whether a list in a clause has an entry that is no option ("A and the level below")."""
+    kinds = [token.kind for token in clause if token.kind not in TRANSPARENT]
+    for at, kind in enumerate(kinds):
+        if kind in CONTINUES and (_is_name(kinds[:at][::-1]) != _is_name(kinds[at + 1 :])):
+            return True
+    return False
+
+
+def _is_name(kinds: list[Kind]) -> bool:
+    """Whether the first that is no conjunction is an option."""
+    return next((kind for kind in kinds if kind not in CONTINUES), None) in NAMES

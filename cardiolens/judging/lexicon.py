@@ -1,0 +1,77 @@
+"""The words by which replies are read: `replies.yaml`, checked and indexed once."""
+
+import functools
+from importlib import resources
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict
+
+WordKind = Literal[
+    "join",
+    "either",
+    "label",
+    "not",
+    "no",
+    "yes",
+    "perhaps",
+    "verb",
+    "reason",
+    "but",
+    "also",
+    "subject",
+    "pronoun",
+    "neutral",
+]
+_STRICT = ConfigDict(frozen=True, extra="forbid")
+
+
+class Tag(BaseModel):
+    """The two ends of a block."""
+
+    model_config = _STRICT
+
+    open: str
+    close: str
+
+
+class Words(BaseModel):
+    """The lexicon of `replies.yaml`."""
+
+    model_config = _STRICT
+
+    think: tuple[Tag, ...]
+    answer_tags: tuple[Tag, ...]
+    answer_nouns: dict[str, tuple[str, ...]]
+    answer_verbs: tuple[str, ...]
+    choosing: dict[str, tuple[str, ...]]
+    suppositions: tuple[str, ...]
+    withdrawals: tuple[str, ...]
+    json_keys: tuple[str, ...]
+    placeholders: tuple[str, ...]
+    words: dict[WordKind, tuple[str, ...]]
+    not_options: tuple[str, ...]
+    heads: tuple[str, ...]
+    not_heads: tuple[str, ...]
+    conclusions: tuple[str, ...]
+    refusals: tuple[str, ...]
+
+
+@functools.cache
+def words() -> Words:
+    """The lexicon, read once."""
+    text = resources.files(__package__).joinpath("replies.yaml").read_text(encoding="utf-8")
+    return Words.model_validate(yaml.safe_load(text))
+
+
+@functools.cache
+def kinds() -> dict[str, WordKind]:
+    """The kind of each word and phrase of the grammar; a word of two kinds is a ValueError."""
+    found: dict[str, WordKind] = {}
+    for kind, entries in words().words.items():
+        for entry in entries:
+            if found.setdefault(entry, kind) != kind:
+                raise ValueError(
+                    f"replies.yaml: {entry!r} is of kinds {found[entry]!r} and {kind!r}; keep one"
+                )
+    return found

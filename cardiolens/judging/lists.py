@@ -1,0 +1,274 @@
+"""The grammar of a list of options after a mark (protocol 16.2): all of it is read, or nothing.
+
+list    = lead entry {separator entry} [tail]
+entry   = letter [its own text, bare, after a delimiter or in brackets] | option text [its own letter]
+tail    = a reason, a clause against the list, a further sentence: nothing that may add an option
+"""
+
+from collections.abc import Collection
+
+from cardiolens.judging.clauses import NAMES, Clause, clauses, denies, is_open, others_named, polarity
+from cardiolens.judging.option_text import OptionTexts
+from cardiolens.judging.reading import NotReadableError, Reading, reading_of
+from cardiolens.judging.tokens import Kind, Token
+
+_LEAD = frozenset(
+    {"open", "colon", "dash", "label", "newline", "stop", "close", "bar", "verb", "subject", "bullet"}
+)
+_BETWEEN = frozenset(
+    {"comma", "semicolon", "join", "newline", "stop", "close", "open", "label", "bar", "bullet"}
+)
+_AFTER_LETTER = frozenset({"close", "stop", "colon", "dash"})
+_OPENS_REASON = frozenset({"reason", "but", "verb"})
+_STOPS = frozenset({"stop", "semicolon", "newline"})
+_AFTER_FULL_STOP = frozenset({"stop", "query", "comma", "join", "either", "perhaps"})  # "A., ..."
+_SETS_OFF = frozenset({"colon", "dash"})
+_WITHIN_SUBJECT = frozenset({"join", "comma", "subject", "label"})
+_LIST_SIGNS = frozenset({"comma", "join", "either"})
+_PREDICATE = frozenset({"verb", "yes", "no", "not"})
+_ADDING = frozenset({"also", "perhaps", "either"})
+
+
+def leading(tokens: list[Token], texts: OptionTexts, *, several: bool) -> tuple[Reading, bool] | None:
+    """The list that tokens begin with, and whether nothing follows it; None where they begin with no option.
+
+    `several` says that the question takes several options, so that what follows may add one. A list that
+    cannot be read completely is a NotReadableError.
+    """
+    reader = _ListReader(tokens, texts, several)
+    return reader.read()
+
+
+class _ListReader:
+    def __init__(self, tokens: list[Token], texts: OptionTexts, several: bool) -> None:
+        self._tokens = tokens
+        self._texts = texts
+        self._several = several
+        self._at = 0
+        self._kinds: list[Kind | None] = [*(token.kind for token in tokens), None]
+
+    def read(self) -> tuple[Reading, bool] | None:
+        self._skip(_LEAD - {"verb"})
+        if joined := self._joined():
+            return joined
+        if self._kind() == "verb" and "subject" in self._kinds[: self._at]:
+            return None  # "the function is normal" is a sentence
+        self._skip(_LEAD)
+        denied = self._kind() == "not"
+        if denied:
+            self._skip_denial()
+        if self._kind() not in NAMES:
+            return None
+        if denied:
+            self._entries()
+            self._after_denial()
+        named = self._affirmed()
+        alone = self._tail(named)
+        return reading_of(named), alone
+
+    def _affirmed(self) -> list[str]:
+        named = self._entries()
+        foreign = [key for key in named if key not in self._texts.keys]
+        if foreign:
+            raise NotReadableError(f"{foreign} are not options")
+        return named
+
+    def _after_denial(self) -> None:
+        """Go to the list after "not A", which must be set off from it: "not A but B", "Not A. B"."""
+        if self._kind() not in _STOPS | {"but", "comma"}:
+            raise NotReadableError("nothing affirmed")
+        self._at += 1
+        self._skip(_LEAD)
+        if self._kind() not in NAMES:
+            raise NotReadableError("nothing affirmed")
+
+    def _entries(self) -> list[str]:
+        named = [self._entry()]
+        while self._next_entry():
+            named.append(self._entry())
+        return named
+
+    def _next_entry(self) -> bool:
+        """Step over what separates two entries, if there is a further one."""
+        at = self._at
+        between: list[Kind] = []
+        while self._kind() in _BETWEEN:
+            between.append(self._take().kind)
+        if self._kind() in NAMES and not self._begins_sentence(at, between):
+            return True
+        if "join" in between and self._kind() not in {"not", "reason"}:
+            raise NotReadableError("a list that ends in its middle")
+        self._at = at
+        return False
+
+    def _begins_sentence(self, at: int, between: list[Kind]) -> bool:
+        """Whether the name ahead is the subject of a sentence of its own ("A. B is spared")."""
+        if not _STOPS & set(between):
+            return False
+        start = self._at + 2 if self._kinds[self._at + 1] in {"stop", "close"} else self._at
+        following = (kind for kind in self._kinds[start:] if kind not in NAMES | _WITHIN_SUBJECT)
+        predicate = next(following)
+        return predicate in _PREDICATE or (
+            predicate in _SETS_OFF and denies(clauses(self._tokens[self._at :])[0])
+        )
+
+    def _entry(self) -> str:
+        token = self._take()
+        if token.kind == "key":
+            self._own_text(token.key)
+            if self._at_letter_in_brackets() and self._tokens[self._at - 1] is token:
+                raise NotReadableError("a letter with another letter in brackets")
+        else:
+            self._skip({"subject"})
+            self._own_letter(token.key)
+        self._bracket(token.key)
+        return token.key
+
+    def _own_text(self, key: str) -> None:
+        """Step over the text that belongs to a letter; the text of another option is a contradiction."""
+        at = self._at
+        self._skip(_AFTER_LETTER | {"open"})
+        if self._kind() in {"text", "short"}:
+            if self._tokens[self._at].key != key:
+                raise NotReadableError("a letter with the text of another option")
+            self._at += 1
+            self._skip({"subject"})
+            self._skip({"close"}, most=1)
+        elif not self._own_words(key):
+            self._at = at
+
+    def _own_words(self, key: str) -> bool:
+        """Step over words that are all of an option's text, if they end an entry."""
+        at = self._at
+        own = self._texts.own.get(key, frozenset())
+        while (token := self._peek()) and (token.text in own or token.kind == "subject"):
+            self._at += 1
+        if self._at == at or self._kind() not in _BETWEEN | {None}:
+            self._at = at
+            return False
+        return True
+
+    def _own_letter(self, key: str) -> None:
+        """Step over the letter after a text, in brackets or behind a dash, which must be that option's."""
+        if self._kind() in _SETS_OFF and self._kinds[self._at + 1] == "key":
+            self._at += 1 if self._tokens[self._at + 1].key != key else 2
+        if not self._at_letter_in_brackets():
+            return
+        if self._tokens[self._at + 1].key != key:
+            raise NotReadableError("a text with the letter of another option")
+        self._at += 3
+
+    def _at_letter_in_brackets(self) -> bool:
+        return self._kinds[self._at : self._at + 3] == ["open", "key", "close"]
+
+    def _bracket(self, key: str) -> None:
+        """Step over a remark in brackets, which may deny other options but not name them."""
+        if self._kind() != "open" or self._at_letter_in_brackets():
+            return
+        kinds = self._kinds[self._at : -1]
+        end = kinds.index("close") if "close" in kinds else len(kinds)
+        remark = self._tokens[self._at + 1 : self._at + end]
+        self._check_remark(remark, [key])
+        self._at += end + 1
+
+    def _check_remark(self, remark: list[Token], named: list[str]) -> None:
+        for clause in clauses(remark):
+            if (
+                is_open(clause)
+                or others_named(clause, named)
+                or (denies(clause) and _predicate_alone(clause))
+            ):
+                raise NotReadableError("a remark that leaves the list open")
+
+    def _joined(self) -> tuple[Reading, bool] | None:
+        """Letters written together ("bd", "ACD") that are all there is."""
+        token = self._peek()
+        if token is None or token.kind in NAMES or not (token.text.isalpha() and len(token.text) > 1):
+            return None
+        letters = list(token.text.upper())
+        if len(set(letters)) < len(letters) or not set(letters) <= self._texts.keys:
+            return None
+        self._at += 1
+        if self._only_punctuation():
+            return reading_of(letters), True
+        self._at -= 1
+        return None
+
+    def _tail(self, named: list[str]) -> bool:
+        """Check what follows the list; whether it is nothing."""
+        self._skip({"close", "subject", "label"})
+        if self._only_punctuation():
+            return True
+        while self._kind() == "stop" and self._kinds[self._at + 1] in _AFTER_FULL_STOP:
+            self._at += 1
+        first = self._tokens[self._at].kind
+        if self._several and self._kinds[self._at : self._at + 2] == ["newline", "bullet"]:
+            raise NotReadableError("an entry that is no option")
+        if first in {"comma", "join"}:
+            self._at += 1
+            if self._kind() not in _OPENS_REASON | {"not"} and (self._several or first == "join"):
+                raise NotReadableError("a list that goes on")
+        elif first not in _STOPS | _OPENS_REASON | {"colon", "dash", "not", "open"}:
+            raise NotReadableError("no end of a list")
+        rest = clauses(self._tokens[self._at :])
+        if first in _SETS_OFF and self._tokens[self._at + 1 :][:1] and self._tokens[self._at + 1].key:
+            raise NotReadableError("a range of options")
+        if first in {"verb", "colon", "dash", "comma"} and rest and self._refuses(first, rest[0]):
+            raise NotReadableError("a list that is denied")
+        for clause in rest:
+            self._check_further(clause, named, sentence=first in _STOPS)
+        return False
+
+    def _refuses(self, first: Kind, predicate: Clause) -> bool:
+        """Whether what is said of a list denies it or leaves it open; behind a comma only the latter."""
+        said = polarity(predicate)
+        if first == "dash" and said == "no" and [token.text for token in predicate[1:2]] == ["the"]:
+            return False  # "A - the septum is normal" speaks of something else
+        return said == "open" if first == "comma" else said in {"no", "open"}
+
+    def _check_further(self, clause: Clause, named: list[str], sentence: bool) -> None:
+        """Refuse a clause behind the list that may add an option or take one back."""
+        others = others_named(clause, named)
+        if self._several and sentence:  # "The normal septum ..." is no choice of "Normal"
+            others = [token for token in others if token.kind == "key" or " " in token.text.strip()]
+        elif not self._several:
+            others = [token for token in others if token.kind == "key"]
+        adds = polarity(clause) == "yes" or any(token.kind in _ADDING for token in clause)
+        taken_back = denies(clause) and any(token.kind == "key" and token.key in named for token in clause)
+        # "A, not B, C": does the denial end before C?
+        unbounded = clause[0].kind == "not" and {"comma"} == {token.kind for token in clause} & _LIST_SIGNS
+        if taken_back or (self._several and unbounded) or (others and (adds or self._several)):
+            raise NotReadableError("a list that is not all of the answer")
+
+    def _skip_denial(self) -> None:
+        self._skip({"not"} | _LEAD)
+
+    def _only_punctuation(self) -> bool:
+        rest = {token.kind for token in self._tokens[self._at :]}
+        return (
+            rest <= {"stop", "newline", "close", "semicolon", "bar", "dash", "bullet"}
+            and not self._dangling()
+        )
+
+    def _dangling(self) -> bool:
+        return self._kind() == "dash"
+
+    def _peek(self) -> Token | None:
+        return self._tokens[self._at] if self._at < len(self._tokens) else None
+
+    def _kind(self) -> Kind | None:
+        return self._kinds[self._at]
+
+    def _take(self) -> Token:
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def _skip(self, kinds: Collection[str], most: int = 1000) -> None:
+        last = self._at + most
+        while self._at < last and self._kinds[self._at] in kinds:
+            self._at += 1
+
+
+def _predicate_alone(clause: Clause) -> bool:
+    """Whether a remark says no and nothing else: "A (no)"."""
+    return all(token.kind in {"no", "not", "verb"} for token in clause)

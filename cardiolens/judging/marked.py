@@ -1,0 +1,142 @@
+"""The answer that a reply has marked: the last mark that is not withdrawn (protocol 16.2)."""
+
+import functools
+import re
+
+from cardiolens.judging.clauses import NAMES
+from cardiolens.judging.lexicon import words
+from cardiolens.judging.marks import EXPLICIT, Mark, marks
+from cardiolens.judging.reading import UNREADABLE, Reading
+from cardiolens.judging.reply import END
+from cardiolens.judging.tokens import Tokenizer
+from cardiolens.judging.values import Values
+
+_JOINS = frozenset({"comma", "join", "semicolon", "newline", "either", "perhaps", "close", "bar"})
+_BEFORE_ENTRY = _JOINS | {"open", "label", "dash", "colon", "yes", "no", "bullet"}
+_BULLET = re.compile(r"\s*(?:[-•·‣*|]|\(?(?:\d{1,2}|[ivx]{1,4})[.)])\s", re.IGNORECASE)
+_MOST_LINES = 30
+_BEGINNING = 80  # characters of a line that tell whether it is an entry
+
+
+def marked(plain: str, tokenizer: Tokenizer, *, several: bool, cut: bool) -> tuple[str, Reading] | None:
+    """The rule and reading of the mark that counts; None where there is none.
+
+    A mark that names no option ("ANSWER: <letter>") is none. In a cut reply explicit marks count alone, and
+    not where the cut may have taken a part of the value.
+    """
+    found = marks(plain)
+    if cut:
+        found = [mark for mark in found if mark.rule in EXPLICIT or mark.rule == "withdrawal"]
+    return _Marked(plain, found, tokenizer, several, cut).last() if found else None
+
+
+class _Marked:
+    def __init__(self, plain: str, found: list[Mark], tokenizer: Tokenizer, several: bool, cut: bool) -> None:
+        self._plain = plain
+        self._marks = found
+        self._tokenizer = tokenizer
+        self._values = Values(tokenizer, several)
+        self._several = several
+        self._cut = cut
+
+    def last(self) -> tuple[str, Reading] | None:
+        for at in range(len(self._marks) - 1, -1, -1):
+            mark = self._marks[at]
+            reading = self._reading(at)
+            if mark.rule == "withdrawal":
+                if at == 0:
+                    continue
+                return "answer_phrase", reading if reading and reading.readable else UNREADABLE
+            if reading:
+                return mark.rule, self._alone(at, reading)
+        return None
+
+    def _reading(self, at: int) -> Reading | None:
+        mark = self._marks[at]
+        if mark.rule == "json":
+            return self._values.given(mark.given)
+        if mark.rule in {"boxed", "answer_tag"}:
+            return self._boxed(at)
+        text, end = self._value(at)
+        if mark.rule == "answer_line":
+            reading = self._values.line(text)
+            return UNREADABLE if reading and self._is_cut_off(text, end, reading) else reading
+        return self._values.phrase(text)
+
+    def _value(self, at: int) -> tuple[str, int]:
+        """The lines after a mark that belong to it: the first that is not blank, and the entries below it."""
+        start, end = self._marks[at].end, self._end(at)
+        text = self._plain[start:end]
+        if "<" in text or "[" in text:
+            text = _placeholder().sub(" ", text)
+        lines = text.split("\n", _MOST_LINES)
+        first = next((number for number, line in enumerate(lines) if line.strip()), len(lines))
+        last = first + 1
+        for number in range(last, len(lines)):
+            if self._may_be_entry(lines[number], adjacent=lines[number - 1].strip() != ""):
+                last = number + 1
+            elif lines[number].strip():
+                break
+        return "\n".join(lines[first:last]), end if last >= len(lines) else start
+
+    def _may_be_entry(self, line: str, adjacent: bool) -> bool:
+        """Whether a line below an answer begins with an option, or is the next bullet."""
+        if not line.strip() or line.lstrip()[:4].lower() == "the ":
+            return False
+        kinds = (token.kind for token in self._tokenizer.tokens(line[:_BEGINNING]))
+        first = next((kind for kind in kinds if kind not in _BEFORE_ENTRY), None)
+        return first in NAMES or first == "unsure" or (adjacent and _BULLET.match(line) is not None)
+
+    def _end(self, at: int) -> int:
+        """Where the value of a mark ends at the latest: at the next mark or the end of its box."""
+        following = self._marks[at + 1].start if at + 1 < len(self._marks) else len(self._plain)
+        box = self._plain.find(END, self._marks[at].end, following)
+        return following if box < 0 else box
+
+    def _is_cut_off(self, text: str, end: int, reading: Reading) -> bool:
+        """Whether the token limit may have taken a part of a list, or of a text, that ends with the reply."""
+        if not self._cut or end < len(self._plain):
+            return False
+        kinds = {token.kind for token in self._tokenizer.tokens(text)}
+        return self._several or "key" not in kinds or not reading.readable
+
+    def _boxed(self, at: int) -> Reading | None:
+        """The content of a box or tag; boxes that are joined to each other are one list."""
+        first = at
+        while first and self._joined(first - 1, first):
+            first -= 1
+        start, close = self._marks[first].end, self._plain.find(END, self._marks[at].end)
+        if close < 0 and self._cut:
+            return UNREADABLE
+        inner = self._plain[start : close if close >= 0 else len(self._plain)]
+        return UNREADABLE if close >= 0 and self._continues(close) else self._values.line(inner)
+
+    def _joined(self, before: int, after: int) -> bool:
+        """Whether nothing but a conjunction stands between two boxes."""
+        if self._marks[before].rule != self._marks[after].rule:
+            return False
+        close = self._plain.find(END, self._marks[before].end, self._marks[after].start)
+        between = self._tokenizer.tokens(self._plain[close + 1 : self._marks[after].start])
+        return close >= 0 and all(token.kind in _JOINS | {"label"} for token in between)
+
+    def _continues(self, close: int) -> bool:
+        """Whether a list that began in a box goes on behind it."""
+        line = self._plain[close + 1 :].partition("\n")[0]
+        tokens = [token for token in self._tokenizer.tokens(line) if token.kind != "label"]
+        kinds = [token.kind for token in tokens[:2]]
+        return len(kinds) == 2 and kinds[0] in _JOINS and kinds[1] in {"key", "text", "short", "unsure"}
+
+    def _alone(self, at: int, reading: Reading) -> Reading:
+        """A reading, unless the mark just before it says otherwise, so that either may be a part."""
+        if not self._several or not at or self._marks[at - 1].rule != self._marks[at].rule:
+            return reading
+        between = self._plain[self._marks[at - 1].end : self._marks[at].start]
+        if self._marks[at].rule != "boxed" and "\n" in between.strip():
+            return reading
+        before = self._reading(at - 1)
+        return reading if before is None or set(before.keys) <= set(reading.keys) else UNREADABLE
+
+
+@functools.cache
+def _placeholder() -> re.Pattern[str]:
+    return re.compile("|".join(words().placeholders), re.IGNORECASE)

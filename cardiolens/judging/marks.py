@@ -1,0 +1,126 @@
+"""Marks of an answer in a reply: answer lines, JSON, boxes, tags, phrases, and what takes them back."""
+
+import functools
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from cardiolens.judging.json_reply import answers
+from cardiolens.judging.lexicon import words
+from cardiolens.judging.option_text import LATIN
+from cardiolens.judging.reply import BOX, END, TAG
+
+Rule = Literal["answer_line", "json", "boxed", "answer_tag", "answer_phrase", "withdrawal"]
+EXPLICIT = frozenset({"answer_line", "json", "boxed", "answer_tag"})  # these alone are read in a cut reply
+
+_BOXES: dict[str, Rule] = {BOX: "boxed", TAG: "answer_tag"}
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place in a reply that introduces its answer."""
+
+    rule: Rule
+    start: int
+    end: int  # where its value begins; of JSON, where its object ends
+    given: object = None  # of JSON
+
+
+def marks(plain: str) -> list[Mark]:
+    """The marks of a visible reply in their order; those inside a JSON answer yield to it."""
+    lower = lowered(plain)
+    found = _introduced(lower)
+    if BOX in plain or TAG in plain:
+        found += [Mark(_BOXES[sign[0]], sign.start(), sign.end()) for sign in _BOX_SIGN.finditer(plain)]
+    if "{" in plain:
+        found = _with_json(found, plain)
+    if found:
+        found += [
+            Mark("withdrawal", match.start(1), match.end())
+            for match in _withdrawal().finditer(lower, found[0].start)
+        ]
+        found.sort(key=lambda mark: (mark.start, mark.end))
+    return found
+
+
+def _introduced(lower: str) -> list[Mark]:
+    stems = _stems(ascii_only=lower.isascii())
+    present = frozenset([stem for stem in stems if stem in lower])
+    if not present:
+        return []
+    matches = _introductions(present).finditer(lower)
+    found = [_mark(match) for match in matches if _stands_alone(lower, match)]
+    return [mark for mark in found if mark.rule != "answer_phrase" or not _is_supposed(lower, mark.start)]
+
+
+def _is_supposed(lower: str, position: int) -> bool:
+    """Whether a phrase stands in a condition or a doubt ("if it moved, the answer would be A")."""
+    before = lower[max(0, position - 200) : position]
+    return _supposition().search(_SENTENCE_END.split(before)[-1]) is not None
+
+
+@functools.cache
+def _supposition() -> re.Pattern[str]:
+    return re.compile("|".join(words().suppositions))
+
+
+@functools.cache
+def _stems(ascii_only: bool) -> tuple[str, ...]:
+    stems = dict.fromkeys([*words().answer_nouns, *words().choosing])
+    return tuple(stem for stem in stems if stem.isascii() or not ascii_only)
+
+
+def lowered(plain: str) -> str:
+    """A text in lower case, letter by letter, so that places stay the same."""
+    lower = plain.lower()
+    return lower if len(lower) == len(plain) else "".join(letter.lower()[:1] for letter in plain)
+
+
+def _with_json(found: list[Mark], plain: str) -> list[Mark]:
+    for given in answers(plain):
+        found = [mark for mark in found if not given.start <= mark.start < given.end]
+        found.append(Mark("json", given.start, given.end, given.value))
+    return found
+
+
+_SENTENCE_END = re.compile(r"[.!?;。\n]")
+_BOX_SIGN = re.compile(f"[{BOX}{TAG}]")
+
+
+@functools.lru_cache(maxsize=1024)
+def _introductions(present: frozenset[str]) -> re.Pattern[str]:
+    """Pattern of answer nouns with what must follow them, and of phrases of choice, of the stems present."""
+    nouns = "|".join(
+        noun for stem, nouns in words().answer_nouns.items() if stem in present for noun in nouns
+    )
+    chosen = "|".join(
+        phrase for stem, found in words().choosing.items() if stem in present for phrase in found
+    )
+    verbs = "|".join(words().answer_verbs)
+    remark = r"(?:\(s\))?(?:[ \t]*\([^()\n]{0,40}\))?[ \t]*"  # "Answer(s):", "Answer (letters only):"
+    letter = r"(?<=[ \t])(?=\(?[a-z]\)?(?:[.,;:)]|[ \t]*(?:\n|$)|[ \t]+(?:and|&)[ \t]))"  # "Answer B"
+    introduced = (
+        rf"(?:{nouns}){remark}"
+        r"(?:(?P<line>[:=]>?|[-–—]>|[→⇒]|[-–—](?=[ \t]))"
+        rf"|(?:{verbs})\s*(?P<late>:)?|(?=\n)|{letter})"
+    )
+    return re.compile("|".join([introduced] * bool(nouns) + [chosen] * bool(chosen)))
+
+
+def _mark(found: re.Match[str]) -> Mark:
+    groups = found.groupdict()
+    explicit = groups.get("line") is not None or groups.get("late") is not None
+    return Mark("answer_line" if explicit else "answer_phrase", found.start(), found.end())
+
+
+def _stands_alone(lower: str, found: re.Match[str]) -> bool:
+    """Whether a noun is a word of its own, and no bare letter is taken from "answer a question"."""
+    before = lower[found.start() - 1 : found.start()]
+    return not (before and before.isascii() and before.isalnum())
+
+
+@functools.cache
+def _withdrawal() -> re.Pattern[str]:
+    """Pattern of what takes an answer back, where it opens a sentence, a line or a bracket."""
+    phrases = "|".join(re.escape(entry) for entry in words().withdrawals)
+    return re.compile(rf"(?:[.!?\n;(。？，,]|[-–—{END}])[ \t]*((?:{phrases})(?![{LATIN}]))[,.:; \t—–-]*")

@@ -1,0 +1,100 @@
+"""Option texts in prose: those of clauses that do not deny them (protocol 7.6, 16.2)."""
+
+from itertools import pairwise
+
+from cardiolens.judging.clauses import Clause, Statement
+from cardiolens.judging.enumerations import CONTINUES, TRANSPARENT, is_broken_list
+from cardiolens.judging.lexicon import words
+from cardiolens.judging.reading import UNREADABLE, Reading, reading_of
+from cardiolens.judging.tokens import Token
+
+_PREDICATES = frozenset({"verb", "colon", "dash", "bar"})
+
+
+def prose(stated: list[Statement], *, several: bool, brief: bool, marked: bool) -> Reading | None:
+    """The options whose texts a reply in prose affirms; None where it quotes none.
+
+    A text counts where it is written as in the options. Behind a mark (`marked`), in a `brief` reply of one
+    sentence and in a conclusion it counts in any case, a single word at the end of its clause only ("normal
+    thickness" is no function). Without a mark one of several options counts at the end of its clause only,
+    in any case as a predicate ("is thinned").
+    """
+    named: list[str] = []
+    for clause, said in stated:
+        found = [token for token in clause if token.kind == "text"]
+        if said == "no" or not found:
+            continue
+        loosely = brief or marked or _concludes(clause)
+        counted = [
+            token for token in found if _is_quoted(token, clause) or (loosely and _is_meant(token, clause))
+        ]
+        if several and not marked:
+            counted = [token for token in counted if _closes(token, clause)]
+        if said == "open" or (several and counted and _is_incomplete(clause, said)):
+            return UNREADABLE
+        named.extend(token.key for token in counted)
+    if not named:
+        return None
+    return UNREADABLE if _others(stated, named, several) else reading_of(named)
+
+
+def is_one_sentence(tokens: list[Token]) -> bool:
+    """Whether a text goes on neither behind a full stop nor on a further line."""
+    ends = [at for at, token in enumerate(tokens) if token.kind in {"stop", "newline", "semicolon", "query"}]
+    return all(at == len(tokens) - 1 for at in ends)
+
+
+def _is_quoted(token: Token, clause: Clause) -> bool:
+    """Whether a text is written as in the options: with a capital that no sentence begins with."""
+    return clause == [token] or (
+        token.text[0].isupper() and (_has_several_words(token) or clause[0] is not token)
+    )
+
+
+def _is_meant(token: Token, clause: Clause) -> bool:
+    """Whether a text in any case says what the clause comes to."""
+    return _has_several_words(token) or _ends_with(clause, token)
+
+
+def _closes(token: Token, clause: Clause) -> bool:
+    """Whether a clause ends with a text, quoted or as a predicate, and says no more of it."""
+    return _ends_with(clause, token) and (_is_quoted(token, clause) or _is_predicate(token, clause))
+
+
+def _has_several_words(token: Token) -> bool:
+    return any(sign in token.text.strip() for sign in " -\n")
+
+
+def _is_predicate(token: Token, clause: Clause) -> bool:
+    """Whether a verb, and at most further options, stands before a text."""
+    before = clause[: clause.index(token)]
+    others = {*CONTINUES, "text", "label"}
+    return next((earlier.kind for earlier in reversed(before) if earlier.kind not in others), None) == "verb"
+
+
+def _concludes(clause: Clause) -> bool:
+    return clause[0].text.lower() in words().conclusions
+
+
+def _ends_with(clause: Clause, token: Token) -> bool:
+    """Whether nothing but further options follows a text."""
+    after = clause[clause.index(token) + 1 :]
+    return all(later.kind in CONTINUES | {"text", "label", "close", "also"} for later in after)
+
+
+def _is_incomplete(clause: Clause, said: str) -> bool:
+    """Whether a list in prose has an entry that is no option, or a predicate that is not understood."""
+    kinds = [token.kind for token in clause if token.kind not in TRANSPARENT]
+    unjudged = any(kind == "text" and after in _PREDICATES for kind, after in pairwise(kinds))
+    return is_broken_list(clause) or (unjudged and said != "yes")
+
+
+def _others(stated: list[Statement], named: list[str], several: bool) -> bool:
+    """Whether a clause that is not a denial speaks of an option beyond those named."""
+    kinds = {"text", "part", "short"} if several else {"text"}
+    return any(
+        token.kind in kinds and token.key not in named
+        for clause, said in stated
+        if said != "no"
+        for token in clause
+    )

@@ -1,0 +1,212 @@
+"""Tokens of the grammar by which lists and clauses are read."""
+
+import functools
+import re
+from typing import Literal, NamedTuple
+
+from cardiolens.judging.lexicon import WordKind, kinds, words
+from cardiolens.judging.option_text import LATIN, OptionTexts
+
+Kind = (
+    WordKind
+    | Literal[
+        "key",  # a letter, of an option or not
+        "text",  # a full spelling of an option
+        "short",  # one without its last word
+        "part",  # a word that only one option has
+        "unsure",  # "A" before the text of another option: an article or a letter
+        "word",
+        "comma",
+        "semicolon",
+        "stop",
+        "query",
+        "colon",
+        "dash",
+        "open",
+        "close",
+        "newline",
+        "bar",
+        "bullet",  # a bullet or number at the head of a line
+    ]
+)
+
+_PUNCTUATION: dict[str, Kind] = {
+    **dict.fromkeys(",、", "comma"),
+    **dict.fromkeys("/&+", "join"),
+    **dict.fromkeys(".。!", "stop"),
+    **dict.fromkeys("?؟", "query"),
+    **dict.fromkeys(":=", "colon"),
+    **dict.fromkeys("-–—‐", "dash"),
+    **dict.fromkeys("([{<「【《", "open"),
+    **dict.fromkeys(")]}>」】》", "close"),
+    **dict.fromkeys("→⇒~☒", "perhaps"),
+    **dict.fromkeys("✓✔☑✅", "yes"),
+    **dict.fromkeys("✗✘❌☐❎", "no"),
+    **dict.fromkeys("≠¬", "not"),
+    ";": "semicolon",
+    "\n": "newline",
+    "|": "bar",
+}
+_MARKS: dict[str, Kind] = {"->": "perhaps", "=>": "perhaps", "...": "perhaps", "…": "perhaps", "[ ]": "no"}
+_NUMBER = r"\(?(?:\d{1,2}|[ivx]{1,4})[.)][ \t]+"  # of an entry: "1." or "(ii)"
+_BEFORE_PROSE = frozenset({"word", "subject", "perhaps", "also"})
+
+
+class Token(NamedTuple):
+    """A word, letter, option text or sign; `key` is the option it stands for, in upper case."""
+
+    kind: Kind
+    text: str
+    key: str
+    start: int
+
+
+class Tokenizer:
+    """Splits texts of replies to one question into tokens."""
+
+    def __init__(self, texts: OptionTexts) -> None:
+        self.texts = texts
+        self._kinds = kinds()
+        self._lexeme = re.compile(
+            rf"(?P<option>(?<![{LATIN}-]){texts.pattern}(?![{LATIN}-]))"
+            rf"|(?P<script>(?=[^\x00-ɏ])(?:{_other_scripts()}))"
+            rf"|(?P<numbering>^[ \t]*(?:[-•·‣#>–]+[ \t]+(?:{_NUMBER})?|{_NUMBER})"
+            r"|\((?:\d{1,2}|[ivx]{2,4})\))"
+            rf"|(?P<letter>(?<![{LATIN}])[A-Za-z](?![{LATIN}]|'[A-Za-z]|-(?-i:[a-z]{{2}})))"
+            rf"|(?P<word>[{LATIN}]+(?:['-][{LATIN}]+)*)"
+            r"|(?P<space>[ \t\r]+)"
+            r"|(?P<tick>\[[xX✓✔]\])"
+            r"|(?P<mark>(?<=\s)>(?=\s)|(?<=\w)>(?=\w)|->|=>|\.{3,}|…|\[ \])"
+            r"|(?P<other>[\s\S])",
+            re.IGNORECASE | re.MULTILINE,
+        )
+
+    @staticmethod
+    @functools.lru_cache(maxsize=4096)
+    def of(texts_of: tuple[tuple[str, str], ...]) -> "Tokenizer":
+        """The tokenizer of options given as (key, text)."""
+        return Tokenizer(OptionTexts.of(texts_of))
+
+    def tokens(self, text: str) -> list[Token]:
+        """The tokens of a text; spaces, quotes and bullets are none."""
+        found: list[Token] = []
+        end_of_phrase = 0
+        for lexeme in self._lexeme.finditer(text):
+            group, start = lexeme.lastgroup, lexeme.start()
+            if group == "space" or start < end_of_phrase:
+                continue
+            said = lexeme[0]
+            phrase = _phrase_at(text, start, said) if group in {"word", "letter"} else ""
+            if group == "word" or phrase:
+                found.append(self._word(phrase or said, start))
+                end_of_phrase = start + len(phrase)
+            elif token := self._token(group or "other", said, start):
+                found.append(token)
+        return _settled(found)
+
+    def _token(self, group: str, text: str, start: int) -> Token | None:
+        if group == "option":
+            return self._option(text, start)
+        if group == "letter":
+            return self._letter(text, start)
+        if group == "script":
+            return self._word(text, start)
+        if group == "numbering":
+            return Token("bullet", "", "", start)
+        if group == "other":
+            return self._sign(text, start)
+        return Token("yes" if group == "tick" else _MARKS.get(text, "perhaps"), text, "", start)
+
+    def _sign(self, text: str, start: int) -> Token | None:
+        kind = _PUNCTUATION.get(text) or ("word" if text.isalnum() else None)
+        return Token(kind, text, "", start) if kind else None
+
+    def _letter(self, text: str, start: int) -> Token:
+        word = kinds().get(text) if text.upper() not in self.texts.keys else None  # Spanish "A y C"
+        return Token(word or "key", text, "" if word else text.upper(), start)
+
+    def _option(self, text: str, start: int) -> Token:
+        named = self.texts.key_of(text)
+        if named is None:
+            return self._word(text, start)
+        key, full = named
+        return Token("text" if full else "short", text, key, start)
+
+    def _word(self, text: str, start: int) -> Token:
+        lower = text.lower()
+        if " " in lower or "\n" in lower:
+            lower = " ".join(lower.split())
+        kind = self._kinds.get(lower)
+        if kind:
+            return Token(kind, lower, "", start)
+        key = self.texts.parts.get(lower) or (self._part(lower) if "-" in lower else "")
+        return Token("part" if key else "word", lower, key, start)
+
+    def _part(self, lower: str) -> str:
+        """The option of a compound such as "mid-cavity", by its first word."""
+        return self.texts.parts.get(lower.partition("-")[0], "")
+
+
+@functools.cache
+def _phrases() -> dict[str, re.Pattern[str]]:
+    """Patterns of the phrases of several words, by their first word."""
+    by_first: dict[str, list[str]] = {}
+    for entry in sorted(kinds(), key=len, reverse=True):
+        if " " in entry:
+            by_first.setdefault(entry.partition(" ")[0], []).append(
+                r"\s+".join(map(re.escape, entry.split()))
+            )
+    return {
+        first: re.compile(rf"(?:{'|'.join(entries)})(?![{LATIN}])", re.IGNORECASE)
+        for first, entries in by_first.items()
+    }
+
+
+def _phrase_at(text: str, start: int, word: str) -> str:
+    pattern = _phrases().get(word.lower())
+    found = pattern.match(text, start) if pattern else None
+    return found[0] if found else ""
+
+
+def _other_scripts() -> str:
+    """Pattern of words in scripts without spaces, longest first."""
+    return "|".join(re.escape(entry) for entry in sorted(kinds(), key=len, reverse=True) if entry[0] > "ɏ")
+
+
+def _settled(found: list[Token]) -> list[Token]:
+    """Tokens in which "A" and "I" before a word, and letters of frames, are words and not letters."""
+    for at in range(len(found) - 1, -1, -1):
+        token = found[at]
+        if token.kind == "key":
+            found[at] = _article(token, found[at + 1 : at + 3]) or token
+        elif token.kind == "short" and found[at + 1 : at + 2] and found[at + 1].text in _NOT_HEADS:
+            found[at] = Token("word", token.text.lower(), "", token.start)  # "left ventricle" is no atrium
+    _unname(found)
+    return found
+
+
+def _article(letter: Token, ahead: list[Token]) -> Token | None:
+    """A letter as what it is if it is no option: an article, a pronoun, or not to be told."""
+    if letter.key not in {"A", "I"} or not ahead or ahead[0].start != letter.start + 2:
+        return None
+    if ahead[0].key and ahead[0].kind != "key":
+        own = ahead[0].key == letter.key and letter.text.isupper()
+        return None if own else letter._replace(kind="unsure")
+    described = ahead[0].kind in {"yes", "no"} and ahead[1:] and ahead[1].kind in _BEFORE_PROSE | {"part"}
+    return letter._replace(kind="word", key="") if described or ahead[0].kind in _BEFORE_PROSE else None
+
+
+def _unname(found: list[Token]) -> None:
+    """Take letters after "frame" and the like, and lists of them, for words."""
+    named = False
+    for at, token in enumerate(found):
+        if token.kind == "key" and named:
+            found[at] = Token("word", token.text, "", token.start)
+        elif token.text in _NOT_OPTIONS:
+            named = True
+        elif token.kind not in {"join", "comma"}:
+            named = False
+
+
+_NOT_OPTIONS = frozenset(words().not_options)
+_NOT_HEADS = frozenset(words().not_heads)

@@ -1,0 +1,79 @@
+"""What stands after a mark, as the options it names."""
+
+from cardiolens.judging.clauses import NAMES, statements
+from cardiolens.judging.enumerations import enumeration
+from cardiolens.judging.lists import leading
+from cardiolens.judging.prose import prose
+from cardiolens.judging.reading import DENIAL, UNREADABLE, NotReadableError, Reading, reading_of
+from cardiolens.judging.tokens import Token, Tokenizer
+
+_UNDECIDED = frozenset({"either", "perhaps", "not", "unsure"})
+_AFFIRMED = frozenset({"true", "yes", "1", "selected", "present"})
+
+
+class Values:
+    """Reads the values of marks for one question; `several` says that it takes several options."""
+
+    def __init__(self, tokenizer: Tokenizer, several: bool) -> None:
+        self._tokenizer = tokenizer
+        self._texts = tokenizer.texts
+        self._several = several
+
+    def line(self, text: str) -> Reading | None:
+        """A list, an enumeration or a sentence; None where it neither names nor denies options."""
+        tokens = self._tokenizer.tokens(text)
+        found = self._listed(tokens)
+        if found is UNREADABLE:
+            return enumeration(statements(tokens)) or UNREADABLE
+        return found or enumeration(statements(tokens)) or self._said(tokens)
+
+    def phrase(self, text: str) -> Reading | None:
+        """A list that follows "the answer is"; None where something else does."""
+        tokens = self._tokenizer.tokens(text)
+        found = self._listed(tokens)
+        if found is None and tokens and tokens[0].kind in _UNDECIDED:
+            return UNREADABLE if _names(tokens) else None
+        return found
+
+    def given(self, value: object) -> Reading | None:
+        """The value of an answer key: text, a list of texts, or options with yes and no."""
+        if isinstance(value, str):
+            return self.line(value)
+        if isinstance(value, dict):
+            return self._ticked(value)
+        if isinstance(value, list) and value:
+            return self._entries(value)
+        return UNREADABLE if value not in (None, []) else None
+
+    def _listed(self, tokens: list[Token]) -> Reading | None:
+        try:
+            found = leading(tokens, self._texts, several=self._several)
+        except NotReadableError:
+            return UNREADABLE
+        return found[0] if found else None
+
+    def _said(self, tokens: list[Token]) -> Reading | None:
+        letters = any(token.kind == "key" and token.text.isupper() for token in tokens)
+        found = None if letters else prose(statements(tokens), several=self._several, brief=True, marked=True)
+        if found or not tokens:
+            return found
+        if _names(tokens):
+            return UNREADABLE
+        return DENIAL if any(token.kind in {"not", "perhaps"} for token in tokens) else None
+
+    def _ticked(self, value: dict[str, object]) -> Reading | None:
+        chosen = [key for key, said in value.items() if str(said).casefold() in _AFFIRMED]
+        return self._entries(list(chosen)) if chosen else UNREADABLE
+
+    def _entries(self, entries: list[object]) -> Reading:
+        keys: list[str] = []
+        for entry in entries:
+            found = self.line(entry) if isinstance(entry, str) else None
+            if not found or not found.readable:
+                return UNREADABLE
+            keys.extend(found.keys)
+        return reading_of(keys)
+
+
+def _names(tokens: list[Token]) -> bool:
+    return any(token.kind in NAMES | {"unsure"} for token in tokens)
