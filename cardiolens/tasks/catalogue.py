@@ -1,4 +1,4 @@
-"""The catalogue of subtasks: data files loaded into frozen, checked values."""
+"""Catalogue of subtasks: a protocol's data files as frozen, checked values."""
 
 import hashlib
 import re
@@ -16,7 +16,7 @@ from cardiolens.tasks.lexicon import Lexicon, load_lexicon
 from cardiolens.tasks.protocol import DATA, protocol_folder, read_yaml, shipped
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_POOLS = frozenset({"lge", "lge_lax", "t2"})  # routed names of several views, as in rules.yaml
+_POOLS = frozenset({"lge", "lge_lax", "t2"})  # names in a route that stand for several views
 _NO_SUBTASKS = ("protocol.yaml", "lexicon.yaml")
 
 AnswerType = Literal["single", "ordinal", "multi", "report"]
@@ -25,11 +25,11 @@ _STRICT = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True)
 class Option:
-    """One answer to pick; `values` are the findings of the truth that make it right."""
+    """One option of a question."""
 
     key: str
     text: str
-    values: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()  # values of the subtask's finding that make this option right
     normal: bool = False
 
     __pydantic_config__ = _STRICT
@@ -37,7 +37,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Subtask:
-    """One kind of question: what is asked, which views are shown, when it is asked at all.
+    """One kind of question: its text and options, the views shown, and the condition for asking it.
 
     `route` holds (view code, weight) in priority order; `lge_lax` stands for all long-axis LGE views, `lge`
     and `t2` for every view of the sequence. A conditional subtask is asked where the truth of its parent is
@@ -47,7 +47,7 @@ class Subtask:
     id: str
     tier: Literal[1, 2, 3]
     sequence: str
-    field: str  # of the report, and of the truth
+    field: str  # name in the report's fields and in the truth
     question: str
     answer_type: AnswerType
     route: tuple[tuple[str, int], ...]
@@ -57,33 +57,33 @@ class Subtask:
     parent: str | None = None
     parent_answers: tuple[str, ...] = ()
     unreadable_without: tuple[str, ...] = ()
-    temporal: bool = False  # motion must be seen to answer it
+    temporal: bool = False  # True if the answer needs motion
     checklist: tuple[str, ...] = ()
-    report_fields: tuple[str, ...] = ()  # of a report: the subtasks whose answers fill its fields
+    report_fields: tuple[str, ...] = ()  # reports only: ids of the subtasks whose answers fill its fields
 
     __pydantic_config__ = _STRICT
 
     @property
     def finding(self) -> str:
-        """Name of the finding that answers it, e.g. `lge.levels`."""
+        """Name of the finding that holds the answer, e.g. `lge.levels`."""
         return f"{self.sequence}.{self.field}"
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The option keys in catalogue order."""
+        """Option keys in catalogue order."""
         return tuple(option.key for option in self.options)
 
     def text(self, key: str) -> str:
-        """The text of one option."""
+        """Text of the option with a key."""
         return next(option.text for option in self.options if option.key == key)
 
 
 @dataclass(frozen=True)
 class Catalogue:
-    """All subtasks of one protocol, by id in the order of the data files."""
+    """All subtasks of one protocol."""
 
     protocol: str
-    subtasks: Mapping[str, Subtask] = field(hash=False)
+    subtasks: Mapping[str, Subtask] = field(hash=False)  # by id, in the order of the data files
     lexicons: Mapping[str, Lexicon] = field(hash=False)  # of report text, by sequence
     sha256: str  # of the data files
 
@@ -96,20 +96,20 @@ class Catalogue:
             ) from None
 
     def texts(self, sequence: str) -> dict[str, frozenset[str]]:
-        """The option texts of every field that the reports of a sequence fill."""
+        """Option texts of each field in the reports of a sequence, by field."""
         return _fields(self.subtasks, sequence)
 
     def children(self, subtask: str) -> tuple[Subtask, ...]:
-        """The conditional subtasks that a positive answer to this one opens."""
+        """Conditional subtasks whose parent is this one."""
         return tuple(child for child in self.subtasks.values() if child.parent == subtask)
 
 
 def load_catalogue(protocol: str) -> Catalogue:
-    """The catalogue of a protocol: a shipped one by name, or a user's own set of data files by its folder.
+    """Load the catalogue of a shipped protocol by its name, or of the user's own by its folder.
 
-    A folder holds YAML files: `protocol.yaml` with the name and shared option sets, `lexicon.yaml` with the
-    words of reports where it has reports, the others with lists of `subtasks`. InputError names the file, the
-    subtask and the field that is wrong.
+    A folder holds YAML files: `protocol.yaml` with the name and shared option sets; `lexicon.yaml` with the
+    words of reports, if the protocol has reports; all others with lists of `subtasks`. InputError names the
+    file, the subtask and the field that is wrong.
     """
     folder = protocol_folder(protocol)
     head = folder / "protocol.yaml"
@@ -123,16 +123,16 @@ def load_catalogue(protocol: str) -> Catalogue:
         )
     check(subtasks)
     words = folder / "lexicon.yaml"
-    reported = [subtask.sequence for subtask in subtasks if subtask.answer_type == "report"]
-    read = [head, *files, *([words] if reported else [])]
-    found = {subtask.id: subtask for subtask in subtasks}
-    lexicons = {sequence: load_lexicon(words, sequence, _fields(found, sequence)) for sequence in reported}
-    digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in read))
-    return Catalogue(name, found, lexicons, digest.hexdigest())
+    with_report = [subtask.sequence for subtask in subtasks if subtask.answer_type == "report"]
+    sources = [head, *files, *([words] if with_report else [])]
+    by_id = {subtask.id: subtask for subtask in subtasks}
+    lexicons = {sequence: load_lexicon(words, sequence, _fields(by_id, sequence)) for sequence in with_report}
+    digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in sources))
+    return Catalogue(name, by_id, lexicons, digest.hexdigest())
 
 
 def _head(path: Path, *, own: bool) -> tuple[str, Mapping[str, Any]]:
-    """Name and shared option sets of a protocol; only a shipped one may bear a shipped name."""
+    """Read name and shared option sets of a protocol; a user's own may not bear a shipped name."""
     head = read_yaml(path)
     name = head.get("protocol")
     if not isinstance(name, str) or not name or (own and name in shipped()):
@@ -153,7 +153,7 @@ def _head(path: Path, *, own: bool) -> tuple[str, Mapping[str, Any]]:
 
 
 def _fields(subtasks: Mapping[str, Subtask], sequence: str) -> dict[str, frozenset[str]]:
-    """The option texts of every field that the reports of a sequence fill."""
+    """Option texts of each field in the reports of a sequence, by field."""
     return {
         subtasks[name].field: frozenset(option.text for option in subtasks[name].options)
         for form in subtasks.values()
@@ -176,13 +176,14 @@ def _entries(path: Path) -> list[dict[str, Any]]:
 
 def _subtask(path: Path, entry: dict[str, Any], option_sets: Mapping[str, Any]) -> Subtask:
     entry = dict(entry)
-    named = entry.get("options")
-    if isinstance(named, str):
-        if named not in option_sets:
+    options = entry.get("options")
+    if isinstance(options, str):  # the name of a shared option set
+        if options not in option_sets:
             raise InputError(
-                f"{path}: {entry.get('id')}: no option set {named!r}; protocol.yaml has {sorted(option_sets)}"
+                f"{path}: {entry.get('id')}: no option set {options!r}; "
+                f"protocol.yaml has {sorted(option_sets)}"
             )
-        entry["options"] = option_sets[named]
+        entry["options"] = option_sets[options]
     if isinstance(entry.get("route"), dict):
         entry["route"] = tuple(entry["route"].items())
     try:
@@ -192,18 +193,18 @@ def _subtask(path: Path, entry: dict[str, Any], option_sets: Mapping[str, Any]) 
 
 
 def check(subtasks: list[Subtask]) -> None:
-    """Refuse a set of subtasks that contradicts itself, naming the subtask."""
-    known: dict[str, Subtask] = {}
+    """Refuse a set of subtasks that contradicts itself; InputError names the subtask."""
+    by_id: dict[str, Subtask] = {}
     for subtask in subtasks:
-        if subtask.id in known:
+        if subtask.id in by_id:
             raise InputError(f"subtask {subtask.id} stands twice in the catalogue; ids must be unique")
-        known[subtask.id] = subtask
+        by_id[subtask.id] = subtask
     for subtask in subtasks:
-        for problem in _problems(subtask, known):
+        for problem in _problems(subtask, by_id):
             raise InputError(f"subtask {subtask.id}: {problem}")
 
 
-def _problems(subtask: Subtask, known: Mapping[str, Subtask]) -> list[str]:
+def _problems(subtask: Subtask, by_id: Mapping[str, Subtask]) -> list[str]:
     report = subtask.answer_type == "report"
     rules = [
         (not subtask.route, "route is empty; name at least one view"),
@@ -231,20 +232,23 @@ def _problems(subtask: Subtask, known: Mapping[str, Subtask]) -> list[str]:
         (bool(subtask.parent) != bool(subtask.parent_answers), "parent and parent_answers go together"),
     ]
     problems = [text for wrong, text in rules if wrong] + _unknown_views(subtask)
-    problems += [f"report field {name!r} unknown" for name in subtask.report_fields if name not in known]
+    problems += [f"report field {name!r} unknown" for name in subtask.report_fields if name not in by_id]
     if subtask.parent:
-        problems += _parent_problems(subtask, known.get(subtask.parent))
+        problems += _parent_problems(subtask, by_id.get(subtask.parent))
     return problems
 
 
 def _unknown_views(subtask: Subtask) -> list[str]:
-    """Sequences and views that no study can have, so that the question would never be asked."""
+    """Problems with sequences and views that no study can have: the question would never be asked."""
     views = {one.volume_id(view) for one in sequences().values() for view in one.views}
     legal = {"route": views | _POOLS, "unreadable_without": views}
-    named = {"route": [name for name, _ in subtask.route], "unreadable_without": subtask.unreadable_without}
+    declared = {
+        "route": [name for name, _ in subtask.route],
+        "unreadable_without": subtask.unreadable_without,
+    }
     problems = [
         f"{field} names {name!r}; expected of {', '.join(sorted(legal[field]))}"
-        for field, names in named.items()
+        for field, names in declared.items()
         for name in names
         if name not in legal[field]
     ]
@@ -263,5 +267,5 @@ def _parent_problems(subtask: Subtask, parent: Subtask | None) -> list[str]:
     return []
 
 
-# subtasks that ask whether anything is abnormal; their first option says no (8.4, conservatism)
+# Subtasks that ask whether anything is abnormal; their first option is "normal" (8.4, conservatism).
 GATES = frozenset({"C02", "C06", "L01", "P01", "T01"})

@@ -1,4 +1,4 @@
-"""Clinical entities of report text by rules: what is found, what is negated, and where (3.2)."""
+"""Rule-based extraction of clinical entities from report text, with negation and location (protocol 3.2)."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _CHAMBER_FOLLOWS = 14  # characters: "dilated right ventricle", "enlargement of 
 
 @dataclass(frozen=True)
 class Mention:
-    """A match in a sentence."""
+    """A match of a lexicon entry in a sentence, at the characters start..end."""
 
     start: int
     end: int
@@ -30,33 +30,37 @@ class Mention:
         return self.end - self.start
 
     def distance(self, other: "Mention") -> int:
+        """Number of characters between two mentions; 0 where they touch or overlap."""
         return max(self.start - other.end, other.start - self.end, 0)
 
 
 def extract(text: str, sequence: str, catalogue: Catalogue) -> frozenset[Entity]:
-    """The entities of a report's findings and impression, for the fields of one sequence's report."""
+    """Extract the entities of a report's findings and impression, for the report fields of one sequence.
+
+    An attribute belongs to the nearest finding of its sentence, or without one to the last finding before it.
+    """
     lexicon = catalogue.lexicons[sequence]
-    found: list[Entity] = []
+    entities: list[Entity] = []
     last: Mention | None = None
     for sentence in sentences(text, lexicon):
         mentions = _mentions(sentence, lexicon)
         findings = [mention for mention in mentions if isinstance(mention.what, Finding)]
         for mention in findings:
-            found += _asserted(mention)
+            entities += _asserted(mention)
         for mention in mentions:
             if isinstance(mention.what, Attribute) and not mention.negated:
                 nearest = min(findings, key=mention.distance, default=last)
                 if nearest and _bears(nearest, mention.what):
-                    found.append((mention.what.field, mention.what.value))
-        last = _last_anchor(findings) or last
+                    entities.append((mention.what.field, mention.what.value))
+        last = _rightmost(findings) or last
     fields = {
         subtask.field: subtask for subtask in catalogue.subtasks.values() if subtask.sequence == sequence
     }
-    return frozenset(_settled(found, fields))
+    return frozenset(_resolve(entities, fields))
 
 
 def sentences(text: str, lexicon: Lexicon) -> Iterator[str]:
-    """Lower-case sentences, split also where a contrast begins."""
+    """Yield lower-case sentences, split also at words of contrast ("but")."""
     for sentence in _SENTENCE_END.split(text.lower()):
         start = 0
         for contrast in lexicon.splits.finditer(sentence):
@@ -77,12 +81,12 @@ def _bears(finding: Mention, attribute: Attribute) -> bool:
     return isinstance(what, Finding) and what.attributes == attribute.group and not finding.negated
 
 
-def _last_anchor(findings: list[Mention]) -> Mention | None:
+def _rightmost(findings: list[Mention]) -> Mention | None:
     return max(findings, key=lambda mention: mention.start, default=None)
 
 
 def _mentions(sentence: str, lexicon: Lexicon) -> list[Mention]:
-    """Every match that no longer match overlaps and that speaks of the right chamber."""
+    """All matches in a sentence, without those that a longer match overlaps or that name another ventricle."""
     words: list[Finding | Attribute] = [*lexicon.findings, *lexicon.attributes]
     every = [
         Mention(
@@ -107,14 +111,14 @@ def _of_chamber(mention: Mention, sentence: str, lexicon: Lexicon) -> bool:
 
 
 def _chamber(mention: Mention, sentence: str, lexicon: Lexicon) -> str:
-    """The ventricle a mention describes: one that follows at once, else the last before, else the next."""
-    named = sorted(
+    """Ventricle that a mention describes: one named right after it, else the last before, else the next."""
+    chambers = sorted(
         (match.start(), match.end(), name)
         for name, pattern in lexicon.chambers.items()
         for match in pattern.finditer(sentence)
     )
-    before = [name for start, _, name in named if start < mention.end]
-    after = [(start, name) for start, _, name in named if start >= mention.end]
+    before = [name for start, _, name in chambers if start < mention.end]
+    after = [(start, name) for start, _, name in chambers if start >= mention.end]
     if after and after[0][0] - mention.end <= _CHAMBER_FOLLOWS:
         between = sentence[mention.end : after[0][0]]
         if not re.search(r"\b(?:and|with)\b|,", between) and not lexicon.verbs.search(between):
@@ -139,13 +143,13 @@ def _negated(sentence: str, start: int, end: int, what: Finding | Attribute, lex
 
 
 def _cue_reaches(before: str, cue: re.Pattern[str], lexicon: Lexicon) -> bool:
-    """Whether a cue stands before, with nothing between that ends its scope."""
+    """Return whether a cue is in the text before a mention and no word after the cue ends its scope."""
     matches = list(cue.finditer(before))
     return bool(matches) and not lexicon.scope_ends.search(before[matches[-1].end() :])
 
 
 def _statement(sentence: str, place: int, lexicon: Lexicon) -> tuple[int, int]:
-    """The part of a sentence around a place that has a verb of its own."""
+    """Start and end of the statement around a place: a part of the sentence with a verb of its own."""
     breaks = [match.span() for match in _STATEMENT_BREAK.finditer(sentence)]
     stops = [start for start, _ in breaks[1:]] + [len(sentence)]
     cuts = [0]
@@ -156,18 +160,20 @@ def _statement(sentence: str, place: int, lexicon: Lexicon) -> tuple[int, int]:
     return next((low, high) for low, high in pairwise(cuts) if place < high or high == len(sentence))
 
 
-def _settled(found: list[Entity], fields: dict[str, Subtask]) -> Iterator[Entity]:
-    """What is left where a field was given several values: the worst of a scale, else the abnormal ones."""
+def _resolve(entities: list[Entity], fields: dict[str, Subtask]) -> Iterator[Entity]:
+    """Resolve several values of one field.
+
+    Abnormal values outrank normal ones; of a scale the worst counts, of single-choice the first.
+    """
     for field, subtask in fields.items():
-        values = list(dict.fromkeys(value for name, value in found if name == field))
+        values = list(dict.fromkeys(value for name, value in entities if name == field))
         texts = [option.text for option in subtask.options]
-        abnormal = [value for value in values if not _is_normal(subtask, value)]
-        kept = abnormal or values
-        if subtask.answer_type == "ordinal" and kept:
-            kept = [max(kept, key=texts.index)]
+        values = [value for value in values if not _is_normal(subtask, value)] or values
+        if subtask.answer_type == "ordinal" and values:
+            values = [max(values, key=texts.index)]
         elif subtask.answer_type == "single":
-            kept = kept[:1]
-        yield from ((field, value) for value in kept)
+            values = values[:1]
+        yield from ((field, value) for value in values)
 
 
 def _is_normal(subtask: Subtask, value: str) -> bool:

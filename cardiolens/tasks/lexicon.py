@@ -1,4 +1,4 @@
-"""The words of reports: a data file of patterns, loaded and compiled (protocol 3.2)."""
+"""Lexicon of report text: a data file of patterns, loaded and compiled (protocol 3.2)."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -12,19 +12,19 @@ from cardiolens.tasks.protocol import read_yaml
 
 @dataclass(frozen=True)
 class Finding:
-    """Words that assert values of a field, or, negated or called normal, its normal value."""
+    """Words that assert values of a field. Negated or called normal, they assert its normal value."""
 
     field: str
     pattern: re.Pattern[str]
-    values: tuple[str, ...]  # empty: the words only name what may be normal
+    values: tuple[str, ...]  # empty: the words name a structure, which may be called normal
     normal: str
-    chamber: str | None  # lv or rv, where the same words describe either
-    attributes: str | None  # group of attributes that attach to it
+    chamber: str | None  # lv or rv, if the same words describe either ventricle
+    attributes: str | None  # group of attributes that attach to this finding
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """Words that say where a finding is, or how it is distributed."""
+    """Words for the location or the distribution of a finding."""
 
     group: str
     field: str
@@ -49,9 +49,9 @@ class Lexicon:
 
 
 def load_lexicon(path: Path, sequence: str, fields: Mapping[str, Collection[str]]) -> Lexicon:
-    """The words of one sequence's reports, whose fields take the texts given.
+    """Load the words of one sequence's reports; `fields` holds the legal texts of each report field.
 
-    InputError names what the file lacks, a pattern that is none, or a field or text that no report has.
+    InputError names a missing entry, an invalid pattern, or a field or text that no report has.
     """
     tree = read_yaml(path)
     try:
@@ -71,7 +71,7 @@ def load_lexicon(path: Path, sequence: str, fields: Mapping[str, Collection[str]
         ) from None
     except (TypeError, AttributeError, re.error) as error:
         raise InputError(f"{path}: words of {sequence!r} cannot be used ({error}); correct them") from None
-    for field, value in _said(lexicon):
+    for field, value in _assertions(lexicon):
         if value not in fields.get(field, ()):
             raise InputError(
                 f"{path}: {sequence}: no report has {value!r} as {field!r}; use the option texts of "
@@ -80,8 +80,8 @@ def load_lexicon(path: Path, sequence: str, fields: Mapping[str, Collection[str]
     return lexicon
 
 
-def _said(lexicon: Lexicon) -> Iterator[tuple[str, str]]:
-    """Every (field, option text) that words of a lexicon can assert."""
+def _assertions(lexicon: Lexicon) -> Iterator[tuple[str, str]]:
+    """Yield every (field, option text) that words of a lexicon can assert."""
     for finding in lexicon.findings:
         yield from ((finding.field, value) for value in (*finding.values, finding.normal))
     yield from ((attribute.field, attribute.value) for attribute in lexicon.attributes)
