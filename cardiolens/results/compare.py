@@ -1,4 +1,4 @@
-"""Two runs against each other: configuration, paired differences, flips."""
+"""Comparison of two runs: configuration, paired differences, flips."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from cardiolens.stats.scores import score
 
 _FACTORS = ("model", "selector", "budget", "prompt", "control")
 _ALIKE = ("protocol", "catalogue_sha256", "questions_digest")
-_SAID = 20  # configuration changes that are told
+_MOST_CHANGES = 20  # configuration changes that are named
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One arm at one tier: b minus a, on the items that both judged, and how many flipped."""
+    """Difference b minus a of one arm at one tier, on the items judged in both, and counts of flips."""
 
     arm: str
     scope: str
@@ -32,22 +32,22 @@ class Compared:
     n_patients: int
     n_items: int
     gained: int  # wrong in a, right in b
-    lost: int
+    lost: int  # right in a, wrong in b
 
     def worse(self, margin: float) -> bool:
-        """Whether b is shown to be lower by more than a margin: its whole interval lies below."""
+        """Return whether b is shown to be lower by more than `margin`: its interval lies below -margin."""
         return self.n_patients >= FEWEST_PATIENTS and self.high < -margin
 
 
 def configuration_changes(first: Run, second: Run) -> Iterator[str]:
-    """What decides numbers and differs, with both values."""
+    """Yield each differing setting that decides numbers, with both values."""
     trees = (_flat(deciding(documents.read_configuration(run))) for run in (first, second))
     old, new = ({name: value for name, value in tree} for tree in trees)
     changed = [name for name in sorted(old | new) if old.get(name) != new.get(name)]
-    for name in changed[:_SAID]:
+    for name in changed[:_MOST_CHANGES]:
         yield f"{name}: {old.get(name)!r} to {new.get(name)!r}"
-    if len(changed) > _SAID:
-        yield f"and {len(changed) - _SAID} more"
+    if len(changed) > _MOST_CHANGES:
+        yield f"and {len(changed) - _MOST_CHANGES} more"
 
 
 def _flat(tree: Any, path: str = "") -> Iterator[tuple[str, object]]:
@@ -63,9 +63,9 @@ def _flat(tree: Any, path: str = "") -> Iterator[tuple[str, object]]:
 
 
 def compared(first: Run, second: Run) -> list[Compared]:
-    """Paired differences of every arm that both runs have, on every tier; b minus a.
+    """Paired differences, second run minus first, of every arm that both have, at every tier.
 
-    InputError where the runs asked other questions, or share no arm.
+    InputError where the runs asked different questions or share no arm.
     """
     manifests = [documents.read_manifest(run) for run in (first, second)]
     for name in _ALIKE:
@@ -93,11 +93,11 @@ def _setting(arm: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _verdicts(run: Run, arm: str, side: str) -> pa.Table:
-    """Verdicts of one arm under the name of its side."""
+    """Verdicts of one arm, with `side` as its arm_id, so that both runs can stand in one table."""
     every = tables.read(run.verdicts, tables.VERDICTS)
-    found = every.filter(pc.equal(every["arm_id"], arm))
-    names = pa.array([side] * found.num_rows, pa.string())
-    return found.set_column(0, tables.VERDICTS.field("arm_id"), names)
+    own = every.filter(pc.equal(every["arm_id"], arm))
+    names = pa.array([side] * own.num_rows, pa.string())
+    return own.set_column(0, tables.VERDICTS.field("arm_id"), names)
 
 
 def _differences(arm: str, verdicts: pa.Table, settings: StatisticsSpec) -> list[Compared]:
@@ -127,7 +127,10 @@ def _differences(arm: str, verdicts: pa.Table, settings: StatisticsSpec) -> list
 
 
 def _flips(judged: pa.Table) -> dict[str, tuple[int, int]]:
-    """Items that became right and that became wrong, by tier; the text of a report is no item of its own."""
+    """Numbers of items that became right and that became wrong, by tier.
+
+    The text channel of a report is no item of its own.
+    """
     names = ["qa_id", "channel", "tier", "correct"]
     items = judged.filter(pc.not_equal(judged["channel"], "text"))
     old, new = (items.filter(pc.equal(items["arm_id"], side)).select(names) for side in ("a", "b"))

@@ -1,4 +1,4 @@
-"""The last steps of the flow: completions of a run → verdicts → scores → analyses."""
+"""Scoring of a run: completions → verdicts → scores → analyses."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -36,12 +36,12 @@ _REQUESTED = pa.schema([tables.REQUESTS.field(name) for name in _REQUEST_COLUMNS
 
 @dataclass(frozen=True, slots=True)
 class Replies:
-    """The verdicts of a run, and how its distinct planned requests ended."""
+    """Verdicts of a run, and counts of how its distinct planned requests ended."""
 
     verdicts: pa.Table
-    beside: pa.Table  # scores that need requests or completions as well
+    beside: pa.Table  # scores that need requests or completions as well as verdicts
     questions_digest: str
-    counts: Mapping[str, int]  # ok, refused, engine_error, missing; completions beyond: agreeing, ...
+    counts: Mapping[str, int]  # requests: ok, refused, ...; further completions: agreeing, disagreeing, ...
 
     @property
     def unfinished(self) -> int:
@@ -49,18 +49,18 @@ class Replies:
 
     @property
     def duplicates(self) -> dict[str, int]:
-        """Final completions beyond the one that counts, by whether they say the same."""
+        """Number of final completions beyond the one that counts, agreeing and disagreeing with it."""
         return {name: self.counts[name] for name in ("agreeing", "disagreeing")}
 
     @property
     def unrequested(self) -> int:
-        """Completions in the store that no request of this run has: kept, and ignored."""
+        """Number of completions in the store that belong to no request of this run; they are ignored."""
         return self.counts["unrequested"]
 
 
 @dataclass(frozen=True, slots=True)
 class RunResults:
-    """All that follows from the replies of a run, as written."""
+    """Results of a run as written: verdicts, scores and analyses."""
 
     replies: Replies
     scores: pa.Table
@@ -68,7 +68,7 @@ class RunResults:
 
 
 def judge_and_write(run: Run, store: Store, model_keys: Mapping[str, str], spec: SweepSpec) -> RunResults:
-    """Write verdicts, scores and analyses of a run anew from what its models said; no engine is touched."""
+    """Write verdicts, scores and analyses of a run anew from its completions; no engine is started."""
     replies = judge_replies(run, store, model_keys, spec)
     parts = parts_of(read_volumes(store.root), replies.verdicts)
     scores, analyses = write_results(run, replies, parts, arms(spec), spec)
@@ -82,15 +82,15 @@ def judge_replies(
     spec: SweepSpec,
     questions_digest: str | None = None,
 ) -> Replies:
-    """The verdicts of a run; InputError if its questions are not those of `questions_digest`."""
+    """Judge all replies of a run; InputError if its questions no longer have the digest given."""
     questions = tables.read(store.questions, tables.QUESTIONS)
-    asked = {
+    requests_of = {
         model: tables.read(run.requests(model), tables.REQUESTS, _REQUEST_COLUMNS) for model in model_keys
     }
-    for model, requests in asked.items():
+    for model, requests in requests_of.items():
         if not requests.num_rows:
             raise InputError(f"{run.requests(model)}: holds no requests; plan the run again (mode=plan)")
-    qa_ids = pc.unique(tables.concat(asked.values(), _REQUESTED)["qa_id"])
+    qa_ids = pc.unique(tables.concat(requests_of.values(), _REQUESTED)["qa_id"])
     questions = questions.filter(pc.is_in(questions["qa_id"], qa_ids))
     _check_subtasks(questions, spec.dataset.protocol)
     digest = digest_of(questions.sort_by("qa_id").to_pylist())
@@ -101,42 +101,43 @@ def judge_replies(
         )
     metrics = open_text_metrics(spec.statistics)
     verdicts, beside = [], []
-    ended: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for model, model_key in model_keys.items():
-        requests, said = asked[model], tables.read(store.completions(model_key), tables.COMPLETIONS)
-        completions = _of(requests, said)
+        requests = requests_of[model]
+        every = tables.read(store.completions(model_key), tables.COMPLETIONS)
+        completions = _of(requests, every)
         own = questions.filter(pc.is_in(questions["qa_id"], pc.unique(requests["qa_id"])))
         verdicts.append(judge(requests, completions, own, spec.dataset.protocol, metrics))
         beside += _beside(verdicts[-1], requests, finals(completions), spec)
-        ended += _ended(requests, completions)
+        counts += _endings(requests, completions)
         twice = duplicates(completions)
-        ended += Counter(agreeing=twice.agreeing, disagreeing=twice.disagreeing)
-        ended["unrequested"] += said.num_rows - completions.num_rows
+        counts += Counter(agreeing=twice.agreeing, disagreeing=twice.disagreeing)
+        counts["unrequested"] += every.num_rows - completions.num_rows
     return Replies(
-        tables.concat(verdicts, tables.VERDICTS), tables.concat(beside, tables.SCORES), digest, ended
+        tables.concat(verdicts, tables.VERDICTS), tables.concat(beside, tables.SCORES), digest, counts
     )
 
 
 def _check_subtasks(questions: pa.Table, protocol: str) -> None:
     """Refuse questions on a subtask that the protocol does not have."""
-    known = load_catalogue(protocol).subtasks
-    strange = questions.filter(pc.invert(pc.is_in(questions["subtask"], pa.array(list(known)))))
+    subtasks = load_catalogue(protocol).subtasks
+    strange = questions.filter(pc.invert(pc.is_in(questions["subtask"], pa.array(list(subtasks)))))
     for row in strange.select(["qa_id", "subtask"]).slice(0, 1).to_pylist():
         raise InputError(
             f"question {row['qa_id']}: subtask {row['subtask']!r} is not in protocol {protocol!r}, which has "
-            f"{', '.join(known)}; judge with the questions file of the run, or name its protocol in "
+            f"{', '.join(subtasks)}; judge with the questions file of the run, or name its protocol in "
             "dataset.protocol"
         )
 
 
 def _beside(verdicts: pa.Table, requests: pa.Table, completions: pa.Table, spec: SweepSpec) -> list[pa.Table]:
-    """Scores that need more than verdicts: of option probabilities, and of places where options moved."""
+    """Scores that need more than verdicts: confidence, and position bias of arms with shuffled options."""
     resampling = spec.statistics.resamples, spec.statistics.seed
-    moved = [arm.arm_id for arm in arms(spec) if arm.control == "shuffled_options"]
-    of_moved = verdicts.filter(pc.is_in(verdicts["arm_id"], pa.array(moved, pa.string())))
+    shuffled = [arm.arm_id for arm in arms(spec) if arm.control == "shuffled_options"]
+    shuffled_verdicts = verdicts.filter(pc.is_in(verdicts["arm_id"], pa.array(shuffled, pa.string())))
     return [
         confidence_scores(verdicts, requests, completions, *resampling),
-        position_scores(of_moved, requests, *resampling),
+        position_scores(shuffled_verdicts, requests, *resampling),
     ]
 
 
@@ -150,8 +151,8 @@ def write_results(
     options: dict[str, Any] = dict(spec.statistics.sampling)
     options |= {"gains": beside_control(factors, "blind"), "repeats": beside_control(factors, "repeat")}
     options |= {"headlines": headlines(factors), "forms": forms}
-    scored = score(verdicts, families=families(factors), **options)
-    scores = tables.concat([scored, replies.beside], tables.SCORES)
+    own_scores = score(verdicts, families=families(factors), **options)
+    scores = tables.concat([own_scores, replies.beside], tables.SCORES)
     analyses = analyses_of(verdicts, scores, factors, parts, spec.statistics, forms=forms)
     tables.replace(run.verdicts, verdicts, tables.VERDICTS)
     tables.replace(run.scores, scores, tables.SCORES)
@@ -160,29 +161,29 @@ def write_results(
 
 
 def _judged_arms(asked: Sequence[Arm], verdicts: pa.Table) -> list[ArmFactors]:
-    """The arms that can be compared: those with a judged item."""
+    """Factors of the arms that can be compared: those with at least one judged item."""
     judged = verdicts.filter(pc.equal(verdicts["status"], "judged"))
-    having = set(pc.unique(judged["arm_id"]).to_pylist())
-    found = [
+    judged_ids = set(pc.unique(judged["arm_id"]).to_pylist())
+    factors = [
         ArmFactors(
             arm.arm_id, arm.model.name, arm.selector_name, str(arm.budget), arm.prompt.name, arm.control
         )
         for arm in asked
     ]
-    return [arm for arm in found if arm.arm_id in having]
+    return [arm for arm in factors if arm.arm_id in judged_ids]
 
 
 def _of(requests: pa.Table, completions: pa.Table) -> pa.Table:
-    """The completions of a run's own requests; the store also holds those of other sweeps."""
+    """Completions of a run's own requests; the store also holds those of other sweeps."""
     return completions.filter(pc.is_in(completions["request_key"], pc.unique(requests["request_key"])))
 
 
-def _ended(requests: pa.Table, completions: pa.Table) -> Counter[str]:
-    """How each distinct planned request ended."""
+def _endings(requests: pa.Table, completions: pa.Table) -> Counter[str]:
+    """Number of distinct planned requests by how they ended: ok, refused, engine_error, missing."""
     planned = pc.unique(requests.filter(pc.equal(requests["status"], PLANNED))["request_key"])
     final = finals(completions)
-    ended = Counter(final["status"].to_pylist())
+    counts = Counter(final["status"].to_pylist())
     tried = len(pc.unique(completions["request_key"]))
-    ended["engine_error"] = tried - final.num_rows
-    ended["missing"] = len(planned) - tried
-    return ended
+    counts["engine_error"] = tried - final.num_rows
+    counts["missing"] = len(planned) - tried
+    return counts

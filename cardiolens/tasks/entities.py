@@ -86,7 +86,7 @@ def _rightmost(findings: list[Mention]) -> Mention | None:
 
 
 def _mentions(sentence: str, lexicon: Lexicon) -> list[Mention]:
-    """All matches in a sentence, without those that a longer match overlaps or that name another ventricle."""
+    """All matches in a sentence, except those inside a longer match or about the other ventricle."""
     words: list[Finding | Attribute] = [*lexicon.findings, *lexicon.attributes]
     every = [
         Mention(
