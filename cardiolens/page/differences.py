@@ -1,4 +1,4 @@
-"""Differences of arms that were varied in one thing: a row a pair and scope, and how each may be read."""
+"""Differences between arms that differ in one factor: one row per pair and scope, with its reading."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One arm minus another, at one scope, on the items that both were judged on."""
+    """Difference of one arm minus another, at one scope, on the items judged in both."""
 
     ours: ArmFactors
     theirs: ArmFactors
@@ -48,7 +48,7 @@ class Difference:
     row: Row
     equivalence: Row
     sign_flip_p: float | None
-    holm_p: float | None  # over the pairs of its family
+    holm_p: float | None  # adjusted over the pairs of its family
 
     @property
     def scope(self) -> str:
@@ -56,13 +56,13 @@ class Difference:
 
     @property
     def comparison(self) -> str:
-        """What was taken from what, e.g. clinical − random@2026."""
+        """Both values of the factor as a difference, e.g. clinical − random@2026."""
         prefix = "K = " if self.factor == "budget" else ""
         return f"{prefix}{getattr(self.ours, self.factor)} − {getattr(self.theirs, self.factor)}"
 
     @property
     def line(self) -> str:
-        """The comparison with what tells it from others of the same model and prompt."""
+        """Comparison with the rest of its setting, which is unique for one model and prompt."""
         if self.factor == "control":
             return f"− {self.theirs.control} · {setting(self.ours, 'control')}"
         if self.factor == "prompt":
@@ -71,7 +71,7 @@ class Difference:
 
     @property
     def reading(self) -> Reading:
-        """What may be said: a difference, equivalence, or neither."""
+        """Reading of the interval: a difference shown, equivalence, or neither."""
         if self.change.verdict != "cannot tell":
             return "shown"
         same = sentences.equivalence("", "", "", self.equivalence).verdict
@@ -79,7 +79,7 @@ class Difference:
 
     @property
     def change(self) -> Finding:
-        """The sentence on this difference, which says no more than its interval."""
+        """Sentence on this difference, no stronger than its interval."""
         cause = f"{_NAMES[self.factor]} {getattr(self.ours, self.factor)} instead of "
         cause += str(getattr(self.theirs, self.factor))
         where = f"the score on {scope_words(self.scope)} ({self.ours.model})"
@@ -87,16 +87,16 @@ class Difference:
 
 
 def differences(facts: Facts, factor: str, scope: str = "tier:") -> list[Difference]:
-    """Every pair of arms that differ in one factor alone, at scopes that begin so."""
+    """Differences of all pairs of arms that differ in `factor` alone, at scopes that begin with `scope`."""
     arms = {arm.arm_id: arm for arm in facts.arms}
-    found: dict[tuple[str, str, str], dict[str, Row]] = {}
+    by_pair: dict[tuple[str, str, str], dict[str, Row]] = {}
     for row in facts.of_pairs(_METRICS, scope):
         if row["arm_id"] in arms and row["versus_arm_id"] in arms:
             key = row["arm_id"], row["versus_arm_id"], row["scope"]
-            found.setdefault(key, {})[row["metric"]] = row
+            by_pair.setdefault(key, {})[row["metric"]] = row
     return [
         Difference(arms[ours], arms[theirs], factor, rows["primary"], *_beside(rows))
-        for (ours, theirs, _), rows in found.items()
+        for (ours, theirs, _), rows in by_pair.items()
         if _apart(arms[ours], arms[theirs]) == [factor] and "primary" in rows
     ]
 
@@ -112,7 +112,7 @@ def _apart(first: ArmFactors, second: ArmFactors) -> list[str]:
 
 
 def difference_table(name: str, title: str, found: list[Difference], facts: Facts) -> Table:
-    """Differences as rows, with the setting of all that was not varied."""
+    """Table of differences, with columns for the factors that were not varied."""
     factor = found[0].factor if found else ""
     setting = tuple(Column(other, _NAMES[other]) for other in FACTORS if other != factor)
     return Table.of(name, title, (*setting, *_COLUMNS), [_record(one, facts) for one in found])

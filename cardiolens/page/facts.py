@@ -1,4 +1,4 @@
-"""What a page is made from: the records, scores and analyses of one run, or of several seen as one."""
+"""Facts that a page is made from: records, scores and analyses of one run, or of several merged runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ from cardiolens.tasks.catalogue import Subtask, load_catalogue
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything that sections are made of.
+    """Input of all sections.
 
-    `manifests` and `specs` have one entry a run; `subtasks` are empty where the protocol's folder is gone.
+    `manifests` and `specs` have one entry per run; `subtasks` is empty where the protocol's folder is gone.
     """
 
     name: str
@@ -37,30 +37,30 @@ class Facts:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Names of models in the order asked."""
+        """Names of the models in the order of the arms."""
         return tuple(dict.fromkeys(arm.model for arm in self.arms))
 
     @property
     def simulated(self) -> frozenset[str]:
-        """Models that are simulated readers: their scores test the software, not a model."""
+        """Names of simulated readers, whose scores test the software and not a model."""
         return frozenset(
             model.name for spec in self.specs for model in spec.model if model.answers_from != "images"
         )
 
     def arm(self, arm_id: object) -> ArmFactors | None:
-        """The arm of a row of scores."""
+        """Arm with an id; None for an id that is no arm's, such as a headline's."""
         return next((arm for arm in self.arms if arm.arm_id == arm_id), None)
 
     def told(self, analysis: str) -> Told:
-        """An analysis by name; an empty one where the arms did not allow it."""
+        """Analysis by name; an empty one where the arms did not allow it."""
         return self.analyses.get(analysis, Told())
 
     def of_arms(self, metrics: Sequence[str], scope: str) -> list[Row]:
-        """Rows of scores of single arms with one of these metrics, at scopes that begin so."""
+        """Scores of single arms with one of the metrics, at scopes that begin with `scope`."""
         return self._rows(metrics, scope, pc.is_null(self.scores["versus_arm_id"]))
 
     def of_pairs(self, metrics: Sequence[str], scope: str) -> list[Row]:
-        """Rows of scores that are differences of two arms."""
+        """Scores that are differences of two arms, with metrics and scopes as in `of_arms`."""
         return self._rows(metrics, scope, pc.is_valid(self.scores["versus_arm_id"]))
 
     def _rows(self, metrics: Sequence[str], scope: str, kind: pa.ChunkedArray) -> list[Row]:
@@ -72,9 +72,9 @@ class Facts:
 
 
 def read_facts(run: Run, parts: Sequence[Run]) -> Facts:
-    """The facts of a judged run; `parts` are the runs that it joins, or itself alone.
+    """Read the facts of a judged run; `parts` are the runs that it merges, or itself alone.
 
-    InputError where there is nothing to make a page of.
+    InputError where the run has no readable analyses.
     """
     specs = tuple(documents.read_configuration(part) for part in parts)
     verdicts = tables.read(run.verdicts, tables.VERDICTS, ["patient_id"])
@@ -93,8 +93,8 @@ def read_facts(run: Run, parts: Sequence[Run]) -> Facts:
 
 
 def _arms(manifests: Sequence[Mapping[str, Any]]) -> tuple[ArmFactors, ...]:
-    found = {arm["arm_id"]: arm for manifest in manifests for arm in manifest["arms"]}
-    return tuple(ArmFactors(**{**arm, "budget": str(arm["budget"])}) for arm in found.values())
+    by_id = {arm["arm_id"]: arm for manifest in manifests for arm in manifest["arms"]}
+    return tuple(ArmFactors(**{**arm, "budget": str(arm["budget"])}) for arm in by_id.values())
 
 
 def _subtasks(protocol: str) -> Mapping[str, Subtask]:

@@ -1,4 +1,4 @@
-"""What was asked and answered, study by study, as the case viewer holds it."""
+"""Cases of the case viewer: questions, requests, replies and verdicts, study by study."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,17 +20,17 @@ _REQUEST = (
 )
 _SHOWN = ("channel", "status", "parse_status", "rule", "parsed", "gold", "correct")
 _VERDICT = ("arm_id", "qa_id", "study_id", *_SHOWN)
-_SAID = ("request_key", "text", "status", "written_at")
-_AT_ONCE = 65_536  # verdicts as Python objects
+_REPLY = ("request_key", "text", "status", "written_at")
+_BATCH = 65_536  # verdicts that are Python objects at once
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The tables that cases are made from, each sorted by study; `studies` are numbered by their place.
+    """Tables that cases are made from, each sorted by study; a study's number is its index in `studies`.
 
-    `requests` have a column `reply`: the row of `replies` that answers them, null without one; their `frames`
-    are JSON, a list of [volume_id, idx].
+    Column `reply` of `requests` is the row of `replies` that answers the request, null without one; column
+    `frames` is JSON, a list of [volume_id, idx].
     """
 
     requests: pa.Table
@@ -46,7 +46,7 @@ class Sources:
 
 @dataclass(slots=True)
 class Texts:
-    """Texts that many requests share, each kept once and named by its place."""
+    """Texts that many requests share, each stored once and referred to by its index."""
 
     places: dict[str, int] = field(default_factory=dict)
 
@@ -55,17 +55,18 @@ class Texts:
 
 
 def read_sources(run: Run, parts: Sequence[Run], facts: Facts) -> Sources:
-    """Requests, verdicts, replies and questions of a run, or of several seen as one."""
-    requests, said, questions = [], [], []
+    """Read requests, verdicts, replies and questions of a run; `parts` are the runs that it merges."""
+    requests, final, questions = [], [], []
     for part, spec, manifest in zip(parts, facts.specs, facts.manifests, strict=True):
         store = Store(spec.store)
         questions.append(tables.read(store.questions, tables.QUESTIONS))
         for model, described in manifest["models"].items():
             requests.append(_read_requests(part, model))
-            kept = tables.read(store.completions(str(described["model_key"])), tables.COMPLETIONS, _SAID)
+            completions = store.completions(str(described["model_key"]))
+            stored = tables.read(completions, tables.COMPLETIONS, _REPLY)
             wanted = pc.unique(requests[-1]["request_key"])
-            said.append(finals(kept.filter(pc.is_in(kept["request_key"], value_set=wanted))))
-    replies = pa.concat_tables(said)
+            final.append(finals(stored.filter(pc.is_in(stored["request_key"], value_set=wanted))))
+    replies = pa.concat_tables(final)
     order = [("study_id", "ascending")]
     every = pa.concat_tables(requests).unify_dictionaries().sort_by(order)
     reply = pc.index_in(every["request_key"], replies["request_key"])
@@ -79,7 +80,7 @@ def read_sources(run: Run, parts: Sequence[Run], facts: Facts) -> Sources:
 
 
 def _read_requests(run: Run, model: str) -> pa.Table:
-    """Requests of a model; what many of them have alike is held once."""
+    """Read the requests of a model; equal texts and equal lists of frames are held once."""
     parts = [
         _shared(tables.read_part(path, tables.REQUESTS, _REQUEST))
         for path in tables.parts(run.requests(model))
@@ -96,7 +97,7 @@ def _shared(requests: pa.Table) -> pa.Table:
 
 
 def _as_json(frames: pa.ListArray) -> pa.Array:
-    """Lists of frames as JSON, without a Python object a frame: a sweep shows some ten million."""
+    """Lists of frames as JSON, made without one Python object per frame: a sweep shows some ten million."""
     volumes = frames.flatten().field("volume_id").dictionary_encode()
     names = pa.array([json.dumps(name) for name in volumes.dictionary.to_pylist()], pa.string())
     idx = frames.flatten().field("idx").cast(pa.string())
@@ -108,18 +109,18 @@ def _as_json(frames: pa.ListArray) -> pa.Array:
 
 
 def with_column(table: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.Table:
-    """A table with other values in one of its columns."""
+    """Table with the values of one column replaced."""
     return table.set_column(table.schema.get_field_index(name), name, column)
 
 
 def study_cases(sources: Sources) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Each study's number and its cases."""
+    """Yield each study's number and its cases."""
     read = case_reader(sources)
     return ((number, read(number)) for number in range(len(sources.studies)))
 
 
 def case_reader(sources: Sources) -> Callable[[int], dict[str, Any]]:
-    """From a study's number to its cases: questions, what was asked under each arm, what came of it."""
+    """Return a function from a study's number to its cases: questions, and request and verdicts by arm."""
     studies = sources.studies
     numbers = {study: at for at, study in enumerate(studies)}
     requests, verdicts, questions = (
@@ -138,10 +139,10 @@ class _Groups:
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table
-        counted = table.group_by("study_id", use_threads=False).aggregate([([], "count_all")])
-        self._spans: dict[str, tuple[int, int]] = {}
+        counts = table.group_by("study_id", use_threads=False).aggregate([([], "count_all")])
+        self._spans: dict[str, tuple[int, int]] = {}  # first row and number of rows, by study
         start = 0
-        for row in counted.to_pylist():
+        for row in counts.to_pylist():
             self._spans[row["study_id"]] = (start, row["count_all"])
             start += row["count_all"]
 
@@ -160,13 +161,14 @@ def _cases(
     texts, frames = Texts(), Texts()
     place = {arm: at for at, arm in enumerate(sources.arms)}
     rows = [row["reply"] for row in requests if row["reply"] is not None]
-    said = dict(zip(rows, sources.replies["text"].take(pa.array(rows, pa.int64())).to_pylist(), strict=True))
+    texts_of = sources.replies["text"].take(pa.array(rows, pa.int64())).to_pylist()
+    replies = dict(zip(rows, texts_of, strict=True))
     judged: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in verdicts:
         judged.setdefault((row["arm_id"], row["qa_id"]), []).append({name: row[name] for name in _SHOWN})
     cases: dict[str, dict[int, dict[str, Any]]] = {}
     for row in requests:
-        case = _request(row, said.get(row["reply"]), number, texts, frames)
+        case = _request(row, replies.get(row["reply"]), number, texts, frames)
         case["verdicts"] = judged.get((row["arm_id"], row["qa_id"]), [])
         cases.setdefault(row["qa_id"], {})[place[row["arm_id"]]] = case
     return {
@@ -201,30 +203,31 @@ def _request(
 
 
 def index_of(sources: Sources, facts: Facts) -> dict[str, Any]:
-    """What the list of cases needs: arms, studies, and a letter an arm for how each question ended.
+    """Index for the list of cases: arms, studies, and for each question one letter per arm.
 
-    `r` right, `w` wrong, `u` not readable, `o` no answer, a space where it was not asked.
+    The letter says how the question ended: `r` right, `w` wrong, `u` not readable, `o` no answer, a space
+    where the arm does not ask it.
     """
     number = {study: at for at, study in enumerate(sources.studies)}
     place = {arm: at for at, arm in enumerate(sources.arms)}
-    ended: dict[tuple[str, str, str], list[str]] = {}
+    letters: dict[tuple[str, str, str], list[str]] = {}
     subtask = dict(
         zip(sources.questions["qa_id"].to_pylist(), sources.questions["subtask"].to_pylist(), strict=True)
     )
     columns = ("study_id", "qa_id", "arm_id", "channel", "status", "parse_status", "correct")
-    for some in sources.verdicts.select(columns).to_batches(max_chunksize=_AT_ONCE):
+    for batch in sources.verdicts.select(columns).to_batches(max_chunksize=_BATCH):
         for study, qa_id, arm, channel, status, parsed, correct in zip(
-            *(column.to_pylist() for column in some.columns), strict=True
+            *(column.to_pylist() for column in batch.columns), strict=True
         ):
             if channel != "text" and study in number:
-                row = ended.setdefault((study, subtask[qa_id], qa_id), [" "] * len(place))
+                row = letters.setdefault((study, subtask[qa_id], qa_id), [" "] * len(place))
                 row[place[arm]] = _letter(status, parsed, correct)
     labels = [[arm.model, arm.selector, arm.budget, arm.prompt, arm.control] for arm in facts.arms]
     return {
         "arms": labels,
         "studies": sources.studies,
         "questions": [
-            [number[study], *names, "".join(row)] for (study, *names), row in sorted(ended.items())
+            [number[study], *names, "".join(row)] for (study, *names), row in sorted(letters.items())
         ],
     }
 
