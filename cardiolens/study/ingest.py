@@ -128,7 +128,7 @@ def _binary(pixels_FHW: np.ndarray[tuple[int, int, int], np.dtype[np.uint8]]) ->
     n, height, width = pixels_FHW.shape
     if pixels_FHW.size > np.iinfo(np.int32).max:
         raise InputError(
-            f"{n} frames of {height} x {width} pixels; expected less than 2 GiB a volume; split the volume"
+            f"{n} frames of {height} x {width} pixels; expected less than 2 GiB per volume; split the volume"
         )
     offsets = np.arange(n + 1, dtype=np.int32) * np.int32(height * width)
     return pa.Array.from_buffers(pa.binary(), n, [None, pa.py_buffer(offsets), pa.py_buffer(pixels_FHW)])

@@ -200,7 +200,7 @@ class StudyManifest(Spec):
         for volume_id, count in Counter(volume.volume_id for volume in self.volumes).items():
             if count > 1:
                 raise ValueError(
-                    f"{count} volumes of view {volume_id!r}; expected one a view; keep one of them"
+                    f"{count} volumes of view {volume_id!r}; expected one per view; keep one of them"
                 )
         return self
 

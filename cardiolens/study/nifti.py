@@ -107,7 +107,7 @@ def _header(header: Any) -> Header:
 def _check_numbers(header: Header, type_name: str) -> None:
     if header.dtype.kind not in "iuf" or header.dtype.itemsize > 8:
         raise InputError(
-            f"its voxels are of type {type_name}; expected one real number a voxel "
+            f"its voxels are of type {type_name}; expected one real number per voxel "
             "(integers of 8 to 64 bits, floats of 32 or 64); convert it to grey values"
         )
     if header.affine is not None and not np.isfinite(header.affine).all():

@@ -111,7 +111,7 @@ def _grid_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
         )
     if min(shape) < 1:
         raise InputError(
-            f"has an axis of size zero {shape}; expected at least one voxel an axis; re-export it"
+            f"has an axis of size zero {shape}; expected at least one voxel per axis; re-export it"
         )
     return shape[:3] if shape[3:] == (1,) else shape
 
