@@ -35,7 +35,7 @@ SERVING = (
 )
 """Fields of a model that say how it is served or what is known of it: what is asked is the same."""
 
-Engine = Literal[
+EngineName = Literal[
     "vllm",
     "http",
     "oracle",  # and all below: simulated readers
@@ -71,7 +71,7 @@ class ModelSpec(Spec):
     """One model and how it is served."""
 
     name: str
-    engine: Engine = "vllm"
+    engine: EngineName = "vllm"
     source: str = ""  # embedded | a local folder | a hub id; http: of the processor that counts tokens
     revision: str | None = None  # http: as declared, e.g. a commit, a snapshot's name or a date
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = "bfloat16"

@@ -38,14 +38,14 @@ ENDED = "ended"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TokenStep:
     """One token of a reply, with the log-probability of each token text that could have stood there."""
 
     said: str
     logprobs: Mapping[str, float]
 
 
-def set_logprobs(steps: Sequence[Step], legal: Collection[str]) -> dict[str, float]:
+def set_logprobs(steps: Sequence[TokenStep], legal: Collection[str]) -> dict[str, float]:
     """Log-probability that each letter is named, given the reply's decision on every earlier letter.
 
     Exact up to the last letter named. For a later letter only the probability that the reply goes on is
@@ -100,7 +100,7 @@ class _Replies:
             return [self.named[prefix]]
         return [named for reply, named in self.named.items() if text is not None and reply.startswith(text)]
 
-    def path(self, steps: Sequence[Step]) -> list[str] | None:
+    def path(self, steps: Sequence[TokenStep]) -> list[str] | None:
         """Text written before each step, then after the last one; None where a token does not fit."""
         path = [""]
         for step in steps:
@@ -112,7 +112,7 @@ class _Replies:
 
 
 def _decision(
-    letter: str, steps: Sequence[Step], path: Sequence[str], replies: _Replies
+    letter: str, steps: Sequence[TokenStep], path: Sequence[str], replies: _Replies
 ) -> tuple[float, float]:
     """Probabilities that a letter is named and that it is passed over.
 

@@ -18,7 +18,7 @@ from cardiolens.errors import InputError
 from cardiolens.tasks.catalogue import GATES
 from cardiolens.tasks.legal import LETTERS, legal_replies
 
-Answer = tuple[str, ...]  # original option keys; of a report, its one reference as JSON
+TrueAnswer = tuple[str, ...]  # original option keys; of a report, its one reference as JSON
 
 SEED = 2026
 
@@ -78,10 +78,10 @@ class AnswerKey:
     """True answers of all questions, and the arms under which they are asked."""
 
     arms: Mapping[str, Arm]  # by arm_id
-    answers: Mapping[str, Answer]  # by qa_id
+    answers: Mapping[str, TrueAnswer]  # by qa_id
     subtasks: Mapping[str, str]  # by qa_id
-    exclusive: Mapping[str, Answer]  # by qa_id: options that stand alone
-    of_subtask: Mapping[str, tuple[Answer, ...]]  # one per question, in order of qa_id
+    exclusive: Mapping[str, TrueAnswer]  # by qa_id: options that stand alone
+    of_subtask: Mapping[str, tuple[TrueAnswer, ...]]  # one per question, in order of qa_id
 
     @staticmethod
     def of(questions: Path, arms: Mapping[str, Arm]) -> "AnswerKey":
@@ -91,7 +91,7 @@ class AnswerKey:
         answers = {
             row["qa_id"]: (row["reference"],) if row["reference"] else tuple(row["answer"]) for row in rows
         }
-        by_subtask: dict[str, list[Answer]] = {}
+        by_subtask: dict[str, list[TrueAnswer]] = {}
         for row in rows:
             by_subtask.setdefault(row["subtask"], []).append(answers[row["qa_id"]])
         return AnswerKey(
@@ -115,11 +115,11 @@ class Oracle(Reader):
     def say(self, ask: Ask) -> str:
         return _displayed(self.pick(ask, self._truth.answers[_question(ask)]), ask)
 
-    def pick(self, ask: Ask, answer: Answer) -> Answer:
+    def pick(self, ask: Ask, answer: TrueAnswer) -> TrueAnswer:
         """Return the reader's answer where the truth is `answer`."""
         return answer
 
-    def alike(self, ask: Ask) -> tuple[Answer, ...]:
+    def alike(self, ask: Ask) -> tuple[TrueAnswer, ...]:
         """True answers of all questions of the request's subtask."""
         return self._truth.of_subtask[self._truth.subtasks[_question(ask)]]
 
@@ -131,7 +131,7 @@ class Prevalence(Oracle):
         super().__init__(truth)
         self._seed = seed
 
-    def pick(self, ask: Ask, answer: Answer) -> Answer:
+    def pick(self, ask: Ask, answer: TrueAnswer) -> TrueAnswer:
         alike = self.alike(ask)
         return alike[int(_draw(self._seed, ask) * len(alike))]
 
@@ -157,7 +157,7 @@ class Noisy(_Straying):
     def __init__(self, truth: AnswerKey, error: float, seed: int = SEED) -> None:
         super().__init__(truth, _share("error", error), seed)
 
-    def pick(self, ask: Ask, answer: Answer) -> Answer:
+    def pick(self, ask: Ask, answer: TrueAnswer) -> TrueAnswer:
         exclusive = self._truth.exclusive[_question(ask)]
         return _other(ask, answer, exclusive, self._seed) if self.strays(ask) else answer
 
@@ -171,7 +171,7 @@ class Collapse(_Straying):
     def __init__(self, truth: AnswerKey, share: float, seed: int = SEED) -> None:
         super().__init__(truth, _share("share", share), seed)
 
-    def pick(self, ask: Ask, answer: Answer) -> Answer:
+    def pick(self, ask: Ask, answer: TrueAnswer) -> TrueAnswer:
         if ask.answer_type == "report" or not self.strays(ask):
             return answer
         counts = Counter(self.alike(ask))
@@ -189,7 +189,7 @@ class Conservative(_Straying):
     def __init__(self, truth: AnswerKey, drop: float, seed: int = SEED) -> None:
         super().__init__(truth, _share("drop", drop), seed)
 
-    def pick(self, ask: Ask, answer: Answer) -> Answer:
+    def pick(self, ask: Ask, answer: TrueAnswer) -> TrueAnswer:
         if ask.answer_type == "multi":
             exclusive = self._truth.exclusive[_question(ask)]
             return tuple(key for key in answer if key in exclusive or not self.strays(ask, key))
@@ -210,7 +210,7 @@ class BudgetEffect(Oracle):
         super().__init__(truth)
         self._base, self._doubling, self._clinical, self._blind = base, doubling, clinical, blind
 
-    def pick(self, ask: Ask, answer: Answer) -> Answer:
+    def pick(self, ask: Ask, answer: TrueAnswer) -> TrueAnswer:
         right = _draw(SEED, ask) < self.probability(ask)
         return answer if right else _other(ask, answer, self._truth.exclusive[_question(ask)], SEED)
 
@@ -286,7 +286,7 @@ def _draw(seed: int, ask: Ask, label: str = "") -> float:
     return int.from_bytes(digest[:8]) / 2**64
 
 
-def _other(ask: Ask, answer: Answer, exclusive: Answer, seed: int) -> Answer:
+def _other(ask: Ask, answer: TrueAnswer, exclusive: TrueAnswer, seed: int) -> TrueAnswer:
     """Another legal answer, all equally likely; a report has none and stays as it is."""
     if ask.answer_type == "report":
         return answer
@@ -297,7 +297,7 @@ def _other(ask: Ask, answer: Answer, exclusive: Answer, seed: int) -> Answer:
     return others[int(_draw(seed, ask, "wrong") * len(others))]
 
 
-def _displayed(answer: Answer, ask: Ask) -> str:
+def _displayed(answer: TrueAnswer, ask: Ask) -> str:
     """An answer as a reply: in the displayed letters, a report unchanged."""
     if ask.answer_type == "report":
         return answer[0]

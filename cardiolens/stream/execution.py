@@ -15,8 +15,8 @@ from cardiolens.placement.placement import Deployment, Placement
 from cardiolens.placement.schedule import Seating, schedule
 from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
-from cardiolens.stream.pipeline import Progress, Streamed, stream
-from cardiolens.stream.standing import Begin
+from cardiolens.stream.pipeline import Streamed, stream
+from cardiolens.stream.standing import Begin, Tell
 
 log = logging.getLogger(__name__)
 
@@ -87,10 +87,10 @@ class _Models:
         self._ended: queue.Queue[tuple[str, Streamed | BaseException]] = queue.Queue()
         self.running: dict[str, tuple[Deployment, float]] = {}  # by model, with its begin in seconds
 
-    def start(self, deployment: Deployment, progress: Progress) -> None:
+    def start(self, deployment: Deployment, tell: Tell) -> None:
         self.running[deployment.model] = deployment, self._now()
         run = threading.Thread(
-            target=self._run, args=(deployment, progress), name=f"model {deployment.model}", daemon=True
+            target=self._run, args=(deployment, tell), name=f"model {deployment.model}", daemon=True
         )
         run.start()
 
@@ -115,10 +115,10 @@ class _Models:
     def _now(self) -> float:
         return time.monotonic() - self._began_at
 
-    def _run(self, deployment: Deployment, progress: Progress) -> None:
+    def _run(self, deployment: Deployment, tell: Tell) -> None:
         name = deployment.model
         try:
-            streamed = stream(self._plan, deployment, self._missing[name], progress, self._at_once)
+            streamed = stream(self._plan, deployment, self._missing[name], tell, self._at_once)
             self._ended.put((name, streamed))
         except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
             self._ended.put((name, error))

@@ -30,13 +30,12 @@ from cardiolens.stream.loader import StudyLoader
 from cardiolens.stream.messages import COUNTERS
 from cardiolens.stream.replica import Replica
 from cardiolens.stream.reserve import Places, bounded, reserved
+from cardiolens.stream.standing import Tell
 
 if TYPE_CHECKING:
     from ray.data import Dataset
 
 log = logging.getLogger(__name__)
-
-Progress = Callable[[Counter[str]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +46,7 @@ class Streamed:
     seats: frozenset[str]  # <Ray node>:<GPUs>, as `replica.seat` writes them
 
 
-def stream(
-    plan: Plan, deployment: Deployment, missing: Missing, progress: Progress, beside: int = 1
-) -> Streamed:
+def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, beside: int = 1) -> Streamed:
     """Execute the missing requests of one model on its replicas; `beside` models share the cluster.
 
     Ends early if the process is asked to stop. RunError when an engine cannot be started or dies too often,
@@ -69,7 +66,7 @@ def stream(
             counters = Counter({name: sum(batch[name].to_pylist()) for name in COUNTERS})
             total += counters
             seats.update(batch["seat"].to_pylist())
-            progress(counters)
+            tell(counters)
     return Streamed(total, frozenset(seats))
 
 
