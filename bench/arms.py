@@ -1,10 +1,10 @@
-"""A sweep of 24 arms, cold, against the same arms one by one, each a new process with a bare vLLM loop.
+"""Benchmark of a cold sweep of 24 arms against the same arms one by one, each in a new bare vLLM process.
 
     .venv/bin/python bench/arms.py [arms to run alone] [override ...]
 
-Both start from prepared studies and no completions. The sweep is timed whole: Ray, plan, engine, requests,
-judging, statistics. Of the arms alone a few, drawn by chance, are run; their mean stands for the others.
-They do not judge.
+Both start from prepared studies and without completions. The time of the sweep includes Ray, plan, engine,
+requests, judging and statistics. Only a few arms, drawn at random, are run alone; their mean stands for the
+others. Arms run alone do not judge.
 """
 
 import random

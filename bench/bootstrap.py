@@ -1,6 +1,6 @@
-"""Time and memory of scoring: 24 arms, 670 patients, about 19,500 items an arm, B = 2,000.
+"""Benchmark of scoring: time and memory for 24 arms, 670 patients, about 19,500 items per arm, B = 2,000.
 
-Every arm by itself, and every pair of arms that differ in one thing: 3 selectors x 4 budgets x 2 prompts.
+Scores every arm, and every pair of arms that differ in one factor: 3 selectors x 4 budgets x 2 prompts.
 
 python -m bench.bootstrap
 """
@@ -22,7 +22,7 @@ LETTERS = np.array(list("ABCDE"))
 
 
 def arms() -> list[ArmFactors]:
-    """The arms of a slice ablation."""
+    """Arms of a slice ablation."""
     lists = (("clinical", "random", "uniform"), ("8", "16", "32", "64"), ("standard", "reasoning"))
     return [ArmFactors("-".join(entry), "model", *entry) for entry in product(*lists)]
 
@@ -67,14 +67,14 @@ def _arm(
 
 
 def _letters(multi: np.ndarray, dice: np.random.Generator) -> pa.Array:
-    """One to three letters where several are allowed, else one."""
+    """Random answer: one to three letters where several are allowed, else one letter."""
     numbers = np.where(multi, dice.integers(1, 4, size=len(multi)), 1)
     chosen = [sorted(dice.choice(5, size=number, replace=False)) for number in numbers]
     return pa.array([LETTERS[entry].tolist() for entry in chosen])
 
 
 def main() -> None:
-    """Score once and print seconds and the peak of memory."""
+    """Score once, and print the seconds and the peak memory."""
     arguments = argparse.ArgumentParser(description=__doc__)
     for name, default in (("patients", 670), ("items", 19_500), ("resamples", 2000)):
         arguments.add_argument(f"--{name}", type=int, default=default)

@@ -1,10 +1,11 @@
-"""Do 95 % intervals cover, do tests keep their level: simulated cohorts with correlated items of a patient.
+"""Check of intervals and tests on simulated cohorts: coverage of 95 % intervals, level of tests.
 
     python -m bench.coverage                    # the table of docs/statistics.md
     python -m bench.coverage --cohorts 100 --patients 50
 
-A patient's items share an effect, so do the answers of two arms to one patient. Truth is the same statistic
-of five times 1,000,000 simulated patients. Product code makes every statistic, interval, test and verdict.
+A patient's items share an effect, and so do the answers of two arms to one patient. The true value of a
+statistic is its mean over five cohorts of 1,000,000 simulated patients each. The product's code computes
+every statistic, interval, test and verdict.
 """
 
 import argparse
@@ -26,10 +27,10 @@ from cardiolens.stats.statistic import Basis, Statistic
 Floats = NDArray[np.float64]
 
 TRUTH_COHORTS, TRUTH_PATIENTS = 5, 1_000_000
-PATIENT_SD = 0.7  # of the effect that both arms share; items have SD 1
+PATIENT_SD = 0.7  # of a patient's effect that both arms share; the SD of items is 1
 ARM_SD = 0.3  # of a patient's effect on one arm
-SHIFTS = (0.0, -0.12)  # of the two arms
-SHARES = {3: (0.2, 0.3, 0.5), 5: (0.4, 0.25, 0.15, 0.12, 0.08)}  # of diagnoses
+SHIFTS = (0.0, -0.12)  # mean effect of each of the two arms
+SHARES = {3: (0.2, 0.3, 0.5), 5: (0.4, 0.25, 0.15, 0.12, 0.08)}  # of the classes, by number of diagnoses
 ENTITY_COUNTS = ("tp", "fp", "fn", "abnormal_tp", "abnormal_fp", "abnormal_fn", "gates", "contradicted")
 
 
@@ -40,11 +41,11 @@ class Kind:
     answer_type: str
     size: int
     difficulty: float
-    asked: float  # share of patients
+    asked: float  # share of patients of whom the subtask is asked
     shares: tuple[float, ...] | None = None  # of its classes
 
 
-# a quarter of tier 1, in its mixture of types and of conditional subtasks
+# A quarter of tier 1 with the same mixture of answer types and of conditional subtasks.
 UNDERSTANDING = tuple(
     Kind("multi" if at % 2 else "single", 4, 0.9 - 0.1 * at, 0.4 if at % 4 < 2 else 1.0) for at in range(8)
 )
@@ -70,7 +71,7 @@ class Cohort:
         return self.effects.shape[1]
 
     def answers(self, kind: Kind) -> tuple[NDArray[np.int64], list[Answered]]:
-        """Patients that a subtask is asked of, and each arm's answers."""
+        """Draw the patients of whom a subtask is asked, and each arm's answers."""
         asked = np.flatnonzero(self.dice.random(self.patients) < kind.asked)
         answer = self._sets if kind.answer_type == "multi" else self._classes
         return asked, answer(kind, self.effects[:, asked] + kind.difficulty)
@@ -93,7 +94,7 @@ class Cohort:
         ]
 
     def entities(self) -> Floats:
-        """Counts of ENTITY_COUNTS of one report a patient: (arm, patient, name)."""
+        """Values of ENTITY_COUNTS for one report per patient, shape (arm, patient, name)."""
         number = self.dice.poisson(4, self.patients) + 1
         found = self.dice.binomial(number, 1 / (1 + np.exp(-self.effects - 0.5)))
         counts = np.zeros((2, self.patients, len(ENTITY_COUNTS)))
@@ -103,7 +104,7 @@ class Cohort:
 
 
 def statistics(cohort: Cohort, weights: Floats) -> dict[str, Statistic]:
-    """Tier scores and their differences."""
+    """Compute tier scores and their differences."""
     sizes: list[NDArray[np.int64]] = []
     tiers = {
         1: _mean(cohort, weights, UNDERSTANDING, "primary", []),
@@ -121,7 +122,7 @@ def statistics(cohort: Cohort, weights: Floats) -> dict[str, Statistic]:
 def _mean(
     cohort: Cohort, weights: Floats, kinds: tuple[Kind, ...], metric: str, sizes: list[NDArray[np.int64]]
 ) -> Floats:
-    """(arm, 1 + resamples) means of a metric over subtasks; `sizes` learns those of their gold classes."""
+    """Means of a metric over subtasks, shape (arm, 1 + resamples); `sizes` receives gold class sizes."""
     values = [_values(cohort, weights, kind, metric, sizes) for kind in kinds]
     return np.asarray(metrics.mean_defined(np.stack(values, axis=-1)))
 
@@ -149,17 +150,17 @@ def _report_scores(cohort: Cohort, weights: Floats) -> Floats:
 
 
 def truths() -> dict[str, float]:
-    """The statistics of cohorts too large for chance, their mean."""
+    """True values: mean statistics of cohorts so large that chance is negligible."""
     once = np.ones((1, TRUTH_PATIENTS))
-    found = [
+    cohorts = [
         statistics(Cohort.draw(np.random.default_rng([1, number]), TRUTH_PATIENTS), once)
         for number in range(TRUTH_COHORTS)
     ]
-    return {name: 100 * float(np.mean([of_one[name].values[0] for of_one in found])) for name in found[0]}
+    return {name: 100 * float(np.mean([one[name].values[0] for one in cohorts])) for name in cohorts[0]}
 
 
 def coverage(patients: int, cohorts: int, resamples: int, truth: dict[str, float]) -> Iterator[str]:
-    """Rows of the coverage table for one size of cohort."""
+    """Rows of the coverage table for one cohort size."""
     weights = resampling_weights(patients, resamples, 2026)
     covered = dict.fromkeys(truth, 0)
     within = dict.fromkeys(truth, 0)
@@ -198,7 +199,7 @@ def false_positives(cohorts: int) -> Iterator[str]:
 def _pair(
     dice: np.random.Generator, patients: int, items: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Correctness (patient, item) of two equally good arms, each with an effect of its own on a patient."""
+    """Correctness, shape (patient, item), of two equally good arms; each has its own effect per patient."""
     shared = dice.normal(0, PATIENT_SD, (patients, 1))
     own = dice.normal(0, PATIENT_SD if items > 1 else 0, (2, patients, 1))
     right = 0.4 + shared + own + dice.normal(size=(2, patients, items)) > 0

@@ -1,10 +1,11 @@
-"""Three ways to put vLLM behind Ray Data, on the same requests: requests a second in steady state.
+"""Benchmark of three ways to run vLLM in Ray Data on the same requests: requests per second, steady state.
 
     .venv/bin/python bench/engine_actor.py [rounds] [override ...]
 
-`async` is the product's replica; `sync` an actor that answers a study at a time with vLLM's offline API;
-`ray.data.llm` Ray's own processor, one row per request. All get the same prompts in the same order with the
-same image ids, and as many requests in flight as their design allows. Rates count from the 256th completion.
+`async` is the product's replica. `sync` is an actor that answers one study at a time with vLLM's offline API.
+`ray.data.llm` is Ray's own processor with one row per request. All get the same prompts in the same order
+with the same image ids, and as many requests in flight as their design allows. Rates count from the 256th
+completion.
 """
 
 import json
@@ -135,7 +136,7 @@ def _sync(asked: Any, folder: str, options: dict[str, Any]) -> Any:
 
 
 class _Explode:
-    """One row a request, as ray.data.llm wants them."""
+    """Turns studies into one row per request, as ray.data.llm expects them."""
 
     def __init__(self, folder: str) -> None:
         from cardiolens.models.chat import Chat

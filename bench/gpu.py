@@ -1,8 +1,8 @@
-"""On a GPU machine: the stream against bare vLLM, and how long the GPUs stood idle.
+"""Benchmark for a GPU machine: the stream against bare vLLM, and the time that the GPUs were idle.
 
     .venv/bin/python bench/gpu.py MODEL [pairs] [override ...]
 
-Runs bench/stream.py on that model and samples every GPU through NVML ten times a second. With the override
+Runs bench/stream.py on that model and samples every GPU through NVML ten times per second. With the override
 `model.MODEL.load_format=dummy` the weights are random: only the configuration, tokenizer and processor of the
 model need to be on the machine. Never run so far.
 """

@@ -1,9 +1,9 @@
-"""Where the processor time of one request goes on the host, in one process without Ray: microseconds by step.
+"""Profile of the host's processor time per request, in one process without Ray: microseconds by step.
 
     .venv/bin/python bench/host.py [override ...]          e.g. selector=[clinical] limit=6
 
-Studies are read and rendered, handed over as Arrow, turned into prompts for vLLM, answered by a reader that
-says the same to everything, and written. What the engine's own process does is not in it.
+Studies are read and rendered, passed on as Arrow, turned into prompts for vLLM, answered by a reader with one
+fixed reply, and written. The work of the engine's own process is not included.
 """
 
 import asyncio

@@ -1,10 +1,10 @@
-"""The stream without a model: requests a second with a reader that answers at once, against the tiny model's.
+"""Benchmark of the stream without a model: requests per second of an instant reader and of the tiny model.
 
     .venv/bin/python bench/instant.py [rounds] [override ...]
 
-Studies are read, rendered and handed over as for any model; the reader says the same letter to everything.
-Rates are requests executed over the seconds of generating, engine starts left out, from the manifest; the
-first sweep of a round prepares the store for both.
+Studies are read, rendered and passed on as for any model; the reader gives the same letter to every request.
+A rate is the number of requests executed divided by the seconds of generating without engine starts, both
+from the manifest. The first sweep of a round prepares the store for both.
 """
 
 import json
@@ -37,8 +37,8 @@ def _rate(words: list[str]) -> float:
     command = [sys.executable, "-m", "cardiolens.sweep", *words]
     done = subprocess.run(command, check=True, stderr=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     run = next(line for line in done.stdout.splitlines() if line.startswith("run: "))
-    told = json.loads((Path(run.removeprefix("run: ")) / "manifest.json").read_text())
-    return float(told["requests"]["executed"] / told["seconds"]["generate"])
+    manifest = json.loads((Path(run.removeprefix("run: ")) / "manifest.json").read_text())
+    return float(manifest["requests"]["executed"] / manifest["seconds"]["generate"])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Verdicts a second on one core, for constrained and for free replies.
+"""Benchmark of judging: verdicts per second on one core, for constrained and for free replies.
 
 python -m bench.judge            # 400,000 verdicts
 """
@@ -18,7 +18,7 @@ OPTIONS = [{"key": key, "text": text} for key, text in zip("ABCDE", TEXTS, stric
 
 
 def cohort(studies: int, subtasks: int) -> pa.Table:
-    """Multi-select questions, some on every study."""
+    """Multi-select questions, several per study."""
     dice = random.Random(2026)
     rows = [
         {
@@ -50,7 +50,7 @@ def asked(questions: pa.Table, arms: int) -> pa.Table:
 
 
 def said(requests: pa.Table, free: bool) -> pa.Table:
-    """A reply to every request: letters, or a paragraph that no other reply equals."""
+    """One reply per request: letters, or a paragraph that differs from every other reply."""
     dice = random.Random(7)
     start = datetime(2026, 1, 1, tzinfo=UTC)
     rows: list[dict[str, object]] = []

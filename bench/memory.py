@@ -1,10 +1,10 @@
-"""Peak memory of every process of a sweep, as the number of requests grows: 1x, 4x and 16x.
+"""Benchmark of memory: peak of every process of a sweep as the number of requests grows: 1x, 4x and 16x.
 
     .venv/bin/python bench/memory.py [override ...]
 
 Makes a cohort of small phantoms and asks about a sixteenth, a quarter and all of it. The simulated reader
-answers at once, so that the stream itself is what is measured; `model=[tiny]` measures vLLM's processes too.
-What the bootstrap holds grows with arms, not requests: see bench/bootstrap.py.
+answers at once, so that only the stream is measured; `model=[tiny]` also measures vLLM's processes. The
+memory of the bootstrap grows with arms and not with requests: see bench/bootstrap.py.
 """
 
 import shutil
@@ -38,8 +38,8 @@ def main() -> None:
         for limit in LIMITS:
             running = subprocess.Popen([*sweep, f"limit={limit}"], stdout=subprocess.PIPE, text=True)
             peaks = _watch(running)
-            told = running.communicate()[0].splitlines()
-            asked = next(line for line in told if line.startswith("requests:"))
+            lines = running.communicate()[0].splitlines()
+            asked = next(line for line in lines if line.startswith("requests:"))
             print(f"{limit} studies: {asked}", flush=True)
             for name, peak in sorted(peaks.items(), key=lambda item: -item[1])[:5]:
                 print(f"  {name:<24} {peak / MIB:8.0f} MiB", flush=True)
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def _watch(running: "subprocess.Popen[str]") -> dict[str, int]:
-    """Peak resident memory by kind of process, shared memory left out."""
+    """Peak resident memory by kind of process, without shared memory."""
     peaks: dict[str, int] = defaultdict(int)
     while running.poll() is None:
         for pid in [running.pid, *_descendants(running.pid)]:

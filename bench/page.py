@@ -1,6 +1,6 @@
-"""Time, memory and size of the page and the case viewer of 24 arms x about 19,500 items, 670 patients.
+"""Benchmark of page and case viewer: time, memory and size for 24 arms x about 19,500 items, 670 patients.
 
-Verdicts are random, prompts and replies as long as real ones; scoring is not part of the time.
+Verdicts are random; prompts and replies are as long as real ones. The time does not include scoring.
 
 python -m bench.page [--items 19500]
 """
@@ -55,29 +55,31 @@ def main() -> None:
 
 
 def make_run(folder: Path, items: int) -> Run:
-    """A finished run on disk, its store beside it."""
+    """Write a finished run and its store."""
     run, store = Run(folder / "outputs" / "bench-00000000"), Store(folder / "store")
     asked = arms()
-    made = verdicts(PATIENTS, [arm.arm_id for arm in asked], items).cast(tables.VERDICTS)
-    scores = score(made, 5, 50, 1, families(asked))
-    tables.replace(run.verdicts, made, tables.VERDICTS)
+    judged = verdicts(PATIENTS, [arm.arm_id for arm in asked], items).cast(tables.VERDICTS)
+    scores = score(judged, 5, 50, 1, families(asked))
+    tables.replace(run.verdicts, judged, tables.VERDICTS)
     tables.replace(run.scores, scores, tables.SCORES)
-    write_analyses(run.analyses, analyses_of(made, scores, asked, [], StatisticsSpec(resamples=50), forms={}))
-    for start in range(0, made.num_rows, PART_ROWS):
-        rows = requests(made.slice(start, PART_ROWS))
+    write_analyses(
+        run.analyses, analyses_of(judged, scores, asked, [], StatisticsSpec(resamples=50), forms={})
+    )
+    for start in range(0, judged.num_rows, PART_ROWS):
+        rows = requests(judged.slice(start, PART_ROWS))
         tables.write_part(run.requests("model"), rows, tables.REQUESTS)
-    tables.replace(store.completions(KEY), completions(made), tables.COMPLETIONS)
-    tables.replace(store.questions, questions(made.slice(0, items)), tables.QUESTIONS)
+    tables.replace(store.completions(KEY), completions(judged), tables.COMPLETIONS)
+    tables.replace(store.questions, questions(judged.slice(0, items)), tables.QUESTIONS)
     write_record(run, store, folder)
     return run
 
 
-def requests(made: pa.Table) -> pa.Table:
-    """As many frames as the arm's budget, with captions."""
+def requests(judged: pa.Table) -> pa.Table:
+    """Requests with as many frames as the arm's budget, with captions."""
     rows = []
     prompts = {k: prompt(k) for k in (8, 16, 32, 64)}
     frames = {k: [{"volume_id": "cine_sax", "idx": idx} for idx in range(k)] for k in prompts}
-    columns = [made[name].to_pylist() for name in ("arm_id", "qa_id", "study_id", "subtask", "request_key")]
+    columns = [judged[name].to_pylist() for name in ("arm_id", "qa_id", "study_id", "subtask", "request_key")]
     for arm, qa_id, study, subtask, key in zip(*columns, strict=True):
         budget = int(arm.split("-")[1])
         rows.append(
@@ -105,8 +107,8 @@ def prompt(frames: int) -> str:
     )
 
 
-def completions(made: pa.Table) -> pa.Table:
-    keys = made["request_key"].unique()
+def completions(judged: pa.Table) -> pa.Table:
+    keys = judged["request_key"].unique()
     n = len(keys)
     dice = np.random.default_rng(1)
     columns = {
@@ -124,7 +126,7 @@ def completions(made: pa.Table) -> pa.Table:
     return pa.table({name: columns[name] for name in tables.COMPLETIONS.names}).cast(tables.COMPLETIONS)
 
 
-def questions(made: pa.Table) -> pa.Table:
+def questions(judged: pa.Table) -> pa.Table:
     rows = [
         {
             "qa_id": row["qa_id"],
@@ -138,13 +140,13 @@ def questions(made: pa.Table) -> pa.Table:
             "options": [{"key": key, "text": f"Option {key}"} for key in "ABCDE"],
             "answer": row["gold"],
         }
-        for row in made.to_pylist()
+        for row in judged.to_pylist()
     ]
     return tables.from_rows(rows, tables.QUESTIONS)
 
 
 def write_record(run: Run, store: Store, folder: Path) -> None:
-    """The parts of configuration and manifest that a page is made from."""
+    """Write the parts of configuration and manifest that a page reads."""
     named = {"name": "model", "source": "embedded"}
     configuration = {
         "name": "bench",

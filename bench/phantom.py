@@ -1,4 +1,4 @@
-"""What a phantom study costs: processor seconds and bytes by size and masks; and drawing a large cohort."""
+"""Benchmark of phantoms: processor seconds and bytes per study by size and masks; drawing a large cohort."""
 
 import tempfile
 import time
@@ -13,7 +13,7 @@ COHORT = 670
 
 
 def rendering(size: str, *, masks: bool) -> str:
-    """Mean and largest processor seconds a study, and mean megabytes."""
+    """Mean and largest processor seconds per study, and mean megabytes."""
     seconds, sizes = [], []
     with tempfile.TemporaryDirectory() as folder:
         for name in STUDIES:

@@ -1,9 +1,9 @@
-"""Planning: requests a second on one core, exact token counts included, and how it grows with arms.
+"""Benchmark of planning: requests per second on one core with exact token counts, and growth with arms.
 
     .venv/bin/python bench/plan.py [override ...]
 
-Uses the store of the demo (run `make demo` first). The start of the model's tokenizer is left out, the
-writing of the requests is in.
+Uses the store of the demo (run `make demo` first). The time includes writing the requests, but not the start
+of the model's tokenizer.
 """
 
 import sys
@@ -15,7 +15,7 @@ from cardiolens.plan.plan import plan
 
 
 def main() -> None:
-    """Times of two sizes of plan, and the rate between them: constant costs cancel out."""
+    """Time plans of three sizes; print the rate between the last two, in which constant costs cancel out."""
     timed = [_planned(n_budgets, sys.argv[1:]) for n_budgets in (1, 4, 16)]
     for arms, asked, seconds in timed:
         print(f"{arms} arms: {asked} requests in {seconds:.1f} s")

@@ -1,10 +1,10 @@
-"""Planning the `full` experiment for one model on a cohort of the paper's size: seconds and memory.
+"""Benchmark of planning the `full` experiment for one model on a cohort of the paper's size: time and memory.
 
     .venv/bin/python bench/plan_full.py [override ...]
 
-The 670 studies have the structure of the default phantom and pixels of one byte each, since planning reads
-none; their questions are those of the demo's cohort (run `make demo` first), study by study in turn.
-`uniform` stands for the third selector: features of 800,000 frames are not made here, see bench/selection.py.
+The 670 studies have the structure of the default phantom and frames of one byte each, since planning reads no
+pixels; their questions are those of the demo's cohort (run `make demo` first), study by study in turn.
+`uniform` replaces the third selector: features of 800,000 frames are not made here, see bench/selection.py.
 """
 
 import json
@@ -116,7 +116,7 @@ def _frames(study_id: str, volume: VolumeStructure) -> pa.Table:
 
 
 def _write_questions(path: Path) -> None:
-    """The demo's questions with other studies' ids: study k asks what the demo's study k mod 12 asks."""
+    """Write the demo's questions under new study ids: study k gets those of the demo's study k mod 12."""
     asked: dict[str, list[dict[str, object]]] = {}
     for line in QUESTIONS.read_text().splitlines():
         row = json.loads(line)

@@ -1,8 +1,8 @@
-"""How fast preparing is against a plain script: `python bench/prepare.py <studies> [gigabytes] [rounds]`.
+"""Benchmark of preparing against a plain script: `python bench/prepare.py <studies> [gigabytes] [rounds]`.
 
 Copies a folder of studies until it holds so many GB of NIfTI, then prepares the copies in turn with
-CardioLens and with a plain script: one process a core that reads, windows, hashes and writes zstd Parquet,
-and checks next to nothing. Both are warm (cluster started, modules imported) before the first clock starts.
+CardioLens and with a plain script: one process per core that reads, windows, hashes and writes zstd Parquet
+and checks almost nothing. Both are warm (cluster started, modules imported) before the first clock starts.
 """
 
 import hashlib
@@ -32,11 +32,11 @@ from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.dataset import DatasetSpec
 from cardiolens.steps.prepare import prepare
 
-PART_BYTES = 192 << 20  # of pixels
+PART_BYTES = 192 << 20  # of pixels per part
 
 
 def copy_studies(source: Path, target: Path, n_bytes: int) -> int:
-    """Copy studies under new ids until their NIfTI files hold so many bytes; the bytes copied."""
+    """Copy studies under new ids until their NIfTI files hold so many bytes; return the bytes copied."""
     folders = sorted(path.parent for path in source.glob("*/study.json"))
     copied = round_ = 0
     while copied < n_bytes:
@@ -51,7 +51,7 @@ def copy_studies(source: Path, target: Path, n_bytes: int) -> int:
 
 
 def plain_group(folders: list[Path], part: Path) -> None:
-    """Studies → one Parquet file, without a check."""
+    """Write studies to one Parquet file without any check."""
     writer = None
     for folder in folders:
         for volume in json.loads((folder / "study.json").read_text())["volumes"]:
@@ -63,7 +63,7 @@ def plain_group(folders: list[Path], part: Path) -> None:
 
 
 def plain_volume(folder: Path, volume: dict[str, Any]) -> pa.Table:
-    """One volume as a table of windowed frames in stored order."""
+    """Table of a volume's windowed frames, in stored order."""
     stored = (folder / str(volume["path"])).read_bytes()
     if hashlib.sha256(stored).hexdigest() != volume["sha256"]:
         raise ValueError(f"{folder}: changed")
@@ -96,7 +96,7 @@ def plain_volume(folder: Path, volume: dict[str, Any]) -> pa.Table:
 
 
 def plain(pool: multiprocessing.pool.Pool, studies: Path, store: Path) -> None:
-    """The plain script: groups of studies over a pool."""
+    """Prepare with the plain script: groups of studies over a pool."""
     store.mkdir()
     groups: list[list[Path]] = [[]]
     filled = 0
@@ -114,7 +114,7 @@ def plain(pool: multiprocessing.pool.Pool, studies: Path, store: Path) -> None:
 
 
 def processor_seconds() -> float:
-    """Processor time of this process and all it started: on a shared machine truer than the clock."""
+    """Processor seconds of this process and all it started; more reliable than the clock on shared CPUs."""
     ticks = 0.0
     parents: dict[int, int] = {}
     times: dict[int, int] = {}
@@ -134,7 +134,7 @@ def processor_seconds() -> float:
 
 
 def measured(work: Callable[[Path], object], store: Path) -> tuple[float, float]:
-    """Wall and processor seconds of one way of preparing into a new store, which is removed again."""
+    """Measure wall and processor seconds of one way of preparing into a new store, and remove the store."""
     started, processor = time.perf_counter(), processor_seconds()
     work(store)
     elapsed = time.perf_counter() - started, processor_seconds() - processor
@@ -143,7 +143,7 @@ def measured(work: Callable[[Path], object], store: Path) -> tuple[float, float]
 
 
 def main(source: Path, gigabytes: float = 2.0, rounds: int = 3) -> None:
-    """Print the seconds of each round and the ratios of the medians."""
+    """Print the seconds of each round, and the ratios of the medians."""
     logging.basicConfig(level=logging.ERROR)
     cores = os.cpu_count() or 1
     with (

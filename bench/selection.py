@@ -1,6 +1,6 @@
-"""What selecting costs and what a nested order shares: python bench/selection.py [studies]
+"""Benchmark of selection: processor time, and frames shared by nested orders: bench/selection.py [studies]
 
-Not called select.py, which would hide the standard library's module of that name from every script here.
+The name select.py would hide the standard library's module from every script in this folder.
 """
 
 import sys
@@ -36,7 +36,7 @@ SHAPES = {
 
 
 def study(number: int) -> StudyStructure:
-    """A study of the default phantom's size; the number of slices and the bolus differ between studies."""
+    """Make a study of the default phantom's size; numbers of slices and the bolus vary between studies."""
     volumes = {}
     for volume_id, (n_slices, n_phases) in SHAPES.items():
         code, _, view = volume_id.partition("_")
@@ -55,7 +55,7 @@ def study(number: int) -> StudyStructure:
 
 
 def features(structure: StudyStructure) -> StudyFeatures:
-    """Of noise: the cost does not depend on what is shown."""
+    """Features of noise: the cost does not depend on the content of frames."""
     dice = np.random.default_rng(0)
     return StudyFeatures(
         {
@@ -79,12 +79,12 @@ def selections(
 
 
 def prefilled(lists: list[tuple[Frame, ...]]) -> int:
-    """Frames to process when every list shares the longest prefix that an earlier one has."""
+    """Number of frames to process if every list reuses its longest prefix shared with an earlier list."""
     return len({frames[: end + 1] for frames in lists for end in range(len(frames))})
 
 
 def report(selector: SelectorSpec, studies: list[StudyStructure], looked: list[StudyFeatures | None]) -> None:
-    """One line: processor time of a selection, and what prefixes share."""
+    """Print one line: processor time per selection, and the share of frames that prefixes save."""
     spent, asked, distinct, shared = 0.0, 0, 0, 0
     for structure, seen in zip(studies, looked, strict=True):
         started = time.process_time()

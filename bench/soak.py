@@ -1,11 +1,11 @@
-"""100,000 requests to readers that answer at once, while processes are killed at random; nothing may be lost.
+"""Soak test: 100,000 requests to instant readers while processes are killed at random; nothing may be lost.
 
     .venv/bin/python bench/soak.py [override ...]
 
 Every 20 seconds on average (exponentially distributed) one process of the sweep is killed with SIGKILL: in
-one of five cases the driver, else any of its descendants, Ray's own among them. The command is started again
-whenever it ended with an error, until it ends well. Then every request must have one final completion, and
-no more rows may stand twice than were at hand, unwritten, when something was killed.
+one of five cases the driver, else any of its descendants, including Ray's own. The command is started again
+whenever it ends with an error, until it succeeds. Then every request must have one final completion, and the
+number of duplicate rows may not exceed the rows that were not yet written at the kills.
 """
 
 import os
@@ -33,12 +33,12 @@ SWEEP = [
 MEAN_SECONDS = 20.0
 DRIVER_SHARE = 0.2
 SEED = 2026
-_SAID = 4000  # characters of what a sweep printed that a message repeats
+_EXCERPT = 4000  # characters of what a sweep printed that a message repeats
 
 
 @dataclass(slots=True)
 class Soak:
-    """What was done to a sweep, and what became of it."""
+    """Kills and restarts of a sweep, and the counts of its requests and completions."""
 
     killed: Counter[str] = field(default_factory=Counter)  # by name
     runs: int = 0
@@ -60,7 +60,7 @@ class Soak:
 
 
 def soak(words: Sequence[str], root: Path, mean_seconds: float = MEAN_SECONDS, seed: int = SEED) -> Soak:
-    """Run a sweep into a folder to its end, whatever is killed; AssertionError where it fails by itself."""
+    """Run a sweep to its end while killing processes; AssertionError if it fails without a kill."""
     dice, done, began = random.Random(seed), Soak(), time.monotonic()
     command = [sys.executable, "-m", "cardiolens.sweep", *words]
     command += [f"store={root}/store", f"outputs={root}/outputs"]
@@ -79,13 +79,13 @@ def soak(words: Sequence[str], root: Path, mean_seconds: float = MEAN_SECONDS, s
 def _disturbed(
     command: Sequence[str], out: Path, mean_seconds: float, dice: random.Random, killed: Counter[str]
 ) -> tuple[int, str]:
-    """The exit code of one sweep, killed at by the dice, and the end of what it printed."""
+    """Run one sweep while killing processes at random; return its exit code and the end of its output."""
     with out.open("w+") as printed:
         running = subprocess.Popen(command, stdout=printed, stderr=subprocess.STDOUT)
         while True:
             try:
                 code = running.wait(timeout=dice.expovariate(1 / mean_seconds))
-                return code, out.read_text()[-_SAID:]
+                return code, out.read_text()[-_EXCERPT:]
             except subprocess.TimeoutExpired:
                 _kill_one(running.pid, dice, killed)
 
@@ -127,7 +127,7 @@ def _kill(pid: int) -> None:
 
 
 def _counted(root: Path) -> tuple[int, int, int]:
-    """Requests planned, completions written, and requests without a final one."""
+    """Numbers of requests planned, completions written, and requests without a final completion."""
     from cardiolens import tables
 
     (run,) = (root / "outputs").iterdir()
@@ -137,12 +137,12 @@ def _counted(root: Path) -> tuple[int, int, int]:
         planned |= {
             (model.name, row["request_key"]) for row in rows.to_pylist() if row["status"] == "planned"
         }
-    said: list[tuple[str, str]] = []
+    ok: list[tuple[str, str]] = []
     for folder in (root / "store" / "completions").iterdir():
         rows = tables.read(folder, tables.COMPLETIONS, ("request_key", "status"))
         model_name = folder.name.rpartition("-")[0]
-        said += [(model_name, row["request_key"]) for row in rows.to_pylist() if row["status"] == "ok"]
-    return len(planned), len(said), len(planned - set(said))
+        ok += [(model_name, row["request_key"]) for row in rows.to_pylist() if row["status"] == "ok"]
+    return len(planned), len(ok), len(planned - set(ok))
 
 
 def main() -> None:
@@ -155,7 +155,7 @@ def main() -> None:
 
 
 def at_hand() -> int:
-    """Rows that one replica holds at most before they are on disk: those in flight and those not flushed."""
+    """Largest number of rows that one replica holds before they are on disk: in flight and not flushed."""
     from cardiolens.config.model import ModelSpec
     from cardiolens.config.steps import StreamSpec
 

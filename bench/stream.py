@@ -1,12 +1,12 @@
-"""The stream against bare vLLM: the same unique requests, requests a second in steady state, alternating.
+"""Benchmark of the stream against bare vLLM on the same requests, in turn: requests per second, steady state.
 
     .venv/bin/python bench/stream.py [pairs] [override ...]
 
-Bare is one process that reads the same shards, renders with the same function and gives vLLM's offline API
-the same requests in the same order with the same image ids, all at once. Both rates leave out the engine's
-start: the stream counts from its 256th completion to the last, bare from its first read to its last answer
-(vLLM's offline API answers nobody before it has taken every request in, so it has no 256th completion). The
-second ratio leaves bare's reading and rendering out.
+Bare vLLM is one process that reads the same shards, renders with the same function and gives vLLM's offline
+API the same requests in the same order with the same image ids, all at once. Both rates exclude the engine's
+start: the stream's rate counts from its 256th completion to the last, that of bare vLLM from its first read
+to its last answer (the offline API answers no request before it has accepted all of them). The second ratio
+also excludes reading and rendering from the time of bare vLLM.
 """
 
 import json
@@ -32,9 +32,9 @@ def main() -> None:
         for number in range(pairs):
             streamed = _rate(_streamed(words, Path(folder)))
             shutil.rmtree(Path(folder) / "store" / "completions")
-            told = _bare(words, Path(folder) / "bare.json")
-            n_requests, engine = told["requests"], told["requests"] / told["generating_s"]
-            bare = n_requests / (told["reading_s"] + told["generating_s"])
+            numbers = _bare(words, Path(folder) / "bare.json")
+            n_requests, engine = numbers["requests"], numbers["requests"] / numbers["generating_s"]
+            bare = n_requests / (numbers["reading_s"] + numbers["generating_s"])
             ratios.append(streamed / bare)
             print(
                 f"pair {number + 1}: {n_requests:.0f} requests, stream {streamed:.0f}/s, bare {bare:.0f}/s, "
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def _rate(finished_s: list[float]) -> float:
-    """Completions a second after the first WARM ones."""
+    """Completions per second after the first WARM ones."""
     ordered = sorted(finished_s)
     assert len(ordered) > 2 * WARM, f"{len(ordered)} requests are too few to see a steady state"
     return (len(ordered) - WARM) / (ordered[-1] - ordered[WARM - 1])
@@ -62,21 +62,21 @@ def _streamed(overrides: list[str], folder: Path) -> list[float]:
 
 
 def _bare(overrides: list[str], out: Path) -> dict[str, float]:
-    """Requests, and the seconds of reading and rendering and of generating."""
+    """Run bare vLLM; return the requests, the seconds of reading and rendering, and those of generating."""
     command = [sys.executable, __file__, "--bare", str(out), *overrides]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    told: dict[str, float] = json.loads(out.read_text())
-    return told
+    numbers: dict[str, float] = json.loads(out.read_text())
+    return numbers
 
 
 def engine_options(planned: Any) -> dict[str, Any]:
-    """What the sweep's one model is started with, on this machine."""
+    """Options with which the sweep's one model starts on this machine."""
     options: dict[str, Any] = engine_of(planned)._engine_options()
     return options
 
 
 def engine_of(planned: Any) -> Any:
-    """The engine of the sweep's one model, not started."""
+    """Engine of the sweep's one model, not started."""
     from cardiolens.engine.vllm_engine import VllmEngine
     from cardiolens.placement.inventory import nodes_to_plan_with
     from cardiolens.plan.candidates import place_sweep
@@ -89,7 +89,7 @@ def engine_of(planned: Any) -> Any:
 
 
 def bare(out: Path, overrides: list[str]) -> None:
-    """All missing requests of the sweep through vLLM's offline API."""
+    """Answer all missing requests of the sweep with vLLM's offline API."""
     from PIL import Image
     from vllm import LLM
 
@@ -130,8 +130,8 @@ def bare(out: Path, overrides: list[str]) -> None:
     llm.generate(prompts[:1], sampling[:1], use_tqdm=False)
     began = time.monotonic()
     llm.generate(prompts, sampling, use_tqdm=False)
-    told = {"requests": len(prompts), "reading_s": reading_s, "generating_s": time.monotonic() - began}
-    out.write_text(json.dumps(told))
+    numbers = {"requests": len(prompts), "reading_s": reading_s, "generating_s": time.monotonic() - began}
+    out.write_text(json.dumps(numbers))
 
 
 if __name__ == "__main__":

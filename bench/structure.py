@@ -1,9 +1,9 @@
-"""The shape of the house: rooms, arrows between them, circles, and the trip of one question.
+"""Structure of the code: packages, imports between them, import cycles, and the trip of one question.
 
 `python bench/structure.py [CHECKOUT]` counts in any checkout of this repository: modules at the root of
-`cardiolens/`, packages, imports between packages, the longest chain of them, circles, and lines of docs. With
-`--trip` one question is planned and judged again there, and the files that it passes are counted: a function
-counts when it is first called, so loops and caches do not.
+`cardiolens/`, packages ("rooms"), imports between packages ("arrows"), the longest chain of imports, cycles
+("circles"), and lines of docs. With `--trip` one question is planned and judged again there, and the files
+that it passes are counted. A function counts only at its first call, so loops and caches do not add to it.
 """
 
 import argparse
@@ -51,16 +51,16 @@ sys.stderr.write("TRIP " + " ".join(order) + chr(10))
 
 
 def module_names(root: Path) -> dict[str, Path]:
-    """Every module of the package by its dotted name."""
-    found = {}
+    """Path of every module of the package, by dotted name."""
+    paths = {}
     for path in sorted((root / "cardiolens").rglob("*.py")):
         name = ".".join(path.relative_to(root).with_suffix("").parts)
-        found[name.removesuffix(".__init__")] = path
-    return found
+        paths[name.removesuffix(".__init__")] = path
+    return paths
 
 
 def arrows(root: Path) -> dict[str, set[str]]:
-    """Imports between rooms: the packages, and the modules beside them."""
+    """Imports between rooms, which are the packages and the modules beside them."""
     modules = module_names(root)
     found: dict[str, set[str]] = defaultdict(set)
     for name, path in modules.items():
@@ -87,7 +87,7 @@ def _room(module: str) -> str:
 
 
 def longest_chain(graph: dict[str, set[str]]) -> list[str]:
-    """The most rooms that import one another in a row; of a graph without circles."""
+    """Longest chain of rooms of which each imports the next; the graph must have no circles."""
 
     @cache
     def chain(room: str) -> tuple[str, ...]:
@@ -98,7 +98,7 @@ def longest_chain(graph: dict[str, set[str]]) -> list[str]:
 
 
 def circle(graph: dict[str, set[str]]) -> list[str]:
-    """One circle of imports; empty where there is none."""
+    """Find one circle of imports; empty where there is none."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -122,7 +122,7 @@ def show_shape(root: Path) -> None:
 
 
 def show_trips(root: Path) -> None:
-    """Answer one question of the phantom, then trace its way in a process of its own."""
+    """Answer one question of the phantom, then trace its path through the files in another process."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "PYTHONPATH": str(root)}
 

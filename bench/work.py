@@ -1,12 +1,12 @@
-"""Work that is never done twice: what a sweep executed, processed and computed, against the fewest possible.
+"""Check that no work is done twice: requests, frames and tokens of a sweep against the fewest possible.
 
     .venv/bin/python bench/work.py [override ...]          e.g. 'budget=[8,16]' dataset=phantom_200 limit=20
 
 Runs the slice ablation of the embedded model into an empty folder and reads its manifest. The fewest frames
-are the distinct ones; the fewest prompt tokens are counted with a trie over the token sequences of all unique
-requests in whole blocks of the engine's cache: each distinct block after each distinct prefix once, and of
-every request the tokens behind its last whole block. Then one budget more is asked on the same store, and,
-on a copy of that store, that budget alone: the same new requests, without the arms that are there.
+are the distinct ones. The fewest prompt tokens are counted with a trie over the token sequences of all unique
+requests, in whole blocks of the engine's cache: each distinct block after each distinct prefix counts once,
+and each request adds the tokens behind its last whole block. Then a sweep with one more budget runs on the
+same store, and a sweep with that budget alone on a copy of the store: both have the same new requests.
 """
 
 import json
@@ -47,7 +47,7 @@ def main() -> None:
     print(f"the same again: {again['requests']['executed']} executed")
     added = more["requests"]["unique"] - requests["unique"]
     print(f"{MORE}: {added:,} new unique, {more['requests']['executed']:,} executed")
-    both = [told["seconds"]["generate"] for told in (more, alone)]
+    both = [one["seconds"]["generate"] for one in (more, alone)]
     print(
         f"generating them: {both[0]:.1f} s; {ALONE}: {alone['requests']['executed']:,} executed in "
         f"{both[1]:.1f} s: {both[0] / both[1]:.2f} x; whole sweeps {more['wall']:.0f} and "
@@ -64,17 +64,17 @@ def main() -> None:
 
 
 def _swept(words: list[str]) -> dict[str, Any]:
-    """The manifest of a sweep, and the seconds that all of it took."""
+    """Run a sweep; return its manifest and its seconds from start to end."""
     began = time.monotonic()
     command = [sys.executable, "-m", "cardiolens.sweep", *words]
     done = subprocess.run(command, check=True, stderr=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     run = next(line for line in done.stdout.splitlines() if line.startswith("run: "))
-    told: dict[str, Any] = json.loads((Path(run.removeprefix("run: ")) / "manifest.json").read_text())
-    return told | {"wall": time.monotonic() - began}
+    manifest: dict[str, Any] = json.loads((Path(run.removeprefix("run: ")) / "manifest.json").read_text())
+    return manifest | {"wall": time.monotonic() - began}
 
 
 def _fewest(words: list[str]) -> tuple[int, int, int]:
-    """Distinct frames, fewest prompt tokens, and the tokens of a block of the engine's cache."""
+    """Number of distinct frames, fewest prompt tokens, and tokens per block of the engine's cache."""
     from cardiolens.config.compose import read_spec
     from cardiolens.plan.plan import plan
 
@@ -103,7 +103,7 @@ def _block_size(planned: Any) -> int:
 
 
 def _sequences(planned: Any) -> Iterator[tuple[list[object], tuple[str, ...]]]:
-    """The prompt of every unique request as tokens, a frame's as (its key, n); and its frames' keys."""
+    """Yield the prompt of every unique request as tokens, a frame's as (its key, n), and its frames' keys."""
     from cardiolens.models.chat import Chat
     from cardiolens.models.rendering import Rendering
     from cardiolens.plan.missing import missing

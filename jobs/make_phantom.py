@@ -10,11 +10,11 @@ from cardiolens.errors import InputError, RunError
 from cardiolens.phantom.cohort import make_cohort, planned
 
 _OWN = ("out=", "masks=")
-_WORTH_A_CLUSTER = 24  # studies: fewer are made sooner than Ray has started
+_WORTH_A_CLUSTER = 24  # studies; fewer are made before Ray would have started
 
 
 def main(argv: list[str]) -> int:
-    """Make the cohort of a dataset's phantom; 2 if the input is wrong, 1 if it could not be made."""
+    """Make the cohort of a dataset's phantom; return 2 if the input is wrong, 1 if making fails, else 0."""
     own = dict(word.split("=", 1) for word in argv if word.startswith(_OWN))
     masks = [f"dataset.phantom.masks={own['masks']}"] if "masks" in own else []
     try:

@@ -16,7 +16,7 @@ from cardiolens.record.places import Run
 from cardiolens.terminal.verb import read_run, tell
 from cardiolens.tracker.mirror import check_tracker, summary_name
 
-_WAYS = (  # of models
+_WAYS = (  # properties of models
     "requests/done",
     "requests/failed",
     "requests_per_second",
@@ -28,7 +28,7 @@ _OPTIONS = ("model", "selector", "budget", "prompt", "control")  # as the config
 
 
 def workspace_of(run: Run, entity: str) -> Any:
-    """A workspace on the arms of a run: bars of each tier, all options against scores, the sweep's tables."""
+    """Workspace on the arms of a run: bars per tier, all options against scores, the sweep's tables."""
     import wandb_workspaces.reports.v2 as wr
     import wandb_workspaces.workspaces as ws
     from wandb_workspaces.expr import And
@@ -59,14 +59,14 @@ def workspace_of(run: Run, entity: str) -> Any:
 
 
 def headlines(run: Run) -> list[str]:
-    """The names that the tiers' scores have in W&B."""
+    """Names of the tiers' scores in W&B."""
     scores = tables.read(run.scores, tables.SCORES, ("metric", "scope"))
     scopes = pc.unique(scores.filter(pc.equal(scores["metric"], "primary"))["scope"]).to_pylist()
     return [summary_name(scope, "primary") for scope in sorted(scopes) if scope.startswith("tier:")]
 
 
 def make(run: Run, entity: str | None) -> str:
-    """Save the workspace; its address."""
+    """Save the workspace, and return its address."""
     try:
         import wandb_workspaces  # noqa: F401
     except ImportError:
@@ -87,7 +87,7 @@ def make(run: Run, entity: str | None) -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Make the workspace of the named run; 2 if the input is wrong, 1 if W&B refuses."""
+    """Make the workspace of the named run; return 2 if the input is wrong, 1 if W&B refuses, else 0."""
     entity = next((word.removeprefix("entity=") for word in argv if word.startswith("entity=")), None)
     try:
         run = read_run([word for word in argv if not word.startswith("entity=")])

@@ -1,8 +1,8 @@
-"""The tables of docs/models.md: what each model of the catalogue is, and where the open ones would run.
+"""Print the tables of docs/models.md: the models of the catalogue, and a placement for the open ones.
 
     python jobs/show_catalogue.py
 
-The work behind the hours is that of the landscape experiment on a cohort of the paper's size, declared below.
+The hours are those of the landscape experiment on a cohort of the paper's size, whose numbers stand below.
 """
 
 import sys
@@ -15,10 +15,10 @@ from cardiolens.placement.placement import place
 from cardiolens.placement.schedule import schedule
 from cardiolens.terminal.placement import COLUMNS, cluster_of, placement_rows
 
-STUDIES = 200  # of our phantom cohort
-QUESTIONS = 13_494  # of the paper
-FRAMES = 16  # a question
-TEXT, REPLY = 450, 64  # tokens of a prompt besides its frames, and of a reply at most: our assumption
+STUDIES = 200  # in our phantom cohort
+QUESTIONS = 13_494  # in the paper
+FRAMES = 16  # per question
+TEXT, REPLY = 450, 64  # assumed tokens of a prompt besides its frames, and of a reply at most
 CLUSTERS = (
     (Node("node-1", 8, 80.0),),
     (Node("node-1", 8, 80.0), Node("node-2", 8, 80.0)),
@@ -49,19 +49,19 @@ def main() -> int:
 
 
 def catalogue() -> list[ModelSpec]:
-    """Every packaged model with a card: closed ones first, then by field and name."""
+    """All packaged models with a card: closed ones first, then by field and name."""
     names = [name for name in legal_names("model") if name != "served"]
     models = [model for model in read_spec([f"model=[{','.join(names)}]"]).model if model.card is not None]
     return sorted(models, key=lambda model: (model.engine, _card(model).field, model.name))
 
 
 def catalogue_table(models: Sequence[ModelSpec]) -> Iterator[str]:
-    """Markdown: one line per model."""
+    """Markdown table with one line per model."""
     yield from _table(("model", "id", *FIELDS), map(_row, models))
 
 
 def placement_table(models: Sequence[ModelSpec], cluster: Sequence[Node]) -> Iterator[str]:
-    """Markdown: a line a published open model, and what all of them take."""
+    """Markdown table with one line per published open model, and the hours of all of them together."""
     placement = place(cluster, (_candidate(model) for model in models if _published(model)))
     yield f"### {cluster_of(placement)}"
     yield ""

@@ -1,4 +1,4 @@
-"""Which frames selectors choose from one study: a picture a subtask, or with format=json a record a line.
+"""Show the frames that selectors choose from one study: one picture per subtask, or JSON Lines (format=json).
 
     python jobs/show_selection.py study=path/to/folder subtask=[C06,L02] selector=[clinical] budget=[8,16]
 
@@ -18,7 +18,7 @@ OWN = {"study": "", "format": "picture", "out": "outputs/selection"}
 
 
 def main(words: list[str]) -> int:
-    """0, or 2 where something that was given cannot be used."""
+    """Show the selections; return 2 if an argument cannot be used, else 0."""
     given = dict(word.split("=", 1) for word in words if word.partition("=")[0] in OWN and "=" in word)
     own = OWN | given
     try:

@@ -11,7 +11,7 @@ SEGMENTS = {"segments=true": True, "segments=false": False}
 
 
 def main(argv: list[str]) -> int:
-    """Write the contact sheet of a study folder, 8 phases a slice unless told; 2 if it cannot be read."""
+    """Write the contact sheet of a study folder, by default 8 phases per slice; return 2 if unreadable."""
     words = [word for word in argv if word not in SEGMENTS]
     segments = any(SEGMENTS.get(word, False) for word in argv)
     if len(words) not in (2, 3) or not all(word.isdigit() and int(word) for word in words[2:]):

@@ -1,1 +1,1 @@
-"""What answers requests: vLLM, servers behind HTTP, and simulated readers with a known result."""
+"""Engines that answer requests: vLLM, servers behind HTTP, and simulated readers with a known result."""

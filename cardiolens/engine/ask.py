@@ -1,4 +1,4 @@
-"""What goes into an engine and what comes out."""
+"""The interface of an engine: requests in, replies or errors out."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,36 +12,36 @@ from cardiolens.tasks.legal import FREE, Constraint
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request as an engine sees it."""
+    """One request as an engine sees it: it tells neither patient nor study."""
 
     request_key: str
     system: str
-    text: str  # U+FFFC stands where a frame stands
-    frame_keys: tuple[str, ...]
+    text: str  # U+FFFC marks the place of each frame
+    frame_keys: tuple[str, ...]  # in the order of those places
     answer_type: str
     option_keys: tuple[str, ...]
     max_tokens: int
-    constraint: Constraint = FREE  # what decoding holds the reply to
+    constraint: Constraint = FREE  # the legal replies that decoding enforces
     attempt: int = 1
-    arm_id: str | None = None  # for a reader that looks at the truth, else None
-    qa_id: str | None = None  # the same
+    arm_id: str | None = None  # set for readers that look at the truth only
+    qa_id: str | None = None  # set for readers that look at the truth only
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What an engine answered."""
+    """The answer of an engine to one Ask, with token counts."""
 
     text: str
     finish_reason: str
     prompt_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
-    option_logprobs: dict[str, float] = field(default_factory=dict)
-    refused: bool = False  # by the model's host, not in words
+    option_logprobs: dict[str, float] = field(default_factory=dict)  # by displayed letter
+    refused: bool = False  # by a filter of the model's host; a refusal in words is an ordinary reply
 
 
 Pictures = Callable[[str], np.ndarray]
-"""The rendered frame of a key: uint8, (height, width)."""
+"""Return the rendered frame of a key: uint8, (height, width)."""
 
 
 class EngineDeadError(RuntimeError):
@@ -49,7 +49,7 @@ class EngineDeadError(RuntimeError):
 
 
 class ErrorKind(StrEnum):
-    """Why one request could not be answered; the words that people see."""
+    """Reason why one request could not be answered; the value is the text that people see."""
 
     KILLED = "killed the engine"
     REJECTED = "not accepted"
@@ -61,13 +61,13 @@ class ErrorKind(StrEnum):
 class RequestError(RuntimeError):
     """One request could not be answered; the engine lives."""
 
-    def __init__(self, kind: ErrorKind, said: str) -> None:
-        super().__init__(kind, said)
+    def __init__(self, kind: ErrorKind, message: str) -> None:
+        super().__init__(kind, message)
         self.kind = kind
-        self.said = said
+        self.message = message
 
     def __str__(self) -> str:
-        return self.said
+        return self.message
 
 
 class NotAskedError(Exception):
@@ -75,28 +75,31 @@ class NotAskedError(Exception):
 
 
 class Engine(Protocol):
-    """One replica of a model, or a reader that stands for one.
+    """One replica of a model, or a simulated reader in its place.
 
     A RunError from any method ends the run.
     """
 
     @property
     def mortal(self) -> bool:
-        """Whether a request can kill it, so that one which failed before is asked with care."""
+        """True if a request can kill the engine; a request that failed before is then asked alone."""
         ...
 
     async def start(self) -> None:
-        """Make it ready; called again after its death."""
+        """Make the engine ready; called again after its death."""
         ...
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
-        """Answer one request; EngineDeadError or RequestError where it cannot."""
+        """Answer one request.
+
+        Raises EngineDeadError if the engine died, RequestError if only this request cannot be answered.
+        """
         ...
 
     def frames_processed(self) -> int:
-        """Frames decoded and run through the image processor so far."""
+        """Number of frames decoded and run through the image processor so far."""
         ...
 
     def close(self) -> None:
-        """Let go of the machine's resources."""
+        """Release the machine's resources."""
         ...

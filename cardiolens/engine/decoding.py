@@ -1,37 +1,43 @@
-"""What structured decoding is told about a request."""
+"""Options of structured decoding and of log-probabilities for one request."""
 
 import math
 from collections.abc import Mapping
 
 from cardiolens.engine.ask import Ask
 
-_MOST = 20  # log-probabilities that vLLM gives a token unless configured
+_MOST = 20  # log-probabilities per token that vLLM returns at most, unless configured (max_logprobs)
 
 
 def bound(ask: Ask) -> dict[str, str | list[str]]:
-    """One of the legal replies, or any text that ends in one, in the terms of vLLM."""
-    held = ask.constraint
-    return {"regex": held.pattern} if held.reasons_first else {"choice": list(held.legal)}
+    """Arguments of vLLM's structured outputs: one of the legal replies, or any text that ends in one."""
+    constraint = ask.constraint
+    return {"regex": constraint.pattern} if constraint.reasons_first else {"choice": list(constraint.legal)}
 
 
 def direct(ask: Ask) -> bool:
-    """Whether the whole reply is a legal one, so that its tokens tell how probable every option was."""
+    """Return whether the whole reply must be a legal one, so that its tokens give option probabilities."""
     return bool(ask.constraint.legal) and not ask.constraint.reasons_first
 
 
 def alternatives(ask: Ask) -> int:
-    """How many tokens may come next in a direct reply: letters with and without a space, comma, end."""
+    """Number of tokens that may come next in a direct reply.
+
+    Each letter with and without a space before it, and four for comma, space and end; at most 20.
+    """
     letters = {letter for reply in ask.constraint.legal for letter in reply if letter.isalpha()}
     return min(2 * len(letters) + 4, _MOST)
 
 
 def one_letter(ask: Ask) -> bool:
-    """Whether the reply is one letter, so that its first token tells the probability of every legal reply."""
+    """Return whether each legal reply is one letter, so that the first token gives every probability."""
     return direct(ask) and all(len(reply) == 1 for reply in ask.constraint.legal)
 
 
 def option_logprobs(first_token: Mapping[str, float], legal: tuple[str, ...]) -> dict[str, float]:
-    """Log-probability of each legal letter, among the legal ones: decoding masks all others before."""
+    """Log-probability of each legal letter; they sum to 1, because decoding masked all other tokens.
+
+    Letters without a finite value are left out.
+    """
     return {
         letter: first_token[letter] for letter in legal if math.isfinite(first_token.get(letter, math.nan))
     }

@@ -1,4 +1,4 @@
-"""Starting an engine on GPUs that another one has just left, or still shares."""
+"""Start of an engine on GPUs that another engine has just left or shares."""
 
 import fcntl
 import logging
@@ -12,13 +12,16 @@ from pathlib import Path
 
 log = logging.getLogger(__name__)
 
-_PATIENCE = 60.0  # seconds; the engine of an earlier wave is gone before, or will not go
+_PATIENCE = 60.0  # seconds; an engine of an earlier wave that is still there then will not go away
 _QUERY = ("nvidia-smi", "--query-gpu=memory.free,memory.total", "--format=csv,noheader,nounits")
 
 
 @contextmanager
 def turn_on(share: float) -> Iterator[None]:
-    """Engines that share a GPU start one after another: vLLM measures what is free while it starts."""
+    """Hold the lock of this process's GPUs if the engine has a share of a GPU.
+
+    Engines that share a GPU start one after another, because vLLM measures free memory while it starts.
+    """
     if share in (0.0, 1.0):
         yield
         return
@@ -28,31 +31,32 @@ def turn_on(share: float) -> Iterator[None]:
 
 
 def lock_of(gpus: str) -> Path:
-    """The file that is locked while an engine starts on these GPUs."""
+    """Path of the file that is locked while an engine starts on these GPUs."""
     return Path(tempfile.gettempdir()) / f"cardiolens-gpu-{os.getuid()}-{gpus.replace(',', '-')}.lock"
 
 
 def wait_for_memory(utilization: float, patience: float = _PATIENCE) -> None:
-    """Until this process's GPUs have free what the engine will ask for; after that vLLM says what it sees.
+    """Wait until this process's GPUs have the free memory that the engine will ask for.
 
-    Ray gives a GPU to the next actor when the last one is gone, which may be before its engine is.
+    Ray gives a GPU to the next actor as soon as the last actor is gone; the process of that actor's engine
+    may still hold memory. After `patience` seconds a warning is logged, and vLLM reports the shortage.
     """
     deadline = time.monotonic() + patience
-    while (lacking := _lacking(utilization)) and time.monotonic() < deadline:
+    while (full := _full_gpus(utilization)) and time.monotonic() < deadline:
         time.sleep(1.0)
-    if lacking:
-        log.warning("GPU memory that the engine needs is in use by another process: %s", lacking)
+    if full:
+        log.warning("GPU memory that the engine needs is in use by another process: %s", full)
 
 
-def _lacking(utilization: float) -> list[str]:
-    """GPUs with too little free; none where no driver answers."""
+def _full_gpus(utilization: float) -> list[str]:
+    """Lines of nvidia-smi of the GPUs with too little free memory; empty where no driver answers."""
     gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     only = (f"--id={gpus}",) if gpus else ()
     try:
-        said = subprocess.run((*_QUERY, *only), capture_output=True, text=True, check=True).stdout
+        table = subprocess.run((*_QUERY, *only), capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return []
-    return [line for line in said.splitlines() if not _enough(line, utilization)]
+    return [line for line in table.splitlines() if not _enough(line, utilization)]
 
 
 def _enough(line: str, utilization: float) -> bool:

@@ -1,8 +1,33 @@
-"""How probable each option was, from what an engine said of every token of a constrained reply.
+"""Log-probability of each option of a multi-select question, from the tokens of its constrained reply.
 
-Under structured decoding the probabilities of the tokens that may come next sum to 1 at every step. Letters
-of a reply ascend, so a reply to multi-select decides on each option in turn: it names it, or it passes it
-over by naming a later letter or by ending.
+Structured decoding masks every token that no legal reply continues with, and the probabilities of the
+remaining ones sum to 1 at each step. The letters of a reply ascend. So a reply decides on the options in
+turn: it names an option, or it passes it over by naming a later one or by ending.
+
+Example. Options A, B, C, of which any may be named together; the model writes "A, C" in four tokens. At each
+step the engine reports the probability of every token that could have stood there:
+
+    step   written so far   chosen token   probabilities
+    1      ""               "A"            "A" 0.60    "B" 0.30    "C" 0.10
+    2      "A"              ","            "," 0.80    end 0.20
+    3      "A,"             " C"           " B" 0.25   " C" 0.75
+    4      "A, C"           end            end 1.00
+
+    A   Decided at step 1: 0.60 names it, 0.30 + 0.10 begin with a later letter.
+        P(A) = 0.60, log -0.511
+    B   Among replies that name A, which is all that the reply decides before B. Step 1 reaches "A" with 0.60.
+        Named:  "A" "," " B"  = 0.60 * 0.80 * 0.25 = 0.12
+        Passed: "A" end       = 0.60 * 0.20        = 0.12
+                "A" "," " C"  = 0.60 * 0.80 * 0.75 = 0.36
+        P(B) = 0.12 / (0.12 + 0.48) = 0.20, log -1.609
+    C   Among replies that name A and not B; "A, B" and "A, B, C" no longer count.
+        Named:  "A" "," " C"  = 0.36
+        Passed: "A" end       = 0.12
+        P(C) = 0.36 / (0.36 + 0.12) = 0.75, log -0.288
+
+The reply follows one path only. A token that it did not choose leads to several legal replies whose own
+probabilities are unknown; they share that token's probability equally. Had the reply above ended after "A",
+"," would have led to "A, B", "A, C" and "A, B, C", with 0.80 / 3 each.
 """
 
 import math
@@ -21,30 +46,32 @@ class TokenStep:
 
 
 def set_logprobs(steps: Sequence[TokenStep], legal: Collection[str]) -> dict[str, float]:
-    """Log-probability that each letter is named, given what the reply says of the letters before it.
+    """Log-probability that each letter is named, given the reply's decision on every earlier letter.
 
-    Exact up to the last letter named. Of letters after it only the probability that the reply goes on is
-    known; there, and wherever else a reply could have turned to what was not followed, its legal
-    continuations count alike. Letters that could not be named are left out; nothing is said of a reply that
-    was cut or is not legal.
+    Exact up to the last letter named. For a later letter only the probability that the reply goes on is
+    known, and its legal continuations share that probability equally. Letters that no legal reply could name
+    any more are left out. Empty for a reply that was cut or is not legal.
     """
     replies = _Replies.of(legal)
     path = replies.path(steps)
     if path is None or path[-1] != ENDED:
         return {}
-    found = {}
+    logprobs = {}
     for letter in replies.letters:
-        named, passed = _turn(letter, steps, path, replies)
+        named, passed = _decision(letter, steps, path, replies)
         if named > 0:
-            found[letter] = math.log(named / (named + passed))
-    return found
+            logprobs[letter] = math.log(named / (named + passed))
+    return logprobs
 
 
 @dataclass(frozen=True, slots=True)
 class _Replies:
-    """Legal replies without spaces, with the letters that each names."""
+    """Legal replies without spaces, with the letters that each names.
 
-    named: Mapping[str, frozenset[str]]
+    Spaces are dropped because tokenizers attach them to different tokens: "," + " C" or ", " + "C".
+    """
+
+    named: Mapping[str, frozenset[str]]  # by reply
 
     @staticmethod
     def of(legal: Collection[str]) -> "_Replies":
@@ -55,56 +82,60 @@ class _Replies:
     def letters(self) -> list[str]:
         return sorted(frozenset().union(*self.named.values()))
 
-    def after(self, begun: str, token: str) -> str | None:
-        """How a reply stands after a token: ENDED where a whole reply ends; None where none is left."""
-        now = begun + token.replace(" ", "")
-        if token and any(reply.startswith(now) for reply in self.named):
-            return now
-        return ENDED if begun in self.named else None
+    def after(self, prefix: str, token: str) -> str | None:
+        """Text written once a token follows `prefix`, without spaces.
 
-    def left(self, begun: str, token: str) -> list[frozenset[str]]:
-        """What the replies name that are possible after a token."""
-        now = self.after(begun, token)
-        if now == ENDED:
-            return [self.named[begun]]
-        return [named for reply, named in self.named.items() if now is not None and reply.startswith(now)]
+        ENDED where the token ends a whole legal reply, None where no legal reply goes on so.
+        """
+        text = prefix + token.replace(" ", "")
+        if token and any(reply.startswith(text) for reply in self.named):
+            return text
+        # Decoding lets only legal tokens through: another token after a whole reply is an end-of-text token.
+        return ENDED if prefix in self.named else None
+
+    def possible(self, prefix: str, token: str) -> list[frozenset[str]]:
+        """Letters named by each legal reply that is still possible once a token follows `prefix`."""
+        text = self.after(prefix, token)
+        if text == ENDED:
+            return [self.named[prefix]]
+        return [named for reply, named in self.named.items() if text is not None and reply.startswith(text)]
 
     def path(self, steps: Sequence[TokenStep]) -> list[str] | None:
-        """How the reply stood before each step and at the end; None where a token does not fit."""
+        """Text written before each step, then after the last one; None where a token does not fit."""
         path = [""]
         for step in steps:
-            now = None if path[-1] == ENDED else self.after(path[-1], step.said)
-            if now is None:
+            text = None if path[-1] == ENDED else self.after(path[-1], step.said)
+            if text is None:
                 return None
-            path.append(now)
+            path.append(text)
         return path
 
 
-def _turn(
+def _decision(
     letter: str, steps: Sequence[TokenStep], path: Sequence[str], replies: _Replies
 ) -> tuple[float, float]:
-    """Probability that a letter is named, and that it is passed over, after the same letters before it."""
-    before = _before(letter, replies.named[path[-2]])
-    reached, named, passed = 1.0, 0.0, 0.0
-    for step, begun in zip(steps, path, strict=False):
-        over = len({letter in reply for reply in replies.left(begun, step.said)}) == 1
+    """Probabilities that a letter is named and that it is passed over.
+
+    Both count only replies that name the same earlier letters as this reply: they do not sum to 1.
+    """
+    earlier = _earlier(letter, replies.named[path[-2]])
+    reached, named, passed = 1.0, 0.0, 0.0  # reached: probability of all tokens chosen so far
+    for step, prefix in zip(steps, path, strict=False):
+        # From here on every possible reply names the letter, or none does.
+        decided = len({letter in reply for reply in replies.possible(prefix, step.said)}) == 1
         for token, logprob in step.logprobs.items():
-            if token == step.said and not over:
-                continue  # the next steps tell
-            left = replies.left(begun, token)
-            alike = _alike(letter, before, left)
-            share = reached * math.exp(logprob) / max(len(left), 1)
-            named += share * sum(letter in reply for reply in alike)
-            passed += share * sum(letter not in reply for reply in alike)
-        if over:
+            if token == step.said and not decided:
+                continue  # the next steps divide the probability of the chosen token
+            possible = replies.possible(prefix, token)
+            comparable = [reply for reply in possible if _earlier(letter, reply) == earlier]
+            share = reached * math.exp(logprob) / max(len(possible), 1)
+            named += share * sum(letter in reply for reply in comparable)
+            passed += share * sum(letter not in reply for reply in comparable)
+        if decided:
             break
         reached *= math.exp(step.logprobs[step.said])
     return named, passed
 
 
-def _alike(letter: str, before: frozenset[str], replies: Sequence[frozenset[str]]) -> list[frozenset[str]]:
-    return [named for named in replies if _before(letter, named) == before]
-
-
-def _before(letter: str, named: frozenset[str]) -> frozenset[str]:
+def _earlier(letter: str, named: frozenset[str]) -> frozenset[str]:
     return frozenset(other for other in named if other < letter)

@@ -1,4 +1,4 @@
-"""Simulated readers: engines with a known result, to check the whole pipeline with. They see no frame."""
+"""Simulated readers: engines with a known result that check the whole pipeline. They see no frame."""
 
 import asyncio
 import hashlib
@@ -24,7 +24,7 @@ SEED = 2026
 
 
 class Reader:
-    """What simulated readers share: they start at once, process no frame and never die."""
+    """Base of all simulated readers: starts at once, processes no frame and never dies."""
 
     mortal = False
 
@@ -45,7 +45,10 @@ class Reader:
 
 
 class Uniform(Reader):
-    """Draws one of the legal replies, each as likely; the same for the same request, after `seconds`."""
+    """Reader that draws one of the legal replies, all equally likely, after `seconds`.
+
+    The same request always gets the same reply.
+    """
 
     def __init__(self, seed: int = SEED, seconds: float = 0.0) -> None:
         self._seed = seed
@@ -61,7 +64,7 @@ class Uniform(Reader):
 
 
 class Constant(Reader):
-    """Always gives the same reply: a letter as displayed."""
+    """Reader that always gives the same reply: a letter as displayed."""
 
     def __init__(self, answer: str) -> None:
         self._reply = f"ANSWER: {answer}"
@@ -72,55 +75,57 @@ class Constant(Reader):
 
 @dataclass(frozen=True, slots=True)
 class AnswerKey:
-    """The answers of all questions, and under which arms they are asked."""
+    """True answers of all questions, and the arms under which they are asked."""
 
     arms: Mapping[str, Arm]  # by arm_id
     answers: Mapping[str, TrueAnswer]  # by qa_id
     subtasks: Mapping[str, str]  # by qa_id
     exclusive: Mapping[str, TrueAnswer]  # by qa_id: options that stand alone
-    of_subtask: Mapping[str, tuple[TrueAnswer, ...]]  # one a question, in order of qa_id
+    of_subtask: Mapping[str, tuple[TrueAnswer, ...]]  # one per question, in order of qa_id
 
     @staticmethod
     def of(questions: Path, arms: Mapping[str, Arm]) -> "AnswerKey":
-        """From the store's table."""
+        """Read the answers from the store's table of questions."""
         columns = ("qa_id", "subtask", "answer", "reference", "exclusive")
         rows = tables.read(questions, tables.QUESTIONS, columns).sort_by("qa_id").to_pylist()
         answers = {
             row["qa_id"]: (row["reference"],) if row["reference"] else tuple(row["answer"]) for row in rows
         }
-        of_subtask: dict[str, list[TrueAnswer]] = {}
+        by_subtask: dict[str, list[TrueAnswer]] = {}
         for row in rows:
-            of_subtask.setdefault(row["subtask"], []).append(answers[row["qa_id"]])
-        frozen = {subtask: tuple(found) for subtask, found in of_subtask.items()}
+            by_subtask.setdefault(row["subtask"], []).append(answers[row["qa_id"]])
         return AnswerKey(
             arms=arms,
             answers=answers,
             subtasks={row["qa_id"]: row["subtask"] for row in rows},
             exclusive={row["qa_id"]: tuple(row["exclusive"] or ()) for row in rows},
-            of_subtask=frozen,
+            of_subtask={subtask: tuple(own) for subtask, own in by_subtask.items()},
         )
 
 
 class Oracle(Reader):
-    """Knows every answer (`answers_from: truth`); those below it know, and do something else at times."""
+    """Reader that gives the true answer (`answers_from: truth`).
+
+    Its subclasses know the truth too, and depart from it in a defined way.
+    """
 
     def __init__(self, truth: AnswerKey) -> None:
         self._truth = truth
 
     def say(self, ask: Ask) -> str:
-        return _said(self.pick(ask, self._truth.answers[_asked(ask)]), ask)
+        return _displayed(self.pick(ask, self._truth.answers[_question(ask)]), ask)
 
     def pick(self, ask: Ask, answer: TrueAnswer) -> TrueAnswer:
-        """What is answered where the truth is `answer`."""
+        """Return the reader's answer where the truth is `answer`."""
         return answer
 
     def alike(self, ask: Ask) -> tuple[TrueAnswer, ...]:
-        """The true answers of all questions of the subtask."""
-        return self._truth.of_subtask[self._truth.subtasks[_asked(ask)]]
+        """True answers of all questions of the request's subtask."""
+        return self._truth.of_subtask[self._truth.subtasks[_question(ask)]]
 
 
 class Prevalence(Oracle):
-    """Answers with the truth of a question drawn from the same subtask: right by frequency alone."""
+    """Reader that gives the true answer of a random question of the subtask: right by frequency alone."""
 
     def __init__(self, truth: AnswerKey, seed: int = SEED) -> None:
         super().__init__(truth)
@@ -132,30 +137,36 @@ class Prevalence(Oracle):
 
 
 class _Straying(Oracle):
-    """An oracle that does something else with a probability, for the same request always the same."""
+    """Oracle that departs from the truth with a probability; the same request always gets the same draw."""
 
     def __init__(self, truth: AnswerKey, probability: float, seed: int) -> None:
         super().__init__(truth)
         self._probability = probability
         self._seed = seed
 
-    def strays(self, ask: Ask, what: str = "") -> bool:
-        return _draw(self._seed, ask, what) < self._probability
+    def strays(self, ask: Ask, label: str = "") -> bool:
+        return _draw(self._seed, ask, label) < self._probability
 
 
 class Noisy(_Straying):
-    """Wrong with probability `error`: one of the other legal replies, each as likely. Reports stay right."""
+    """Reader that is wrong with probability `error`: one of the other legal replies, all equally likely.
+
+    Reports stay right.
+    """
 
     def __init__(self, truth: AnswerKey, error: float, seed: int = SEED) -> None:
         super().__init__(truth, _share("error", error), seed)
 
     def pick(self, ask: Ask, answer: TrueAnswer) -> TrueAnswer:
-        alone = self._truth.exclusive[_asked(ask)]
-        return _other(ask, answer, alone, self._seed) if self.strays(ask) else answer
+        exclusive = self._truth.exclusive[_question(ask)]
+        return _other(ask, answer, exclusive, self._seed) if self.strays(ask) else answer
 
 
 class Collapse(_Straying):
-    """Gives up with probability `share` and answers what is most often true. Reports stay right."""
+    """Reader that with probability `share` gives the subtask's most frequent true answer.
+
+    Reports stay right.
+    """
 
     def __init__(self, truth: AnswerKey, share: float, seed: int = SEED) -> None:
         super().__init__(truth, _share("share", share), seed)
@@ -163,15 +174,16 @@ class Collapse(_Straying):
     def pick(self, ask: Ask, answer: TrueAnswer) -> TrueAnswer:
         if ask.answer_type == "report" or not self.strays(ask):
             return answer
-        counted = Counter(self.alike(ask))
-        return max(sorted(counted), key=counted.__getitem__)
+        counts = Counter(self.alike(ask))
+        return max(sorted(counts), key=counts.__getitem__)
 
 
 class Conservative(_Straying):
-    """Withholds each true option of several with probability `drop`, and so calls a gate normal.
+    """Reader that withholds findings with probability `drop`.
 
-    An exclusive option (normal) is never withheld, nor is anything added: precision stays at 100. Where
-    nothing is left, the reply names no option. Of one right option only gates are called normal.
+    In multi-select each true option is withheld by a draw of its own, except exclusive ones (normal); no
+    option is added, so precision stays at 100. A reply that withholds all options names none. In
+    single-choice only the gates are affected: they are answered with their first option, normal.
     """
 
     def __init__(self, truth: AnswerKey, drop: float, seed: int = SEED) -> None:
@@ -179,16 +191,17 @@ class Conservative(_Straying):
 
     def pick(self, ask: Ask, answer: TrueAnswer) -> TrueAnswer:
         if ask.answer_type == "multi":
-            alone = self._truth.exclusive[_asked(ask)]
-            return tuple(key for key in answer if key in alone or not self.strays(ask, key))
-        gate = self._truth.subtasks[_asked(ask)] in GATES
+            exclusive = self._truth.exclusive[_question(ask)]
+            return tuple(key for key in answer if key in exclusive or not self.strays(ask, key))
+        gate = self._truth.subtasks[_question(ask)] in GATES
         return (min(ask.option_keys),) if gate and self.strays(ask) else answer
 
 
 class BudgetEffect(Oracle):
-    """Right with probability base + doubling * log2(K / 8), plus `clinical` under a clinical selector.
+    """Reader that is right with probability base + doubling * log2(K / 8), K being the arm's budget.
 
-    Where no frame is shown, with probability `blind`. Wrong: one of the other legal replies.
+    A clinical selector adds `clinical`. Without frames the probability is `blind`. A wrong answer is one of
+    the other legal replies.
     """
 
     def __init__(
@@ -199,10 +212,10 @@ class BudgetEffect(Oracle):
 
     def pick(self, ask: Ask, answer: TrueAnswer) -> TrueAnswer:
         right = _draw(SEED, ask) < self.probability(ask)
-        return answer if right else _other(ask, answer, self._truth.exclusive[_asked(ask)], SEED)
+        return answer if right else _other(ask, answer, self._truth.exclusive[_question(ask)], SEED)
 
     def probability(self, ask: Ask) -> float:
-        """That this request is answered right."""
+        """Probability that this request is answered right."""
         if not ask.frame_keys:
             return self._blind
         arm = self._truth.arms[str(ask.arm_id)]
@@ -224,35 +237,35 @@ READERS: dict[str, Callable[..., Reader]] = {
 
 
 def open_reader(model: ModelSpec, questions: Path, arms: Mapping[str, Arm]) -> Reader:
-    """The simulated reader that a model configuration names."""
-    return _made(model, AnswerKey.of(questions, arms) if model.answers_from == "truth" else None)
+    """Return the simulated reader that a model configuration names."""
+    return _make(model, AnswerKey.of(questions, arms) if model.answers_from == "truth" else None)
 
 
 def check_readers(spec: SweepSpec) -> None:
-    """Refuse options that a simulated reader of the sweep does not take, before anything is asked of it."""
+    """Refuse options that a simulated reader of the sweep does not take, before anything runs."""
     for model in spec.model:
         if model.simulated:
             check_reader(model)
 
 
 def check_reader(model: ModelSpec) -> None:
-    """Refuse options that the reader does not take."""
-    _made(model, AnswerKey({}, {}, {}, {}, {}) if model.answers_from == "truth" else None)
+    """Refuse options that the model's reader does not take; InputError lists the legal ones."""
+    _make(model, AnswerKey({}, {}, {}, {}, {}) if model.answers_from == "truth" else None)
 
 
-def _made(model: ModelSpec, truth: AnswerKey | None) -> Reader:
+def _make(model: ModelSpec, truth: AnswerKey | None) -> Reader:
     reader = READERS[model.engine]
     signature = inspect.signature(reader)
-    known = [] if truth is None else [truth]
+    positional = [] if truth is None else [truth]
     try:
-        signature.bind(*known, **model.options)
+        signature.bind(*positional, **model.options)
     except TypeError:
         legal = [name for name in signature.parameters if name != "truth"]
         raise InputError(
             f"model {model.name}: options {sorted(model.options)} do not fit engine {model.engine!r}; "
             f"it takes {', '.join(legal) or 'no options'}"
         ) from None
-    return reader(*known, **model.options)
+    return reader(*positional, **model.options)
 
 
 def _share(name: str, value: float | str) -> float:
@@ -261,19 +274,20 @@ def _share(name: str, value: float | str) -> float:
     return value
 
 
-def _asked(ask: Ask) -> str:
+def _question(ask: Ask) -> str:
+    """The qa_id of a request to a reader of the truth."""
     assert ask.qa_id is not None, "a reader of the truth is told which question it answers"
     return ask.qa_id
 
 
-def _draw(seed: int, ask: Ask, what: str = "") -> float:
-    """A number of 0..1 that a request always gets, another for each `what`."""
-    digest = hashlib.sha256(f"{seed}|{ask.request_key}|{what}".encode()).digest()
+def _draw(seed: int, ask: Ask, label: str = "") -> float:
+    """Uniform number in 0..1 that depends on seed, request key and label alone."""
+    digest = hashlib.sha256(f"{seed}|{ask.request_key}|{label}".encode()).digest()
     return int.from_bytes(digest[:8]) / 2**64
 
 
 def _other(ask: Ask, answer: TrueAnswer, exclusive: TrueAnswer, seed: int) -> TrueAnswer:
-    """Another legal answer, each as likely; a report has none."""
+    """Another legal answer, all equally likely; a report has none and stays as it is."""
     if ask.answer_type == "report":
         return answer
     shown = dict(zip(LETTERS, ask.option_keys, strict=False))
@@ -283,8 +297,8 @@ def _other(ask: Ask, answer: TrueAnswer, exclusive: TrueAnswer, seed: int) -> Tr
     return others[int(_draw(seed, ask, "wrong") * len(others))]
 
 
-def _said(answer: TrueAnswer, ask: Ask) -> str:
-    """An answer in the letters displayed, a report as it is."""
+def _displayed(answer: TrueAnswer, ask: Ask) -> str:
+    """An answer as a reply: in the displayed letters, a report unchanged."""
     if ask.answer_type == "report":
         return answer[0]
     letters = sorted(LETTERS[ask.option_keys.index(key)] for key in answer)

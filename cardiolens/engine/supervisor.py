@@ -1,4 +1,4 @@
-"""Keeps an engine answering: rebuilds it a bounded number of times and isolates the request that kills it."""
+"""Supervision of an engine: bounded restarts, and isolation of the request that kills it."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ from cardiolens.errors import RunError
 
 log = logging.getLogger(__name__)
 
-_GROUP = 16  # suspects tried side by side, before those of a deadly group are tried alone
+_GROUP = 16  # suspects asked side by side; those of a group that kills the engine are then asked one by one
 
 
 @dataclass(eq=False, slots=True)
@@ -35,9 +35,10 @@ class _Suspect:
 class Supervisor:
     """One engine, shared by many requests at once, at most `width` of them in flight.
 
-    When the engine dies, everything in flight is suspect. New requests wait; the engine is rebuilt; suspects
-    are asked again in small groups, those of a group that kills it once more one by one. A request that
-    kills it alone is answered with RequestError, everybody else with a reply.
+    When the engine dies, every request in flight becomes a suspect, and new requests wait. The engine is
+    rebuilt and the suspects are asked again in groups of 16; if a group kills the engine again, its members
+    are asked one by one. A request that kills the engine when asked alone ends in RequestError; all others
+    get their reply.
     """
 
     def __init__(self, engine: Engine, width: int, max_restarts: int) -> None:
@@ -59,23 +60,23 @@ class Supervisor:
         self._stopped = False
 
     def stop(self) -> None:
-        """Send nothing more to the engine; what it works on may end."""
+        """Send no more requests to the engine; those in flight may finish."""
         self._stopped = True
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
-        """The engine's reply; RequestError where it cannot answer, RunError when it died too often.
+        """Ask the engine, and return its reply.
 
-        NotAskedError after `stop`.
+        Raises RequestError where it cannot answer, RunError if it died too often, NotAskedError after `stop`.
         """
         async with self._slots:
-            feared = ask.attempt > 1 and self._engine.mortal
-            if not feared:
+            failed_before = ask.attempt > 1 and self._engine.mortal
+            if not failed_before:
                 await self._calm.wait()
             if self._stopped:
                 raise NotAskedError
             if self._given_up is not None:
                 raise self._given_up
-            if feared:
+            if failed_before:
                 return await self._suspect(ask, pictures, died=None)
             self._in_flight += 1
             self._idle.clear()
@@ -109,10 +110,10 @@ class Supervisor:
         self._load_seconds += time.monotonic() - began
 
     def take_starts(self) -> tuple[int, float]:
-        """Engine starts since the last call, and the seconds that they took."""
-        taken = self._starts, self._load_seconds
+        """Return the engine starts since the last call and the seconds that they took."""
+        starts = self._starts, self._load_seconds
         self._starts, self._load_seconds = 0, 0.0
-        return taken
+        return starts
 
     async def _suspect(self, ask: Ask, pictures: Pictures, died: EngineDeadError | None) -> Reply:
         suspect = _Suspect(ask, pictures)
@@ -123,14 +124,14 @@ class Supervisor:
         return await suspect.reply
 
     async def _hold_inquest(self, died: EngineDeadError | None) -> None:
-        await self._idle.wait()  # every request in flight has been answered, or has become suspect
+        await self._idle.wait()  # until every request in flight has its reply or is a suspect
         try:
             if died is not None:
                 self._bury(died)
             together = _GROUP if len(self._suspects) > _GROUP else 1
             while pending := self._pending():
-                known = [suspect for suspect in pending if suspect.ask.attempt > 1]
-                await self._try(known[:1] or pending[:together])
+                failed_before = [suspect for suspect in pending if suspect.ask.attempt > 1]
+                await self._try(failed_before[:1] or pending[:together])  # likely killers first, alone
         except Exception as error:  # noqa: BLE001 - whatever it is, those who wait for a reply must hear it
             self._given_up = error
             for suspect in self._pending():
@@ -168,7 +169,7 @@ class Supervisor:
         return None
 
     def _bury(self, died: EngineDeadError) -> None:
-        """Have the engine built anew when it is next needed; RunError if that was done too often."""
+        """Mark the engine for a restart at its next use; RunError if no restart is left."""
         if not self._restarts_left:
             raise RunError(
                 f"the engine died again and may not be rebuilt once more ({died}); see the logs of "

@@ -1,4 +1,4 @@
-"""vLLM as an engine: the only module that imports it."""
+"""vLLM as an engine; the only module that imports vLLM."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING, TypedDict
@@ -29,7 +29,10 @@ EngineOption = bool | int | float | str | dict[str, int] | None
 
 
 class _Prompt(TypedDict, total=False):
-    """What vLLM is asked: the prompt string, its images, and a stable id for each of them."""
+    """A request in vLLM's terms: the prompt string, its images, and a stable id for each image.
+
+    vLLM caches processed images and prompt blocks under these ids.
+    """
 
     prompt: str
     multi_modal_data: "dict[str, list[Image]]"
@@ -44,14 +47,14 @@ class VllmEngine:
     def __init__(self, model: ModelSpec, identity: Identity, max_frames: int, deployment: Deployment) -> None:
         assert identity.folder is not None, "a vllm model has files"
         self._model = model
-        # Engines over nodes read one path on all of them, and a copy may be missing on one.
+        # An engine over several nodes reads one path on all of them: a copy may exist on one node only.
         self._folder = identity.folder if deployment.spans_nodes else nearby(identity.folder)
         self._adapter = identity.adapter
         self._deployment = deployment
-        self._max_frames = max_frames  # the most that one prompt shows
+        self._max_frames = max_frames  # of one prompt
         self._engine: AsyncLLM | None = None
         self._frames_processed = 0
-        # By frame key, of the studies at hand.
+        # Images by frame key; they go away with the `Pictures` of their study.
         self._images: WeakKeyDictionary[Pictures, dict[str, Image]] = WeakKeyDictionary()
 
     async def start(self) -> None:
@@ -60,21 +63,21 @@ class VllmEngine:
 
         self.close()
         options = AsyncEngineArgs(**self._engine_options())
-        told = written_so_far()
+        written_before = written_so_far()
         with turn_on(self._deployment.share):
             if self._deployment.gpus:
                 wait_for_memory(self._deployment.utilization)
             try:
                 self._engine = AsyncLLM.from_engine_args(options, stat_loggers=[self._stat_logger])
-            except RuntimeError as error:  # often only that a process of vLLM's failed
-                raise RuntimeError(root_cause(told) or str(error)) from error
+            except RuntimeError as error:  # often says only that one of vLLM's processes failed
+                raise RuntimeError(root_cause(written_before) or str(error)) from error
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         from vllm.v1.engine.exceptions import EngineDeadError as Dead
 
         assert self._engine is not None, "the supervisor starts an engine before it asks"
         prompt = self._prompt(ask, pictures)
-        # Engine ids are unique a try: a request may be asked again after its engine died.
+        # One id per try, because a request may be asked again after its engine died.
         request_id = f"{ask.request_key}-{uuid4().hex[:8]}"
         final = None
         try:
@@ -85,7 +88,7 @@ class VllmEngine:
                 final = output
         except Dead as error:
             raise EngineDeadError(str(error) or "the engine process died") from error
-        except ValueError as error:  # refused by vLLM's own checks; the engine goes on
+        except ValueError as error:  # vLLM's own checks refuse the request; the engine lives
             raise RequestError(ErrorKind.REJECTED, f"{type(error).__name__}: {error}") from error
         if final is None:
             raise RequestError(ErrorKind.NO_ANSWER, "vLLM ended the request without an output")
@@ -136,7 +139,7 @@ class VllmEngine:
         if self._adapter is not None:
             options |= {"enable_lora": True, "max_lora_rank": room_for(self._adapter)}
         if self._deployment.spans_nodes:
-            options["distributed_executor_backend"] = "ray"  # within a node vLLM's own processes
+            options["distributed_executor_backend"] = "ray"  # within one node, vLLM starts its own processes
         return options
 
     def _prompt(self, ask: Ask, pictures: Pictures) -> _Prompt:
@@ -144,10 +147,10 @@ class VllmEngine:
 
         prompt: _Prompt = {"prompt": self._chat.prompt(ask.system, ask.text)}
         if ask.frame_keys:
-            known = self._images.setdefault(pictures, {})
-            for key in set(ask.frame_keys) - known.keys():
-                known[key] = Image.fromarray(pictures(key)).convert("RGB")
-            prompt["multi_modal_data"] = {"image": [known[key] for key in ask.frame_keys]}
+            images = self._images.setdefault(pictures, {})
+            for key in set(ask.frame_keys) - images.keys():
+                images[key] = Image.fromarray(pictures(key)).convert("RGB")
+            prompt["multi_modal_data"] = {"image": [images[key] for key in ask.frame_keys]}
             prompt["multi_modal_uuids"] = {"image": list(ask.frame_keys)}
         return prompt
 
@@ -155,11 +158,11 @@ class VllmEngine:
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
-        drawn = self._model.sampling
+        sampling = self._model.sampling
         return SamplingParams(
-            temperature=drawn.temperature,
-            top_p=drawn.top_p,
-            seed=drawn.seed,
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            seed=sampling.seed,
             max_tokens=ask.max_tokens,
             structured_outputs=StructuredOutputsParams(**bound(ask)) if ask.constraint.legal else None,
             logprobs=alternatives(ask) if direct(ask) else None,
@@ -170,12 +173,12 @@ class VllmEngine:
         return _frame_counter(self)
 
     def count_frames(self, processed: int) -> None:
-        """Called by vLLM's statistics: so many frames missed its processor cache."""
+        """Add frames that missed the processor cache; vLLM's statistics call this."""
         self._frames_processed += processed
 
 
 def _option_logprobs(completion: "CompletionOutput", ask: Ask) -> dict[str, float]:
-    """Of each letter displayed: of being the answer, where several may be of being named."""
+    """Log-probability of each displayed letter: to be the answer, or to be named in multi-select."""
     steps = [
         TokenStep(
             said=tokens[token_id].decoded_token or "",

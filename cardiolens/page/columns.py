@@ -33,12 +33,12 @@ _TIERS = {
 
 
 def scope_words(scope: object) -> str:
-    """A scope as a reader of the page sees it."""
+    """Scope in the words of the page, e.g. Tier 1 · findings."""
     return _TIERS.get(str(scope), str(scope).replace(":", " ").removeprefix("subtask "))
 
 
 def arm_cells(arm: ArmFactors, simulated: frozenset[str]) -> dict[str, object]:
-    """An arm as cells; simulated readers carry an asterisk."""
+    """Cells of an arm; the name of a simulated reader carries an asterisk."""
     star = "*" if arm.model in simulated else ""
     return {
         "model": f"{arm.model}{star}",
@@ -57,7 +57,7 @@ def prompt_words(arm: ArmFactors) -> str:
 
 
 def setting(arm: ArmFactors, *without: str) -> str:
-    """An arm in a few words, less its model and what is given: clinical · K = 16 · standard."""
+    """Arm in a few words without its model and the factors named, e.g. clinical · K = 16 · standard."""
     words = {
         "selector": arm.selector,
         "budget": f"K = {arm.budget}",
@@ -69,7 +69,7 @@ def setting(arm: ArmFactors, *without: str) -> str:
 
 
 def row_cells(row: Mapping[str, Any]) -> dict[str, object]:
-    """The cells of a row of scores, its scope in words."""
+    """Cells of a row of scores, with its scope in words."""
     return {**row, "scope": scope_words(row["scope"])}
 
 
@@ -77,18 +77,18 @@ _PARENT, _SUBTYPE = "D01", "D02"
 
 
 def subtask_words(facts: Facts, subtask: str) -> str:
-    """A subtask with what it asks for, e.g. C10 wall motion."""
+    """Subtask with the name of its field, e.g. C10 wall motion."""
     if subtask == JOINT:
         return f"{JOINT} diagnosis"
-    known = facts.subtasks.get(subtask)
-    return f"{subtask} {known.field.replace('_', ' ')}" if known else subtask
+    entry = facts.subtasks.get(subtask)
+    return f"{subtask} {entry.field.replace('_', ' ')}" if entry else subtask
 
 
 def answer_words(facts: Facts, subtask: str, keys: str) -> str:
-    """An answer with its text, e.g. A Normal; of joined diagnoses the subtype's."""
+    """Answer with its text, e.g. A Normal; of a joined diagnosis the subtype's key and text."""
     if subtask == JOINT:
         subtask, keys = (_SUBTYPE, keys[1:]) if len(keys) == 2 else (_PARENT, keys)
         return answer_words(facts, subtask, keys)
-    known = facts.subtasks.get(subtask)
-    texts = [option.text for option in known.options if option.key == keys] if known else []
+    entry = facts.subtasks.get(subtask)
+    texts = [option.text for option in entry.options if option.key == keys] if entry else []
     return f"{keys} {texts[0]}" if texts else keys

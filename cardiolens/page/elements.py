@@ -1,4 +1,4 @@
-"""What a page shows, as values: tables of cells, charts over them, sections. No HTML, no files."""
+"""Elements of a page as values: tables of cells, charts over them, sections. No HTML, no files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from cardiolens.findings.sentences import Finding
 
 Cell = str | int | float | bool | None
 Kind = Literal["text", "count", "score", "points", "p", "number"]
-"""How a cell is written: score and points have one decimal, points a sign, p three decimals."""
+"""Format of a cell: score and points have one decimal, points a sign, p three decimals."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table; `name` is that of the field in charts and in the CSV file."""
+    """One column of a table; `name` is the field's name in charts and in the CSV file."""
 
     name: str
     title: str
@@ -33,7 +33,7 @@ class Table:
     def of(
         name: str, title: str, columns: Sequence[Column], records: Sequence[Mapping[str, object]]
     ) -> "Table":
-        """A table of records; a field that a record lacks is undefined, one without column is left out."""
+        """Make a table of records; a missing field is undefined, a field without a column is left out."""
         rows = [tuple(_cell(record.get(column.name)) for column in columns) for record in records]
         return Table(name, title, tuple(columns), rows)
 
@@ -44,10 +44,10 @@ def _cell(value: object) -> Cell:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A Vega-Lite chart of `charts/<form>.json` over the rows of a table.
+    """Vega-Lite chart of `charts/<form>.json` over the rows of a table.
 
-    `where` keeps the rows whose cells have these values; for each column of `choices` the reader of the page
-    picks one value.
+    `where` restricts the rows to those with these cell values; for each column of `choices` the reader of the
+    page picks one value.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A table turned into a coloured grid: a row for each value of `down`, a column for each of `across`."""
+    """Coloured grid over a table: one row per value of `down`, one column per value of `across`."""
 
     name: str
     title: str
@@ -76,21 +76,21 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One part of a page: what it asks, what can be said, what is to be seen."""
+    """One part of a page: its question, findings, figures and tables."""
 
     name: str
     title: str
     question: str
     findings: tuple[Finding, ...] = ()
     figures: tuple[Chart | Grid, ...] = ()
-    tables: tuple[Table, ...] = ()  # beyond those of figures
+    tables: tuple[Table, ...] = ()  # besides those of the figures
     notes: tuple[str, ...] = ()
-    absent: str = ""  # why there is nothing to see, if so
+    absent: str = ""  # reason why an empty section shows nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number with its interval, for the drawings of the first screen."""
+    """Number with its interval, for the drawings of the first screen."""
 
     label: str
     value: float
@@ -101,11 +101,11 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to one question of the paper: a few words, a sentence with its numbers, a drawing."""
+    """Answer to one question of the paper: a short verdict, a sentence with its numbers, a drawing."""
 
     name: str
     question: str
     verdict: str
     sentence: str
     estimates: tuple[Estimate, ...] = ()
-    differences: bool = True  # drawn around zero, else from 0 to 100
+    differences: bool = True  # True: drawn around zero; False: drawn from 0 to 100

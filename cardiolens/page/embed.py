@@ -1,4 +1,4 @@
-"""Values inside a page: JSON that no text can break out of, and large tables as scripts beside it."""
+"""Embedding of values in a page: JSON that no text can break out of, large tables as scripts beside it."""
 
 import json
 import math
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cardiolens.page.elements import Cell, Chart, Grid, Section, Table
 
-CHUNK_BYTES = 200_000  # a larger table stands in a file of its own, loaded when it is looked at
+CHUNK_BYTES = 200_000  # a larger table has a file of its own, loaded when the reader opens it
 CHUNKS = "page"  # folder beside the page
 
 _ESCAPES = {
@@ -21,22 +21,22 @@ _ESCAPES = {
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """A table as the page holds it: its JSON, or the file that brings it."""
+    """A table as the page holds it: its JSON, and the file for the JSON if it is large."""
 
     name: str
     title: str
     n_rows: int
     json: str
-    chunk: str  # path beside the page; empty where the JSON stands in it
+    chunk: str  # path beside the page; empty if the page itself holds the JSON
 
     @property
     def script(self) -> str:
-        """The content of the chunk: a call that hands the table to the page."""
+        """Content of the chunk: a call that hands the table to the page."""
         return f"cardiolens.receive({to_json(self.name)},{self.json});\n"
 
 
 def to_json(value: object) -> str:
-    """JSON that may stand inside a script element; undefined numbers are null."""
+    """Write JSON that is safe inside a script element; NaN is refused."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character, escaped in _ESCAPES.items():  # str.translate takes 5 s for 10 MB
         text = text.replace(character, escaped)
@@ -44,7 +44,7 @@ def to_json(value: object) -> str:
 
 
 def embed(table: Table) -> Embedded:
-    """A table as JSON, beside the page if it is large."""
+    """Turn a table into JSON; a large one gets a chunk beside the page. Undefined numbers become null."""
     columns = [[column.name, column.title, column.kind] for column in table.columns]
     rows = [[_defined(cell) for cell in row] for row in table.rows]
     text = to_json({"title": table.title, "columns": columns, "rows": rows})
@@ -57,21 +57,21 @@ def _defined(cell: Cell) -> Cell:
 
 
 def tables_of(sections: Sequence[Section]) -> Mapping[str, Table]:
-    """Every table of a page by name, once."""
-    found: dict[str, Table] = {}
+    """All tables of a page by name, without repeats."""
+    by_name: dict[str, Table] = {}
     for section in sections:
         for figure in section.figures:
-            found.setdefault(figure.table.name, figure.table)
+            by_name.setdefault(figure.table.name, figure.table)
         for table in section.tables:
-            found.setdefault(table.name, table)
-    return found
+            by_name.setdefault(table.name, table)
+    return by_name
 
 
 def figure_json(figure: Chart | Grid) -> str:
-    """What the page's script needs to know of a figure, its table by name."""
+    """Description of a figure for the page's script, with its table by name."""
     if isinstance(figure, Grid):
-        kept = {name: getattr(figure, name) for name in ("down", "across", "value", "normalised")}
+        own = {name: getattr(figure, name) for name in ("down", "across", "value", "normalised")}
     else:
-        kept = {"form": figure.form, "where": dict(figure.where or {})}
-    told = {"table": figure.table.name, "choices": list(figure.choices), "title": figure.title}
-    return to_json({**told, **kept})
+        own = {"form": figure.form, "where": dict(figure.where or {})}
+    common = {"table": figure.table.name, "choices": list(figure.choices), "title": figure.title}
+    return to_json({**common, **own})

@@ -1,4 +1,4 @@
-"""A run's items as CSV and JSON Lines, its tables as Markdown and LaTeX."""
+"""Export of a run: its items as CSV and JSON Lines, its tables as Markdown and LaTeX."""
 
 import csv
 import json
@@ -17,7 +17,7 @@ from cardiolens.record.places import Run
 
 PATIENT_IDS = "patient_ids=true"
 _BATCH = 65_536  # verdicts in memory at once
-# for a paper; the longer ones are on the page and saved from there
+# Tables short enough for a paper; the page saves each of the longer ones.
 _PAPER = (
     "headlines",
     "slice_scores",
@@ -29,13 +29,13 @@ _PAPER = (
 
 
 def export(run: Run, *, patient_ids: bool) -> Path:
-    """Write the exported files of a judged run; the folder they are in."""
+    """Write the exported files of a judged run, and return their folder."""
     folder = run.root / "export"
     folder.mkdir(exist_ok=True)
     _write_items(run, folder, [] if patient_ids else ["patient_id"])
     facts = read_facts(run, [run])
-    found = tables_of([make(facts) for make in SECTIONS])
-    chosen = [found[name] for name in _PAPER if name in found]
+    by_name = tables_of([make(facts) for make in SECTIONS])
+    chosen = [by_name[name] for name in _PAPER if name in by_name]
     tables.write_text(folder / "tables.md", "\n".join(markdown(table) for table in chosen))
     tables.write_text(folder / "tables.tex", "\n".join(latex(table) for table in chosen))
     return folder
@@ -66,7 +66,7 @@ def _items(run: Run, columns: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def _cell(value: object) -> object:
-    """Lists as their entries, separated by semicolons; counts as JSON."""
+    """CSV cell of a value: a list as its entries separated by semicolons, counts as JSON."""
     if isinstance(value, list):
         return "; ".join(map(str, value))
     return json.dumps(value) if isinstance(value, Mapping) else value

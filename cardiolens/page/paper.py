@@ -1,4 +1,4 @@
-"""Tables of a page as Markdown and LaTeX for a paper, cells as the page prints them."""
+"""Tables of a page as Markdown and LaTeX for a paper, with cells as the page prints them."""
 
 import math
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ _LATEX = str.maketrans(
     | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
     | {"−": r"$-$", "–": "--", "·": r"$\cdot$", "<": r"$<$", ">": r"$>$"}
 )
-_LEFT_OUT = frozenset({"method"})  # a sentence in every row: it stands in the CSV file
+_LEFT_OUT = frozenset({"method"})  # a sentence in every row, too long here; the CSV file has it
 
 
 def written(value: Cell, kind: Kind) -> str:
-    """A cell in words: one decimal of scores and points, three of p-values; undefined is a dash."""
+    """Write a cell: one decimal for scores and points, three for p-values, a dash for undefined."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if isinstance(value, bool | str):
@@ -31,7 +31,7 @@ def written(value: Cell, kind: Kind) -> str:
 
 
 def markdown(table: Table) -> str:
-    """A heading and a pipe table."""
+    """Write a table as a heading and a Markdown pipe table."""
     columns = _columns(table)
     head = [_piped([column.title for _, column in columns])]
     rule = _piped(["---" if column.kind == "text" else "---:" for _, column in columns])
@@ -40,7 +40,7 @@ def markdown(table: Table) -> str:
 
 
 def latex(table: Table) -> str:
-    """A booktabs table in an environment of its own."""
+    """Write a table as a LaTeX table environment with booktabs rules."""
     columns = _columns(table)
     kinds = "".join("l" if column.kind == "text" else "r" for _, column in columns)
     rows = [_ampersands(_cells(row, columns)) for row in table.rows]

@@ -1,4 +1,4 @@
-"""From facts to files: the one place where a page becomes HTML."""
+"""Rendering of facts as a page; the only module that makes the page's HTML."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ SECTIONS: tuple[Callable[[Facts], Section], ...] = (
 )
 SCRIPTS = ("format.js", "store.js", "table.js", "grid.js", "chart.js", "page.js")
 LIBRARIES = ("vega.min.js", "vega-lite.min.js")
-_SAID = 5  # sentences of a section before the table of all
+_SHOWN_SENTENCES = 5  # of a section; a table holds all of them if there are more
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Page:
 
 
 def render(facts: Facts) -> Page:
-    """The page of a run: one HTML file, and large tables beside it."""
+    """Render the page of a run: one HTML file, and large tables beside it."""
     sections = [_with_sentences(make(facts)) for make in SECTIONS]
     embedded = {name: embed(table) for name, table in tables_of(sections).items()}
     context = {
@@ -68,13 +68,13 @@ def render(facts: Facts) -> Page:
 
 
 def _first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """What can be said comes first; a few sentences are enough to begin with."""
-    return tuple(sorted(findings, key=lambda finding: finding.verdict == "cannot tell"))[:_SAID]
+    """First few findings, those with a clear verdict before those that cannot tell."""
+    return tuple(sorted(findings, key=lambda finding: finding.verdict == "cannot tell"))[:_SHOWN_SENTENCES]
 
 
 def _with_sentences(section: Section) -> Section:
-    """A section whose every sentence stands in a table, where there are more than the first few."""
-    if len(section.findings) <= _SAID:
+    """Section with a table of all its sentences added, if there are more than the first few."""
+    if len(section.findings) <= _SHOWN_SENTENCES:
         return section
     columns = (Column("verdict", "verdict"), Column("sentence", "sentence"))
     rows = [(finding.verdict, finding.sentence) for finding in section.findings]
@@ -84,7 +84,7 @@ def _with_sentences(section: Section) -> Section:
 
 @cache
 def templates() -> jinja2.Environment:
-    """The packaged templates; every value is escaped unless it is marked as made here."""
+    """Environment of the packaged templates; escapes every value that a template does not mark as safe."""
     return jinja2.Environment(
         loader=jinja2.PackageLoader("cardiolens.page"),
         autoescape=True,
@@ -95,13 +95,13 @@ def templates() -> jinja2.Environment:
 
 
 def asset(name: str) -> str:
-    """A packaged style sheet or script."""
+    """Read a packaged style sheet or script."""
     return files("cardiolens.page").joinpath("assets", name).read_text(encoding="utf-8")
 
 
 @cache
 def chart_forms() -> dict[str, object]:
-    """The Vega-Lite specification of every form of chart."""
+    """Vega-Lite specifications by form of chart."""
     folder = files("cardiolens.page").joinpath("charts")
     return {
         entry.name.removesuffix(".json"): json.loads(entry.read_text(encoding="utf-8"))

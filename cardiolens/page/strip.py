@@ -1,4 +1,4 @@
-"""The drawings of the first screen: estimates with their intervals as line segments in a unit box."""
+"""Drawings of the first screen: estimates with their intervals as line segments in a box of 200 x 60."""
 
 import math
 from collections.abc import Sequence
@@ -8,12 +8,12 @@ from cardiolens.page.elements import Answer, Estimate
 from cardiolens.stats.inference import MARGIN
 
 WIDTH, HEIGHT = 200.0, 60.0
-_LEAST = 5.0  # points shown on either side of zero
+_LEAST = 5.0  # points on either side of zero that a drawing shows at least
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One estimate: a dot at (at, y), a segment from `low` to `high`, in units of the box."""
+    """One estimate: a dot at (at, y) and a segment from `low` to `high`, in units of the box."""
 
     label: str
     tone: str
@@ -25,16 +25,16 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """Marks from bottom to top, the scale's ends in words, and the band of equivalence if there is one."""
+    """Marks by ascending y, the labels of the scale, and the band of equivalence if there is one."""
 
     marks: tuple[Mark, ...]
-    ends: tuple[str, str, str]
+    ends: tuple[str, str, str]  # labels at the left end, the middle and the right end
     zero: float
     band: tuple[float, float] | None
 
 
 def strip(answer: Answer) -> Strip | None:
-    """The drawing of an answer; None where no estimate is defined."""
+    """Lay out the drawing of an answer; None where no estimate is defined."""
     defined = [one for one in answer.estimates if not math.isnan(one.value)]
     if not defined:
         return None

@@ -1,4 +1,4 @@
-"""A page on disk: written beside the tables of its run, whole or not at all."""
+"""Writing of a page beside the tables of its run; each file is written whole or not at all."""
 
 import shutil
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from cardiolens.record.places import Run
 
 
 def write_page(run: Run, parts: Sequence[Run], *, include_images: bool = False) -> Path:
-    """Make the page of a judged run and its case viewer again.
+    """Write the page of a judged run and its case viewer anew, and return the page's path.
 
-    `parts` are the runs that it joins, or itself alone. Frames are written only where asked for.
+    `parts` are the runs that it merges, or itself alone. Frames are written only with `include_images`.
     """
     facts = read_facts(run, parts)
     page = render(facts)

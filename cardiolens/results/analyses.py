@@ -1,4 +1,4 @@
-"""The analyses of a run: from its verdicts and scores to `analyses.json`."""
+"""Analyses of a run: made from its verdicts and scores, written to and read from `analyses.json`."""
 
 import json
 import math
@@ -36,32 +36,32 @@ def analyses_of(
     *,
     forms: Forms,
 ) -> list[Analysis]:
-    """Every analysis that these arms allow; `parts` are named parts of the cohort, such as the public one."""
+    """Make every analysis that the arms allow; `parts` are named parts of the cohort, e.g. the public one."""
     models = headlines(arms)
     options: dict[str, Any] = statistics.sampling | {"forms": forms}
-    of_parts = [full_versus_part(verdicts, part, models, **options) for part in parts if models]
+    part_analyses = [full_versus_part(verdicts, part, models, **options) for part in parts if models]
     return [
         *analyse(scores.to_pylist(), arms),
-        *of_parts,
+        *part_analyses,
         Analysis("confusion", confusion_rows(verdicts)),
         Analysis("how requests ended", status_counts(verdicts).to_pylist()),
     ]
 
 
 def parts_of(volumes: pa.Table, verdicts: pa.Table) -> list[Part]:
-    """The named cohorts that hold some of the judged patients, but not all."""
+    """Named cohorts that contain some of the judged patients, but not all."""
     judged = set(cohort(verdicts))
-    named: dict[str, set[str]] = {}
+    by_name: dict[str, set[str]] = {}
     columns = volumes.select(["patient_id", "cohort"]).to_pydict()
     for patient, names in zip(columns["patient_id"], columns["cohort"], strict=True):
         for name in names:
-            named.setdefault(name, set()).add(patient)
-    found = {name: patients & judged for name, patients in sorted(named.items())}
-    return [Part(name, patients) for name, patients in found.items() if patients and patients != judged]
+            by_name.setdefault(name, set()).add(patient)
+    parts = {name: patients & judged for name, patients in sorted(by_name.items())}
+    return [Part(name, patients) for name, patients in parts.items() if patients and patients != judged]
 
 
 def write_analyses(path: Path, analyses: Sequence[Analysis]) -> None:
-    """Tables and sentences as JSON; undefined numbers are null."""
+    """Write tables and sentences as JSON; undefined numbers are null."""
     tree = {
         "schema": SCHEMA,
         "analyses": [
@@ -80,7 +80,7 @@ def write_analyses(path: Path, analyses: Sequence[Analysis]) -> None:
 
 
 def _defined(row: Mapping[str, object]) -> dict[str, object]:
-    """A row without what it does not have."""
+    """Row with None in place of NaN, which JSON does not have."""
     undefined = [name for name, value in row.items() if isinstance(value, float) and math.isnan(value)]
     return {name: None if name in undefined else value for name, value in row.items()}
 
@@ -97,7 +97,7 @@ class AnalysisTable:
 
 
 def read_analyses(run: Run) -> dict[str, AnalysisTable]:
-    """The analyses of a run by name."""
+    """Read the analyses of a run, by name; InputError where the file is missing or of another schema."""
     try:
         tree = json.loads(run.analyses.read_text())
     except (OSError, ValueError) as error:
@@ -109,12 +109,12 @@ def read_analyses(run: Run) -> dict[str, AnalysisTable]:
     return {
         entry["name"]: AnalysisTable(
             [_numbered(row) for row in entry["table"]],
-            tuple(Finding(said["verdict"], said["sentence"]) for said in entry["findings"]),
+            tuple(Finding(finding["verdict"], finding["sentence"]) for finding in entry["findings"]),
         )
         for entry in tree["analyses"]
     }
 
 
 def _numbered(row: AnalysisRow) -> AnalysisRow:
-    """A row of JSON, where undefined numbers are null."""
+    """Row read from JSON with NaN in place of null for value, low and high."""
     return {**row, **{name: math.nan for name in ("value", "low", "high") if row.get(name, 0) is None}}

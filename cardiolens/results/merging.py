@@ -1,4 +1,4 @@
-"""Several runs as one, e.g. of two clusters or two days: their verdicts joined, mixtures refused."""
+"""Merging of several runs into one, e.g. of two clusters or two days; incompatible runs are refused."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,20 +15,20 @@ from cardiolens.errors import InputError
 from cardiolens.record.places import Run
 from cardiolens.results.scoring import Replies
 
-# what must be the same of every run that is seen as one, and where it stands
+# Entries of the manifest (first) and of the configuration (second) that all merged runs must share.
 _ALIKE = ("protocol", "catalogue_sha256", "questions_sha256", "questions_digest", "cohort_digest")
 _OPTIONS = ("caption", "answer_format", "templates", "statistics")
 _KEY = ("arm_id", "qa_id", "channel")
 
 
 def check_alike(runs: Sequence[Run], specs: Sequence[SweepSpec], manifests: Sequence[dict[str, Any]]) -> None:
-    """Refuse runs that asked other things, or one arm of different models."""
+    """Refuse runs with different questions, studies or forms of prompt, or two models under one name."""
     facts = [
         {name: manifest[name] for name in _ALIKE} | spec.model_dump(mode="json", include=set(_OPTIONS))
         for spec, manifest in zip(specs, manifests, strict=True)
     ]
-    for run, found in zip(runs, facts, strict=True):
-        for name, value in found.items():
+    for run, values in zip(runs, facts, strict=True):
+        for name, value in values.items():
             if value != facts[0][name]:
                 raise InputError(
                     f"{run.root}: {name} is not that of {runs[0].root}; runs that are seen as one must have "
@@ -46,13 +46,16 @@ def check_alike(runs: Sequence[Run], specs: Sequence[SweepSpec], manifests: Sequ
 
 
 def merged_run(runs: Sequence[Run]) -> Run:
-    """The folder of the merged view: beside the first run, the same for the same runs in any order."""
+    """Folder of the merged run, beside the first run; the same for the same runs in any order."""
     names = sorted(run.root.name for run in runs)
     return Run(runs[0].root.parent / f"merged-{digest_of(names)[:8]}")
 
 
 def merged(parts: Sequence[Replies]) -> Replies:
-    """Verdicts of several runs; of one made twice the judged one counts, then that of the run named first."""
+    """Join the verdicts of several runs.
+
+    If several runs hold a verdict on one item, a judged one counts, then that of the run named first.
+    """
     rows = pa.concat_tables(
         part.verdicts.append_column("order", pa.array([at] * part.verdicts.num_rows, pa.int64()))
         for at, part in enumerate(parts)
@@ -65,14 +68,14 @@ def merged(parts: Sequence[Replies]) -> Replies:
     counts = Counter(dict.fromkeys(("engine_error", "missing"), 0))
     for part in parts:
         counts += Counter(part.counts)
-    for status in ("engine_error", "missing"):  # what one run lacks another may have
+    for status in ("engine_error", "missing"):  # recounted: a reply missing in one run may be in another
         counts[status] = len(pc.unique(chosen.filter(pc.equal(chosen["status"], status))["request_key"]))
     beside = _first_of(tables.concat([part.beside for part in parts], tables.SCORES))
     return Replies(chosen, beside, parts[0].questions_digest, counts)
 
 
 def _first_of(scores: pa.Table) -> pa.Table:
-    """Rows of scores without those that an earlier run has as well."""
+    """Rows of scores without those that an earlier row repeats (same metric, scope and arm)."""
     seen: set[tuple[str, str, str]] = set()
     rows = []
     for at, row in enumerate(scores.select(["metric", "scope", "arm_id"]).to_pylist()):

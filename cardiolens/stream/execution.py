@@ -1,4 +1,4 @@
-"""Executes a placement: every model as soon as its GPUs are free."""
+"""Execution of a placement: every model starts as soon as its GPUs are free."""
 
 import logging
 import queue
@@ -23,20 +23,20 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """When a model ran, in seconds from the start."""
+    """Time in which a model ran, in seconds from the start of the execution."""
 
     began: float
-    up: float  # its engines, on average of its replicas
+    up: float  # when its engines were ready, on average over its replicas
     ended: float
 
 
 @dataclass(slots=True)
 class Executed:
-    """What the models did, and when."""
+    """Counters and times of the models that ran, and reasons of those that did not."""
 
     streamed: dict[str, Streamed] = field(default_factory=dict)  # by model
     spans: dict[str, Span] = field(default_factory=dict)  # by model
-    failed: dict[str, str] = field(default_factory=dict)  # models that could not run, and why
+    failed: dict[str, str] = field(default_factory=dict)  # reason, by model that could not run
     seconds: float = 0.0
 
     @property
@@ -50,10 +50,10 @@ class Executed:
 
 
 def execute(plan: Plan, placement: Placement, missing: Mapping[str, Missing], begin: Begin) -> Executed:
-    """Run every model; RunError when one fails, unless `keep_going`: then it is named, the rest runs.
+    """Run every model; `begin` is called as each begins and returns the receiver of its counters.
 
-    `begin` is called as each model begins. Where the process is asked to stop, those that run end early and
-    no other begins.
+    RunError when a model fails; with `keep_going` the failure is recorded and the other models run. If the
+    process is asked to stop, running models end early and no other model begins.
     """
     started = time.monotonic()
     executed = Executed(failed={refused.model: refused.reason for refused in placement.refusals})
@@ -76,7 +76,7 @@ def execute(plan: Plan, placement: Placement, missing: Mapping[str, Missing], be
 
 
 class _Models:
-    """The models that are running: a thread each drives its pipeline, Ray shares the cluster between them."""
+    """Models that are running; one thread per model drives its pipeline, and Ray divides the cluster."""
 
     def __init__(self, plan: Plan, missing: Mapping[str, Missing], executed: Executed, at_once: int) -> None:
         self._plan = plan
@@ -85,7 +85,7 @@ class _Models:
         self._at_once = at_once
         self._began_at = time.monotonic()
         self._ended: queue.Queue[tuple[str, Streamed | BaseException]] = queue.Queue()
-        self.running: dict[str, tuple[Deployment, float]] = {}  # by model, with the second it began at
+        self.running: dict[str, tuple[Deployment, float]] = {}  # by model, with its begin in seconds
 
     def start(self, deployment: Deployment, tell: Tell) -> None:
         self.running[deployment.model] = deployment, self._now()
@@ -95,7 +95,10 @@ class _Models:
         run.start()
 
     def await_end(self) -> str:
-        """The next model that ends; what it did is noted, how it failed is raised or noted."""
+        """Wait for the next model that ends, record its outcome and return its name.
+
+        A failure is raised, or recorded where the sweep keeps going.
+        """
         name, outcome = self._ended.get()
         deployment, began = self.running.pop(name)
         if isinstance(outcome, Streamed):
@@ -115,14 +118,14 @@ class _Models:
     def _run(self, deployment: Deployment, tell: Tell) -> None:
         name = deployment.model
         try:
-            done = stream(self._plan, deployment, self._missing[name], tell, self._at_once)
-            self._ended.put((name, done))
+            streamed = stream(self._plan, deployment, self._missing[name], tell, self._at_once)
+            self._ended.put((name, streamed))
         except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
             self._ended.put((name, error))
 
 
 def seconds_of_loading(spans: Iterable[Span]) -> float:
-    """How long some of these were loading while none of them was up."""
+    """Seconds in which at least one model was loading and none was up."""
     spans = tuple(spans)
     moments = sorted({moment for span in spans for moment in (span.began, span.up, span.ended)})
     return sum(

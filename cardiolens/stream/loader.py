@@ -1,4 +1,4 @@
-"""From a row of missing work to the requests of one study with their rendered frames."""
+"""Loader of a study: its missing requests with their rendered frames."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,12 +22,15 @@ FramePlace = tuple[str, int, bool]  # volume_id, idx, whether shown black
 
 @dataclass(frozen=True)
 class StudyLoader:
-    """Reads and renders: a batch of WORK rows in, STUDY_ASKS rows out; every frame of a study once."""
+    """Callable for Ray Data: a batch of WORK rows in, one STUDY_ASKS row per study out.
+
+    Each frame of a study is read and rendered once, however many requests show it.
+    """
 
     store: Path
-    volumes: pa.Table
+    volumes: pa.Table  # rows of the table `volumes`
     rendering: Rendering
-    tells_questions: bool  # only to a reader that looks at the truth
+    tells_questions: bool  # True only for a reader that looks at the truth
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         if stopping.driver_stopping():  # nothing more will be asked
@@ -50,10 +53,10 @@ class StudyLoader:
             wanted.setdefault(volume_id, set()).add(idx)
         own = self.volumes.filter(pc.equal(self.volumes["study_id"], study_id))
         frames = read_frames(nearby(self.store), own, wanted)
-        read: dict[tuple[str, int], StoredFrame] = {
+        stored: dict[tuple[str, int], StoredFrame] = {
             (row["volume_id"], row["idx"]): row for row in frames.to_pylist()
         }
-        return {place: self._picture(read[place[:2]], blank=place[2]) for place in sorted(places)}
+        return {place: self._picture(stored[place[:2]], blank=place[2]) for place in sorted(places)}
 
     def _picture(self, frame: StoredFrame, *, blank: bool) -> PictureRow:
         stored_HW = np.frombuffer(frame["pixels"], np.uint8).reshape(frame["height"], frame["width"])
@@ -80,6 +83,6 @@ class StudyLoader:
 
 
 def _places(request: Request) -> list[FramePlace]:
-    """The pictures of a request in the order shown."""
+    """Pictures of a request in the order shown."""
     blank = BLANK in request.flags
     return [(frame.volume_id, frame.idx, blank) for frame in request.frames]

@@ -1,4 +1,4 @@
-"""What travels between loader, replica and writer: Arrow schemas, and their rows as types."""
+"""Messages between loader, replica and writer: Arrow schemas, and their rows as types."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -56,7 +56,7 @@ class AskRow(TypedDict):
 
 
 class StudyAsks(TypedDict):
-    """A row of STUDY_ASKS: all that is asked of one study, and every frame it shows, once."""
+    """A row of STUDY_ASKS: all missing requests of one study, and each frame that they show, once."""
 
     study_id: str
     asks: Sequence[AskRow]
@@ -64,7 +64,7 @@ class StudyAsks(TypedDict):
 
 
 class CompletionRow(TypedDict, total=False):
-    """A row of the `completions` table, as far as a replica fills it."""
+    """A row of the `completions` table without `written_at`, which the writer adds."""
 
     request_key: str
     text: str
@@ -92,21 +92,21 @@ COUNTERS = (
     "cached_tokens",
     "output_tokens",
     "engine_starts",
-    "load_ms",  # of these
-    *ErrorKind,  # errors, each by its kind
+    "load_ms",  # duration of these engine starts
+    *ErrorKind,  # number of errors of each kind
 )
 
 PROGRESS = pa.schema(
     [
         ("study_id", pa.string()),
-        ("seat", pa.string()),  # <Ray node>:<its GPUs that the replica sees>
+        ("seat", pa.string()),  # <Ray node>:<GPUs of the node that the replica sees>
         *((name, pa.int64()) for name in COUNTERS),
     ]
 )
 
 
 def ask_of(row: AskRow) -> Ask:
-    """The request as an engine sees it."""
+    """Return the request of a row as an engine sees it."""
     return Ask(
         request_key=row["request_key"],
         system=row["system"],
@@ -123,7 +123,7 @@ def ask_of(row: AskRow) -> Ask:
 
 
 def pictures_of(rows: Sequence[PictureRow]) -> Pictures:
-    """The frames of a study by their keys; each is made an array once."""
+    """Return the frames of a study by their keys; each is made an array once."""
     by_key = {row["key"]: row for row in rows}
 
     @cache

@@ -40,17 +40,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """What the replicas of one model did, and where they stood."""
+    """Summed counters of the replicas of one model, and the seats that they had."""
 
     counters: Counter[str]
-    seats: frozenset[str]
+    seats: frozenset[str]  # <Ray node>:<GPUs>, as `replica.seat` writes them
 
 
 def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, beside: int = 1) -> Streamed:
-    """Execute what is missing for one model on its replicas; so many models run side by side.
+    """Execute the missing requests of one model on its replicas; `beside` models share the cluster.
 
-    Less is executed if the process is asked to stop. RunError when an engine cannot be started, dies too
-    often, or nothing is completed for too long.
+    Ends early if the process is asked to stop. RunError when an engine cannot be started or dies too often,
+    or when no request is completed for `stream.stall_seconds`.
     """
     model = next(model for model in plan.spec.model if model.name == deployment.model)
     completions = _completions(plan, model)
@@ -73,7 +73,7 @@ def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, bes
 def pipeline(
     plan: Plan, model: ModelSpec, deployment: Deployment, work: pa.Table, places: Places
 ) -> "Dataset":
-    """The lazy dataset whose rows are the counters of finished studies; `places` as `reserved` gave them."""
+    """Lazy dataset with one PROGRESS row per finished study; `places` comes from `reserved`."""
     import ray
 
     reader = StudyLoader(
@@ -81,7 +81,7 @@ def pipeline(
     )
     return (
         ray.data.from_arrow(work)
-        .repartition(work.num_rows)  # one study a block: the unit that is read, answered and retried
+        .repartition(work.num_rows)  # one study per block: the unit that is read, answered and retried
         .map_batches(reader, batch_size=1, batch_format="pyarrow", zero_copy_batch=True)
         .map_batches(
             Replica,
@@ -104,9 +104,10 @@ def _completions(plan: Plan, model: ModelSpec) -> Path:
 
 
 def _width(model: ModelSpec) -> int:
-    """Requests in flight: what the engine runs at once, and half as many waiting at its door.
+    """Number of requests in flight at one replica.
 
-    A server has no door where we could wait: its engine sends as much as it bears.
+    vLLM: as many as the engine runs at once and half as many queued, so that it never waits for work. HTTP:
+    the configured maximum; the engine itself holds back what the server does not bear.
     """
     if model.http is not None:
         return model.http.max_in_flight
@@ -114,7 +115,7 @@ def _width(model: ModelSpec) -> int:
 
 
 def _maker(plan: Plan, model: ModelSpec, deployment: Deployment) -> Callable[[], Engine]:
-    """What makes the engine, in the actor."""
+    """Return a function that makes the engine inside the actor; it must be picklable."""
     identity = plan.identities[model.name]
     if model.engine == "vllm":
         return partial(_make_vllm, model, identity, plan.most_frames[model.name], deployment)
@@ -146,9 +147,10 @@ def _make_reader(model: ModelSpec, questions: Path, arms: Mapping[str, Arm]) -> 
 def _watched(
     rows: Iterable[pa.Table], completions: Path, stall_seconds: float, grace_seconds: float
 ) -> Iterator[pa.Table]:
-    """The rows as they come; RunError when neither a row nor a completion on disk came for too long.
+    """Yield the rows as they come; RunError if for `stall_seconds` neither a row nor a completion came.
 
-    Where the process is asked to stop, workers are told, and the rows end at the latest after the grace.
+    Completions are counted on disk. If the process is asked to stop, workers are notified, and the rows end
+    after `grace_seconds` at the latest.
     """
     arrived: queue.Queue[pa.Table | BaseException | None] = queue.Queue()
 
@@ -162,12 +164,12 @@ def _watched(
 
     threading.Thread(target=consume, name="stream", daemon=True).start()
     parts, since = len(tables.parts(completions)), time.monotonic()
-    told = False
+    notified = False
     while True:
         if stopping.stop_requested():
-            if not told:
+            if not notified:
                 stopping.notify_workers()
-                told = True
+                notified = True
             if stopping.seconds_since() > grace_seconds:
                 return
         try:
@@ -191,19 +193,22 @@ def _watched(
 
 
 def cause_of(error: BaseException) -> str:
-    """The innermost error that says something, of the many that Ray wraps it in and prints as one text."""
+    """Message of the innermost error that has one.
+
+    Ray wraps an error of a worker several times and prints the whole chain as one text.
+    """
     while error.__cause__ is not None and str(error.__cause__):  # Ray Data's own wrapper is empty
         error = error.__cause__
-    said = [(kind, words) for kind, words in _SAID.findall(str(error)) if kind not in _WRAPPERS]
-    if said:
-        kind, words = said[-1]
-        told = words if kind.startswith("cardiolens.") else f"{kind}: {words}{_REMEDIES.get(kind, '')}"
-        return f"the stream ended early: {told}"
+    errors = [(kind, text) for kind, text in _ERROR_LINE.findall(str(error)) if kind not in _WRAPPERS]
+    if errors:
+        kind, text = errors[-1]
+        reason = text if kind.startswith("cardiolens.") else f"{kind}: {text}{_REMEDIES.get(kind, '')}"
+        return f"the stream ended early: {reason}"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"the stream ended early: {lines[-1] if lines else type(error).__name__}"
 
 
-_SAID = re.compile(r"^([\w.]*(?:Error|Exception)): (.*\S)", re.MULTILINE)
+_ERROR_LINE = re.compile(r"^([\w.]*(?:Error|Exception)): (.*\S)", re.MULTILINE)
 _REMEDIES = {
     "ray.exceptions.OutOfDiskError": " where Ray puts frames that find no room in its memory; raise "
     "cluster.object_store_gib, lower stream.studies_in_flight, or free space in /tmp",

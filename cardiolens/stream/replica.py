@@ -1,4 +1,4 @@
-"""One replica of a model in the stream: answers the requests of studies and writes their completions."""
+"""Replica of a model in the stream: answers the requests of studies and writes their completions."""
 
 import asyncio
 import os
@@ -20,14 +20,14 @@ from cardiolens.stream.writer import CompletionWriter
 _LISTEN_SECONDS = 0.5
 
 Settled = tuple[CompletionRow, ErrorKind | None]
-"""A completion, and of a failed one the kind."""
+"""A completion, and the kind of its error if it failed."""
 
 
 class Replica:
-    """A callable for Ray Data: a batch of one study's requests in, a row of counters out.
+    """Callable for Ray Data: a batch of STUDY_ASKS rows in, one PROGRESS row per study out.
 
     Several calls are in flight at once, so the engine goes from one study to the next without draining. A
-    call returns when all its completions are on disk. Once the run is told to stop, only requests that the
+    call returns when all its completions are on disk. Once the run is asked to stop, only requests that the
     engine already works on are completed.
     """
 
@@ -39,7 +39,7 @@ class Replica:
         self._stream = stream
         self._completions = completions
         self._node = os.uname().nodename
-        self._open = 0  # asks of studies at hand that have no reply yet
+        self._open = 0  # asks of the current studies that have no reply yet
         self._settling: set[asyncio.Task[Settled | None]] = set()  # asks whose completions are not on disk
         self._frames_reported = 0
         self._answered = _answered_before_restart(completions)
@@ -77,7 +77,10 @@ class Replica:
         return pa.Table.from_pylist([row], schema=PROGRESS)
 
     async def _settle_all(self, asks: list[Ask], pictures: Pictures, supervisor: Supervisor) -> list[Settled]:
-        """The rows of what was asked; where the run ends instead, whatever was in flight is on disk first."""
+        """Settle all asks of a study; those that were not sent any more are left out.
+
+        A RunError is raised only after every completion in flight, of all studies, is on disk.
+        """
         tasks = [asyncio.create_task(self._settle(ask, pictures, supervisor)) for ask in asks]
         self._settling.update(tasks)
         for task in tasks:
@@ -90,9 +93,9 @@ class Replica:
             raise
 
     async def _settle(self, ask: Ask, pictures: Pictures, supervisor: Supervisor) -> Settled | None:
-        """Ask, collect the completion, and wait until it is on disk; None if it was not asked any more."""
+        """Ask the engine and wait until the completion is on disk; None if it was not sent any more."""
         try:
-            row, failed = await _complete(ask, pictures, supervisor)
+            row, error_kind = await _complete(ask, pictures, supervisor)
         except NotAskedError:
             return None
         except RunError:
@@ -102,14 +105,14 @@ class Replica:
             self._open -= 1
         row |= {"request_key": ask.request_key, "node": self._node, "attempt": ask.attempt}
         written = self._writer.add(row)
-        if not self._open or self._stopped:  # nothing more will come soon: let nobody wait for the clock
+        if not self._open or self._stopped:  # no further completion comes soon: do not wait for the deadline
             self._writer.flush_soon()
         await written
-        return row, failed
+        return row, error_kind
 
 
 def seat() -> str:
-    """Where this replica stands: its Ray node and the GPUs that it was given."""
+    """Seat of this replica, `<Ray node>:<GPUs>`, with the GPUs that Ray assigned to it."""
     import ray
 
     node = ray.get_runtime_context().get_node_id() if ray.is_initialized() else os.uname().nodename
@@ -117,7 +120,10 @@ def seat() -> str:
 
 
 def _answered_before_restart(completions: Path) -> frozenset[str]:
-    """Keys that an earlier life of this actor already wrote; its studies are given to it once more."""
+    """Request keys that this actor completed before Ray restarted it; empty for a first start.
+
+    After a restart Ray sends the actor its unfinished studies once more.
+    """
     import ray
 
     if not ray.is_initialized() or not ray.get_runtime_context().was_current_actor_reconstructed:
@@ -151,10 +157,10 @@ async def _complete(ask: Ask, pictures: Pictures, supervisor: Supervisor) -> Set
 
 def _count(settled: list[Settled]) -> dict[str, int]:
     counters = dict.fromkeys(COUNTERS, 0)
-    for row, failed in settled:
+    for row, error_kind in settled:
         counters["error" if row["status"] == "engine_error" else row["status"]] += 1
-        if failed is not None:
-            counters[failed] += 1
+        if error_kind is not None:
+            counters[error_kind] += 1
         counters["prompt_tokens"] += row.get("prompt_tokens", 0)
         counters["cached_tokens"] += row.get("cached_tokens", 0)
         counters["output_tokens"] += row.get("output_tokens", 0)

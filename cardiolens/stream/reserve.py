@@ -1,4 +1,4 @@
-"""What Ray is told about the replicas of a model: their GPUs, their nodes, and how often they may restart."""
+"""Ray resources of a model's replicas: their GPUs, their nodes, and the bound on their restarts."""
 
 import threading
 import warnings
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Seat(TypedDict, total=False):
-    """What Ray is asked for when one actor starts."""
+    """Ray options of one actor."""
 
     scheduling_strategy: "NodeAffinitySchedulingStrategy | PlacementGroupSchedulingStrategy"
     max_restarts: int
@@ -27,7 +27,7 @@ class Seat(TypedDict, total=False):
 
 
 class Places(TypedDict):
-    """Arguments of `map_batches`: how many actors, what each reserves, and where it stands."""
+    """Arguments of `map_batches`: number of actors, resources of each, and options of each."""
 
     compute: "ActorPoolStrategy"
     num_cpus: float
@@ -35,16 +35,15 @@ class Places(TypedDict):
     ray_remote_args_fn: Callable[[], Seat]
 
 
-_CONTEXT = threading.Lock()  # Ray Data's current context is one a process, and models have a thread each
+_CONTEXT = threading.Lock()  # Ray Data has one current context per process, and each model has a thread
 
 
 @contextmanager
 def reserved(deployment: Deployment, stream: StreamSpec) -> Iterator[Places]:
-    """Arguments of `map_batches` for an actor a replica; what is reserved for it is given back at the end.
+    """Yield arguments of `map_batches` with one actor per replica; release placement groups at the end.
 
-    Within a node a replica's GPUs are reserved by the actor itself, which stands on the node that the
-    placement chose. A replica that spans nodes stands in a placement group with one bundle per GPU, which
-    the Ray executor of vLLM fills.
+    A replica within a node: the actor itself reserves the GPUs, on the node that the placement chose. A
+    replica that spans nodes: a placement group with one bundle per GPU, which vLLM's Ray executor fills.
     """
     import ray
 
@@ -68,10 +67,11 @@ def reserved(deployment: Deployment, stream: StreamSpec) -> Iterator[Places]:
 
 @contextmanager
 def bounded(beside: int) -> Iterator[None]:
-    """Datasets made within keep to their part of the object store, and are not watched by Ray Data.
+    """Bound the object store of datasets made inside the block, and switch off Ray Data's stall timeout.
 
-    Executions side by side do not know of each other; each would take half of the store. Ray Data ends one
-    in which no study was finished for half an hour; the stream watches completions, which is finer.
+    Executions side by side do not know of each other, and each would take half of the store: each of the
+    `beside` executions gets its part of that half. Ray Data would end an execution in which no study was
+    finished for half an hour; the stream watches completions instead, which is finer.
     """
     import ray
     from ray.data import DataContext, ExecutionResources
@@ -87,10 +87,10 @@ def bounded(beside: int) -> Iterator[None]:
 
 
 def _in_turn(seats: list[Seat], restarts: int) -> Callable[[], Seat]:
-    """What Ray Data asks for at each actor that it starts: one seat after another, restarts bounded.
+    """Return a function that gives Ray Data the next seat for each actor it starts, with bounded restarts.
 
-    Ray's own default restarts a dying actor for ever, silently. Ray 2.60 has no other way to bound it, nor to
-    put actors of one pool on different nodes, and warns that it will have one in 2.64.
+    By default Ray restarts a dying actor for ever, silently. `ray_remote_args_fn` is Ray 2.60's only way to
+    bound that and to put actors of one pool on different nodes; Ray warns that 2.64 will have another.
     """
     warnings.filterwarnings("ignore", message="`ray_remote_args_fn` is deprecated")
     bounds: Seat = {"max_restarts": restarts, "max_task_retries": restarts}
@@ -99,14 +99,17 @@ def _in_turn(seats: list[Seat], restarts: int) -> Callable[[], Seat]:
 
 
 def _on_node(node: str) -> Seat:
-    """Soft: waits while the node is busy, and stands elsewhere when it is gone."""
+    """Seat on a node; soft: the actor waits while the node is busy and moves if the node is gone."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     return {"scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=True)}
 
 
 def _span(deployment: Deployment, hosts: tuple[str, ...]) -> Seat:
-    """A bundle a GPU on each of these nodes, in their order; the actor itself takes no GPU beside them."""
+    """Seat in a placement group: one bundle per GPU on each host, in order.
+
+    The actor itself takes no further GPU.
+    """
     import ray
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 

@@ -1,4 +1,4 @@
-"""How far the models of a sweep are while they run."""
+"""Progress of the models of a sweep while they run."""
 
 import time
 from collections import Counter
@@ -10,24 +10,24 @@ from cardiolens.engine.ask import ErrorKind
 from cardiolens.plan.missing import Missing
 
 Tell = Callable[[Counter[str]], None]
-"""Takes the counters of one finished study."""
+"""Receives the counters of one finished study."""
 
 Watch = Callable[[str, Missing], Callable[["Standing"], None]]
-"""Begins with a model: what it returns is told how far the model is, whenever it has finished a study."""
+"""Called as a model begins; returns a function that receives its Standing after each finished study."""
 
 Begin = Callable[[str, Missing], Tell]
-"""Begins with a model, on behalf of everybody who watches it."""
+"""Called as a model begins; returns a function that receives the counters of each finished study."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One model so far; `counters` are those of its replicas, of studies that are finished."""
+    """Progress of one model so far."""
 
     unique: int  # distinct requests planned
-    reused: int  # of these, answered before
-    left: int  # of these, to execute when it began
-    counters: Mapping[str, int]
-    seconds: float  # since its slowest engine was up; 0 until that is known
+    reused: int  # planned requests that were answered before this run
+    left: int  # planned requests to execute when the model began
+    counters: Mapping[str, int]  # sums over the finished studies of all replicas
+    seconds: float  # since the slowest engine was up; 0 until that is known
 
     @property
     def executed(self) -> int:
@@ -39,36 +39,36 @@ class Standing:
 
     @property
     def rate(self) -> float:
-        """Requests a second."""
+        """Requests per second."""
         return self.executed / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def tokens_per_second(self) -> float:
-        """Computed ones: what came from the cache is left out."""
-        of = Counter(self.counters)
-        computed = of["prompt_tokens"] - of["cached_tokens"] + of["output_tokens"]
+        """Computed tokens per second, without those from the cache."""
+        counts = Counter(self.counters)
+        computed = counts["prompt_tokens"] - counts["cached_tokens"] + counts["output_tokens"]
         return computed / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def note(self) -> str:
-        """All but the model and how much is done, in words: rate, tokens, caches, failures, time left."""
+        """Text beside the progress bar: reused requests, rate, tokens, caches, failures, time left."""
         rate = (f"{self.rate:.1f}/s",) if self.rate else ()
-        said = [f"{self.reused:,} reused", *rate, *self._work(), *self._failures()]
+        parts = [f"{self.reused:,} reused", *rate, *self._work(), *self._failures()]
         if self.rate and self.executed < self.left:
             seconds = (self.left - self.executed) / self.rate
-            said.append(f"{timedelta(seconds=round(seconds))} left")
-        return ", ".join(said)
+            parts.append(f"{timedelta(seconds=round(seconds))} left")
+        return ", ".join(parts)
 
     def _work(self) -> Iterator[str]:
-        """What simulated readers have none of: tokens and frames, computed or from a cache."""
-        of = Counter(self.counters)
-        if not of["prompt_tokens"]:
+        """Tokens per second and the shares from caches; nothing for simulated readers."""
+        counts = Counter(self.counters)
+        if not counts["prompt_tokens"]:
             return
         if self.seconds > 0:
             yield f"{self.tokens_per_second:,.0f} tokens/s"
-        cached = f"from cache {of['cached_tokens'] / of['prompt_tokens']:.0%} of prompt tokens"
-        if of["frames_referenced"]:
-            cached += f" and {1 - of['frames_processed'] / of['frames_referenced']:.0%} of frames"
+        cached = f"from cache {counts['cached_tokens'] / counts['prompt_tokens']:.0%} of prompt tokens"
+        if counts["frames_referenced"]:
+            cached += f" and {1 - counts['frames_processed'] / counts['frames_referenced']:.0%} of frames"
         yield cached
 
     def _failures(self) -> Iterator[str]:
@@ -80,7 +80,7 @@ class Standing:
 
 
 def begin_watches(watches: Sequence[Watch], model: str, missing: Missing) -> Tell:
-    """Begin every watch over a model; the counters of its finished studies are told to all of them."""
+    """Begin every watch over a model; return a function that passes its counters on to all watches."""
     watched = WatchedModel(missing)
     tellers = [watch(model, missing) for watch in watches]
 
@@ -93,7 +93,7 @@ def begin_watches(watches: Sequence[Watch], model: str, missing: Missing) -> Tel
 
 
 class WatchedModel:
-    """What the replicas of one model told so far."""
+    """Sum of the counters that the replicas of one model have reported."""
 
     def __init__(self, missing: Missing) -> None:
         self._missing = missing
@@ -104,7 +104,7 @@ class WatchedModel:
     def add(self, counters: Counter[str]) -> Standing:
         self._counters.update(counters)
         self._load_seconds = max(self._load_seconds, counters["load_ms"] / 1000)
-        up = self._counters["engine_starts"] > 0  # told with one of the first studies, not always the first
+        up = self._counters["engine_starts"] > 0  # reported with one of the first studies
         return Standing(
             unique=self._missing.unique,
             reused=self._missing.done,

@@ -1,4 +1,4 @@
-"""Completions written while an engine goes on: at most so many rows, or seconds, are ever unwritten."""
+"""Writer of completions while an engine runs, with a bound on the rows and the seconds not yet on disk."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -7,7 +7,7 @@ from pathlib import Path
 from cardiolens import tables
 from cardiolens.stream.messages import CompletionRow
 
-_SOON = 0.25  # seconds: an instant reader would otherwise leave thousands of small parts
+_SOON = 0.25  # seconds; without it an instant reader would leave thousands of small parts
 
 
 class CompletionWriter:
@@ -23,7 +23,7 @@ class CompletionWriter:
         self._writes: set[asyncio.Task[None]] = set()
 
     def add(self, row: CompletionRow) -> asyncio.Future[None]:
-        """Collect a completion; the future is done when it is on disk."""
+        """Collect a completion; the returned future is done when it is on disk."""
         loop = asyncio.get_running_loop()
         if self._written is None:
             self._written = loop.create_future()
@@ -35,13 +35,13 @@ class CompletionWriter:
         return written
 
     def flush_soon(self) -> None:
-        """Write what was collected after a moment in which more may come."""
+        """Write the collected rows after a moment in which more may come."""
         if self._deadline is not None and self._deadline.when() - asyncio.get_running_loop().time() > _SOON:
             self._deadline.cancel()
             self._deadline = asyncio.get_running_loop().call_later(_SOON, self.flush)
 
     def flush(self) -> None:
-        """Write what was collected, beside the loop."""
+        """Start to write the collected rows in a thread, so that the event loop goes on."""
         if self._written is None:
             return
         assert self._deadline is not None
@@ -55,14 +55,14 @@ class CompletionWriter:
     async def _write(self, rows: list[CompletionRow], written: asyncio.Future[None]) -> None:
         try:
             await asyncio.to_thread(write_completions, self._folder, rows)
-        except Exception as error:  # noqa: BLE001 - whatever it is, those who wait for the rows must hear it
+        except Exception as error:  # noqa: BLE001 - passed on to all who wait for the rows
             written.set_exception(error)
         else:
             written.set_result(None)
 
 
 def write_completions(folder: Path, rows: list[CompletionRow]) -> None:
-    """One part file; `written_at` is now."""
+    """Write one part file; `written_at` is now."""
     now = datetime.now(UTC)
     table = tables.from_rows([{**row, "written_at": now} for row in rows], tables.COMPLETIONS)
     tables.write_part(folder, table, tables.COMPLETIONS)

@@ -1,1 +1,1 @@
-"""Studies as they lie on disk (study.json and NIfTI) made into displayed frames."""
+"""Preparation of studies: from study.json and NIfTI files to displayed frames in shards."""

@@ -1,4 +1,4 @@
-"""`cohort.json`: which studies of a store are current, in which part, and from which files they were made."""
+"""`cohort.json`: the current studies of a store, the part of each, and the files it was prepared from."""
 
 import os
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ COHORT_NAME = "cohort.json"
 
 
 class Stamp(Spec):
-    """What tells that a file was touched: nobody can rewrite a file and keep its ctime and inode."""
+    """Facts by which a changed file is recognised: no rewrite keeps both ctime and inode."""
 
     size: int
     mtime_ns: int
@@ -34,7 +34,7 @@ class FileRecord(Spec):
 
 
 class StudyRecord(Spec):
-    """A prepared study."""
+    """A prepared study, with the files that it was prepared from, by path."""
 
     folder: str
     part: str
@@ -43,25 +43,25 @@ class StudyRecord(Spec):
 
 
 class Tried(Spec):
-    """A study that failed, as it was before it was read, and the code that read it."""
+    """State of a study before an attempt that failed, and the digest of the code that read it."""
 
     manifest_sha256: str
-    stamps: Mapping[str, Stamp | None]  # None: no such file
+    stamps: Mapping[str, Stamp | None]  # by path; None: no such file
     code: str
 
 
 class Cohort(Spec):
-    """The prepared studies of a store by study_id, and why others failed."""
+    """The prepared studies of a store by study_id, and the errors of those that failed."""
 
     schema_: Annotated[Literal["cohort-1"], Field(alias="schema")] = "cohort-1"
     window_pct: tuple[float, float]
     studies: Mapping[str, StudyRecord]
     failed: Mapping[str, str]
-    tried: Mapping[str, Tried] = {}  # of those that failed for more than their manifest
+    tried: Mapping[str, Tried] = {}  # failed studies whose manifest could be read
 
 
 def read_cohort(store: Path) -> Cohort | None:
-    """The cohort of a store; None where nothing was prepared."""
+    """Read the cohort of a store; None where no study was prepared, InputError for an unreadable file."""
     path = store / COHORT_NAME
     try:
         return Cohort.model_validate_json(path.read_bytes())
@@ -78,23 +78,24 @@ def read_cohort(store: Path) -> Cohort | None:
 
 
 def write_cohort(store: Path, cohort: Cohort) -> None:
-    """Publish a cohort: from now on these studies and parts count."""
+    """Publish a cohort: from now on only its studies and parts are read."""
     tables.write_text(store / COHORT_NAME, cohort.model_dump_json(indent=1, by_alias=True) + "\n")
 
 
 def stamp(path: Path) -> Stamp | None:
-    """The stamp of a file; None where there is none."""
+    """Stamp of a file; None where there is no such file."""
     try:
-        found = os.stat(path)
+        stat = os.stat(path)
     except OSError:
         return None
-    return Stamp(
-        size=found.st_size, mtime_ns=found.st_mtime_ns, ctime_ns=found.st_ctime_ns, inode=found.st_ino
-    )
+    return Stamp(size=stat.st_size, mtime_ns=stat.st_mtime_ns, ctime_ns=stat.st_ctime_ns, inode=stat.st_ino)
 
 
 def untouched(study: Study, record: StudyRecord) -> bool:
-    """Whether a study is as it was prepared, judged by its manifest's hash and its files' stamps alone."""
+    """Return whether a study is unchanged since it was prepared.
+
+    Compares the manifest's hash and the files' stamps; no file is read.
+    """
     same_manifest = record.manifest_sha256 == study.manifest_sha256
     return same_manifest and all(
         stamp(study.folder / path) == file.stamp for path, file in record.files.items()
@@ -102,7 +103,7 @@ def untouched(study: Study, record: StudyRecord) -> bool:
 
 
 def tried(study: Study) -> Tried:
-    """A study as it is now, to be kept should it fail: the same again would fail again."""
+    """State of a study now. It is stored if the study fails: the same state would fail again."""
     stamps = {path: stamp(study.folder / path) for path in study.files()}
     return Tried(manifest_sha256=study.manifest_sha256, stamps=stamps, code=_code())
 

@@ -1,4 +1,4 @@
-"""Shards that are readable and yet not what was prepared: rows of no volume, frames of another one."""
+"""Checks of shards that are readable but damaged: rows of no volume, frames of another volume."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -13,11 +13,11 @@ from cardiolens.study.sequences import sequences
 
 REMEDY = "it was damaged or changed by hand: delete it and prepare again"
 _MAY_BE_NULL = frozenset({"t_on", "t_peak"})
-_NAMED = ("study_id", "volume_id", "idx")  # the first columns of `frames`, whose ranges a part states
+_NAMED = ("study_id", "volume_id", "idx")  # first columns of `frames`; parts hold statistics of their ranges
 
 
 def check_volumes(path: Path, rows: pa.Table, studies: Collection[str]) -> None:
-    """Refuse rows of `volumes` that lack a study, hold nulls, or name no volume of a known sequence."""
+    """Refuse rows of `volumes` that lack a study of the cohort, hold nulls, or name an unknown volume."""
     if absent := sorted(set(studies) - set(rows["study_id"].to_pylist())):
         raise InputError(f"{path}: holds no volume of study {absent[0]}, which cohort.json names; {REMEDY}")
     empty = [name for name in rows.schema.names if name not in _MAY_BE_NULL and rows[name].null_count]
@@ -32,7 +32,7 @@ def check_volumes(path: Path, rows: pa.Table, studies: Collection[str]) -> None:
 
 
 def check_group(path: Path, part: pq.FileMetaData, place: Mapping[str, Any]) -> None:
-    """Refuse a row group that does not hold exactly the frames of a volume, by what the part states of it.
+    """Refuse a row group whose statistics are not exactly those of a volume's frames; no frame is read.
 
     `place` is the volume's row: study_id, volume_id, n_slices, n_phases, row_group.
     """
@@ -40,8 +40,8 @@ def check_group(path: Path, part: pq.FileMetaData, place: Mapping[str, Any]) -> 
     if not 0 <= number < part.num_row_groups:
         raise InputError(f"{path}: has no row group {number} for {place['volume_id']}; {REMEDY}")
     group = part.row_group(number)
-    stated = [group.column(at).statistics for at in range(min(len(_NAMED), group.num_columns))]
-    ranges = [(one.min, one.max) if one is not None and one.has_min_max else None for one in stated]
+    statistics = [group.column(at).statistics for at in range(min(len(_NAMED), group.num_columns))]
+    ranges = [(one.min, one.max) if one is not None and one.has_min_max else None for one in statistics]
     study, volume = place["study_id"], place["volume_id"]
     if group.num_rows != n_frames or ranges != [(study, study), (volume, volume), (0, n_frames - 1)]:
         raise InputError(f"{path}: does not hold the {n_frames} frames of {volume} of {study}; {REMEDY}")

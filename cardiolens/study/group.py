@@ -1,4 +1,4 @@
-"""A group of studies to one part of the shards: what one worker does."""
+"""Preparation of a group of studies into one part of the shards, by one worker."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ WindowPct = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one study: a record if it stands in the shards, else an error."""
+    """Outcome of one study: a record if it is in the shards, else an error."""
 
-    name: str  # study_id, or the folder where the manifest cannot be read
+    name: str  # study_id, or the folder's name where the manifest cannot be read
     record: StudyRecord | None = None
-    prepared: bool = False  # with a record, False: found unchanged by its hashes
+    prepared: bool = False  # False with a record: its hashes are unchanged, an earlier part holds it
     error: str = ""
     warnings: tuple[str, ...] = ()
     n_bytes: int = 0  # read from disk
@@ -29,37 +29,37 @@ class Outcome:
 def prepare_group(
     store: Path, part: str, folders: Sequence[Path], window_pct: WindowPct, *, strict: bool
 ) -> list[Outcome]:
-    """Prepare studies one after the other into one part; strict ends at the first that fails."""
-    known = current_cohort(store, window_pct)
+    """Prepare studies one after the other into one part; `strict` ends at the first that fails."""
+    cohort = current_cohort(store, window_pct)
     outcomes: list[Outcome] = []
     with part_writer(store, part) as writer:
         for folder in folders:
-            outcomes.append(_attempt(store, writer, folder, known))
+            outcomes.append(_attempt(store, writer, folder, cohort))
             if strict and outcomes[-1].error:
                 break
     return outcomes
 
 
 def current_cohort(store: Path, window_pct: WindowPct) -> Cohort:
-    """The cohort of a store as far as it holds for this window: another window leaves nothing of it."""
-    known = read_cohort(store)
-    if known is None or known.window_pct != window_pct:
+    """Read the cohort of a store; empty where none was prepared or frames have another window."""
+    cohort = read_cohort(store)
+    if cohort is None or cohort.window_pct != window_pct:
         return Cohort(window_pct=window_pct, studies={}, failed={})
-    return known
+    return cohort
 
 
-def _attempt(store: Path, writer: PartWriter, folder: Path, known: Cohort) -> Outcome:
+def _attempt(store: Path, writer: PartWriter, folder: Path, cohort: Cohort) -> Outcome:
     name = shown_name(folder)
     try:
         study = read_study(folder)
         name = study.study_id
-        stamps = _stamps(study)  # before reading, so that a change meanwhile shows next time
-        record = known.studies.get(name)
-        if record is not None and _may_stand(store, study, record):
+        stamps = _stamps(study)  # before reading, so that a change during reading is noticed next time
+        record = cohort.studies.get(name)
+        if record is not None and _may_be_reused(store, study, record):
             hashes, n_bytes = _hashes(study)
             if hashes == {path: file.sha256 for path, file in record.files.items()}:
                 return Outcome(name, _record(study, record.part, stamps, hashes), n_bytes=n_bytes)
-        return _ingest(writer, study, stamps, known.window_pct)
+        return _ingest(writer, study, stamps, cohort.window_pct)
     except InputError as error:
         writer.end_study(keep=False)
         return Outcome(name, error=str(error))
@@ -79,13 +79,13 @@ def _ingest(writer: PartWriter, study: Study, stamps: dict[str, Stamp], window_p
     return Outcome(study.study_id, record, prepared=True, warnings=tuple(warnings), n_bytes=n_bytes)
 
 
-def _may_stand(store: Path, study: Study, record: StudyRecord) -> bool:
+def _may_be_reused(store: Path, study: Study, record: StudyRecord) -> bool:
     return record.manifest_sha256 == study.manifest_sha256 and holds_part(store, record)
 
 
 def _stamps(study: Study) -> dict[str, Stamp]:
-    found = {path: stamp(study.folder / path) for path in study.files()}
-    return {path: value for path, value in found.items() if value is not None}
+    stamps = {path: stamp(study.folder / path) for path in study.files()}
+    return {path: value for path, value in stamps.items() if value is not None}
 
 
 def _hashes(study: Study) -> tuple[dict[str, str], int]:
@@ -106,7 +106,7 @@ def _record(study: Study, part: str, stamps: dict[str, Stamp], hashes: dict[str,
 
 
 def by_pixels(studies: Sequence[Study], target: int) -> Iterator[list[Study]]:
-    """Studies in order, in groups of about `target` pixels, each of at least one study."""
+    """Split studies, in order, into groups of at most `target` pixels, each of at least one study."""
     group: list[Study] = []
     filled = 0
     for study in studies:

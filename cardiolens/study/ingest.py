@@ -1,4 +1,4 @@
-"""One study folder to rows: the volumes it holds and their frames as displayed."""
+"""Ingestion of a study folder: rows for its volumes and for their frames as displayed."""
 
 import statistics
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ VolumeRow = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class IngestedVolume:
-    """A volume as a row of `volumes` (without its place in a part) and its rows of `frames`."""
+    """A volume as a row of `volumes` (without part and row group) and its rows of `frames`."""
 
     row: VolumeRow
     frames: pa.Table
@@ -30,7 +30,7 @@ class IngestedVolume:
 
 
 def ingest(study: Study, window_pct: tuple[float, float]) -> Iterator[IngestedVolume]:
-    """The volumes of a study one after the other, one in memory at a time; InputError names the file."""
+    """Yield the volumes of a study, with one in memory at a time; InputError names the file."""
     for manifest in study.manifest.volumes:
         yield _ingest_volume(study, manifest, window_pct)
 
@@ -102,7 +102,7 @@ def _volume_row(study: Study, volume: Volume, scale: GreyScale, passage: FirstPa
 
 
 def _frames(study_id: str, volume: Volume, scale: GreyScale) -> pa.Table:
-    """Rows of `frames` in canonical order; the pixels of all frames share one buffer."""
+    """Rows of `frames` in canonical order; the pixels of all frames, (frame, H, W), share one buffer."""
     n, (height, width) = volume.layout.n_frames, volume.displayed_shape
     pixels_FHW = np.empty((n, height, width), np.uint8)
     for idx in range(n):
@@ -128,7 +128,7 @@ def _binary(pixels_FHW: np.ndarray[tuple[int, int, int], np.dtype[np.uint8]]) ->
     n, height, width = pixels_FHW.shape
     if pixels_FHW.size > np.iinfo(np.int32).max:
         raise InputError(
-            f"{n} frames of {height} x {width} pixels; expected less than 2 GiB a volume; split the volume"
+            f"{n} frames of {height} x {width} pixels; expected less than 2 GiB per volume; split the volume"
         )
     offsets = np.arange(n + 1, dtype=np.int32) * np.int32(height * width)
     return pa.Array.from_buffers(pa.binary(), n, [None, pa.py_buffer(offsets), pa.py_buffer(pixels_FHW)])

@@ -1,4 +1,4 @@
-"""The `study-1` manifest (protocol 1.2 and 9, stage 0) and every check of it that needs no pixels."""
+"""The `study-1` manifest (protocol 1.2 and 9, stage 0) and all checks that need no pixels."""
 
 import hashlib
 import math
@@ -25,7 +25,7 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class DisplayTransform(Spec):
-    """From a stored slice to the displayed frame: transpose, then the flips (protocol 1.4)."""
+    """Transform from a stored slice to the displayed frame: transpose, then the flips (protocol 1.4)."""
 
     transpose: Flag = False
     flip_rows: Flag = False
@@ -33,7 +33,7 @@ class DisplayTransform(Spec):
 
 
 class LayoutDeclaration(Spec):
-    """What the manifest says of a volume's grid; undeclared counts follow from the shape or are inferred."""
+    """Declared grid of a volume; undeclared counts follow from the shape or are inferred."""
 
     order: Order = "slice_major"
     n_slices: Count | None = None
@@ -56,7 +56,7 @@ class MaskDeclaration(Spec):
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Phases and slices of a volume that selectors start from; slices are canonical ranks."""
+    """Phases and slices of a volume that selectors rely on; slices are canonical ranks."""
 
     ed_phase: int
     es_phase: int
@@ -86,21 +86,21 @@ class VolumeManifest(Spec):
 
     @property
     def stored_shape(self) -> tuple[int, ...]:
-        """The declared shape without a singleton fourth axis."""
+        """Declared shape without a singleton fourth axis."""
         return self.shape[:3] if self.shape[3:] == (1,) else self.shape
 
     @property
     def apex_first(self) -> bool:
-        """Whether stored slices run from apex to base; long axes have no such order."""
+        """True if stored slices run from apex to base; long axes have no such order."""
         return self.view == SHORT_AXIS and self.spatial_order == "apex_to_base"
 
     @property
     def over_time(self) -> str:
-        """What the phases are: cycle, first_pass or nothing."""
+        """Meaning of the phases: `cycle`, `first_pass` or `nothing`."""
         return sequences()[self.sequence].over_time
 
     def declared_layout(self) -> Layout | None:
-        """The layout as far as the manifest fixes it; None where the number of phases must be inferred."""
+        """Layout that the manifest fixes; None where the number of phases must be inferred from pixels."""
         declared = self.layout
         undeclared = declared.n_slices is None and declared.n_phases is None
         order: Order = "static" if undeclared and self.over_time == "nothing" else declared.order
@@ -174,7 +174,7 @@ def _named(sequence: str) -> Sequence:
 
 
 class StudyManifest(Spec):
-    """A study: who, from where, and its volumes."""
+    """The tree of study.json: study, patient, cohorts and volumes."""
 
     schema_: Annotated[Literal["study-1"], Field(alias="schema")]
     study_id: str
@@ -200,7 +200,7 @@ class StudyManifest(Spec):
         for volume_id, count in Counter(volume.volume_id for volume in self.volumes).items():
             if count > 1:
                 raise ValueError(
-                    f"{count} volumes of view {volume_id!r}; expected one a view; keep one of them"
+                    f"{count} volumes of view {volume_id!r}; expected one per view; keep one of them"
                 )
         return self
 
@@ -219,11 +219,11 @@ class Study:
 
     @property
     def n_pixels(self) -> int:
-        """Pixels of all its frames, as declared."""
+        """Number of pixels of all frames, by the declared shapes."""
         return sum(math.prod(volume.shape) for volume in self.manifest.volumes)
 
     def files(self) -> tuple[str, ...]:
-        """Every file that the manifest names, volumes and masks, relative to the folder."""
+        """Paths of all files that the manifest names, volumes and masks, relative to the folder."""
         masks = (volume.mask.path for volume in self.manifest.volumes if volume.mask)
         return (*(volume.path for volume in self.manifest.volumes), *masks)
 
@@ -251,12 +251,15 @@ def read_study(folder: Path) -> Study:
 
 
 def shown_name(folder: Path) -> str:
-    """The name of a folder as text; bytes of it that are none are shown as such."""
+    """Name of a folder as text; bytes that are not UTF-8 are shown as escapes."""
     return folder.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _check_inside(folder: Path, path: str) -> None:
-    """Symbolic links are followed first: data of another study must not be read by a planted link."""
+    """Refuse a path that leads out of the folder, also through symbolic links.
+
+    Otherwise a planted link could have the data of another study read.
+    """
     try:
         inside = bool(path) and (folder / path).resolve().is_relative_to(folder.resolve())
     except (ValueError, RuntimeError):  # a NUL in the path; a link that leads back to itself

@@ -1,4 +1,4 @@
-"""NIfTI files as bytes: header, voxels, gzip. What the axes mean is known in `volume` alone."""
+"""NIfTI files as bytes: header, voxels, gzip. Only `volume` knows the meaning of the axes."""
 
 import hashlib
 import math
@@ -20,7 +20,7 @@ NOT_NIFTI = "expected a single-file NIfTI (.nii or .nii.gz); convert the file"
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a NIfTI header says of the voxels."""
+    """Facts about the voxels from a NIfTI header; intensity = stored * slope + inter."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -35,7 +35,7 @@ class Header:
 
 
 def read_file(path: Path) -> bytes:
-    """The bytes of a file as stored."""
+    """Read the bytes of a file as stored; InputError where it cannot be read."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -46,12 +46,12 @@ def read_file(path: Path) -> bytes:
 
 
 def sha256(stored: bytes) -> str:
-    """The hash that a manifest declares for a file."""
+    """SHA-256 of a file's bytes, as a manifest declares it."""
     return hashlib.sha256(stored).hexdigest()
 
 
 def parse_header(stored: bytes) -> Header:
-    """The header of a NIfTI file, gzipped or not; InputError where it is none, or not of real numbers."""
+    """Parse the header of a NIfTI file, gzipped or not; InputError where it is damaged or not of numbers."""
     from nibabel.nifti1 import Nifti1Header
     from nibabel.nifti2 import Nifti2Header
     from nibabel.spatialimages import HeaderDataError
@@ -63,11 +63,11 @@ def parse_header(stored: bytes) -> Header:
         if block[at : at + 4] == magic and len(block) >= size:
             try:
                 header = kind(block[:size])
-                found = _header(header)
+                parsed = _header(header)
             except (HeaderDataError, WrapStructError, ValueError, OverflowError) as error:
                 raise InputError(f"its NIfTI header is damaged ({error}); {NOT_NIFTI}") from None
-            _check_numbers(found, header.get_value_label("datatype"))
-            return found
+            _check_numbers(parsed, header.get_value_label("datatype"))
+            return parsed
     raise InputError(f"is not NIfTI: it starts with {block[:4]!r}; {NOT_NIFTI}")
 
 
@@ -84,9 +84,9 @@ def _head(stored: bytes) -> bytes:
     return block
 
 
-def _truncated(found: int, expected: int) -> str:
+def _truncated(length: int, expected: int) -> str:
     return (
-        f"its gzip stream is truncated after {found} of {expected} bytes; expected a whole file; "
+        f"its gzip stream is truncated after {length} of {expected} bytes; expected a whole file; "
         "copy or export it again"
     )
 
@@ -107,7 +107,7 @@ def _header(header: Any) -> Header:
 def _check_numbers(header: Header, type_name: str) -> None:
     if header.dtype.kind not in "iuf" or header.dtype.itemsize > 8:
         raise InputError(
-            f"its voxels are of type {type_name}; expected one real number a voxel "
+            f"its voxels are of type {type_name}; expected one real number per voxel "
             "(integers of 8 to 64 bits, floats of 32 or 64); convert it to grey values"
         )
     if header.affine is not None and not np.isfinite(header.affine).all():
@@ -115,7 +115,7 @@ def _check_numbers(header: Header, type_name: str) -> None:
 
 
 def voxels(stored: bytes, header: Header) -> NDArray[Any]:
-    """All voxels of a file, flat, as stored; the first axis of the header runs fastest."""
+    """All voxels of a file as stored, one-dimensional; the first axis of the header runs fastest."""
     whole = _inflate(stored, header.n_bytes) if stored.startswith(GZIP_MAGIC) else stored
     if len(whole) < header.n_bytes:
         raise InputError(
@@ -126,7 +126,10 @@ def voxels(stored: bytes, header: Header) -> NDArray[Any]:
 
 
 def _inflate(stored: bytes, n_bytes: int) -> bytes:
-    """The first bytes of a gzip file of one or more members, each read to its end, where its CRC is."""
+    """First `n_bytes` of a gzip file of one or more members.
+
+    Each member is read to its end, where its CRC stands, so that damage is noticed.
+    """
     parts: list[bytes] = []
     missing, rest = n_bytes, stored
     try:

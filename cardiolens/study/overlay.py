@@ -1,4 +1,4 @@
-"""Masks laid over the frames of a study in colour: segments of the wall, and lesions."""
+"""Coloured masks over the frames of a study: segments of the wall, and lesions."""
 
 import colorsys
 import json
@@ -15,26 +15,26 @@ from cardiolens.errors import InputError
 from cardiolens.study.manifest import LayoutDeclaration, Study, VolumeManifest
 from cardiolens.study.volume import Volume, read_volume
 
-LABELS_NAME = "labels.json"  # beside the masks: what each value means
+LABELS_NAME = "labels.json"  # beside the masks; names each value
 LESION_COLOUR = (255, 40, 40)
 
 Colour = tuple[int, int, int]
 
 _OPACITY = 0.5
-_TURN = 0.381966  # of the colour circle from one value to the next, so that neighbours differ
+_TURN = 0.381966  # of the colour circle per value (golden ratio), so that neighbouring values differ clearly
 _LEGEND_WIDTH, _LEGEND_HEIGHT, _SWATCH = 150, 14, 10  # pixels
 _INK = (230, 230, 230)
 
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """The mask of one volume, and name and colour of every value that is drawn."""
+    """The mask of one volume, and the names of the values that are drawn."""
 
     mask: Volume
-    names: Mapping[int, str]
+    names: Mapping[int, str]  # by mask value
 
     def on(self, pixels_HW: NDArray[np.uint8], idx: int) -> NDArray[np.uint8]:
-        """The displayed frame of a canonical index under its mask; shape (height, width, 3)."""
+        """Displayed frame of a canonical index with its mask drawn over it; uint8, (height, width, 3)."""
         values_HW = self.mask.displayed(self.mask.stored(idx))
         tinted = np.repeat(pixels_HW[:, :, None], 3, axis=2).astype(np.float64)
         for value in set(np.unique(values_HW).tolist()) & set(self.names):
@@ -45,7 +45,7 @@ class Overlay:
 
 
 def check_masked(study: Study) -> None:
-    """InputError unless some volume of a study has a mask."""
+    """Raise InputError unless some volume of a study has a mask."""
     if not any(volume.mask for volume in study.manifest.volumes):
         raise InputError(
             f"study {study.study_id} has no masks, so no segments can be shown; make a phantom with "
@@ -54,14 +54,14 @@ def check_masked(study: Study) -> None:
 
 
 def read_overlay(study: Study, manifest: VolumeManifest, volume: Mapping[str, Any]) -> Overlay | None:
-    """The overlay of one volume, None without a mask; `volume` is its row of the table `volumes`.
+    """Read the overlay of one volume; None without a mask. `volume` is its row of the table `volumes`.
 
-    Where a `labels.json` beside the mask names segments, these and lesions are drawn, else all values but 0.
+    If a `labels.json` beside the mask names segments, segments and lesions are drawn, else all values but 0.
     """
     if manifest.mask is None:
         return None
     layout = manifest.layout
-    if manifest.declared_layout() is None:  # inferred from the pixels, which a mask has not
+    if manifest.declared_layout() is None:  # it was inferred from pixels, which a mask does not have
         layout = LayoutDeclaration(n_slices=volume["n_slices"], n_phases=volume["n_phases"])
     own = {"path": manifest.mask.path, "sha256": manifest.mask.sha256, "mask": None, "layout": layout}
     mask = read_volume(study.folder, manifest.model_copy(update=own))
@@ -70,7 +70,7 @@ def read_overlay(study: Study, manifest: VolumeManifest, volume: Mapping[str, An
 
 
 def read_labels(path: Path) -> dict[int, str]:
-    """What the values of masks mean; nothing where there is no such file."""
+    """Read the names of mask values; empty without such a file, InputError for an unreadable one."""
     if not path.exists():
         return {}
     try:
@@ -81,7 +81,7 @@ def read_labels(path: Path) -> dict[int, str]:
 
 
 def drawn(labels: Mapping[int, str], values: Iterable[int]) -> dict[int, str]:
-    """The values that are drawn, with their names."""
+    """Select the values that are drawn, with their names."""
     named = {value: labels.get(value, f"value {value}") for value in values if value}
     if not any("segment" in name for name in labels.values()):
         return named
@@ -89,7 +89,7 @@ def drawn(labels: Mapping[int, str], values: Iterable[int]) -> dict[int, str]:
 
 
 def colour(value: int, name: str) -> Colour:
-    """Red for lesions, else a hue of the value's own."""
+    """Colour of a value: red for lesions, else a hue of its own."""
     if _is_lesion(name):
         return LESION_COLOUR
     red, green, blue = colorsys.hsv_to_rgb(0.1 + value * _TURN % 1 * 0.85, 0.8, 1.0)  # clear of red
@@ -97,7 +97,7 @@ def colour(value: int, name: str) -> Colour:
 
 
 def legend(names: Mapping[int, str], width: int) -> Image.Image:
-    """Swatches with names, as many a row as fit; lesions share one."""
+    """Draw swatches with names, as many per row as fit; lesions share one swatch."""
     entries = {colour(value, name): "lesion" if _is_lesion(name) else name for value, name in names.items()}
     columns = max(width // _LEGEND_WIDTH, 1)
     strip = Image.new("RGB", (width, -(-len(entries) // columns) * _LEGEND_HEIGHT))

@@ -1,4 +1,4 @@
-"""The sequences and views that a study may hold (protocol 1.1), as data."""
+"""Sequences and views that a study may hold (protocol 1.1), read from sequences.yaml."""
 
 from functools import cache
 from importlib.resources import files
@@ -11,7 +11,7 @@ SHORT_AXIS = "sax"
 
 
 class Sequence(BaseModel):
-    """One sequence: how its volumes are called, what its phases are, in which views it is acquired."""
+    """One sequence: the prefix of its volume ids, the meaning of its phases, and its views."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -20,12 +20,12 @@ class Sequence(BaseModel):
     views: tuple[str, ...]
 
     def volume_id(self, view: str) -> str:
-        """The view code of protocol 1.1, e.g. perf_sax."""
+        """View code of protocol 1.1, e.g. perf_sax."""
         return f"{self.prefix}_{view}"
 
 
 @cache
 def sequences() -> dict[str, Sequence]:
-    """Every sequence by its name."""
+    """All sequences by name."""
     text = files("cardiolens.study").joinpath("sequences.yaml").read_text(encoding="utf-8")
     return TypeAdapter(dict[str, Sequence]).validate_python(yaml.safe_load(text))

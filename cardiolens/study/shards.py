@@ -1,8 +1,8 @@
-"""The shards of a store: part files of frames and volumes, one row group a volume, and reading them back.
+"""Shards of a store: part files of frames and volumes, with one row group per volume.
 
-A frames part `store/frames/part-<id>.parquet` is written first, then the volumes part of the same name, at
-last `store/cohort.json`. Rows count only where the cohort names their study and part: what an interrupted or
-replaced preparation left behind is never read.
+The frames part `store/frames/part-<id>.parquet` is written first, then the volumes part of the same name, and
+last `store/cohort.json`. Only rows whose study and part the cohort names are read, so rows of an interrupted
+or replaced preparation never are.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ class StoredFrame(TypedDict):
 
 
 class FrameDigest(NamedTuple):
-    """The identity of a frame's pixels, and its size as displayed."""
+    """Digest of a frame's pixels, and its size as displayed."""
 
     digest: str
     height: int
@@ -54,14 +54,14 @@ class FrameDigest(NamedTuple):
 
 
 def pixel_digest(pixels: bytes | memoryview, height: int, width: int, channels: int) -> str:
-    """The digest of a frame: BLAKE2b-128 over "height,width,channels:" and its pixels."""
+    """Digest of a frame: BLAKE2b-128 over "height,width,channels:" and its pixels, in hex."""
     state = hashlib.blake2b(f"{height},{width},{channels}:".encode(), digest_size=16)
     state.update(pixels)
     return state.hexdigest()
 
 
 class PartWriter:
-    """A part being written: row groups of frames, and the volumes rows of studies that are whole."""
+    """A part in the making: row groups of frames, and the rows of `volumes` of complete studies."""
 
     def __init__(self, part: str, writer: pq.ParquetWriter) -> None:
         self.rows: list[dict[str, object]] = []
@@ -77,18 +77,18 @@ class PartWriter:
         self._row_groups += 1
 
     def end_study(self, *, keep: bool) -> None:
-        """All volumes added since the last call are a whole study, or belong to none."""
+        """End a study: keep or drop the rows of all volumes added since the last call."""
         self.rows += self._study if keep else []
         self._study = []
 
 
 class _NothingKeptError(Exception):
-    """No study of a part is whole."""
+    """No study of a part is complete."""
 
 
 @contextmanager
 def part_writer(store: Path, part: str) -> Iterator[PartWriter]:
-    """Write one part of both tables; neither appears where no study was kept, nor after an error."""
+    """Write one part of both tables; no file appears if no study was kept or an error was raised."""
     try:
         with (
             tables.atomic(store / FRAMES_FOLDER / part) as beside,
@@ -112,12 +112,12 @@ def part_writer(store: Path, part: str) -> Iterator[PartWriter]:
 
 
 def holds_part(store: Path, record: StudyRecord) -> bool:
-    """Whether both files of a prepared study's part are there."""
+    """Return whether both files of a prepared study's part exist."""
     return all((store / folder / record.part).is_file() for folder in (FRAMES_FOLDER, VOLUMES_FOLDER))
 
 
 def read_volumes(store: Path) -> pa.Table:
-    """The `volumes` rows of the current cohort, sorted by study_id and volume_id."""
+    """Read the `volumes` rows of the current cohort, sorted by study_id and volume_id."""
     cohort = read_cohort(store)
     if cohort is None:
         raise InputError(
@@ -131,36 +131,36 @@ def read_volumes(store: Path) -> pa.Table:
         check_volumes(path, rows, {name for name, own in parts_of.items() if own == part})
         mask = [parts_of.get(study_id) == part for study_id in rows["study_id"].to_pylist()]
         current.append(rows.filter(pa.array(mask, pa.bool_())))
-    found = tables.concat(current, tables.VOLUMES)
-    return found.sort_by([("study_id", "ascending"), ("volume_id", "ascending")])
+    volumes = tables.concat(current, tables.VOLUMES)
+    return volumes.sort_by([("study_id", "ascending"), ("volume_id", "ascending")])
 
 
 def read_digests(store: Path, volumes: pa.Table) -> dict[tuple[str, int], FrameDigest]:
-    """The digest and size of every frame of one study by (volume_id, idx); no pixel is read.
+    """Read digest and size of every frame of one study by (volume_id, idx); no pixel is read.
 
-    `volumes`: the rows of one study as read_volumes gives them.
+    `volumes` holds the rows of the study from `read_volumes`.
     """
-    found: dict[tuple[str, int], FrameDigest] = {}
+    digests: dict[tuple[str, int], FrameDigest] = {}
     for volume_id, frames in _row_groups(store, volumes, ["idx", "digest", "height", "width"]):
         columns = [frames[name].to_pylist() for name in ("idx", "digest", "height", "width")]
         for idx, digest, height, width in zip(*columns, strict=True):
-            found[volume_id, idx] = FrameDigest(digest, height, width)
-    return found
+            digests[volume_id, idx] = FrameDigest(digest, height, width)
+    return digests
 
 
 def read_frames(store: Path, volumes: pa.Table, wanted: Mapping[str, Collection[int]]) -> pa.Table:
-    """The wanted `frames` rows of one study, by volume_id and idx; other volumes are not touched.
+    """Read the wanted `frames` rows of one study; `wanted` holds indices by volume_id.
 
-    `volumes`: the rows of one study as read_volumes gives them. InputError for pixels that are not those of
-    their digest.
+    `volumes` holds the rows of the study from `read_volumes`. Other volumes are not read. InputError for
+    pixels that do not match their digest.
     """
-    asked = {volume_id: sorted(set(indices)) for volume_id, indices in wanted.items() if indices}
-    rows = volumes.filter(pa.array([v in asked for v in volumes["volume_id"].to_pylist()], pa.bool_()))
-    chosen = [frames.take(_rows_of(frames, asked[v], v)) for v, frames in _row_groups(store, rows)]
+    indices_of = {volume_id: sorted(set(indices)) for volume_id, indices in wanted.items() if indices}
+    rows = volumes.filter(pa.array([v in indices_of for v in volumes["volume_id"].to_pylist()], pa.bool_()))
+    chosen = [frames.take(_rows_of(frames, indices_of[v], v)) for v, frames in _row_groups(store, rows)]
     for frames in chosen:
         _check_pixels(store / FRAMES_FOLDER / rows["part"][0].as_py(), frames)
-    if len(chosen) != len(asked):
-        raise InputError(f"no volume {sorted(asked)} in the prepared study; prepare and plan again")
+    if len(chosen) != len(indices_of):
+        raise InputError(f"no volume {sorted(indices_of)} in the prepared study; prepare and plan again")
     return tables.concat(chosen, tables.FRAMES)
 
 
@@ -183,7 +183,7 @@ def _rows_of(frames: pa.Table, indices: list[int], volume_id: str) -> Any:
 def _row_groups(
     store: Path, volumes: pa.Table, columns: Iterable[str] | None = None
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Each volume's id with its row group, or some columns of it."""
+    """Yield each volume's id with its row group, or with some columns of it."""
     names = None if columns is None else list(columns)
     places = volumes.select(_PLACE).to_pylist()
     for name, in_part in groupby(places, key=itemgetter("part")):  # opening a part costs more than reading
@@ -193,8 +193,8 @@ def _row_groups(
                 tables.check_columns(path, part.schema_arrow, tables.FRAMES)
                 for place in in_part:
                     check_group(path, part.metadata, place)
-                    found = part.read_row_group(place["row_group"], columns=names, use_threads=False)
-                    yield place["volume_id"], found
+                    frames = part.read_row_group(place["row_group"], columns=names, use_threads=False)
+                    yield place["volume_id"], frames
         except (pa.ArrowInvalid, OSError) as error:
             reason = str(error).splitlines()[0]
             raise InputError(

@@ -1,4 +1,4 @@
-"""Contact sheets: the frames of a study as they are displayed, with a selection marked."""
+"""Contact sheets: the displayed frames of a study, with a selection marked."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from cardiolens.study.manifest import read_study
 from cardiolens.study.overlay import Overlay, check_masked, legend, read_overlay
 
 WINDOW_PCT = (1.0, 99.0)
-STATIC_COLUMNS = 6  # of a volume without phases
+STATIC_COLUMNS = 6  # columns of the sheet of a volume without phases
 GAP = 2  # pixels
 LABEL_HEIGHT = 12
 MARK = (255, 190, 0)
@@ -27,7 +27,7 @@ Place = tuple[str, int, int]  # volume_id, slice rank, phase
 
 @dataclass(frozen=True, slots=True)
 class ShownFrame:
-    """One displayed frame, its place, and the words that end-diastole and end-systole add."""
+    """One displayed frame, its place, and a remark (ED, ES) for its label."""
 
     place: Place
     pixels_HW: NDArray[np.uint8]  # grey, or (height, width, 3) in colour
@@ -42,7 +42,10 @@ class ShownFrame:
 def contact_sheet(
     frames: Sequence[ShownFrame], marked: Collection[Place] = (), columns: int = 8, tile: int = 120
 ) -> Image.Image:
-    """Frames in the order given, `columns` a row, in labelled square tiles; marked places are boxed."""
+    """Draw frames in their order, `columns` per row, in labelled square tiles; marked places are boxed.
+
+    `tile` is the side of a tile in pixels.
+    """
     step_x, step_y = tile + GAP, tile + LABEL_HEIGHT + GAP
     rows = -(-len(frames) // columns)
     sheet = Image.new("RGB", (min(columns, len(frames)) * step_x + GAP, rows * step_y + GAP))
@@ -60,9 +63,10 @@ def contact_sheet(
 
 
 def study_sheet(folder: Path, phases: int, tile: int = 120, *, segments: bool = False) -> Image.Image:
-    """Every volume of a study folder: one row per slice from the base, one column per shown phase.
+    """Draw every volume of a study folder: one row per slice from the base, one column per phase.
 
-    `segments` lays masks over the frames, in colours that a legend names; InputError where there is none.
+    `phases` is about the number of phases shown. `segments` draws masks over the frames, in colours that a
+    legend names; InputError for a study without masks.
     """
     study = read_study(folder)
     if segments:
@@ -88,9 +92,9 @@ def _under(overlay: Overlay, frame: ShownFrame, volume: Mapping[str, Any]) -> Sh
 
 
 def shown_frames(volume: Mapping[str, Any], frames: pa.Table, phases: int) -> Iterator[ShownFrame]:
-    """Frames of one volume at evenly spread phases, for a cine with end-diastole and end-systole among them.
+    """Yield frames of one volume at evenly spread phases; a cine's ED and ES phases are always among them.
 
-    `volume` is its row of the table `volumes`, `frames` are its rows of the table `frames`.
+    `volume` is its row of the table `volumes`; `frames` are its rows of the table `frames`.
     """
     remarks = {volume["es_phase"]: "ES", volume["ed_phase"]: "ED"} if volume["sequence"] == "cine" else {}
     wanted = {*even(volume["n_phases"], phases), *remarks}

@@ -1,4 +1,4 @@
-"""The acquisition structure of a study: all that a selector may know of it."""
+"""Acquisition structure of a study: the only facts about it that a selector may use."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,10 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class VolumeStructure:
-    """Slices and phases of one volume in canonical ranks: slice 0 is most basal, long axes as stored."""
+    """Slices and phases of one volume in canonical ranks.
+
+    Slice 0 of a short axis is most basal; slices of long axes are in stored order.
+    """
 
     volume_id: str  # view code: cine_sax, cine_4ch, lge_sax, ...
     sequence: str
@@ -18,12 +21,15 @@ class VolumeStructure:
     ed_phase: int = 0
     es_phase: int = 0
     key_layers: tuple[int, ...] = ()  # basal, mid, apical
-    levels_known: bool = True  # False where the slice order is undeclared: no basal or apical words then
+    levels_known: bool = True  # False if the slice order is undeclared: captions then name no level
     t_on: int | None = None
     t_peak: int | None = None
 
     def __hash__(self) -> int:
-        """Of what mostly differs: structures are looked up for every request, and eleven fields take long."""
+        """Hash of the fields that mostly differ.
+
+        Structures are looked up for every request, and hashing all eleven fields takes long.
+        """
         return hash((self.volume_id, self.n_slices, self.n_phases, self.es_phase))
 
     @property
@@ -31,7 +37,7 @@ class VolumeStructure:
         return self.n_slices * self.n_phases
 
     def idx(self, slice_rank: int, phase: int) -> int:
-        """Canonical index of a frame."""
+        """Canonical index of a frame: slice_rank * n_phases + phase."""
         return slice_rank * self.n_phases + phase
 
 
@@ -44,8 +50,8 @@ class StudyStructure:
 
 
 def structures(volumes: pa.Table) -> dict[str, StudyStructure]:
-    """Rows of the `volumes` table as one structure a study, in order of study_id."""
-    found: dict[str, dict[str, VolumeStructure]] = {}
+    """Structures from rows of the `volumes` table, one per study, in order of study_id."""
+    by_study: dict[str, dict[str, VolumeStructure]] = {}
     for row in volumes.sort_by([("study_id", "ascending"), ("volume_id", "ascending")]).to_pylist():
         volume = VolumeStructure(
             volume_id=row["volume_id"],
@@ -60,5 +66,5 @@ def structures(volumes: pa.Table) -> dict[str, StudyStructure]:
             t_on=row["t_on"],
             t_peak=row["t_peak"],
         )
-        found.setdefault(row["study_id"], {})[volume.volume_id] = volume
-    return {study_id: StudyStructure(study_id, volumes) for study_id, volumes in found.items()}
+        by_study.setdefault(row["study_id"], {})[volume.volume_id] = volume
+    return {study_id: StudyStructure(study_id, volumes) for study_id, volumes in by_study.items()}

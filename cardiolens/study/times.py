@@ -17,7 +17,7 @@ MAD_TO_SIGMA = 1.4826
 
 @dataclass(frozen=True, slots=True)
 class FirstPass:
-    """When contrast arrives and when it peaks, as time indices."""
+    """Arrival and peak of the contrast agent, as time indices."""
 
     t_on: int
     t_peak: int
@@ -27,7 +27,8 @@ class FirstPass:
 def central_mean(frame_HW: NDArray[Any]) -> float:
     """Mean stored intensity of rows H/4..3H/4 and columns W/4..3W/4, ends excluded.
 
-    The sum is exact (integers) or correctly rounded (floats), so that the machine's vector width cannot show.
+    The sum is exact (integers) or correctly rounded (floats), so that it does not depend on the machine's
+    vector width.
     """
     height, width = frame_HW.shape
     centre = frame_HW[height // 4 : max(3 * height // 4, 1), width // 4 : max(3 * width // 4, 1)]
@@ -38,10 +39,10 @@ def central_mean(frame_HW: NDArray[Any]) -> float:
 
 
 def first_pass(curve: Sequence[float]) -> FirstPass:
-    """First-pass times of a curve, the mean central intensity at each time.
+    """First-pass times of a curve of mean central intensities, one per time.
 
-    The 3-point moving average has two points at either end. Without a rise of three noise levels above the
-    baseline there is no bolus: t_on 0, t_peak a third of the way.
+    The curve is smoothed by a 3-point moving average, which uses two points at either end. A curve that does
+    not rise by three noise levels above its baseline has no bolus: t_on is 0, t_peak a third of its length.
     """
     smooth = [statistics.fmean(curve[max(t - 1, 0) : t + 2]) for t in range(len(curve))]
     base = statistics.median(smooth[:3])

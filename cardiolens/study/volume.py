@@ -1,4 +1,4 @@
-"""Volumes as they are displayed: the one module that knows affines and axes.
+"""Volumes as displayed; the only module that knows affines and axes.
 
 A stored voxel is a[i, j, k] or a[i, j, slice, phase] with i fastest in the file, so that a frame read
 without copying has the axes (j, i). A displayed frame has the axes (row, column).
@@ -24,7 +24,7 @@ Affine = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """One volume in memory, its frames addressed by canonical index."""
+    """One volume in memory, with frames addressed by canonical index."""
 
     manifest: VolumeManifest
     layout: Layout
@@ -32,7 +32,7 @@ class Volume:
     slope: float  # intensity = stored * slope + inter
     inter: float
     in_file_order: NDArray[Any]  # (frame, j, i)
-    file_frames: tuple[int, ...]  # at each canonical index, the frame in file order
+    file_frames: tuple[int, ...]  # frame in file order, by canonical index
     hashes: dict[str, str]  # sha256 of each file read, by path
     n_bytes: int  # read from disk
     warnings: tuple[str, ...]
@@ -44,12 +44,12 @@ class Volume:
         return (n_j, n_i) if self.manifest.display_transform.transpose else (n_i, n_j)
 
     def stored(self, idx: int) -> NDArray[Any]:
-        """The stored values of the frame at a canonical index, axes (j, i)."""
+        """Stored values of the frame at a canonical index, axes (j, i)."""
         frame: NDArray[Any] = self.in_file_order[self.file_frames[idx]]
         return frame
 
     def displayed(self, frame: NDArray[Any]) -> NDArray[Any]:
-        """A frame of this volume as it is displayed, axes (row, column)."""
+        """Frame of this volume, axes (j, i), as it is displayed, axes (row, column)."""
         return _displayed(frame, self.manifest.display_transform)
 
 
@@ -95,23 +95,23 @@ def _about(path: str) -> Iterator[None]:
 
 
 def _checked_hash(stored: bytes, declared: str) -> str:
-    found = sha256(stored)
-    if found != declared:
+    digest = sha256(stored)
+    if digest != declared:
         raise InputError(
-            f"its sha256 is {found}; expected {declared} as declared; restore the file or correct sha256"
+            f"its sha256 is {digest}; expected {declared} as declared; restore the file or correct sha256"
         )
-    return found
+    return digest
 
 
 def _grid_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape of 3 or 4 axes of at least one voxel, without a singleton fourth axis."""
+    """Check that a shape has 3 or 4 axes without a zero, and drop a singleton fourth axis."""
     if len(shape) not in (3, 4):
         raise InputError(
             f"has {len(shape)} axes {shape}; expected (i, j, Z) or (i, j, slice, phase); re-export it as such"
         )
     if min(shape) < 1:
         raise InputError(
-            f"has an axis of size zero {shape}; expected at least one voxel an axis; re-export it"
+            f"has an axis of size zero {shape}; expected at least one voxel per axis; re-export it"
         )
     return shape[:3] if shape[3:] == (1,) else shape
 
@@ -119,12 +119,12 @@ def _grid_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
 def _check_mask(folder: Path, mask: MaskDeclaration, image: str, shape: tuple[int, ...]) -> tuple[str, int]:
     with _about(mask.path):
         stored = read_file(folder / mask.path)
-        found = _grid_shape(parse_header(stored).shape)
+        mask_shape = _grid_shape(parse_header(stored).shape)
         digest = _checked_hash(stored, mask.sha256)
-        if found != shape:
+        if mask_shape != shape:
             raise InputError(
-                f"is a mask of shape {found}; expected {shape}, the shape of {image}; correct the mask or "
-                "leave it out"
+                f"is a mask of shape {mask_shape}; expected {shape}, the shape of {image}; correct the mask "
+                "or leave it out"
             )
     return digest, len(stored)
 
@@ -143,7 +143,10 @@ def _layout(
 
 
 def _file_frames(layout: Layout, *, apex_first: bool, is_4d: bool) -> tuple[int, ...]:
-    """In a 4D file phases are the slowest axis, though stored indices count slice by slice."""
+    """Frame in file order at each canonical index.
+
+    In a 4D file the phase is the slowest axis, although stored indices of a Layout count slice by slice.
+    """
     canonical = layout.canonical_order(apex_first=apex_first)
     if not is_4d:
         return canonical
@@ -156,7 +159,10 @@ def _displayed(frame: NDArray[Any], transform: DisplayTransform) -> NDArray[Any]
 
 
 def _orientation_warnings(manifest: VolumeManifest, header: Header) -> Iterator[str]:
-    """Short axis: image right is the patient's left, image up superior or anterior (protocol 1.4)."""
+    """Yield warnings for a short axis that its affine shows turned.
+
+    Image right must be the patient's left, image up superior or anterior (protocol 1.4).
+    """
     if manifest.view != SHORT_AXIS or header.affine is None:
         return
     right, up = _display_directions(header.affine, manifest.display_transform)
@@ -168,14 +174,15 @@ def _orientation_warnings(manifest: VolumeManifest, header: Header) -> Iterator[
         yield _orientation_warning(manifest, "image up points down or back", "superior or anterior")
 
 
-def _orientation_warning(manifest: VolumeManifest, found: str, expected: str) -> str:
+def _orientation_warning(manifest: VolumeManifest, actual: str, expected: str) -> str:
     return (
-        f"{manifest.path}: by its affine {found}; expected {expected}; look at it and check display_transform"
+        f"{manifest.path}: by its affine {actual}; expected {expected}; "
+        "look at it and check display_transform"
     )
 
 
 def _display_directions(affine: Affine, transform: DisplayTransform) -> tuple[Affine, Affine]:
-    """Image right and image up as patient directions (right, anterior, superior), mm a pixel."""
+    """Image right and image up as patient directions (right, anterior, superior), in mm per pixel."""
     i_axis, j_axis = affine[:3, 0], affine[:3, 1]
     down, right = (j_axis, i_axis) if transform.transpose else (i_axis, j_axis)
     return (-right if transform.flip_cols else right), (down if transform.flip_rows else -down)

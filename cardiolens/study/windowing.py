@@ -1,4 +1,4 @@
-"""Intensities to 8-bit grey: one window a volume, between two percentiles (protocol 1.4).
+"""Windowing of intensities to 8-bit grey: one window per volume, between two percentiles (protocol 1.4).
 
 A percentile q of n sorted values lies at position (n - 1) * q / 100 and is interpolated linearly between its
 two neighbours. A value v is shown as floor((v - low) * (255 / (high - low)) + 1/2), clipped to 0..255: a half
@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from cardiolens.errors import InputError
 
-MAX_LEVELS = 1 << 16  # integers of no wider range are counted and shown by a table
+MAX_LEVELS = 1 << 16  # integers within so many levels are counted, and converted by a table
 
 Grey = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
 class GreyScale:
-    """How stored values of one volume are shown; `low` and `high` are intensities, shown as 0 and 255."""
+    """Conversion of one volume's stored values to grey; intensities `low` and `high` become 0 and 255."""
 
     low: float
     high: float
@@ -34,7 +34,7 @@ class GreyScale:
     table: Grey | None = None
 
     def show(self, frame: NDArray[Any]) -> Grey:
-        """A frame of stored values as grey levels, of the same shape."""
+        """Grey levels of a frame of stored values, uint8 of the same shape."""
         if self.table is None:
             return self._grey(frame)
         levels = np.subtract(frame, self.first, dtype=np.intp)
@@ -42,7 +42,7 @@ class GreyScale:
         return shown
 
     def tabulated(self, first: int, last: int) -> "GreyScale":
-        """The same scale with a table for every integer first..last."""
+        """Copy of this scale with a table for the integers first..last."""
         table = self._grey(np.arange(first, last + 1))
         return GreyScale(self.low, self.high, self.slope, self.inter, first, table)
 
@@ -55,9 +55,9 @@ class GreyScale:
 def grey_scale(
     frames: NDArray[Any], window_pct: tuple[float, float], slope: float, inter: float
 ) -> GreyScale:
-    """The grey scale of a volume of stored values, intensity = stored * slope + inter.
+    """Grey scale of a volume of stored values, intensity = stored * slope + inter.
 
-    Where both percentiles coincide in a volume that is not constant, the window spans all its values.
+    If both percentiles coincide in a volume that is not constant, the window spans all its values.
     InputError for NaN, infinite or constant values.
     """
     _check_finite(frames)
@@ -92,7 +92,7 @@ def _check_finite(frames: NDArray[Any]) -> None:
         )
 
 
-Ranked = Callable[[int], float]  # the k-th smallest stored value, from 0
+Ranked = Callable[[int], float]  # returns the k-th smallest stored value, k from 0
 
 
 def _percentile(ranked: Ranked, n: int, pct: float) -> float:
@@ -103,7 +103,7 @@ def _percentile(ranked: Ranked, n: int, pct: float) -> float:
 
 
 def _counted(frames: NDArray[Any], lowest: int, highest: int) -> Ranked:
-    """Order statistics from a histogram, frame by frame: no copy of the volume."""
+    """Order statistics from a histogram that is filled frame by frame, without a copy of the volume."""
     counts = np.zeros(highest - lowest + 1, np.int64)
     for frame in frames:
         counts += np.bincount(np.subtract(frame, lowest, dtype=np.intp).ravel(), minlength=counts.size)

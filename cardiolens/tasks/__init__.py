@@ -1,1 +1,1 @@
-"""What is asked: the catalogue of subtasks, and questions made from the truth."""
+"""Tasks: the catalogue of subtasks, and questions made from the truth."""

@@ -1,4 +1,4 @@
-"""Truth to questions: which subtasks are asked of a study, and their `qa-1` records."""
+"""Questions from the truth: the subtasks that are asked of a study, and their `qa-1` records."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -10,16 +10,16 @@ Reports = Mapping[str, Mapping[str, Any]]  # sequence -> {fields, findings, impr
 
 
 def answer(subtask: Subtask, findings: Findings) -> tuple[str, ...]:
-    """The option keys that the findings make right, in catalogue order; none where the finding is void."""
+    """Option keys that the findings make right, in catalogue order; empty where the finding is void."""
     values = set(findings.get(subtask.finding, ()))
     return tuple(option.key for option in subtask.options if values & set(option.values))
 
 
 def asked(catalogue: Catalogue, findings: Findings, sequences: Collection[str]) -> tuple[Subtask, ...]:
-    """The subtasks that are asked of a study with these findings and sequences, in catalogue order.
+    """Subtasks that are asked of a study with these findings and sequences, in catalogue order.
 
-    A conditional subtask needs the true answer of its parent to be positive and an answer of its own: with a
-    change of the apical cap alone no question about walls is asked.
+    A conditional subtask is asked if the true answer of its parent is one of `parent_answers` and it has an
+    answer of its own: for a change of the apical cap alone, no question about walls is asked.
     """
     return tuple(
         subtask
@@ -47,7 +47,10 @@ def records(
     reports: Reports,
     indeterminate: Collection[str] = (),
 ) -> list[dict[str, Any]]:
-    """The `qa-1` records of one phantom study, which is its own patient; none for indeterminate subtasks."""
+    """The `qa-1` records of one phantom study, whose patient_id is its study_id.
+
+    Indeterminate subtasks, and reports of sequences without a text, have no record.
+    """
     return [
         _record(study_id, subtask, catalogue.protocol, findings, reports)
         for subtask in asked(catalogue, findings, sequences)

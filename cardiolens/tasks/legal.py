@@ -1,4 +1,4 @@
-"""The replies that structured decoding allows to a question asked with letters."""
+"""Legal replies to a question with lettered options, as structured decoding enforces them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ _WHOLE, _LAST_LINE = "choice", "last_line"  # answer formats of structured decod
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """What decoding holds a reply to; without legal replies, to nothing.
+    """Constraint of decoding on a reply; free without legal replies.
 
-    Its text is hashed into the request's key and travels to the engine, which decodes by what it reads there:
-    so the key and the constraint cannot differ.
+    Its text is hashed into the request's key, and the engine parses the constraint from the same text, so key
+    and constraint cannot differ.
     """
 
     legal: tuple[str, ...] = ()
@@ -22,12 +22,12 @@ class Constraint:
 
     @property
     def text(self) -> str:
-        """For example `choice: A|B|A, B`; empty where any reply is legal."""
+        """Serialised constraint, e.g. `choice: A|B|A, B`; empty where any reply is legal."""
         return f"{_LAST_LINE if self.reasons_first else _WHOLE}: {'|'.join(self.legal)}" if self.legal else ""
 
     @property
     def pattern(self) -> str:
-        """A regular expression: any text, then a last line with one of the legal replies."""
+        """Regular expression: any text, then a last line with one of the legal replies."""
         return rf"(.|\n)*\nANSWER: ({'|'.join(self.legal)})"
 
 
@@ -38,7 +38,7 @@ FREE = Constraint()
 def constraint_of(
     answer_format: str, answer_type: str, option_keys: tuple[str, ...], exclusive: tuple[str, ...]
 ) -> Constraint:
-    """The constraint of one request; FREE for the answer formats that decoding does not enforce."""
+    """Return the constraint of one request; FREE for answer formats that decoding does not enforce."""
     if answer_format not in (_WHOLE, _LAST_LINE):
         return FREE
     return Constraint(legal_replies(answer_type, option_keys, exclusive), answer_format == _LAST_LINE)
@@ -46,21 +46,25 @@ def constraint_of(
 
 @lru_cache(maxsize=4096)
 def read_constraint(text: str) -> Constraint:
-    """The constraint that has this text."""
+    """Parse the text of a constraint."""
     kind, _, legal = text.partition(": ")
     return Constraint(tuple(legal.split("|")), kind == _LAST_LINE) if text else FREE
 
 
 @lru_cache(maxsize=4096)
 def legal_replies(answer_type: str, option_keys: Sequence[str], exclusive: Sequence[str]) -> tuple[str, ...]:
-    """Every legal reply in displayed letters: one letter, or for multi-select any non-empty set, e.g. `A, C`.
+    """All legal replies in displayed letters: one letter, or for multi-select any non-empty set, e.g. `A, C`.
 
-    `option_keys` are the original keys in the order displayed; an exclusive option stands alone.
+    `option_keys` are the original keys in the order displayed; an exclusive option is named alone.
     """
     letters = LETTERS[: len(option_keys)]
     if answer_type != "multi":
         return tuple(letters)
     alone = [letter for letter, key in zip(letters, option_keys, strict=True) if key in exclusive]
-    free = [letter for letter in letters if letter not in alone]
-    sets = [", ".join(chosen) for size in range(1, len(free) + 1) for chosen in combinations(free, size)]
+    combinable = [letter for letter in letters if letter not in alone]
+    sets = [
+        ", ".join(chosen)
+        for size in range(1, len(combinable) + 1)
+        for chosen in combinations(combinable, size)
+    ]
     return tuple(alone + sets)

@@ -1,4 +1,4 @@
-"""Where the data files of a protocol lie, and reading one of them."""
+"""Folders of protocols, and reading their YAML data files."""
 
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,12 @@ DATA = Path(__file__).parent / "data"
 
 
 def shipped() -> list[str]:
-    """The names of the protocols that come with CardioLens."""
+    """Names of the protocols that come with CardioLens, sorted."""
     return sorted(path.name for path in DATA.iterdir() if path.is_dir())
 
 
 def protocol_folder(protocol: str) -> Path:
-    """The folder of a shipped protocol, given its name, or the user's own folder."""
+    """Folder of a shipped protocol by its name, or the user's own folder; InputError if it is neither."""
     if protocol in shipped():
         return DATA / protocol
     if Path(protocol).is_dir():
@@ -28,7 +28,7 @@ def protocol_folder(protocol: str) -> Path:
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """The keys and values of one data file; InputError names the file and what is wrong with it."""
+    """Read the keys and values of one data file; InputError names the file and the mistake."""
     try:
         tree = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)  # ten times faster
     except OSError as error:

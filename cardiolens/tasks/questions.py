@@ -1,4 +1,4 @@
-"""Questions as files: reading and writing `qa-1` JSON Lines."""
+"""Question files: reading and writing of `qa-1` JSON Lines."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -13,7 +13,7 @@ from cardiolens.config.base import Spec, describe
 from cardiolens.errors import InputError
 from cardiolens.tasks.catalogue import Catalogue, Subtask
 
-FRAME_PLACE = "\ufffc"  # stands where a frame stands in a prompt, so no text may hold it
+FRAME_PLACE = "\ufffc"  # marks the place of a frame in a prompt, so no text may contain it
 
 
 def _without_frame_place(text: str) -> str:
@@ -31,14 +31,14 @@ class _Typed(Spec):
 
 
 class QuestionOption(_Typed):
-    """One answer to pick, as the question words it."""
+    """One option of a question."""
 
     key: Annotated[str, Field(pattern="^[A-Z]$")]
     text: PromptText
 
 
 class Reference(_Typed):
-    """The report that a report question asks for."""
+    """Reference report of a report question."""
 
     fields: dict[str, str | list[str]]
     findings: Name
@@ -46,7 +46,7 @@ class Reference(_Typed):
 
 
 class Question(_Typed):
-    """One `qa-1` record of the protocol 2.6."""
+    """One `qa-1` record (protocol 2.6)."""
 
     schema_: Literal["qa-1"] = Field(alias="schema")
     qa_id: Name
@@ -58,10 +58,10 @@ class Question(_Typed):
     question: PromptText
     answer_type: Literal["single", "ordinal", "multi", "report"]
     options: list[QuestionOption] = Field(default_factory=list)
-    exclusive: list[str] = Field(default_factory=list)  # in the table: the catalogue's
+    exclusive: list[str] = Field(default_factory=list)  # the table takes the catalogue's instead
     answer: list[str] = Field(default_factory=list)
     reference: Reference | None = None
-    parent: str | None = None  # in the table: the catalogue's
+    parent: str | None = None  # the table takes the catalogue's instead
     origin: Literal["report", "phantom"]
     evidence: list[str] = Field(default_factory=list)
     verification: dict[str, JsonValue] = Field(default_factory=dict)
@@ -69,9 +69,10 @@ class Question(_Typed):
 
 
 def read_questions(path: Path, catalogue: Catalogue) -> pa.Table:
-    """A `qa-1` file as table `questions`; parent and exclusivity are the catalogue's, all else the record's.
+    """Read a `qa-1` file as table `questions`, one row per record.
 
-    InputError names the line, the field, the value and what is legal.
+    `parent` and `exclusive` come from the catalogue, all else from the record. InputError names the line, the
+    field, the value and the legal values.
     """
     rows: list[dict[str, object]] = []
     lines: dict[str, int] = {}
@@ -83,7 +84,7 @@ def read_questions(path: Path, catalogue: Catalogue) -> pa.Table:
                 f"{where}: qa_id {question.qa_id!r} stands on line {lines[question.qa_id]} already"
             )
         lines[question.qa_id] = number
-        subtask = _known(question, catalogue, where)
+        subtask = _subtask_of(question, catalogue, where)
         for problem in _problems(question, subtask, catalogue):
             raise InputError(f"{where}: {question.qa_id}: {problem}")
         rows.append(_row(question, subtask))
@@ -91,7 +92,7 @@ def read_questions(path: Path, catalogue: Catalogue) -> pa.Table:
 
 
 def write_questions(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """Write `qa-1` records as JSON Lines, atomically and in the order given."""
+    """Write `qa-1` records as JSON Lines, atomically and in their order."""
     tables.write_text(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
 
 
@@ -102,7 +103,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
         raise InputError(f"{path}: no such file; give the path of a qa-1 questions file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read as UTF-8 text ({error})") from None
-    # not splitlines(): U+2028 and alike may stand inside a JSON string
+    # not splitlines(), because a JSON string may contain U+2028 and other line separators
     return ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
 
 
@@ -120,7 +121,7 @@ def _parse(line: str, where: str) -> Question:
         raise InputError(f"{where}: {describe(error)}") from None
 
 
-def _known(question: Question, catalogue: Catalogue, where: str) -> Subtask:
+def _subtask_of(question: Question, catalogue: Catalogue, where: str) -> Subtask:
     if question.protocol != catalogue.protocol:
         raise InputError(
             f"{where}: protocol is {question.protocol!r}, but {catalogue.protocol!r} is configured; give "
@@ -145,7 +146,7 @@ def _problems(question: Question, subtask: Subtask, catalogue: Catalogue) -> lis
 
 
 def _report_problems(question: Question, texts: Mapping[str, Collection[str]]) -> list[str]:
-    """Values of fields are option texts; a value that is none is not repeated: it may be a sentence."""
+    """Problems of a report question; an illegal field value is not quoted, as it may be report text."""
     if question.reference is None:
         return ["reference is missing; a report question needs {fields, findings, impression}"]
     if question.options or question.answer:

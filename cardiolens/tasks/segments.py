@@ -1,9 +1,9 @@
-"""The AHA 17-segment model: levels, walls and coronary territories (Cerqueira 2002; protocol 1.3)."""
+"""AHA 17-segment model: levels, walls and coronary territories (Cerqueira 2002; protocol 1.3)."""
 
 from collections.abc import Collection, Mapping
 
 SEGMENTS = tuple(range(1, 18))
-WALL_SEGMENTS = tuple(range(1, 17))  # 17 is the apical cap: it belongs to no wall
+WALL_SEGMENTS = tuple(range(1, 17))  # without 17, the apical cap, which belongs to no wall
 
 LEVELS: Mapping[str, frozenset[int]] = {
     "basal": frozenset(range(1, 7)),
@@ -25,10 +25,10 @@ TERRITORIES: Mapping[str, frozenset[int]] = {
 
 
 def touched(segments: Collection[int], groups: Mapping[str, frozenset[int]]) -> tuple[str, ...]:
-    """Names of the groups that hold at least one of the segments, in anatomical order."""
+    """Names of the groups that contain at least one of the segments, in the order of `groups`."""
     return tuple(name for name, members in groups.items() if members & set(segments))
 
 
 def in_one_territory(segments: Collection[int]) -> bool:
-    """Whether one coronary territory holds all the segments."""
+    """Return whether one coronary territory contains all the segments."""
     return any(set(segments) <= members for members in TERRITORIES.values())

@@ -1,4 +1,4 @@
-"""What is true of a study, segment by segment, and the findings that follow from it (protocol 2.5)."""
+"""Truth of a study, segment by segment, and the findings that follow from it (protocol 2.5)."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ Layer = Literal["subendocardial", "mid_wall", "subepicardial", "transmural"]
 Pattern = Literal["focal", "patchy", "linear", "diffuse"]
 
 MOTION_GRADES: tuple[Motion, ...] = ("normal", "hypokinesia", "akinesia", "dyskinesia")
-SUBENDOCARDIAL_DEPTH = 0.6  # of the wall, at most; 2.5, P04
-TRANSMURAL_DEPTH = 0.8  # at least
+SUBENDOCARDIAL_DEPTH = 0.6  # greatest depth of a subendocardial defect, as a share of the wall (2.5, P04)
+TRANSMURAL_DEPTH = 0.8  # least depth of a transmural defect
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Lesion:
 
 @dataclass(frozen=True, slots=True)
 class PerfusionDefect:
-    """Segments whose enhancement is reduced, from the cavity to a depth (0 endocardium, 1 epicardium)."""
+    """Segments with reduced enhancement from the cavity to a depth (0 endocardium, 1 epicardium)."""
 
     segments: tuple[int, ...]
     depth: float
@@ -50,21 +50,21 @@ class PerfusionDefect:
 
 @dataclass(frozen=True, slots=True)
 class Chambers:
-    """Sizes and function; the values are those of the catalogue's options."""
+    """Sizes and function of the chambers; values as in the catalogue's options."""
 
     lv_size: str = "normal"
     lv_systolic: str = "normal"
     lv_diastolic: str = "normal"
     rv_size: str = "normal"
-    rv_wall: tuple[str, ...] = ()  # abnormal descriptions only
+    rv_wall: tuple[str, ...] = ()  # abnormal values only
     rv_motion: str = "normal"
     rv_systolic: str = "normal"
-    atria: tuple[str, ...] = ()  # enlarged ones
+    atria: tuple[str, ...] = ()  # enlarged atria only
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """Everything that questions about one study are made from; segment n is `segments[n - 1]`."""
+    """Source of all questions about one study; segment n is `segments[n - 1]`."""
 
     segments: tuple[Segment, ...] = (Segment(),) * 17
     chambers: Chambers = Chambers()
@@ -80,12 +80,12 @@ class Truth:
 
 
 def findings(truth: Truth) -> dict[str, tuple[str, ...]]:
-    """Every finding by name (`sequence.field`) with the values present; none where it is void."""
+    """All findings by name (`sequence.field`), each with its values; empty where a finding is void."""
     subtype = (truth.subtype,) if truth.subtype else ()
-    found: dict[str, tuple[str, ...]] = {"multi.etiology": (truth.etiology,), "multi.subtype": subtype}
+    values_of: dict[str, tuple[str, ...]] = {"multi.etiology": (truth.etiology,), "multi.subtype": subtype}
     for sequence, part in (("cine", cine(truth)), ("lge", lge(truth)), ("t2", t2(truth))):
-        found |= {f"{sequence}.{field}": values for field, values in part.items()}
-    return found | {f"perfusion.{field}": values for field, values in perfusion(truth).items()}
+        values_of |= {f"{sequence}.{field}": values for field, values in part.items()}
+    return values_of | {f"perfusion.{field}": values for field, values in perfusion(truth).items()}
 
 
 def cine(truth: Truth) -> dict[str, tuple[str, ...]]:
@@ -158,7 +158,7 @@ def t2(truth: Truth) -> dict[str, tuple[str, ...]]:
 
 
 def wall_distribution(abnormal: Collection[int]) -> str:
-    """How abnormal thickness or contour is distributed (C05)."""
+    """Distribution of abnormal thickness or contour (C05)."""
     count = len(set(abnormal) & set(WALL_SEGMENTS))
     if count >= 12:
         return "diffuse"
@@ -169,14 +169,14 @@ def wall_distribution(abnormal: Collection[int]) -> str:
 
 
 def motion_distribution(abnormal: Collection[int]) -> str:
-    """How abnormal motion is distributed (C09)."""
+    """Distribution of abnormal motion (C09)."""
     if len(set(abnormal) & set(WALL_SEGMENTS)) >= 12:
         return "global"
     return "one_territory" if in_one_territory(abnormal) else "several_territories"
 
 
 def defect_distribution(defect: PerfusionDefect) -> str:
-    """How a perfusion defect is distributed (P04)."""
+    """Distribution of a perfusion defect (P04)."""
     subendocardial = defect.depth <= SUBENDOCARDIAL_DEPTH
     if subendocardial and len(set(defect.segments) & set(WALL_SEGMENTS)) >= 10:
         return "circumferential"
@@ -188,7 +188,7 @@ def defect_distribution(defect: PerfusionDefect) -> str:
 
 
 def oedema_distribution(lesions: Collection[Lesion]) -> str:
-    """How raised T2 signal is distributed (T04)."""
+    """Distribution of raised T2 signal (T04)."""
     segments = {number for lesion in lesions for number in lesion.segments}
     if len(segments & set(WALL_SEGMENTS)) >= 12:
         return "diffuse"

@@ -1,4 +1,4 @@
-"""Whether a server may be asked: leave to send frames away, the key, and the way there."""
+"""Access to a server: permission to send frames away, the API key, and the proxy."""
 
 import ipaddress
 import os
@@ -14,7 +14,8 @@ from cardiolens.errors import InputError
 def check_access(spec: SweepSpec) -> None:
     """Refuse, before anything starts, a server that may not be asked or whose key is missing.
 
-    A dry run asks nobody: what a commercial model would be asked can be seen without leave or key.
+    A dry run (mode=plan) sends nothing: the requests of a commercial model can be seen without permission
+    and key.
     """
     if spec.mode == "plan":
         return
@@ -25,7 +26,7 @@ def check_access(spec: SweepSpec) -> None:
 
 
 def check_leave(model: ModelSpec) -> None:
-    """InputError unless the model is on this machine or frames may leave it."""
+    """Raise InputError unless the model runs on this machine or frames may leave it."""
     http = model.served
     if not is_loopback(http.host) and not http.allow_external:
         raise InputError(
@@ -35,7 +36,7 @@ def check_leave(model: ModelSpec) -> None:
 
 
 def read_key(model: ModelSpec) -> str | None:
-    """The key in the environment; None where the server needs none."""
+    """Return the API key from the environment; None where the server needs none, InputError if missing."""
     name = model.served.api_key_env
     if name is None:
         return None
@@ -49,7 +50,7 @@ def read_key(model: ModelSpec) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine by name or address."""
+    """Return whether a host is this machine by name or address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -57,12 +58,12 @@ def is_loopback(host: str) -> bool:
 
 
 def way_to(http: HttpSpec) -> str:
-    """Where a model is asked, for the log."""
+    """Address of a model and whether a proxy leads there, as text for the log."""
     return f"{http.base_url}{', through a proxy that the environment names' if proxy_of(http) else ''}"
 
 
 def proxy_of(http: HttpSpec) -> str | None:
-    """The proxy that the environment names for a server; never one for this machine."""
+    """Proxy that the environment names for a server; None without one and for this machine."""
     if is_loopback(http.host) or proxy_bypass(http.host):
         return None
     return getproxies().get(urlsplit(http.base_url).scheme)

@@ -1,7 +1,7 @@
 """A request as the bytes of an OpenAI-compatible call.
 
-What is sent: the messages, frames as PNG without metadata, and decoding options. No id of a study, a patient,
-a question or a request, and no seed but the configured one.
+The bytes hold the messages, frames as PNG without metadata, and decoding options. They hold no id of a study,
+a patient, a question or a request, and no seed but the configured one.
 """
 
 import json
@@ -29,11 +29,11 @@ class _Message(TypedDict):
 
 Field = JsonValue | Sequence[_Message] | Mapping[str, bool | int | str] | Mapping[str, str | list[str]]
 
-_LEVEL = 1  # of 9: a quarter of the time that the default takes, for 15 % more bytes
+_LEVEL = 1  # of 9: a quarter of the default level's time for 15 % more bytes
 
 
 def body(model: ModelSpec, ask: Ask, url_of: Callable[[str], str]) -> bytes:
-    """The JSON of one chat completion; `url_of` gives a frame's picture by its key."""
+    """JSON body of one chat completion; `url_of` returns a frame's data URL by its key."""
     http = model.served
     fields: dict[str, Field] = {
         **http.extra_body,
@@ -42,9 +42,9 @@ def body(model: ModelSpec, ask: Ask, url_of: Callable[[str], str]) -> bytes:
         http.max_tokens_field: ask.max_tokens,
     }
     if http.sends_sampling:
-        drawn = model.sampling
-        fields |= {"temperature": drawn.temperature, "top_p": drawn.top_p}
-        fields |= {} if drawn.seed is None else {"seed": drawn.seed}
+        sampling = model.sampling
+        fields |= {"temperature": sampling.temperature, "top_p": sampling.top_p}
+        fields |= {} if sampling.seed is None else {"seed": sampling.seed}
     if model.template_options:
         fields["chat_template_kwargs"] = dict(model.template_options)
     if ask.constraint.legal and http.dialect == "vllm":
@@ -55,7 +55,7 @@ def body(model: ModelSpec, ask: Ask, url_of: Callable[[str], str]) -> bytes:
 
 
 def messages(ask: Ask, url_of: Callable[[str], str]) -> list[_Message]:
-    """System and user message; each frame's picture where the text has its place."""
+    """System and user message; each frame stands at its mark (U+FFFC) in the text."""
     content: list[dict[str, str | dict[str, str]]] = []
     keys = iter(ask.frame_keys)
     for place, piece in enumerate(ask.text.split(FRAME)):
@@ -68,6 +68,6 @@ def messages(ask: Ask, url_of: Callable[[str], str]) -> list[_Message]:
 
 def data_url(pixels_HW: np.ndarray) -> str:
     """A frame as a PNG data URL: lossless, one channel, nothing but pixels."""
-    written = BytesIO()
-    Image.fromarray(pixels_HW).save(written, "PNG", compress_level=_LEVEL)
-    return f"data:image/png;base64,{b64encode(written.getvalue()).decode()}"
+    png = BytesIO()
+    Image.fromarray(pixels_HW).save(png, "PNG", compress_level=_LEVEL)
+    return f"data:image/png;base64,{b64encode(png.getvalue()).decode()}"

@@ -1,4 +1,4 @@
-"""A model behind an OpenAI-compatible server as an engine."""
+"""Engine that asks a model behind an OpenAI-compatible server."""
 
 import asyncio
 import random
@@ -22,14 +22,14 @@ from cardiolens.engine.http.transport import HttpAnswer, Transport
 from cardiolens.errors import RunError
 
 _LONGEST_WAIT = 600.0  # seconds; a server that asks for more ends the run
-_HOPELESS = 5  # requests in a row that the server failed on: it is the server, not the requests
-_KEPT_PICTURES = 1024
+_HOPELESS = 5  # failed requests in a row after which the server is to blame and not the requests
+_CACHED_PICTURES = 1024
 
 
 class HttpEngine:
-    """Asks a server, as much at once as it bears, again where that helps, and no more than may be spent.
+    """Engine that asks a server with adaptive concurrency, retries, and caps on tokens and money.
 
-    `draw` gives random numbers of 0..1 that spread the waits.
+    `draw` returns random numbers in 0..1 that spread the waits.
     """
 
     mortal = False
@@ -39,10 +39,10 @@ class HttpEngine:
     ) -> None:
         self._model = model
         self._http = model.served
-        self._completions = completions  # of this model: what earlier runs spent
+        self._completions = completions  # of this model, whose tokens earlier runs spent
         self._draw = draw
         self._backoff = Backoff(self._http.first_wait_seconds)
-        self._pictures: dict[str, str] = {}  # data URLs by frame key, the latest used last
+        self._pictures: dict[str, str] = {}  # data URLs by frame key, the most recently used last
         self._encoded = 0
         self._answered = 0
         self._failed_in_a_row = 0
@@ -56,17 +56,17 @@ class HttpEngine:
         self._transport = Transport(self._http, self._key, proxy_of(self._http))
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
-        sent = body(self._model, ask, partial(self._url, pictures))
-        failed: Counter[FaultKind] = Counter()
+        content = body(self._model, ask, partial(self._url, pictures))
+        failures: Counter[FaultKind] = Counter()
         while True:
             answered = self._answered
             try:
-                return await self._try(sent, ask, failed[FaultKind.THROTTLED] + 1)
+                return await self._try(content, ask, failures[FaultKind.THROTTLED] + 1)
             except FaultError as fault:
-                failed[fault.kind] += 1
+                failures[fault.kind] += 1
                 if fault.kind is FaultKind.THROTTLED and self._answered > answered:
-                    failed[fault.kind] = 1  # others get through, so this one will
-                await self._go_on(fault, failed)
+                    failures[fault.kind] = 1  # other requests get through, so this one will
+                await self._go_on(fault, failures)
 
     def frames_processed(self) -> int:
         return self._encoded
@@ -74,12 +74,12 @@ class HttpEngine:
     def close(self) -> None:
         self._closing = asyncio.ensure_future(self._transport.close())
 
-    async def _try(self, sent: bytes, ask: Ask, times_throttled: int) -> Reply:
+    async def _try(self, content: bytes, ask: Ask, times_throttled: int) -> Reply:
         async with self._gate.slot() as entered:
             if reached := self._budget.reached():
                 raise self._end(f"{reached}; raise it to go on")
             try:
-                reply = self._read(await self._transport.post(sent), ask)
+                reply = self._read(await self._transport.post(content), ask)
             except FaultError as fault:
                 if fault.kind is FaultKind.THROTTLED:
                     self._gate.throttled(entered, self._wait(fault, times_throttled))
@@ -90,7 +90,7 @@ class HttpEngine:
         return reply
 
     def _read(self, answer: HttpAnswer, ask: Ask) -> Reply:
-        """The reply; what it took is counted whatever else it holds."""
+        """Read a reply, and count its tokens even where the rest of it cannot be used."""
         if is_filtered(answer.status, answer.body):
             return Reply("", "content_filter", refused=True)
         if answer.status != 200:
@@ -99,41 +99,41 @@ class HttpEngine:
             self._budget.spend(usage.prompt_tokens, usage.completion_tokens)
         return read_reply(answer.body, self._http, ask)
 
-    async def _go_on(self, fault: FaultError, failed: Counter[FaultKind]) -> None:
-        """Wait before the next try; RequestError or RunError where there is none."""
-        tries = failed.total()
+    async def _go_on(self, fault: FaultError, failures: Counter[FaultKind]) -> None:
+        """Wait before the next try; RequestError or RunError where no try is left."""
+        tries = failures.total()
         if self._wait(fault, tries) > _LONGEST_WAIT:
             raise self._end(f"{fault}; it asks to wait for {fault.retry_after:.0f} s: run again after that")
-        if tries >= self._http.tries or failed[fault.kind] >= RULES[fault.kind].tries:
-            raise self._given_up(fault, tries)
-        if fault.kind is not FaultKind.THROTTLED:  # for these the gate waits, and everybody with it
+        if tries >= self._http.tries or failures[fault.kind] >= RULES[fault.kind].tries:
+            raise self._give_up(fault, tries)
+        if fault.kind is not FaultKind.THROTTLED:  # after throttling the gate holds all requests back
             await asyncio.wait([self._over], timeout=self._wait(fault, tries))
 
     def _wait(self, fault: FaultError, tries: int) -> float:
         return self._backoff.wait(tries, self._draw(), fault.retry_after)
 
-    def _given_up(self, fault: FaultError, tries: int) -> Exception:
-        said = f"{fault}{f' ({tries} tries)' if tries > 1 else ''}"
+    def _give_up(self, fault: FaultError, tries: int) -> Exception:
+        message = f"{fault}{f' ({tries} tries)' if tries > 1 else ''}"
         if RULES[fault.kind].ends_run:
-            return self._end(said)
-        # Once others were answered, a rejected request is to blame itself.
+            return self._end(message)
+        # Once the server has answered other requests, a rejected request says nothing against the server.
         if fault.kind is not FaultKind.REJECTED or not self._answered:
             self._failed_in_a_row += 1
         if self._failed_in_a_row >= _HOPELESS:
-            return self._end(f"{_HOPELESS} requests in a row failed, the last so: {said}")
-        return RequestError(RULES[fault.kind].error, self._without_key(f"{self._http.host} {said}"))
+            return self._end(f"{_HOPELESS} requests in a row failed, the last so: {message}")
+        return RequestError(RULES[fault.kind].error, self._without_key(f"{self._http.host} {message}"))
 
     def _end(self, why: str) -> RunError:
-        """Nothing more is asked; what is in flight may finish."""
+        """Close the gate: nothing more is sent, requests in flight may finish."""
         name, host = self._model.name, self._http.host
-        said = self._without_key(f"model {name}: {host} {why}; what was completed is kept")
-        self._gate.close(said)
+        message = self._without_key(f"model {name}: {host} {why}; what was completed is kept")
+        self._gate.close(message)
         if not self._over.done():
             self._over.set_result(None)
-        return RunError(said)
+        return RunError(message)
 
     def _without_key(self, text: str) -> str:
-        """Servers repeat keys in what they say of them."""
+        """Text with the API key masked: servers repeat keys in their error messages."""
         return text if self._key is None else text.replace(self._key, "<key>")
 
     def _url(self, pictures: Pictures, key: str) -> str:
@@ -142,12 +142,12 @@ class HttpEngine:
             url = data_url(pictures(key))
             self._encoded += 1
         self._pictures[key] = url
-        if len(self._pictures) > _KEPT_PICTURES:
+        if len(self._pictures) > _CACHED_PICTURES:
             del self._pictures[next(iter(self._pictures))]
         return url
 
 
 def _spent(completions: Path) -> tuple[int, int]:
-    """Prompt and output tokens of all completions that a store holds of a model."""
+    """Prompt and output tokens of a model's completions in a store."""
     rows = tables.read(completions, tables.COMPLETIONS, ("prompt_tokens", "output_tokens"))
     return pc.sum(rows["prompt_tokens"]).as_py() or 0, pc.sum(rows["output_tokens"]).as_py() or 0

@@ -1,4 +1,4 @@
-"""What can go wrong between a request and its reply, and what is done about each kind."""
+"""Kinds of failure between a request and its reply, and the rule for each kind."""
 
 import email.utils
 import json
@@ -9,11 +9,11 @@ from http import HTTPStatus
 
 from cardiolens.engine.ask import ErrorKind
 
-_SAID = 300  # characters of a server's words that a message repeats
+_EXCERPT = 300  # characters of a server's text that a message repeats
 
 
 class FaultKind(Enum):
-    """A kind of failure."""
+    """Kind of failure; the value completes the sentence "The server ..."."""
 
     THROTTLED = "says that it gets too much"
     UNREACHABLE = "cannot be reached"
@@ -27,11 +27,11 @@ class FaultKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What follows from a kind."""
+    """Consequence of a kind of failure."""
 
-    tries: int  # that fail so, at most; fewer in all where the configuration says so
-    ends_run: bool  # no request could be answered now; otherwise one request was not
-    error: ErrorKind  # of that one
+    tries: int  # failures of this kind before the request is given up; http.tries caps all kinds together
+    ends_run: bool  # True: no request could be answered now; False: this request alone fails
+    error: ErrorKind  # of the request that fails
 
 
 RULES = {
@@ -40,7 +40,7 @@ RULES = {
     FaultKind.BUSY: Rule(tries=1000, ends_run=False, error=ErrorKind.BROKEN),
     FaultKind.CUT: Rule(tries=1000, ends_run=False, error=ErrorKind.BROKEN),
     FaultKind.SLOW: Rule(tries=3, ends_run=False, error=ErrorKind.SLOW),
-    # Each of these was paid for.
+    # A malformed reply was paid for all the same.
     FaultKind.MALFORMED: Rule(tries=3, ends_run=False, error=ErrorKind.NO_ANSWER),
     FaultKind.REJECTED: Rule(tries=1, ends_run=False, error=ErrorKind.REJECTED),
     FaultKind.FORBIDDEN: Rule(tries=1, ends_run=True, error=ErrorKind.REJECTED),
@@ -48,10 +48,10 @@ RULES = {
 
 
 class FaultError(Exception):
-    """One try failed."""
+    """Failure of one try."""
 
-    def __init__(self, kind: FaultKind, said: str, retry_after: float | None = None) -> None:
-        super().__init__(f"{kind.value}: {said}")
+    def __init__(self, kind: FaultKind, detail: str, retry_after: float | None = None) -> None:
+        super().__init__(f"{kind.value}: {detail}")
         self.kind = kind
         self.retry_after = retry_after  # seconds that the server asked to wait
 
@@ -68,31 +68,31 @@ _FILTERED = ("content_filter", "content_policy_violation")
 
 
 def fault_of(status: int, headers: dict[str, str], body: bytes) -> FaultError:
-    """The failure that a reply with another status than 200 tells of."""
+    """Return the failure that a reply with a status other than 200 reports."""
     error = _error(body)
-    said = f"{status} {_phrase(status)}: {error['message'] or 'without a word'}"
+    detail = f"{status} {_phrase(status)}: {error['message'] or 'without a word'}"
     remedy = f"; {_REMEDIES[status]}" if status in _REMEDIES else ""
     if 300 <= status < 400:
-        where = headers.get("location", "nowhere")
+        target = headers.get("location", "nowhere")
         return FaultError(
-            FaultKind.FORBIDDEN, f"{status} redirects to {where}, which is not followed; set http.base_url"
+            FaultKind.FORBIDDEN, f"{status} redirects to {target}, which is not followed; set http.base_url"
         )
     if status == 429 and error["code"] in _OUT_OF_MONEY:
-        return FaultError(FaultKind.FORBIDDEN, f"{said}; the account has no credit left")
+        return FaultError(FaultKind.FORBIDDEN, f"{detail}; the account has no credit left")
     retry_after = read_retry_after(headers.get("retry-after"), datetime.now(UTC))
     if status == 429:
-        return FaultError(FaultKind.THROTTLED, said, retry_after)
+        return FaultError(FaultKind.THROTTLED, detail, retry_after)
     if status >= 500 or status in _TEMPORARY:
-        return FaultError(FaultKind.BUSY, said, retry_after)
+        return FaultError(FaultKind.BUSY, detail, retry_after)
     if status in (401, 403, 404):
-        return FaultError(FaultKind.FORBIDDEN, f"{said}{remedy}")
+        return FaultError(FaultKind.FORBIDDEN, f"{detail}{remedy}")
     if "context" in error["message"] and ("length" in error["message"] or "tokens" in error["message"]):
         remedy = "; set max_model_len to the server's, and source or image_tokens, so that the plan knows"
-    return FaultError(FaultKind.REJECTED, f"{said}{remedy}")
+    return FaultError(FaultKind.REJECTED, f"{detail}{remedy}")
 
 
 def is_filtered(status: int, body: bytes) -> bool:
-    """Whether a server's content filter turned the request away: a refusal, not a failure."""
+    """Return whether a server's content filter turned the request away: a refusal, not a failure."""
     return status == 400 and _error(body)["code"] in _FILTERED
 
 
@@ -101,33 +101,33 @@ def _error(body: bytes) -> dict[str, str]:
     try:
         tree: object = json.loads(body)
     except ValueError:
-        return {"code": "", "message": body.decode(errors="replace")[:_SAID]}
+        return {"code": "", "message": body.decode(errors="replace")[:_EXCERPT]}
     tree = tree[0] if isinstance(tree, list) and tree else tree
     error = tree.get("error", tree) if isinstance(tree, dict) else {}
     if not isinstance(error, dict):
-        return {"code": "", "message": str(error)[:_SAID]}
+        return {"code": "", "message": str(error)[:_EXCERPT]}
     message = error.get("message") or error.get("detail") or ""
-    return {"code": str(error.get("code") or error.get("type")), "message": str(message)[:_SAID]}
+    return {"code": str(error.get("code") or error.get("type")), "message": str(message)[:_EXCERPT]}
 
 
 def _phrase(status: int) -> str:
     return HTTPStatus(status).phrase if status in set(HTTPStatus) else "unknown status"
 
 
-_DOUBLINGS = 30  # beyond, any first wait is longer than the longest
+_DOUBLINGS = 30  # at most; by then any first wait has passed the longest, and 2.0 ** tries cannot overflow
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Waits that double from try to try, up to a longest, each shortened by up to a half at random."""
+    """Waits that double from try to try up to `longest`, each shortened at random by up to a half."""
 
     first: float  # seconds
     longest: float = 60.0
 
     def wait(self, tries: int, draw: float, retry_after: float | None = None) -> float:
-        """Seconds to wait after so many tries; never less than the server asked for.
+        """Seconds to wait after `tries` tries; never less than the server asked for.
 
-        `draw` is a random number of 0..1, so that requests that failed together do not come back together.
+        `draw` is a random number in 0..1, so that requests that failed together do not come back together.
         """
         doubled = self.first * 2.0 ** min(tries - 1, _DOUBLINGS)
         own = min(self.longest, doubled) * (1 - draw / 2)
@@ -135,7 +135,7 @@ class Backoff:
 
 
 def read_retry_after(value: str | None, now: datetime) -> float | None:
-    """Seconds that a `Retry-After` header asks for: a number, or a date (RFC 9110, 10.2.3); else None."""
+    """Seconds that a `Retry-After` header asks for, as a number or a date (RFC 9110, 10.2.3); else None."""
     if value is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The door to a server: lets in as many requests as its window allows, none while it asked for a pause."""
+"""Limit on the requests at a server: as many as its window allows, none during a pause it asked for."""
 
 import asyncio
 from collections import deque
@@ -9,7 +9,7 @@ from cardiolens.errors import RunError
 
 
 class Gate:
-    """First come, first served; lives in one event loop."""
+    """Queue before a server, first come, first served; lives in one event loop."""
 
     def __init__(self, most: int) -> None:
         self._window = Window(most)
@@ -20,7 +20,7 @@ class Gate:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[float]:
-        """A place at the server; the loop's time of entering. RunError once it is closed."""
+        """Hold a place at the server; yields the loop's time of entering. RunError once it is closed."""
         await self._enter()
         try:
             yield asyncio.get_running_loop().time()
@@ -29,11 +29,11 @@ class Gate:
             self._let_in()
 
     def succeeded(self) -> None:
-        """A request was answered: there may be room for more."""
+        """Note that a request was answered: the window may grow."""
         self._window.succeeded()
 
     def throttled(self, entered: float, seconds: float) -> None:
-        """The server said that it gets too much: fewer, and none for so many seconds."""
+        """Note that the server is throttling: shrink the window and let nobody in for `seconds`."""
         loop = asyncio.get_running_loop()
         self._window.throttled(entered, loop.time())
         until = loop.time() + seconds
@@ -44,7 +44,7 @@ class Gate:
         self._pause = loop.call_at(until, self._go_on)
 
     def close(self, why: str) -> None:
-        """Let nobody in any more, RunError for all who come or wait; those inside may finish."""
+        """Let nobody in any more: RunError for all who wait or come later. Those inside may finish."""
         self._closed = why
         while self._waiting:
             waiting = self._waiting.popleft()
@@ -81,9 +81,10 @@ _START = 8
 
 
 class Window:
-    """Grows by one a reply until the server first throttles, then by one a window; halved by each throttling.
+    """Number of requests allowed at the server at once.
 
-    Requests that were sent before the last cut say nothing new: they do not cut again.
+    Grows by one per reply until the server first throttles, then by one per window of replies; each
+    throttling halves it. Requests that were sent before the last cut say nothing new and do not cut again.
     """
 
     def __init__(self, most: int) -> None:
@@ -98,11 +99,11 @@ class Window:
         return int(self._limit)
 
     def succeeded(self) -> None:
-        """A request was answered."""
+        """Note that a request was answered."""
         self._limit = min(self._most, self._limit + (1 / self._limit if self._throttled else 1))
 
     def throttled(self, sent_at: float, now: float) -> None:
-        """A request that was sent at `sent_at` was turned away for being one too many."""
+        """Note that the server throttled a request that was sent at `sent_at`."""
         if sent_at < self._cut_at:
             return
         self._throttled = True

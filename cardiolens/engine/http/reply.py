@@ -1,4 +1,4 @@
-"""Reading a server's completion: whole, by the model that was asked, or a named fault."""
+"""A server's completion read as a Reply, or as a named fault if it is not whole or another model's."""
 
 import math
 from typing import Annotated
@@ -11,7 +11,7 @@ from cardiolens.engine.decoding import one_letter, option_logprobs
 from cardiolens.engine.http.fault import FaultError, FaultKind
 
 _NEVER = -9999.0  # written by servers where a log-probability is minus infinity
-_SAID = 200
+_EXCERPT = 200  # characters of a body that a message repeats
 
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 
@@ -45,7 +45,7 @@ class _Details(BaseModel):
 
 
 class TokenUsage(BaseModel):
-    """Tokens that one reply took."""
+    """Token counts of one reply."""
 
     prompt_tokens: Count
     completion_tokens: Count
@@ -62,7 +62,7 @@ class _Completion(_Used):
 
 
 def read_usage(body: bytes) -> TokenUsage | None:
-    """What a reply took, also where the rest of it cannot be used."""
+    """Read the token counts of a reply, also where the rest of it cannot be used; else None."""
     try:
         return _Used.model_validate_json(body).usage
     except ValidationError:
@@ -70,7 +70,7 @@ def read_usage(body: bytes) -> TokenUsage | None:
 
 
 def read_reply(body: bytes, http: HttpSpec, ask: Ask) -> Reply:
-    """A completion as a Reply; FaultError where it is malformed or another model's."""
+    """Read a completion as a Reply; FaultError where it is malformed or another model's."""
     try:
         completion = _Completion.model_validate_json(body)
     except ValidationError as error:
@@ -101,13 +101,13 @@ def _is_refused(choice: _Choice) -> bool:
 
 
 def _text(choice: _Choice) -> str:
-    """What was said; nothing where all tokens went into thinking, or where a filter took it away."""
-    said = choice.message.content
-    if said is None and not _is_refused(choice) and choice.finish_reason != "length":
+    """Text of a choice; empty where all tokens went into thinking or a filter removed the text."""
+    text = choice.message.content
+    if text is None and not _is_refused(choice) and choice.finish_reason != "length":
         raise FaultError(
             FaultKind.MALFORMED, f"a choice without text (finish_reason {choice.finish_reason!r})"
         )
-    return said or choice.message.refusal or ""
+    return text or choice.message.refusal or ""
 
 
 def _first_token(choice: _Choice) -> dict[str, float]:
@@ -117,10 +117,10 @@ def _first_token(choice: _Choice) -> dict[str, float]:
 
 
 def _first(error: ValidationError) -> str:
-    found = error.errors(include_url=False, include_input=False)[0]
-    return f"{'.'.join(map(str, found['loc'])) or 'JSON'}: {found['msg']}"
+    detail = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, detail['loc'])) or 'JSON'}: {detail['msg']}"
 
 
 def _beginning(body: bytes) -> str:
-    text = body[:_SAID].decode(errors="replace")
-    return repr(text if len(body) <= _SAID else f"{text}...")
+    text = body[:_EXCERPT].decode(errors="replace")
+    return repr(text if len(body) <= _EXCERPT else f"{text}...")

@@ -1,4 +1,4 @@
-"""Bytes to a server and back; the only module that imports aiohttp."""
+"""HTTP connections to one server; the only module that imports aiohttp."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ _CONNECT_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """What came back."""
+    """HTTP response to one request."""
 
     status: int
     headers: dict[str, str]  # names in lower case
@@ -37,7 +37,7 @@ class Transport:
         )
 
     async def post(self, body: bytes) -> HttpAnswer:
-        """One request, never redirected; FaultError where no whole reply came back."""
+        """Send one request, without following redirects; FaultError where no whole reply came back."""
         import aiohttp
 
         try:

@@ -19,12 +19,12 @@ Place = tuple[str, int]  # volume_id, idx
 
 
 def name_of(number: int, volume_id: str, idx: int) -> str:
-    """Where the viewer looks for a frame of the study with this number."""
+    """Path below the viewer's folder of a frame of the study with a number."""
     return f"{FRAMES}/{number}/{volume_id}-{idx}.png"
 
 
 def png_of(store: Path, volumes: pa.Table, study: str, places: Collection[Place]) -> dict[Place, bytes]:
-    """PNG pictures of frames of one study, as prepared: native size, windowed."""
+    """Read frames of one study as PNG pictures, as prepared: native size, windowed."""
     wanted: dict[str, set[int]] = {}
     for volume_id, idx in places:
         wanted.setdefault(volume_id, set()).add(idx)
@@ -39,13 +39,13 @@ def _png(frame: Mapping[str, object]) -> bytes:
     size = int(str(frame["height"])), int(str(frame["width"]))
     pixels = frame["pixels"]
     assert isinstance(pixels, bytes)
-    held = io.BytesIO()
-    Image.fromarray(np.frombuffer(pixels, np.uint8).reshape(size)).save(held, "PNG")
-    return held.getvalue()
+    png = io.BytesIO()
+    Image.fromarray(np.frombuffer(pixels, np.uint8).reshape(size)).save(png, "PNG")
+    return png.getvalue()
 
 
 def write_pictures(folder: Path, store: Path, sources: Sources) -> int:
-    """Every frame that some request shows, below the viewer's folder; how many."""
+    """Write every frame that some request shows below the viewer's folder, and return their number."""
     volumes = read_volumes(store)
     shown: dict[str, set[Place]] = {}
     lists = sources.requests.group_by(["frames_study_id", "frames"]).aggregate([])
@@ -66,7 +66,7 @@ def _write_study(folder: Path, number: int, pictures: Mapping[Place, bytes]) -> 
 
 
 def parse_name(words: Sequence[str]) -> tuple[int, str, int] | None:
-    """Study number, volume and index of a picture's path below the viewer; None if it is none."""
+    """Parse a picture's path below the viewer: study number, volume and index; None for any other path."""
     if len(words) != 3 or words[0] != FRAMES or not words[1].isdecimal():
         return None
     volume_id, _, idx = words[2].removesuffix(".png").rpartition("-")

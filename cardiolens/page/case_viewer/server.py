@@ -1,4 +1,4 @@
-"""The case viewer with its frames, on this machine alone: loopback, read-only, behind a random token."""
+"""Server of the case viewer with its frames, for this machine alone: loopback, read-only, random token."""
 
 import secrets
 from collections.abc import Callable, Mapping
@@ -22,9 +22,9 @@ _TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=
 
 @dataclass(frozen=True)
 class Served:
-    """What may be read: the viewer's page as given, and the cases and frames of the studies of the run.
+    """Content that may be read: the viewer's page, and cases and frames of the run's studies.
 
-    `script` gives the cases of the study with a number as a script.
+    `script` returns the cases of the study with a number as a script.
     """
 
     index: str
@@ -34,7 +34,7 @@ class Served:
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
 
     def content(self, path: str) -> tuple[str, bytes] | None:
-        """Type and bytes of an address below the server's root; None where there is nothing to see."""
+        """Media type and bytes of an address below the server's root; None where nothing may be read."""
         token, _, rest = unquote(path.partition("?")[0]).removeprefix("/").partition("/")
         if not secrets.compare_digest(token.encode(), self.token.encode()):
             return None
@@ -68,7 +68,7 @@ class Served:
 
 @lru_cache(maxsize=64)
 def _volume(store: Path, study: str, volume_id: str) -> Mapping[int, bytes]:
-    """Every frame of one volume as a picture."""
+    """All frames of one volume as PNG pictures, by index."""
     own = _volumes(store)
     rows = [row for row in own.to_pylist() if (row["study_id"], row["volume_id"]) == (study, volume_id)]
     frames = [(volume_id, idx) for row in rows for idx in range(row["n_slices"] * row["n_phases"])]
@@ -81,16 +81,17 @@ def _volumes(store: Path) -> pa.Table:
 
 
 def server_of(served: Served, port: int = 0) -> ThreadingHTTPServer:
-    """A server that is not yet running; port 0 takes a free one."""
+    """Make a server that is not yet running; port 0 takes a free port."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             hosts = {f"{name}:{server.server_port}" for name in (HOST, "localhost")}
-            found = served.content(self.path) if self.headers.get("Host") in hosts else None
-            if found is None:
+            # A foreign Host header means that another site's name was made to point here (DNS rebinding).
+            content = served.content(self.path) if self.headers.get("Host") in hosts else None
+            if content is None:
                 self.send_error(HTTPStatus.NOT_FOUND)
                 return
-            kind, body = found
+            kind, body = content
             self.send_response(HTTPStatus.OK)
             headers = {"Content-Type": kind, "Content-Length": str(len(body)), "Cache-Control": "no-store"}
             headers |= {"Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}
@@ -100,12 +101,12 @@ def server_of(served: Served, port: int = 0) -> ThreadingHTTPServer:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Nothing is logged: an address holds the token."""
+            """Log nothing, because an address holds the token."""
 
     server = ThreadingHTTPServer((HOST, port), Handler)
     return server
 
 
 def address_of(server: ThreadingHTTPServer, served: Served) -> str:
-    """Where the viewer is, for the person who started it."""
+    """Address of the viewer, with its token, for the person who started it."""
     return f"http://{HOST}:{server.server_port}/{served.token}/"

@@ -1,4 +1,4 @@
-"""What a page that may travel leaves out: the words of reports, also where a reader repeats them."""
+"""Removal of report texts from a page that may leave the machine, also where a reply repeats them."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ WITHHELD = "(withheld: it repeats the report; page.include_images=true shows it)
 
 
 def without_reports(sources: Sources) -> Sources:
-    """The same cases; of a reference its fields alone, and no reply that holds its findings or impression."""
+    """Sources whose references hold only their fields, and without replies that repeat a reference's text."""
     rows = sources.questions.select(["qa_id", "reference"]).to_pylist()
     written = {row["qa_id"]: json.loads(row["reference"]) for row in rows if row["reference"]}
     hidden = np.zeros(sources.replies.num_rows, bool)
@@ -34,17 +34,17 @@ def _fields(reference: Mapping[str, Any] | None) -> str | None:
 
 
 def _repeating(sources: Sources, written: Mapping[str, Mapping[str, Any]]) -> Iterator[int]:
-    """Rows of `replies` that answer a question on a report in the words of the report."""
-    asked = sources.requests.select(["qa_id", "reply"])
-    of_reports = pc.is_in(asked["qa_id"], value_set=pa.array(list(written), pa.string()))
-    asked = asked.filter(pc.and_(of_reports, pc.is_valid(asked["reply"])))
-    texts = sources.replies["text"].take(asked["reply"]).to_pylist()
-    for row, text in zip(asked.to_pylist(), texts, strict=True):
+    """Yield rows of `replies` that answer a report question with the report's findings or impression."""
+    requests = sources.requests.select(["qa_id", "reply"])
+    of_reports = pc.is_in(requests["qa_id"], value_set=pa.array(list(written), pa.string()))
+    requests = requests.filter(pc.and_(of_reports, pc.is_valid(requests["reply"])))
+    texts = sources.replies["text"].take(requests["reply"]).to_pylist()
+    for row, text in zip(requests.to_pylist(), texts, strict=True):
         if _repeats(text or "", written[row["qa_id"]]):
             yield row["reply"]
 
 
 def _repeats(text: str, reference: Mapping[str, Any]) -> bool:
-    """Whether words of a report stand in a text, as they are or as JSON writes them."""
-    said = [reference["findings"], reference["impression"]]
-    return any(form in text for words in said for form in (words, json.dumps(words)[1:-1]))
+    """Return whether a text contains a report's findings or impression, plain or escaped as in JSON."""
+    passages = [reference["findings"], reference["impression"]]
+    return any(form in text for passage in passages for form in (passage, json.dumps(passage)[1:-1]))

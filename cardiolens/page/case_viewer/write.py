@@ -1,4 +1,4 @@
-"""The case viewer: a page beside the page, with one script a study that is loaded when it is opened."""
+"""Writing of the case viewer: a page with one script per study, loaded when the study is opened."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,10 @@ _SCRIPTS = ("format.js", "stage.js", "case.js", "viewer.js")
 
 
 def write_viewer(run: Run, parts: Sequence[Run], facts: Facts, *, include_images: bool) -> Path:
-    """Make the viewer of a run again; frames and reports are written only where asked for: it may travel."""
+    """Write the viewer of a run anew, and return its path.
+
+    Frames and report texts are written only with `include_images`, because the folder may be passed on.
+    """
     folder = run.viewer
     sources = read_sources(run, parts, facts)
     sources = sources if include_images else without_reports(sources)
@@ -31,12 +34,12 @@ def write_viewer(run: Run, parts: Sequence[Run], facts: Facts, *, include_images
 
 
 def script_of(number: int, cases: Mapping[str, object]) -> str:
-    """The script that hands the cases of a study to the viewer."""
+    """Script that hands the cases of a study to the viewer."""
     return f"cardiolens.receive({number},{to_json(cases)});\n"
 
 
 def render_viewer(sources: Sources, facts: Facts, *, images: bool) -> str:
-    """The viewer's page; `images` says whether frames can be had where it is opened."""
+    """Render the viewer's page; `images` says whether frames are available where it is opened."""
     context = {
         "name": facts.name,
         "run": to_json({"name": facts.name, "images": images, "simulated": sorted(facts.simulated)}),

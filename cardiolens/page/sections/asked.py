@@ -1,4 +1,4 @@
-"""What was run: models, arms, cohort, protocol, how every request ended, and what was not run twice."""
+"""Section on the run itself: models, arms, cohort, protocol, endings of requests, and reused requests."""
 
 from collections import Counter
 
@@ -20,7 +20,7 @@ _MODELS = (
 
 
 def asked(facts: Facts) -> Section:
-    """Tables of models, of arms, and of what is fixed."""
+    """Tables of models, of arms, and of the settings that all arms share."""
     return Section(
         "asked",
         "What was run",

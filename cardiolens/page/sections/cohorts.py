@@ -1,4 +1,4 @@
-"""A full cohort beside named parts of it, such as the public one."""
+"""Section on cohorts: the full cohort beside named parts of it, such as the public one."""
 
 from cardiolens.findings import sentences
 from cardiolens.findings.sentences import Finding
@@ -30,7 +30,7 @@ def _reading(row: AnalysisRow) -> str:
 
 
 def cohorts(facts: Facts) -> Section:
-    """Headline scores on the full cohort and on each part, and how far true answers shift."""
+    """Headline scores on the full cohort and on each part, and the shift of true answers between them."""
     question = "Would the public part of the cohort have told the same story?"
     records: list[AnalysisRow] = []
     shifts: list[AnalysisRow] = []

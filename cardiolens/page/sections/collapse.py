@@ -1,4 +1,4 @@
-"""Category collapse: confusion matrices, indices, and the subtasks on which a model has collapsed."""
+"""Section on category collapse: confusion matrices, indices, and the subtasks on which a model collapsed."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ _MATRIX = (
 
 
 def collapse(facts: Facts) -> Section:
-    """Matrices of the diagnoses first, then indices of every subtask with one right option."""
+    """Confusion matrices, diagnoses first, then indices of every subtask with one right option."""
     indices, matrices = _indices(facts), facts.told("confusion").rows
     question = "Does a model default to a few categories, whatever the image shows?"
     if not indices.rows:

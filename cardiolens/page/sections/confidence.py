@@ -1,4 +1,4 @@
-"""Option probabilities: do they separate, and are they calibrated?"""
+"""Section on option probabilities: separation of right from wrong answers, and calibration."""
 
 from cardiolens.page.columns import (
     ARM,
@@ -84,7 +84,7 @@ def _curves(facts: Facts) -> tuple[Chart, ...]:
 
 
 def _curve(facts: Facts, analysis: str, columns: tuple[Column, ...]) -> Table:
-    """The points of an analysis in the order of arms, all of a tier before its subtasks."""
+    """Points of an analysis in the order of the arms; a tier's points stand before those of its subtasks."""
     place = {arm.arm_id: at for at, arm in enumerate(facts.arms)}
     rows = [row for row in facts.told(analysis).rows if row["arm_id"] in place]
     rows.sort(key=lambda row: (place[row["arm_id"]], not row["scope"].startswith("tier:")))

@@ -1,4 +1,4 @@
-"""Controls: what answers rest on when images are taken away, swapped or blanked, or options moved."""
+"""Section on controls: scores when images are taken away, swapped or blanked, or options moved."""
 
 import math
 

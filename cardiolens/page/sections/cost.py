@@ -1,4 +1,4 @@
-"""What the answers cost: tokens, seconds, GPU hours."""
+"""Section on cost: tokens, seconds, GPU hours."""
 
 from collections import Counter
 from dataclasses import asdict
@@ -24,7 +24,7 @@ _COLUMNS = (
 
 
 def cost(facts: Facts) -> Section:
-    """Tokens by model from the completions that count; seconds of the last invocation by step."""
+    """Tokens by model, from the completions that count, and seconds by step, of the last invocation."""
     table = _tokens(facts)
     figures = (Chart("tokens-chart", "Tokens", "tokens", table),) if table.rows else ()
     return Section(
@@ -92,7 +92,7 @@ def _seconds(facts: Facts) -> Table:
 
 
 def _gpu_hours(group: AnalysisRow) -> float:
-    """Of a model that ran to its end: its GPUs for as long as it held them."""
+    """GPU hours of a model that ran to its end: the number of its GPUs times the time that it held them."""
     if group["span"] is None:
         return 0.0
     held_s: float = group["span"]["ended"] - group["span"]["began"]

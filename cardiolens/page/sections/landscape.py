@@ -1,4 +1,4 @@
-"""Models by tier: raw scores, and what is beyond the best constant answer."""
+"""Section on models by tier: raw scores, and skill beyond the best constant answer."""
 
 from cardiolens.page.columns import (
     ARM,

@@ -1,4 +1,4 @@
-"""Prompting: differences of scores, and of how conservatively a model answers."""
+"""Section on prompting: differences of scores, and of how conservatively a model answers."""
 
 from cardiolens.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, arm_cells, scope_words
 from cardiolens.page.differences import difference_table, differences
@@ -22,7 +22,7 @@ _COLUMNS = (
 
 
 def prompting(facts: Facts) -> Section:
-    """Differences between prompts at every setting of the rest."""
+    """Differences between prompts at every setting of the other factors."""
     title = "Does asking a model to work through a checklist change what it reads, or how carefully it calls?"
     found = differences(facts, "prompt")
     if not found:

@@ -1,4 +1,4 @@
-"""Reliability of the numbers: how questions ended, by arm."""
+"""Section on the reliability of the numbers: how questions ended, by arm."""
 
 from collections import Counter
 
@@ -21,7 +21,7 @@ ENDINGS = {
 
 
 def reliability(facts: Facts) -> Section:
-    """One bar an arm; only the first five kinds of ending are in a score."""
+    """One bar per arm; only the first five kinds of ending enter a score."""
     question = "What stands behind each score: how many questions were answered, and how readably?"
     table = _table(facts)
     if not table.rows:

@@ -1,4 +1,4 @@
-"""Slice protocols and budgets: scores as lines, paired differences, equivalence."""
+"""Section on slice protocols and budgets: scores as lines, paired differences, equivalence."""
 
 from cardiolens.page.columns import COUNTS, HIGH, LOW, SCOPE, VALUE, arm_cells, row_cells
 from cardiolens.page.differences import difference_table, differences
@@ -13,7 +13,7 @@ _BAND = "Grey band: ±2 points, within which arms count as equivalent (90 % inte
 
 
 def slices(facts: Facts) -> Section:
-    """Lines of each protocol over budgets, and what differs between protocols and between budgets."""
+    """One line per protocol over budgets, and differences between protocols and between budgets."""
     protocols, budgets = differences(facts, "selector"), differences(facts, "budget")
     figures = [
         Chart(

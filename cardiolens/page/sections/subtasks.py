@@ -1,4 +1,4 @@
-"""Models by subtask: where reading works and where it does not."""
+"""Section on subtasks: the score of each model on each."""
 
 from cardiolens.page.columns import COUNTS, HIGH, LOW, METHOD, VALUE, arm_cells, setting, subtask_words
 from cardiolens.page.elements import Column, Grid, Section, Table
@@ -11,7 +11,7 @@ _COLUMNS = (
 
 
 def subtasks(facts: Facts) -> Section:
-    """The primary metric of every subtask, one grid a setting."""
+    """Primary metric of every subtask, one grid per setting."""
     question = "Which findings can a model read, and which can it not?"
     records = [
         {

@@ -73,6 +73,28 @@ def test_up_to_the_last_letter_named_probabilities_are_exact(seed: int, exclusiv
                 assert math.exp(found[letter]) == pytest.approx(wanted)
 
 
+def logs(**probabilities: float) -> dict[str, float]:
+    return {token: math.log(share) for token, share in probabilities.items()}
+
+
+def test_the_worked_example_of_the_module() -> None:
+    """The reply "A, C" to options A, B, C, with the numbers of the module's docstring."""
+    legal = legal_replies("multi", tuple("ABC"), ())
+    steps = [
+        TokenStep("A", logs(A=0.60, B=0.30, C=0.10)),
+        TokenStep(",", logs(**{",": 0.80, END: 0.20})),
+        TokenStep(" C", logs(**{" B": 0.25, " C": 0.75})),
+        TokenStep(END, logs(**{END: 1.0})),
+    ]
+    logprobs = set_logprobs(steps, legal)
+    assert logprobs == pytest.approx(logs(A=0.60, B=0.20, C=0.75))
+    assert {letter: round(value, 3) for letter, value in logprobs.items()} == {
+        "A": -0.511,
+        "B": -1.609,
+        "C": -0.288,
+    }
+
+
 def test_after_the_last_letter_named_legal_continuations_count_alike() -> None:
     """After "A" the reply goes on with 0.3: to A, B or A, C or A, B, C."""
     legal = legal_replies("multi", tuple("ABC"), ())

@@ -95,7 +95,7 @@ BAD = {
     ),
     "zero-size axis": (
         lambda f: changed_volume(f, np.zeros((6, 0, 12), np.int16)),
-        FILE + "has an axis of size zero (6, 0, 12); expected at least one voxel an axis",
+        FILE + "has an axis of size zero (6, 0, 12); expected at least one voxel per axis",
     ),
     "NaN": (
         not_finite,
@@ -122,7 +122,7 @@ BAD = {
     "id with dots": (lambda f: study(f, study_id=".."), "study.json: study_id: expected 1 to 128 printable"),
     "two volumes of a view": (
         lambda f: study(f, volume(f), volume(f)),
-        "study.json: 2 volumes of view 'cine_sax'; expected one a view; keep one of them",
+        "study.json: 2 volumes of view 'cine_sax'; expected one per view; keep one of them",
     ),
     "unknown key": (
         lambda f: changed_volume(f, note="x"),

@@ -203,7 +203,7 @@ def test_other_study_ids_are_kept(folder, study_id):
             {"hospital": "X"},
             "unknown key 'hospital'; expected only cohort, patient_id, report_id, schema, species",
         ),
-        ({"volumes": [entry(), entry()]}, "2 volumes of view 'cine_sax'; expected one a view"),
+        ({"volumes": [entry(), entry()]}, "2 volumes of view 'cine_sax'; expected one per view"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )

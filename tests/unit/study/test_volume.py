@@ -212,7 +212,7 @@ def test_voxels_that_are_not_one_real_number(tmp_path, dtype):
     entry["sha256"] = write_nifti(tmp_path / entry["path"], np.zeros((6, 5, 12), dtype))
     name = "complex64" if dtype is np.complex64 else "RGB"
     assert refused(tmp_path, entry).startswith(
-        f"cine_sax.nii.gz: its voxels are of type {name}; expected one real number a voxel"
+        f"cine_sax.nii.gz: its voxels are of type {name}; expected one real number per voxel"
     )
 
 
@@ -220,7 +220,7 @@ def test_an_axis_of_size_zero(tmp_path):
     entry = volume(tmp_path)
     entry["sha256"] = write_nifti(tmp_path / entry["path"], np.zeros((6, 0, 12), np.int16))
     assert refused(tmp_path, entry) == (
-        "cine_sax.nii.gz: has an axis of size zero (6, 0, 12); expected at least one voxel an axis; "
+        "cine_sax.nii.gz: has an axis of size zero (6, 0, 12); expected at least one voxel per axis; "
         "re-export it"
     )
 
