@@ -1,4 +1,4 @@
-"""Arms: the product of the sweep's lists."""
+"""Arms: the product of a sweep's models, selectors, budgets, prompts and controls."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,30 +28,30 @@ class Arm:
 
     @property
     def label(self) -> str:
-        """Readable, and unique within a sweep."""
+        """A readable name, unique within a sweep."""
         control = "" if self.control == "none" else f"/{self.control}"
         return f"{self.model.name}/{self.selector_name}/{self.budget}/{self.prompt.name}{control}"
 
     @property
     def budget_value(self) -> int | str:
-        """For a chart: a number of frames, or what the configuration says."""
+        """The budget for a chart: a number of frames, or the text of the configuration."""
         return self.budget if isinstance(self.budget, int) else str(self.budget)
 
     @property
     def arm_id(self) -> str:
-        """The label with eight hex digits of every option that decides what is asked.
+        """The label and eight hex digits over every option that decides the requests.
 
-        Of the model only what differs from the defaults counts: a new option changes no known id.
+        Model options at their defaults are not digested, so adding an option changes no existing id.
         """
-        served: dict[str, Any] = {**dict.fromkeys(("name", *SERVING), True), "http": set(HTTP_SERVING)}
-        asked = [
-            self.model.model_dump(mode="json", exclude=served, exclude_defaults=True),
+        excluded: dict[str, Any] = {**dict.fromkeys(("name", *SERVING), True), "http": set(HTTP_SERVING)}
+        deciding = [
+            self.model.model_dump(mode="json", exclude=excluded, exclude_defaults=True),
             self.selector.model_dump(mode="json", exclude={"seeds"}),
             self.seed,
             self.budget.model_dump() if isinstance(self.budget, TokenBudget) else self.budget,
             self.prompt.model_dump(mode="json"),
         ]
-        return f"{self.label.replace('/', '-').replace(':', '')}-{digest_of(asked)[:8]}"
+        return f"{self.label.replace('/', '-').replace(':', '')}-{digest_of(deciding)[:8]}"
 
 
 def arms(spec: SweepSpec) -> tuple[Arm, ...]:

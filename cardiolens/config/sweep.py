@@ -1,4 +1,4 @@
-"""The one door from Hydra to frozen, validated values; nothing past it sees a DictConfig."""
+"""Configuration of a sweep, and the one function that validates it; no other code sees a DictConfig."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -18,11 +18,13 @@ class SelectorSpec(Spec):
 
     name: str
     kind: Literal["random", "clinical", "uniform", "all", "kcenter", "kmedoids", "relevance"]
-    seeds: tuple[Seed, ...] = ()  # random: one arm a seed
+    seeds: tuple[Seed, ...] = ()  # random: one arm per seed
     pool: Literal["routed", "sequence"] = "routed"  # of every kind but clinical
     lax_small_k: Literal["temporal", "spatial"] = "temporal"  # clinical
-    encoder: GivenPath | None = None  # an image encoder that sees for kcenter, kmedoids, relevance
-    order: Literal["presented", "nested"] = "presented"  # nested: smaller budgets first, a shared prefix
+    encoder: GivenPath | None = None  # an image encoder, for kcenter, kmedoids and relevance
+    order: Literal["presented", "nested"] = (
+        "presented"  # nested: frames of smaller budgets first, for a shared prefix
+    )
 
     @model_validator(mode="after")
     def _seeded(self) -> "SelectorSpec":
@@ -40,12 +42,12 @@ class SelectorSpec(Spec):
 
     @property
     def looks_at_pixels(self) -> bool:
-        """Whether it chooses by features of the frames, which must be computed first."""
+        """True if it selects by features of the frames, which must be computed first."""
         return self.kind in ("kcenter", "kmedoids", "relevance")
 
 
 class PromptSpec(Spec):
-    """One way to ask."""
+    """One prompt style and its token limits."""
 
     name: str
     style: Literal["standard", "reasoning"]
@@ -54,7 +56,7 @@ class PromptSpec(Spec):
 
 
 class TokenBudget(Spec):
-    """As many frames as fit into so many visual tokens of the model that is asked; written tokens:8192."""
+    """A budget of visual tokens of the model that is asked; written tokens:8192."""
 
     tokens: Positive
 
@@ -63,11 +65,10 @@ class TokenBudget(Spec):
 
 
 Control = Literal["none", "blind", "blank", "other_patient", "shuffled_options", "repeat"]
-"""What is changed of every request, to see what the answers rest on."""
-
+"""A change to every request that shows what the answers rest on."""
 
 Budget = Positive | TokenBudget
-"""How much a request may show: a number of frames, or of visual tokens."""
+"""The limit of a request: a number of frames, or of visual tokens."""
 
 
 def _scheduler(cluster: object) -> str:
@@ -79,7 +80,7 @@ def _scheduler(cluster: object) -> str:
 Cluster = Annotated[
     Annotated[ClusterSpec, Tag("none")] | Annotated[SlurmSpec, Tag("slurm")], Discriminator(_scheduler)
 ]
-"""Where the stream runs; with scheduler: slurm it can be submitted."""
+"""The cluster of the stream; with scheduler: slurm a sweep can be submitted."""
 
 
 class SweepSpec(Spec):
@@ -106,12 +107,12 @@ class SweepSpec(Spec):
     page: PageSpec = PageSpec()
     mode: Literal["run", "plan"] = "run"
     strict: bool = False
-    keep_going: bool = False  # a model that cannot run is named at the end; the others run
+    keep_going: bool = False  # run the other models if one cannot run; it is named at the end
 
     @field_validator("model", "selector", "prompt", mode="before")
     @classmethod
     def _named(cls, value: object) -> object:
-        """A config group arrives as {name: options}; each entry learns its name."""
+        """Move the name of each entry into its options: a config group arrives as {name: options}."""
         if not isinstance(value, Mapping):
             return value
         for name, options in value.items():
@@ -127,7 +128,7 @@ class SweepSpec(Spec):
     @field_validator("control", mode="before")
     @classmethod
     def _names(cls, value: object) -> object:
-        """Controls have a name and no options; a config group arrives as a mapping."""
+        """Take the names alone: a config group arrives as a mapping, and controls have no options."""
         return tuple(value) if isinstance(value, Mapping) else value
 
     @field_validator("model", "selector", "budget", "prompt", "control")
@@ -149,26 +150,26 @@ class SweepSpec(Spec):
         uncounted = [model for model in self.model if not model.counts_tokens]
         counted = [budget for budget in self.budget if isinstance(budget, TokenBudget)]
         if uncounted and counted:
-            why = "is a simulated reader" if uncounted[0].simulated else "declares no image_tokens"
+            reason = "is a simulated reader" if uncounted[0].simulated else "declares no image_tokens"
             raise ValueError(
                 f"budget {counted[0]} needs a model whose visual tokens are known, and {uncounted[0].name} "
-                f"{why}; give a number of frames, or leave that model out"
+                f"{reason}; give a number of frames, or leave that model out"
             )
         return self
 
     @model_validator(mode="after")
     def _bindable(self) -> "SweepSpec":
-        free = [model.name for model in self.model if model.http and model.http.dialect != "vllm"]
-        if free and self.answer_format == "choice":
+        unbound = [model.name for model in self.model if model.http and model.http.dialect != "vllm"]
+        if unbound and self.answer_format == "choice":
             raise ValueError(
-                f"answer_format choice needs structured decoding, which {free[0]} is not known to have; "
+                f"answer_format choice needs structured decoding, which {unbound[0]} is not known to have; "
                 "use letters or json, or declare http.dialect: vllm if vLLM serves it"
             )
         return self
 
 
 def _budget(entry: object) -> object:
-    """A budget as written: a number of frames, or tokens:N."""
+    """Parse a budget as written: a number of frames, or tokens:N."""
     unit, _, number = str(entry).rpartition(":")
     if isinstance(entry, Mapping | TokenBudget):
         return entry
@@ -180,7 +181,7 @@ def _budget(entry: object) -> object:
 
 
 def parse(tree: Mapping[str, Any]) -> SweepSpec:
-    """A composed configuration as a SweepSpec; what is wrong is said in one line a field."""
+    """Validate a composed configuration; InputError with one clause per wrong field."""
     try:
         return SweepSpec.model_validate(tree)
     except ValidationError as error:
