@@ -1,4 +1,4 @@
-"""Configuration of a sweep, and the one function that validates it; no other code sees a DictConfig."""
+"""Configuration of a sweep, and the one function that validates it; code past it sees no DictConfig."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -22,9 +22,7 @@ class SelectorSpec(Spec):
     pool: Literal["routed", "sequence"] = "routed"  # of every kind but clinical
     lax_small_k: Literal["temporal", "spatial"] = "temporal"  # clinical
     encoder: GivenPath | None = None  # an image encoder, for kcenter, kmedoids and relevance
-    order: Literal["presented", "nested"] = (
-        "presented"  # nested: frames of smaller budgets first, for a shared prefix
-    )
+    order: Literal["presented", "nested"] = "presented"  # nested: smaller budgets first, for a shared prefix
 
     @model_validator(mode="after")
     def _seeded(self) -> "SelectorSpec":

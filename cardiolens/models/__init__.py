@@ -1,1 +1,1 @@
-"""What a model is before it runs: its identity, files, chat template and token counts."""
+"""Models before they run: identity, files, chat template and token counts."""

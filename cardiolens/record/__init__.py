@@ -1,1 +1,1 @@
-"""What a store and a run keep on disk besides tables: places, configuration, manifest, log."""
+"""Paths of a store and a run, and the files of a run besides its tables."""

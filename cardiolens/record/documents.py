@@ -1,4 +1,4 @@
-"""What a run leaves behind besides its tables: configuration, manifest, log."""
+"""Files of a run besides its tables: configuration, manifest, log."""
 
 import json
 import logging
@@ -19,12 +19,12 @@ _REMEDY = "another version of CardioLens wrote it, or it was changed: run the sw
 
 
 def write_configuration(run: Run, spec: SweepSpec) -> None:
-    """The resolved configuration, so that a person can see every value that applied."""
+    """Write the resolved configuration, which shows every value that applied."""
     tables.write_text(run.configuration, spec.model_dump_json(indent=1) + "\n")
 
 
 def read_configuration(run: Run) -> SweepSpec:
-    """The configuration that a run was made with."""
+    """Read the configuration of a run."""
     tree = _read_json(run, run.configuration)
     try:
         return parse(tree)
@@ -42,7 +42,7 @@ def _read_json(run: Run, path: Path) -> Any:
 
 
 def cohort_digest(volumes: pa.Table) -> str:
-    """32 hex digits of the studies that a run is about: their volumes' sources and windows."""
+    """32 hex digits of the studies of a run: the sources and windows of their volumes."""
     names = ["study_id", "volume_id", "source_sha256", "window_low", "window_high"]
     return digest_of(
         volumes.select(names).sort_by([("study_id", "ascending"), ("volume_id", "ascending")]).to_pylist()
@@ -54,7 +54,7 @@ class _Described(BaseModel):
 
 
 class _Manifest(BaseModel):
-    """What is read again of a manifest; the rest is for people."""
+    """The fields of a manifest that are read again; the others are for people."""
 
     schema_: Annotated[Literal["manifest-1"], Field(alias="schema")]
     protocol: str
@@ -66,7 +66,7 @@ class _Manifest(BaseModel):
 
 
 def read_manifest(run: Run) -> dict[str, Any]:
-    """The manifest of a finished sweep."""
+    """Read the manifest of a finished sweep."""
     manifest: dict[str, Any] = _read_json(run, run.manifest)
     try:
         _Manifest.model_validate(manifest)
@@ -76,10 +76,10 @@ def read_manifest(run: Run) -> dict[str, Any]:
 
 
 def log_to(run: Run) -> None:
-    """Messages of warning and above on the terminal, everything in the run's log."""
+    """Log everything to the run's log file, and warnings and errors to the terminal."""
     try:
         run.root.mkdir(parents=True, exist_ok=True)
-        kept = logging.FileHandler(run.log)
+        to_file = logging.FileHandler(run.log)
     except OSError as error:
         reason = error.strerror or error
         raise RunError(
@@ -88,8 +88,8 @@ def log_to(run: Run) -> None:
     root = logging.getLogger("cardiolens")
     root.setLevel(logging.INFO)
     root.handlers.clear()
-    shown = logging.StreamHandler()
-    shown.setLevel(logging.WARNING)
-    kept.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    root.addHandler(shown)
-    root.addHandler(kept)
+    to_terminal = logging.StreamHandler()
+    to_terminal.setLevel(logging.WARNING)
+    to_file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root.addHandler(to_terminal)
+    root.addHandler(to_file)

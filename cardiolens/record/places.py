@@ -1,4 +1,4 @@
-"""Two places on disk: the store, shared by all sweeps on the same data, and the folder of one run."""
+"""Paths on disk: the store, shared by all sweeps on the same data, and the folder of one run."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ class Store:
 
     @property
     def models(self) -> Path:
-        """Where the embedded model is built."""
+        """The folder of the embedded model and of cached file digests."""
         return self.root / "models"
 
     def completions(self, model_key: str) -> Path:
@@ -31,7 +31,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One sweep's folder; the same configuration finds its own again."""
+    """The folder of one sweep; the same configuration leads to the same folder."""
 
     root: Path
 
@@ -72,38 +72,38 @@ class Run:
         return self.root / "sweep.log"
 
     def progress(self, model: str) -> Path:
-        """How far a model was whenever it had finished a study."""
+        """The progress of a model: one line per finished study."""
         return self.root / "progress" / f"{model}.jsonl"
 
     @property
     def jobs(self) -> Path:
-        """Batch scripts of a submitted run, and what they print."""
+        """The folder of batch scripts of a submitted run and of their output."""
         return self.root / "slurm"
 
     @property
     def model_records(self) -> Path:
-        """How each model of a submitted run stands."""
+        """The folder of the records of each model of a submitted run."""
         return self.root / "groups"
 
     def excluded(self, model: str) -> Path:
-        """Nodes that a model's job should not see again."""
+        """The list of nodes that the job of a model must avoid."""
         return self.model_records / f"{model}.exclude"
 
 
-# How a sweep is executed and where it is mirrored; the same answers, so the same run.
+# Fields that say how a sweep is executed and mirrored; they change no answer, and so not the run.
 _EXECUTION = ("outputs", "cluster", "tracker", "stream", "page", "mode", "strict", "keep_going")
 
 
 def run_of(spec: SweepSpec) -> Run:
-    """The run of a sweep: named by its experiment and the digest of all that decides its numbers."""
+    """The run of a sweep, named by its experiment and a digest of everything that decides its numbers."""
     return Run(spec.outputs / f"{spec.name}-{digest_of(deciding(spec))[:8]}")
 
 
 def deciding(spec: SweepSpec) -> dict[str, Any]:
     """The part of a configuration that decides a sweep's numbers."""
-    left_out: dict[str, Any] = {
+    excluded: dict[str, Any] = {
         **dict.fromkeys(_EXECUTION, True),
         "dataset": {"prepared_only"},
         "model": {"__all__": {**dict.fromkeys(SERVING, True), "http": set(HTTP_SERVING)}},
     }
-    return spec.model_dump(mode="json", exclude=left_out)
+    return spec.model_dump(mode="json", exclude=excluded)
