@@ -36,7 +36,7 @@ SERVING = (
 )
 """Fields that say how a model is served or describe it; they change no request and no answer."""
 
-Engine = Literal[
+EngineName = Literal[
     "vllm",
     "http",
     "oracle",  # and all below: simulated readers
@@ -71,7 +71,7 @@ class ModelSpec(Spec):
     """One model: its files or server, its serving options and its limits."""
 
     name: str
-    engine: Engine = "vllm"
+    engine: EngineName = "vllm"
     source: str = ""  # embedded | a local folder | a hub id; http: the processor that counts tokens
     revision: str | None = None  # http: as declared, e.g. a commit, a snapshot's name or a date
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = "bfloat16"

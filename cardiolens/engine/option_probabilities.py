@@ -13,14 +13,14 @@ ENDED = "ended"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TokenStep:
     """One token of a reply, with the log-probability of each token text that could have stood there."""
 
     said: str
     logprobs: Mapping[str, float]
 
 
-def set_logprobs(steps: Sequence[Step], legal: Collection[str]) -> dict[str, float]:
+def set_logprobs(steps: Sequence[TokenStep], legal: Collection[str]) -> dict[str, float]:
     """Log-probability that each letter is named, given what the reply says of the letters before it.
 
     Exact up to the last letter named. Of letters after it only the probability that the reply goes on is
@@ -69,7 +69,7 @@ class _Replies:
             return [self.named[begun]]
         return [named for reply, named in self.named.items() if now is not None and reply.startswith(now)]
 
-    def path(self, steps: Sequence[Step]) -> list[str] | None:
+    def path(self, steps: Sequence[TokenStep]) -> list[str] | None:
         """How the reply stood before each step and at the end; None where a token does not fit."""
         path = [""]
         for step in steps:
@@ -80,7 +80,9 @@ class _Replies:
         return path
 
 
-def _turn(letter: str, steps: Sequence[Step], path: Sequence[str], replies: _Replies) -> tuple[float, float]:
+def _turn(
+    letter: str, steps: Sequence[TokenStep], path: Sequence[str], replies: _Replies
+) -> tuple[float, float]:
     """Probability that a letter is named, and that it is passed over, after the same letters before it."""
     before = _before(letter, replies.named[path[-2]])
     reached, named, passed = 1.0, 0.0, 0.0

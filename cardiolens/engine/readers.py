@@ -18,7 +18,7 @@ from cardiolens.errors import InputError
 from cardiolens.tasks.catalogue import GATES
 from cardiolens.tasks.legal import LETTERS, legal_replies
 
-Answer = tuple[str, ...]  # original option keys; of a report, its one reference as JSON
+TrueAnswer = tuple[str, ...]  # original option keys; of a report, its one reference as JSON
 
 SEED = 2026
 
@@ -75,10 +75,10 @@ class AnswerKey:
     """The answers of all questions, and under which arms they are asked."""
 
     arms: Mapping[str, Arm]  # by arm_id
-    answers: Mapping[str, Answer]  # by qa_id
+    answers: Mapping[str, TrueAnswer]  # by qa_id
     subtasks: Mapping[str, str]  # by qa_id
-    exclusive: Mapping[str, Answer]  # by qa_id: options that stand alone
-    of_subtask: Mapping[str, tuple[Answer, ...]]  # one a question, in order of qa_id
+    exclusive: Mapping[str, TrueAnswer]  # by qa_id: options that stand alone
+    of_subtask: Mapping[str, tuple[TrueAnswer, ...]]  # one a question, in order of qa_id
 
     @staticmethod
     def of(questions: Path, arms: Mapping[str, Arm]) -> "AnswerKey":
@@ -88,7 +88,7 @@ class AnswerKey:
         answers = {
             row["qa_id"]: (row["reference"],) if row["reference"] else tuple(row["answer"]) for row in rows
         }
-        of_subtask: dict[str, list[Answer]] = {}
+        of_subtask: dict[str, list[TrueAnswer]] = {}
         for row in rows:
             of_subtask.setdefault(row["subtask"], []).append(answers[row["qa_id"]])
         frozen = {subtask: tuple(found) for subtask, found in of_subtask.items()}
@@ -110,11 +110,11 @@ class Oracle(Reader):
     def say(self, ask: Ask) -> str:
         return _said(self.pick(ask, self._truth.answers[_asked(ask)]), ask)
 
-    def pick(self, ask: Ask, answer: Answer) -> Answer:
+    def pick(self, ask: Ask, answer: TrueAnswer) -> TrueAnswer:
         """What is answered where the truth is `answer`."""
         return answer
 
-    def alike(self, ask: Ask) -> tuple[Answer, ...]:
+    def alike(self, ask: Ask) -> tuple[TrueAnswer, ...]:
         """The true answers of all questions of the subtask."""
         return self._truth.of_subtask[self._truth.subtasks[_asked(ask)]]
 
@@ -126,7 +126,7 @@ class Prevalence(Oracle):
         super().__init__(truth)
         self._seed = seed
 
-    def pick(self, ask: Ask, answer: Answer) -> Answer:
+    def pick(self, ask: Ask, answer: TrueAnswer) -> TrueAnswer:
         alike = self.alike(ask)
         return alike[int(_draw(self._seed, ask) * len(alike))]
 
@@ -149,7 +149,7 @@ class Noisy(_Straying):
     def __init__(self, truth: AnswerKey, error: float, seed: int = SEED) -> None:
         super().__init__(truth, _share("error", error), seed)
 
-    def pick(self, ask: Ask, answer: Answer) -> Answer:
+    def pick(self, ask: Ask, answer: TrueAnswer) -> TrueAnswer:
         alone = self._truth.exclusive[_asked(ask)]
         return _other(ask, answer, alone, self._seed) if self.strays(ask) else answer
 
@@ -160,7 +160,7 @@ class Collapse(_Straying):
     def __init__(self, truth: AnswerKey, share: float, seed: int = SEED) -> None:
         super().__init__(truth, _share("share", share), seed)
 
-    def pick(self, ask: Ask, answer: Answer) -> Answer:
+    def pick(self, ask: Ask, answer: TrueAnswer) -> TrueAnswer:
         if ask.answer_type == "report" or not self.strays(ask):
             return answer
         counted = Counter(self.alike(ask))
@@ -177,7 +177,7 @@ class Conservative(_Straying):
     def __init__(self, truth: AnswerKey, drop: float, seed: int = SEED) -> None:
         super().__init__(truth, _share("drop", drop), seed)
 
-    def pick(self, ask: Ask, answer: Answer) -> Answer:
+    def pick(self, ask: Ask, answer: TrueAnswer) -> TrueAnswer:
         if ask.answer_type == "multi":
             alone = self._truth.exclusive[_asked(ask)]
             return tuple(key for key in answer if key in alone or not self.strays(ask, key))
@@ -197,7 +197,7 @@ class BudgetEffect(Oracle):
         super().__init__(truth)
         self._base, self._doubling, self._clinical, self._blind = base, doubling, clinical, blind
 
-    def pick(self, ask: Ask, answer: Answer) -> Answer:
+    def pick(self, ask: Ask, answer: TrueAnswer) -> TrueAnswer:
         right = _draw(SEED, ask) < self.probability(ask)
         return answer if right else _other(ask, answer, self._truth.exclusive[_asked(ask)], SEED)
 
@@ -272,7 +272,7 @@ def _draw(seed: int, ask: Ask, what: str = "") -> float:
     return int.from_bytes(digest[:8]) / 2**64
 
 
-def _other(ask: Ask, answer: Answer, exclusive: Answer, seed: int) -> Answer:
+def _other(ask: Ask, answer: TrueAnswer, exclusive: TrueAnswer, seed: int) -> TrueAnswer:
     """Another legal answer, each as likely; a report has none."""
     if ask.answer_type == "report":
         return answer
@@ -283,7 +283,7 @@ def _other(ask: Ask, answer: Answer, exclusive: Answer, seed: int) -> Answer:
     return others[int(_draw(seed, ask, "wrong") * len(others))]
 
 
-def _said(answer: Answer, ask: Ask) -> str:
+def _said(answer: TrueAnswer, ask: Ask) -> str:
     """An answer in the letters displayed, a report as it is."""
     if ask.answer_type == "report":
         return answer[0]

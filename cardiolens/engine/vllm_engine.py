@@ -10,7 +10,7 @@ from cardiolens.config.model import ModelSpec
 from cardiolens.engine.ask import Ask, EngineDeadError, ErrorKind, Pictures, Reply, RequestError
 from cardiolens.engine.decoding import alternatives, bound, direct, option_logprobs
 from cardiolens.engine.gpu_memory import turn_on, wait_for_memory
-from cardiolens.engine.option_probabilities import Step, set_logprobs
+from cardiolens.engine.option_probabilities import TokenStep, set_logprobs
 from cardiolens.engine.root_cause import root_cause, written_so_far
 from cardiolens.models.adapter import room_for
 from cardiolens.models.chat import Chat
@@ -177,7 +177,7 @@ class VllmEngine:
 def _option_logprobs(completion: "CompletionOutput", ask: Ask) -> dict[str, float]:
     """Of each letter displayed: of being the answer, where several may be of being named."""
     steps = [
-        Step(
+        TokenStep(
             said=tokens[token_id].decoded_token or "",
             logprobs={entry.decoded_token or "": entry.logprob for entry in tokens.values()},
         )

@@ -25,7 +25,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class CaseReply:
     """What a model said, as far as it is judged."""
 
     text: str
@@ -46,7 +46,7 @@ class Judgement:
     counts: dict[str, float]
 
 
-def judge_choice(case: Case, reply: Reply) -> Judgement:
+def judge_choice(case: Case, reply: CaseReply) -> Judgement:
     """Judge a reply to a single, ordinal or multi question; an unparsed one is wrong, or the empty set."""
     parsed = Parsed((), "none", "refusal") if reply.refused else _parse_shown(case, reply)
     return Judgement(
@@ -59,7 +59,7 @@ def judge_choice(case: Case, reply: Reply) -> Judgement:
     )
 
 
-def _parse_shown(case: Case, reply: Reply) -> Parsed:
+def _parse_shown(case: Case, reply: CaseReply) -> Parsed:
     """Parse by the letters displayed (the question's letters in order), and translate into original keys."""
     shown = reply.shown or case.keys
     if sorted(shown) != sorted(case.keys):

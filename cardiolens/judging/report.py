@@ -4,7 +4,7 @@ import functools
 import json
 from collections.abc import Mapping
 
-from cardiolens.judging.case import Case, Judgement, Reply
+from cardiolens.judging.case import Case, CaseReply, Judgement
 from cardiolens.judging.entities import ReportForm, entity_counts, fields_equal
 from cardiolens.judging.json_reply import objects
 from cardiolens.judging.overlap import overlap_counts
@@ -15,7 +15,7 @@ from cardiolens.tasks.entities import Entity, extract
 _TEXTS = ("findings", "impression")
 
 
-def judge_fields(case: Case, reply: Reply) -> Judgement:
+def judge_fields(case: Case, reply: CaseReply) -> Judgement:
     """Judge the fields of a report; without readable JSON they are the empty set."""
     form = _form(case)
     gold = form.entities(_fields(_reference(case)))
@@ -34,7 +34,7 @@ def judge_fields(case: Case, reply: Reply) -> Judgement:
     )
 
 
-def judge_text(case: Case, reply: Reply) -> Judgement:
+def judge_text(case: Case, reply: CaseReply) -> Judgement:
     """Judge findings and impression, or the whole reply where they are not to be found as JSON."""
     form = _form(case)
     written = _written(form, reply)
@@ -51,7 +51,7 @@ def judge_text(case: Case, reply: Reply) -> Judgement:
     )
 
 
-def texts(case: Case, reply: Reply) -> tuple[str, str]:
+def texts(case: Case, reply: CaseReply) -> tuple[str, str]:
     """The text of the reference, and what is taken as that of a reply."""
     written = _written(_form(case), reply)
     text = _prose(written) if written else "" if reply.refused else visible(reply.text)
@@ -74,7 +74,7 @@ def _reference(case: Case) -> Mapping[str, object]:
     return value
 
 
-def _written(form: ReportForm, reply: Reply) -> Mapping[str, object] | None:
+def _written(form: ReportForm, reply: CaseReply) -> Mapping[str, object] | None:
     """The last JSON object of a reply that has the fields of the form, at its top or under `fields`."""
     found = [value for value in objects(visible(reply.text)) if set(form.fields) & set(_fields(value))]
     return found[-1] if found and not reply.refused else None
@@ -94,7 +94,7 @@ def _named(entities: frozenset[Entity]) -> tuple[str, ...]:
     return tuple(sorted(f"{field}: {value}".encode(errors="replace").decode() for field, value in entities))
 
 
-def _failure(reply: Reply) -> str:
+def _failure(reply: CaseReply) -> str:
     if reply.refused or refuses(visible(reply.text)):
         return "refusal"
     return "truncated" if reply.cut else "parse_error"

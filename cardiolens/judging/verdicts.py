@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.errors import InputError
-from cardiolens.judging.case import Case, Judgement, Reply, case_of, judge_choice
+from cardiolens.judging.case import Case, CaseReply, Judgement, case_of, judge_choice
 from cardiolens.judging.finals import finals
 from cardiolens.judging.report import judge_fields, judge_text, texts
 from cardiolens.judging.text_metrics import TextMetric
 from cardiolens.tables import VERDICTS
 
-Judge = Callable[[Case, Reply], Judgement]
+Judge = Callable[[Case, CaseReply], Judgement]
 
 CHANNELS: dict[str, dict[str, Judge]] = {
     "single": {"answer": judge_choice},
@@ -27,7 +27,7 @@ _FROM_QUESTION = ("study_id", "patient_id", "tier", "sequence", "subtask", "answ
 _JUDGED = pa.schema(
     [VERDICTS.field(name) for name in ("parse_status", "rule", "parsed", "gold", "correct", "counts")]
 )
-_BLANK = Reply("", refused=False, cut=False, shown=())
+_BLANK = CaseReply("", refused=False, cut=False, shown=())
 _REPLY = ("text", "refused", "cut", "shown")
 _SEPARATOR = "\x1f"
 
@@ -142,15 +142,15 @@ def _judged(channel: str, sheet: _Sheet, metrics: Sequence[TextMetric]) -> pa.Ta
     return pa.Table.from_pylist(rows, schema=_JUDGED).take(spread)
 
 
-def _reply(said: dict[str, object]) -> Reply | None:
+def _reply(said: dict[str, object]) -> CaseReply | None:
     """What is judged; None where no reply is final."""
     if said["text"] is None:
         return None
     shown = tuple(str(said["shown"]).split(_SEPARATOR)) if said["shown"] else ()
-    return Reply(str(said["text"]), refused=bool(said["refused"]), cut=bool(said["cut"]), shown=shown)
+    return CaseReply(str(said["text"]), refused=bool(said["refused"]), cut=bool(said["cut"]), shown=shown)
 
 
-def _row(judgement: Judgement, reply: Reply | None) -> dict[str, object]:
+def _row(judgement: Judgement, reply: CaseReply | None) -> dict[str, object]:
     """A judgement as columns of verdicts; of a request without a reply only the truth."""
     if reply is None:
         return {"gold": list(judgement.gold)}

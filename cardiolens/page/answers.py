@@ -9,7 +9,7 @@ from cardiolens.findings.sentences import FEWEST_PATIENTS, signed
 from cardiolens.page.differences import Difference, Reading, differences
 from cardiolens.page.elements import Answer, Estimate
 from cardiolens.page.facts import Facts
-from cardiolens.results.analyses import Row
+from cardiolens.results.analyses import AnalysisRow
 from cardiolens.stats.headlines import PREFIX
 from cardiolens.stats.inference import MARGIN, holm
 
@@ -44,14 +44,14 @@ def _best(facts: Facts) -> Answer:
     return Answer("model", question, verdict, said, estimates, differences=False)
 
 
-def _headlines(facts: Facts) -> list[Row]:
+def _headlines(facts: Facts) -> list[AnalysisRow]:
     """Defined headlines on tier 1; of simulated readers only where there is no other model."""
     rows = facts.of_arms(["primary"], "tier:1")
     found = [row for row in rows if str(row["arm_id"]).startswith(PREFIX) and not math.isnan(row["value"])]
     return [row for row in found if _model(row) not in facts.simulated] or found
 
 
-def _shown_lower(facts: Facts, row: Row, first: Row) -> bool:
+def _shown_lower(facts: Facts, row: AnalysisRow, first: AnalysisRow) -> bool:
     """Whether a headline is shown to be lower than the highest, by their paired difference."""
     pair = {row["arm_id"], first["arm_id"]}
     for found in facts.of_pairs(["primary"], "tier:1"):
@@ -60,11 +60,11 @@ def _shown_lower(facts: Facts, row: Row, first: Row) -> bool:
     return False
 
 
-def _model(row: Row) -> str:
+def _model(row: AnalysisRow) -> str:
     return str(row["arm_id"]).removeprefix(PREFIX)
 
 
-def _interval(row: Row) -> str:
+def _interval(row: AnalysisRow) -> str:
     if math.isnan(row["low"]):
         return f"{row['value']:.1f} % (no interval)"
     return f"{row['value']:.1f} % (95 % CI {row['low']:.1f} to {row['high']:.1f})"

@@ -9,7 +9,7 @@ from cardiolens.findings.sentences import Finding
 from cardiolens.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, scope_words, setting
 from cardiolens.page.elements import Column, Table
 from cardiolens.page.facts import Facts
-from cardiolens.results.analyses import Row
+from cardiolens.results.analyses import AnalysisRow
 from cardiolens.stats.factors import FACTORS, ArmFactors
 
 Reading = Literal["shown", "equivalent", "open"]
@@ -45,8 +45,8 @@ class Difference:
     ours: ArmFactors
     theirs: ArmFactors
     factor: str
-    row: Row
-    equivalence: Row
+    row: AnalysisRow
+    equivalence: AnalysisRow
     sign_flip_p: float | None
     holm_p: float | None  # over the pairs of its family
 
@@ -89,7 +89,7 @@ class Difference:
 def differences(facts: Facts, factor: str, scope: str = "tier:") -> list[Difference]:
     """Every pair of arms that differ in one factor alone, at scopes that begin so."""
     arms = {arm.arm_id: arm for arm in facts.arms}
-    found: dict[tuple[str, str, str], dict[str, Row]] = {}
+    found: dict[tuple[str, str, str], dict[str, AnalysisRow]] = {}
     for row in facts.of_pairs(_METRICS, scope):
         if row["arm_id"] in arms and row["versus_arm_id"] in arms:
             key = row["arm_id"], row["versus_arm_id"], row["scope"]
@@ -101,7 +101,7 @@ def differences(facts: Facts, factor: str, scope: str = "tier:") -> list[Differe
     ]
 
 
-def _beside(rows: Mapping[str, Row]) -> Iterator[Any]:
+def _beside(rows: Mapping[str, AnalysisRow]) -> Iterator[Any]:
     yield rows.get("primary.equivalence", rows["primary"])
     for name in ("primary.sign_flip_p", "primary.holm_p"):
         yield rows[name]["value"] if name in rows else None

@@ -13,7 +13,7 @@ from cardiolens.errors import InputError
 from cardiolens.page.usage import Usage, usage_of
 from cardiolens.record import documents
 from cardiolens.record.places import Run
-from cardiolens.results.analyses import Row, Told, read_analyses
+from cardiolens.results.analyses import AnalysisRow, AnalysisTable, read_analyses
 from cardiolens.stats.factors import ArmFactors
 from cardiolens.tasks.catalogue import Subtask, load_catalogue
 
@@ -30,7 +30,7 @@ class Facts:
     manifests: tuple[Mapping[str, Any], ...]
     arms: tuple[ArmFactors, ...]
     scores: pa.Table
-    analyses: Mapping[str, Told]
+    analyses: Mapping[str, AnalysisTable]
     usage: tuple[Usage, ...]
     subtasks: Mapping[str, Subtask]
     n_patients: int
@@ -51,22 +51,22 @@ class Facts:
         """The arm of a row of scores."""
         return next((arm for arm in self.arms if arm.arm_id == arm_id), None)
 
-    def told(self, analysis: str) -> Told:
+    def told(self, analysis: str) -> AnalysisTable:
         """An analysis by name; an empty one where the arms did not allow it."""
-        return self.analyses.get(analysis, Told())
+        return self.analyses.get(analysis, AnalysisTable())
 
-    def of_arms(self, metrics: Sequence[str], scope: str) -> list[Row]:
+    def of_arms(self, metrics: Sequence[str], scope: str) -> list[AnalysisRow]:
         """Rows of scores of single arms with one of these metrics, at scopes that begin so."""
         return self._rows(metrics, scope, pc.is_null(self.scores["versus_arm_id"]))
 
-    def of_pairs(self, metrics: Sequence[str], scope: str) -> list[Row]:
+    def of_pairs(self, metrics: Sequence[str], scope: str) -> list[AnalysisRow]:
         """Rows of scores that are differences of two arms."""
         return self._rows(metrics, scope, pc.is_valid(self.scores["versus_arm_id"]))
 
-    def _rows(self, metrics: Sequence[str], scope: str, kind: pa.ChunkedArray) -> list[Row]:
+    def _rows(self, metrics: Sequence[str], scope: str, kind: pa.ChunkedArray) -> list[AnalysisRow]:
         named = pc.is_in(self.scores["metric"], value_set=pa.array(list(metrics), pa.string()))
         chosen = pc.and_(kind, pc.and_(named, pc.starts_with(self.scores["scope"], scope)))
-        rows: list[Row] = self.scores.filter(chosen).to_pylist()
+        rows: list[AnalysisRow] = self.scores.filter(chosen).to_pylist()
         place = {arm.arm_id: at for at, arm in enumerate(self.arms)}
         return sorted(rows, key=lambda row: place.get(row["arm_id"], len(place)))
 

@@ -9,7 +9,7 @@ from cardiolens.placement.placement import Deployment, Placement
 
 _ROUNDING = 1e-9  # shares are sums of floats
 
-Spot = tuple[str, int, float]  # node, GPU, share of it
+GpuSpot = tuple[str, int, float]  # node, GPU, share of it
 
 
 class Seating:
@@ -21,7 +21,7 @@ class Seating:
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._free = {node.name: [1.0] * node.gpus for node in nodes}
-        self._taken: dict[str, list[Spot]] = {}
+        self._taken: dict[str, list[GpuSpot]] = {}
         self._computing: str | None = None
 
     def may_always_begin(self, deployment: Deployment) -> bool:
@@ -51,9 +51,9 @@ class Seating:
         for node, gpu, share in self._taken.pop(model, ()):
             self._free[node][gpu] += share
 
-    def _spots(self, deployment: Deployment) -> list[Spot] | None:
+    def _spots(self, deployment: Deployment) -> list[GpuSpot] | None:
         free = {node: list(gpus) for node, gpus in self._free.items()}
-        spots: list[Spot] = []
+        spots: list[GpuSpot] = []
         for node in (host for hosts in deployment.hosts for host in hosts):
             fit = [gpu for gpu, left in enumerate(free[node]) if left + _ROUNDING >= deployment.share]
             chosen = sorted(fit, key=lambda gpu: free[node][gpu])[: deployment.tensor_parallel]

@@ -9,7 +9,7 @@ from cardiolens.prompts.words import words
 from cardiolens.tasks.catalogue import Catalogue, Subtask
 
 AnswerType = Literal["single", "ordinal", "multi", "report"]
-Kind = Literal["question", "diagnosis", "report"]
+QuestionKind = Literal["question", "diagnosis", "report"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class AskedQuestion:
     fields: tuple[ReportField, ...] = ()  # of a report
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> QuestionKind:
         if self.answer_type == "report":
             return "report"
         return "diagnosis" if self.sequence == "multi" else "question"

@@ -13,7 +13,7 @@ import jinja2
 from jinja2 import meta
 
 from cardiolens.errors import InputError
-from cardiolens.prompts.question import AskedQuestion, Kind
+from cardiolens.prompts.question import AskedQuestion, QuestionKind
 from cardiolens.tables import FRAME
 
 Style = Literal["standard", "reasoning"]
@@ -80,7 +80,7 @@ def check_folder(folder: Path) -> None:
     """Load every template of a user's folder; InputError for one that is wrong or would never be found."""
     kinds = [
         (kind, style, shown)
-        for kind in get_args(Kind)
+        for kind in get_args(QuestionKind)
         for style in get_args(Style)
         for shown in (True, False)
     ]

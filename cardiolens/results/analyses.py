@@ -85,18 +85,18 @@ def _defined(row: Mapping[str, object]) -> dict[str, object]:
     return {name: None if name in undefined else value for name, value in row.items()}
 
 
-Row = Mapping[str, Any]
+AnalysisRow = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class AnalysisTable:
     """One analysis as written: its table and its sentences."""
 
-    rows: Sequence[Row] = ()
+    rows: Sequence[AnalysisRow] = ()
     findings: tuple[Finding, ...] = ()
 
 
-def read_analyses(run: Run) -> dict[str, Told]:
+def read_analyses(run: Run) -> dict[str, AnalysisTable]:
     """The analyses of a run by name."""
     try:
         tree = json.loads(run.analyses.read_text())
@@ -107,7 +107,7 @@ def read_analyses(run: Run) -> dict[str, Told]:
     if tree.get("schema") != SCHEMA:
         raise InputError(f"{run.analyses}: is {tree.get('schema')!r}, not {SCHEMA}; judge the run again")
     return {
-        entry["name"]: Told(
+        entry["name"]: AnalysisTable(
             [_numbered(row) for row in entry["table"]],
             tuple(Finding(said["verdict"], said["sentence"]) for said in entry["findings"]),
         )
@@ -115,6 +115,6 @@ def read_analyses(run: Run) -> dict[str, Told]:
     }
 
 
-def _numbered(row: Row) -> Row:
+def _numbered(row: AnalysisRow) -> AnalysisRow:
     """A row of JSON, where undefined numbers are null."""
     return {**row, **{name: math.nan for name in ("value", "low", "high") if row.get(name, 0) is None}}

@@ -21,7 +21,7 @@ _SAID = 20  # configuration changes that are told
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ArmDifference:
     """One arm at one tier: b minus a, on the items that both judged, and how many flipped."""
 
     arm: str
@@ -62,7 +62,7 @@ def _flat(tree: Any, path: str = "") -> Iterator[tuple[str, object]]:
         yield path, tree
 
 
-def compared(first: Run, second: Run) -> list[Compared]:
+def compared(first: Run, second: Run) -> list[ArmDifference]:
     """Paired differences of every arm that both runs have, on every tier; b minus a.
 
     InputError where the runs asked other questions, or share no arm.
@@ -78,7 +78,7 @@ def compared(first: Run, second: Run) -> list[Compared]:
     if not shared:
         raise InputError(f"{second.root}: shares no arm with {first.root}; compare runs of the same arms")
     settings = documents.read_configuration(first).statistics
-    rows: list[Compared] = []
+    rows: list[ArmDifference] = []
     for setting in shared:
         verdicts = pa.concat_tables(
             _verdicts(run, arm, side)
@@ -100,7 +100,7 @@ def _verdicts(run: Run, arm: str, side: str) -> pa.Table:
     return found.set_column(0, tables.VERDICTS.field("arm_id"), names)
 
 
-def _differences(arm: str, verdicts: pa.Table, settings: StatisticsSpec) -> list[Compared]:
+def _differences(arm: str, verdicts: pa.Table, settings: StatisticsSpec) -> list[ArmDifference]:
     judged = verdicts.filter(pc.equal(verdicts["status"], "judged"))
     if len(pc.unique(judged["arm_id"])) < 2:
         return []
@@ -112,7 +112,7 @@ def _differences(arm: str, verdicts: pa.Table, settings: StatisticsSpec) -> list
     ]
     flips = _flips(judged)
     return [
-        Compared(
+        ArmDifference(
             arm,
             row["scope"],
             row["value"],

@@ -16,8 +16,8 @@ from cardiolens.slurm import commands
 from cardiolens.slurm.model_record import (
     Attempt,
     ModelRecord,
+    ModelState,
     RestartDecision,
-    State,
     read_model_record,
     verdict,
     write_model_record,
@@ -138,7 +138,7 @@ def _verdict(attempts: Sequence[Attempt], start: Start, restarts: int) -> Restar
 
 
 def _write(
-    run: Run, record: ModelRecord, attempts: Sequence[Attempt], said: RestartDecision, state: State
+    run: Run, record: ModelRecord, attempts: Sequence[Attempt], said: RestartDecision, state: ModelState
 ) -> None:
     """The record for people and the score job; the nodes to leave out for the job's script."""
     changed = {

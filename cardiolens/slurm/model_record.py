@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from cardiolens import tables
 
-State = Literal["running", "waiting", "done", "failed"]
+ModelState = Literal["running", "waiting", "done", "failed"]
 _FAULTS = ("failed", "lost")  # endings that a node may be to blame for
 
 
@@ -42,7 +42,7 @@ class ModelRecord(_Record):
     """The starts of one model's jobs, and how it stands."""
 
     model: str
-    state: State = "waiting"
+    state: ModelState = "waiting"
     reason: str = ""
     attempts: tuple[Attempt, ...] = ()
 

@@ -12,7 +12,7 @@ _WINDOW_SECONDS = 600.0  # over which a rate is taken
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ModelProgress:
     """One model's line."""
 
     model: str
@@ -32,10 +32,10 @@ class Progress:
 
 def progress_of(
     model: str, left: Missing, group: ModelRecord, alive: Sequence[Alive], rate: float
-) -> Progress:
+) -> ModelProgress:
     """The line of a model; `alive`: its jobs."""
     state, where = _state(left, group, alive)
-    return Progress(
+    return ModelProgress(
         model=model,
         state=state,
         where=where,
@@ -47,11 +47,11 @@ def progress_of(
     )
 
 
-def without_requests(model: str, group: ModelRecord, alive: Sequence[Alive]) -> Progress:
+def without_requests(model: str, group: ModelRecord, alive: Sequence[Alive]) -> ModelProgress:
     """The line of a model that is not planned, or cannot be; `alive`: its jobs."""
     failed = group.state == "failed"
     where = group.reason if failed or not alive else f"job {alive[0].id} {alive[0].where}"
-    return Progress(model, "failed" if failed else "not planned", where, 0, 0, 0, 0.0, _restarts(group))
+    return ModelProgress(model, "failed" if failed else "not planned", where, 0, 0, 0, 0.0, _restarts(group))
 
 
 def _state(left: Missing, group: ModelRecord, alive: Sequence[Alive]) -> tuple[str, str]:

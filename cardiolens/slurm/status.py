@@ -17,7 +17,7 @@ from cardiolens.record.places import Run, Store
 from cardiolens.slurm import commands
 from cardiolens.slurm.commands import Alive
 from cardiolens.slurm.model_record import read_model_record
-from cardiolens.slurm.progress import Progress, progress_of, rate_of, without_requests
+from cardiolens.slurm.progress import ModelProgress, progress_of, rate_of, without_requests
 from cardiolens.slurm.scripts import mark_of
 from cardiolens.slurm.submission import Submission, read_submission
 from cardiolens.terminal.console import console, say
@@ -39,7 +39,7 @@ def status(run: Run) -> int:
 
 def _progress(
     run: Run, spec: SweepSpec, model: ModelSpec, alive: Sequence[Alive], submission: Submission
-) -> Progress:
+) -> ModelProgress:
     group = read_model_record(run.model_records, model.name)
     own = [job for job in alive if model.name in submission.models_of(job.id)]
     if not run.requests(model.name).is_dir():
@@ -56,7 +56,7 @@ def _progress(
     return progress_of(model.name, left, group, own, rate_of(written, datetime.now(UTC), started))
 
 
-def _show(run: Run, rows: Sequence[Progress]) -> None:
+def _show(run: Run, rows: Sequence[ModelProgress]) -> None:
     table = Table(title=f"status of {run.root}", title_justify="left")
     for name in ("model", "state", "where or why", "done / unique", "failed", "a second", "restarts", "left"):
         table.add_column(name, justify="left" if name in ("model", "state", "where or why") else "right")

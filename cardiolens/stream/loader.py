@@ -17,7 +17,7 @@ from cardiolens.plan.request import Request, read_requests
 from cardiolens.stream.messages import STUDY_ASKS, AskRow, PictureRow, StudyAsks
 from cardiolens.study.shards import StoredFrame, read_frames
 
-Place = tuple[str, int, bool]  # volume_id, idx, whether shown black
+FramePlace = tuple[str, int, bool]  # volume_id, idx, whether shown black
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class StudyLoader:
         asks = [self._ask(*pair, pictures) for pair in zip(requests, work["attempts"], strict=True)]
         return {"study_id": work["study_id"], "asks": asks, "pictures": list(pictures.values())}
 
-    def _pictures(self, study_id: str, places: set[Place]) -> dict[Place, PictureRow]:
+    def _pictures(self, study_id: str, places: set[FramePlace]) -> dict[FramePlace, PictureRow]:
         if not places:
             return {}
         wanted: dict[str, set[int]] = {}
@@ -63,7 +63,7 @@ class StudyLoader:
         key = frame_key(digest, self.rendering.digest)
         return {"key": key, "height": height, "width": width, "pixels": shown_HW.tobytes()}
 
-    def _ask(self, request: Request, attempt: int, pictures: Mapping[Place, PictureRow]) -> AskRow:
+    def _ask(self, request: Request, attempt: int, pictures: Mapping[FramePlace, PictureRow]) -> AskRow:
         return {
             "request_key": request.request_key,
             "system": request.system,
@@ -79,7 +79,7 @@ class StudyLoader:
         }
 
 
-def _places(request: Request) -> list[Place]:
+def _places(request: Request) -> list[FramePlace]:
     """The pictures of a request in the order shown."""
     blank = BLANK in request.flags
     return [(frame.volume_id, frame.idx, blank) for frame in request.frames]

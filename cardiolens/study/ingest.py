@@ -15,14 +15,14 @@ from cardiolens.study.times import FirstPass, central_mean, first_pass
 from cardiolens.study.volume import Volume, read_volume
 from cardiolens.study.windowing import GreyScale, grey_scale
 
-Row = dict[str, object]
+VolumeRow = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class IngestedVolume:
     """A volume as a row of `volumes` (without its place in a part) and its rows of `frames`."""
 
-    row: Row
+    row: VolumeRow
     frames: pa.Table
     hashes: dict[str, str]  # sha256 of each file read, by path
     n_bytes: int  # read from disk
@@ -71,7 +71,7 @@ def _passage(volume: Volume) -> FirstPass | None:
     )
 
 
-def _volume_row(study: Study, volume: Volume, scale: GreyScale, passage: FirstPass | None) -> Row:
+def _volume_row(study: Study, volume: Volume, scale: GreyScale, passage: FirstPass | None) -> VolumeRow:
     manifest, about = volume.manifest, study.manifest
     timing = manifest.timing(volume.layout)
     height, width = volume.displayed_shape

@@ -11,7 +11,7 @@ from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
 from cardiolens.stream.standing import Standing, Watch
 from cardiolens.tracker.machine import busy
-from cardiolens.tracker.progress import Row, appender, read_rows, row_of
+from cardiolens.tracker.progress import ProgressRow, appender, read_rows, row_of
 from cardiolens.tracker.session import WandbGroup
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ def watching(plan: Plan) -> Iterator[Watch]:
             mirror.close()
 
 
-def mirror_progress(group: WandbGroup, model: str, rows: Sequence[Row]) -> None:
+def mirror_progress(group: WandbGroup, model: str, rows: Sequence[ProgressRow]) -> None:
     """A run for a model with all that was kept of its way."""
     run = _open(group, model)
     for step, row in enumerate(rows):
@@ -70,11 +70,11 @@ class _Mirror:
 
     def __init__(self, group: WandbGroup) -> None:
         self._group = group
-        self._told = SimpleQueue[tuple[str, list[Row]] | None]()
+        self._told = SimpleQueue[tuple[str, list[ProgressRow]] | None]()
         self._thread = threading.Thread(target=self._run, name="tracker", daemon=True)
         self._thread.start()
 
-    def tell(self, model: str, rows: list[Row]) -> None:
+    def tell(self, model: str, rows: list[ProgressRow]) -> None:
         self._told.put((model, rows))
 
     def close(self) -> None:

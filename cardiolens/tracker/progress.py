@@ -13,11 +13,11 @@ from cardiolens.stream.standing import Standing
 
 log = logging.getLogger(__name__)
 
-Row = dict[str, int | float]
-_ROW = TypeAdapter(Row)
+ProgressRow = dict[str, int | float]
+_ROW = TypeAdapter(ProgressRow)
 
 
-def row_of(standing: Standing) -> Row:
+def row_of(standing: Standing) -> ProgressRow:
     """Counters since the model began, under names that W&B can chart; what it never did is left out."""
     of = standing.counters
     failed = {f"failed/{kind.name.lower()}": of.get(kind, 0) for kind in ErrorKind}
@@ -44,11 +44,11 @@ def row_of(standing: Standing) -> Row:
     return row
 
 
-def appender(path: Path) -> Callable[[Row], None]:
+def appender(path: Path) -> Callable[[ProgressRow], None]:
     """Writes rows to the end of a file; one that cannot be written is reported once and stops nothing."""
     failed = False
 
-    def append(row: Row) -> None:
+    def append(row: ProgressRow) -> None:
         nonlocal failed
         if failed:
             return
@@ -65,7 +65,7 @@ def appender(path: Path) -> Callable[[Row], None]:
     return append
 
 
-def read_rows(path: Path) -> list[Row]:
+def read_rows(path: Path) -> list[ProgressRow]:
     """The rows of a file, none if absent, without a line that a killed process left unfinished."""
     if not path.exists():
         return []

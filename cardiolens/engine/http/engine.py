@@ -15,10 +15,10 @@ from cardiolens.engine.ask import Ask, Pictures, Reply, RequestError
 from cardiolens.engine.http.access import check_leave, proxy_of, read_key
 from cardiolens.engine.http.body import body, data_url
 from cardiolens.engine.http.budget import SpendingCap
-from cardiolens.engine.http.fault import RULES, Backoff, FaultError, Kind, fault_of, is_filtered
+from cardiolens.engine.http.fault import RULES, Backoff, FaultError, FaultKind, fault_of, is_filtered
 from cardiolens.engine.http.gate import Gate
 from cardiolens.engine.http.reply import read_reply, read_usage
-from cardiolens.engine.http.transport import Answer, Transport
+from cardiolens.engine.http.transport import HttpAnswer, Transport
 from cardiolens.errors import RunError
 
 _LONGEST_WAIT = 600.0  # seconds; a server that asks for more ends the run
@@ -57,14 +57,14 @@ class HttpEngine:
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         sent = body(self._model, ask, partial(self._url, pictures))
-        failed: Counter[Kind] = Counter()
+        failed: Counter[FaultKind] = Counter()
         while True:
             answered = self._answered
             try:
-                return await self._try(sent, ask, failed[Kind.THROTTLED] + 1)
+                return await self._try(sent, ask, failed[FaultKind.THROTTLED] + 1)
             except FaultError as fault:
                 failed[fault.kind] += 1
-                if fault.kind is Kind.THROTTLED and self._answered > answered:
+                if fault.kind is FaultKind.THROTTLED and self._answered > answered:
                     failed[fault.kind] = 1  # others get through, so this one will
                 await self._go_on(fault, failed)
 
@@ -81,7 +81,7 @@ class HttpEngine:
             try:
                 reply = self._read(await self._transport.post(sent), ask)
             except FaultError as fault:
-                if fault.kind is Kind.THROTTLED:
+                if fault.kind is FaultKind.THROTTLED:
                     self._gate.throttled(entered, self._wait(fault, times_throttled))
                 raise
             self._gate.succeeded()
@@ -89,7 +89,7 @@ class HttpEngine:
         self._failed_in_a_row = 0
         return reply
 
-    def _read(self, answer: Answer, ask: Ask) -> Reply:
+    def _read(self, answer: HttpAnswer, ask: Ask) -> Reply:
         """The reply; what it took is counted whatever else it holds."""
         if is_filtered(answer.status, answer.body):
             return Reply("", "content_filter", refused=True)
@@ -99,14 +99,14 @@ class HttpEngine:
             self._budget.spend(usage.prompt_tokens, usage.completion_tokens)
         return read_reply(answer.body, self._http, ask)
 
-    async def _go_on(self, fault: FaultError, failed: Counter[Kind]) -> None:
+    async def _go_on(self, fault: FaultError, failed: Counter[FaultKind]) -> None:
         """Wait before the next try; RequestError or RunError where there is none."""
         tries = failed.total()
         if self._wait(fault, tries) > _LONGEST_WAIT:
             raise self._end(f"{fault}; it asks to wait for {fault.retry_after:.0f} s: run again after that")
         if tries >= self._http.tries or failed[fault.kind] >= RULES[fault.kind].tries:
             raise self._given_up(fault, tries)
-        if fault.kind is not Kind.THROTTLED:  # for these the gate waits, and everybody with it
+        if fault.kind is not FaultKind.THROTTLED:  # for these the gate waits, and everybody with it
             await asyncio.wait([self._over], timeout=self._wait(fault, tries))
 
     def _wait(self, fault: FaultError, tries: int) -> float:
@@ -117,7 +117,7 @@ class HttpEngine:
         if RULES[fault.kind].ends_run:
             return self._end(said)
         # Once others were answered, a rejected request is to blame itself.
-        if fault.kind is not Kind.REJECTED or not self._answered:
+        if fault.kind is not FaultKind.REJECTED or not self._answered:
             self._failed_in_a_row += 1
         if self._failed_in_a_row >= _HOPELESS:
             return self._end(f"{_HOPELESS} requests in a row failed, the last so: {said}")

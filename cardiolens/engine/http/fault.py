@@ -12,7 +12,7 @@ from cardiolens.engine.ask import ErrorKind
 _SAID = 300  # characters of a server's words that a message repeats
 
 
-class Kind(Enum):
+class FaultKind(Enum):
     """A kind of failure."""
 
     THROTTLED = "says that it gets too much"
@@ -35,22 +35,22 @@ class Rule:
 
 
 RULES = {
-    Kind.THROTTLED: Rule(tries=1000, ends_run=True, error=ErrorKind.BROKEN),
-    Kind.UNREACHABLE: Rule(tries=1000, ends_run=True, error=ErrorKind.BROKEN),
-    Kind.BUSY: Rule(tries=1000, ends_run=False, error=ErrorKind.BROKEN),
-    Kind.CUT: Rule(tries=1000, ends_run=False, error=ErrorKind.BROKEN),
-    Kind.SLOW: Rule(tries=3, ends_run=False, error=ErrorKind.SLOW),
+    FaultKind.THROTTLED: Rule(tries=1000, ends_run=True, error=ErrorKind.BROKEN),
+    FaultKind.UNREACHABLE: Rule(tries=1000, ends_run=True, error=ErrorKind.BROKEN),
+    FaultKind.BUSY: Rule(tries=1000, ends_run=False, error=ErrorKind.BROKEN),
+    FaultKind.CUT: Rule(tries=1000, ends_run=False, error=ErrorKind.BROKEN),
+    FaultKind.SLOW: Rule(tries=3, ends_run=False, error=ErrorKind.SLOW),
     # Each of these was paid for.
-    Kind.MALFORMED: Rule(tries=3, ends_run=False, error=ErrorKind.NO_ANSWER),
-    Kind.REJECTED: Rule(tries=1, ends_run=False, error=ErrorKind.REJECTED),
-    Kind.FORBIDDEN: Rule(tries=1, ends_run=True, error=ErrorKind.REJECTED),
+    FaultKind.MALFORMED: Rule(tries=3, ends_run=False, error=ErrorKind.NO_ANSWER),
+    FaultKind.REJECTED: Rule(tries=1, ends_run=False, error=ErrorKind.REJECTED),
+    FaultKind.FORBIDDEN: Rule(tries=1, ends_run=True, error=ErrorKind.REJECTED),
 }
 
 
 class FaultError(Exception):
     """One try failed."""
 
-    def __init__(self, kind: Kind, said: str, retry_after: float | None = None) -> None:
+    def __init__(self, kind: FaultKind, said: str, retry_after: float | None = None) -> None:
         super().__init__(f"{kind.value}: {said}")
         self.kind = kind
         self.retry_after = retry_after  # seconds that the server asked to wait
@@ -75,20 +75,20 @@ def fault_of(status: int, headers: dict[str, str], body: bytes) -> FaultError:
     if 300 <= status < 400:
         where = headers.get("location", "nowhere")
         return FaultError(
-            Kind.FORBIDDEN, f"{status} redirects to {where}, which is not followed; set http.base_url"
+            FaultKind.FORBIDDEN, f"{status} redirects to {where}, which is not followed; set http.base_url"
         )
     if status == 429 and error["code"] in _OUT_OF_MONEY:
-        return FaultError(Kind.FORBIDDEN, f"{said}; the account has no credit left")
+        return FaultError(FaultKind.FORBIDDEN, f"{said}; the account has no credit left")
     retry_after = read_retry_after(headers.get("retry-after"), datetime.now(UTC))
     if status == 429:
-        return FaultError(Kind.THROTTLED, said, retry_after)
+        return FaultError(FaultKind.THROTTLED, said, retry_after)
     if status >= 500 or status in _TEMPORARY:
-        return FaultError(Kind.BUSY, said, retry_after)
+        return FaultError(FaultKind.BUSY, said, retry_after)
     if status in (401, 403, 404):
-        return FaultError(Kind.FORBIDDEN, f"{said}{remedy}")
+        return FaultError(FaultKind.FORBIDDEN, f"{said}{remedy}")
     if "context" in error["message"] and ("length" in error["message"] or "tokens" in error["message"]):
         remedy = "; set max_model_len to the server's, and source or image_tokens, so that the plan knows"
-    return FaultError(Kind.REJECTED, f"{said}{remedy}")
+    return FaultError(FaultKind.REJECTED, f"{said}{remedy}")
 
 
 def is_filtered(status: int, body: bytes) -> bool:

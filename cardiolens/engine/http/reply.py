@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, ValidationError
 from cardiolens.config.http import HttpSpec
 from cardiolens.engine.ask import Ask, Reply
 from cardiolens.engine.decoding import one_letter, option_logprobs
-from cardiolens.engine.http.fault import FaultError, Kind
+from cardiolens.engine.http.fault import FaultError, FaultKind
 
 _NEVER = -9999.0  # written by servers where a log-probability is minus infinity
 _SAID = 200
@@ -44,7 +44,7 @@ class _Details(BaseModel):
     cached_tokens: Count | None = None
 
 
-class Usage(BaseModel):
+class TokenUsage(BaseModel):
     """Tokens that one reply took."""
 
     prompt_tokens: Count
@@ -53,7 +53,7 @@ class Usage(BaseModel):
 
 
 class _Used(BaseModel):
-    usage: Usage
+    usage: TokenUsage
 
 
 class _Completion(_Used):
@@ -61,7 +61,7 @@ class _Completion(_Used):
     choices: Annotated[list[_Choice], Field(min_length=1, max_length=1)]
 
 
-def read_usage(body: bytes) -> Usage | None:
+def read_usage(body: bytes) -> TokenUsage | None:
     """What a reply took, also where the rest of it cannot be used."""
     try:
         return _Used.model_validate_json(body).usage
@@ -74,10 +74,10 @@ def read_reply(body: bytes, http: HttpSpec, ask: Ask) -> Reply:
     try:
         completion = _Completion.model_validate_json(body)
     except ValidationError as error:
-        raise FaultError(Kind.MALFORMED, f"{_first(error)}, in {_beginning(body)}") from None
+        raise FaultError(FaultKind.MALFORMED, f"{_first(error)}, in {_beginning(body)}") from None
     if completion.model not in (http.api_model, *http.api_aliases):
         raise FaultError(
-            Kind.FORBIDDEN,
+            FaultKind.FORBIDDEN,
             f"asked for model {http.api_model!r}, answered by {completion.model!r}; if that is the same one, "
             f"declare http.api_aliases: [{completion.model}]",
         )
@@ -104,7 +104,9 @@ def _text(choice: _Choice) -> str:
     """What was said; nothing where all tokens went into thinking, or where a filter took it away."""
     said = choice.message.content
     if said is None and not _is_refused(choice) and choice.finish_reason != "length":
-        raise FaultError(Kind.MALFORMED, f"a choice without text (finish_reason {choice.finish_reason!r})")
+        raise FaultError(
+            FaultKind.MALFORMED, f"a choice without text (finish_reason {choice.finish_reason!r})"
+        )
     return said or choice.message.refusal or ""
 
 

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 from cardiolens.config.http import HttpSpec
-from cardiolens.engine.http.fault import FaultError, Kind
+from cardiolens.engine.http.fault import FaultError, FaultKind
 
 _CONNECT_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpAnswer:
     """What came back."""
 
     status: int
@@ -36,25 +36,25 @@ class Transport:
             trust_env=False,  # neither proxies nor keys from ~/.netrc that nobody named
         )
 
-    async def post(self, body: bytes) -> Answer:
+    async def post(self, body: bytes) -> HttpAnswer:
         """One request, never redirected; FaultError where no whole reply came back."""
         import aiohttp
 
         try:
             async with self._session.post(self._url, data=body, allow_redirects=False) as response:
                 headers = {name.lower(): value for name, value in response.headers.items()}
-                return Answer(response.status, headers, await response.read())
+                return HttpAnswer(response.status, headers, await response.read())
         except (aiohttp.ConnectionTimeoutError, aiohttp.ClientConnectorError) as error:
-            raise _fault(Kind.UNREACHABLE, error) from None
+            raise _fault(FaultKind.UNREACHABLE, error) from None
         except TimeoutError as error:
-            raise _fault(Kind.SLOW, error) from None
+            raise _fault(FaultKind.SLOW, error) from None
         except (aiohttp.ClientError, ConnectionError) as error:
-            raise _fault(Kind.CUT, error) from None
+            raise _fault(FaultKind.CUT, error) from None
 
     async def close(self) -> None:
         """Close all connections."""
         await self._session.close()
 
 
-def _fault(kind: Kind, error: BaseException) -> FaultError:
+def _fault(kind: FaultKind, error: BaseException) -> FaultError:
     return FaultError(kind, str(error) or type(error).__name__)

@@ -22,7 +22,7 @@ _SHOWN = ("channel", "status", "parse_status", "rule", "parsed", "gold", "correc
 _VERDICT = ("arm_id", "qa_id", "study_id", *_SHOWN)
 _SAID = ("request_key", "text", "status", "written_at")
 _AT_ONCE = 65_536  # verdicts as Python objects
-Row = Mapping[str, Any]
+CaseRow = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +153,9 @@ class _Groups:
 def _cases(
     sources: Sources,
     number: Mapping[str, int],
-    questions: Sequence[Row],
-    requests: Sequence[Row],
-    verdicts: Sequence[Row],
+    questions: Sequence[CaseRow],
+    requests: Sequence[CaseRow],
+    verdicts: Sequence[CaseRow],
 ) -> dict[str, Any]:
     texts, frames = Texts(), Texts()
     place = {arm: at for at, arm in enumerate(sources.arms)}
@@ -177,7 +177,7 @@ def _cases(
     }
 
 
-def _question(row: Row) -> dict[str, Any]:
+def _question(row: CaseRow) -> dict[str, Any]:
     return {
         "question": row["question"],
         "subtask": row["subtask"],
@@ -187,7 +187,7 @@ def _question(row: Row) -> dict[str, Any]:
 
 
 def _request(
-    row: Row, reply: str | None, number: Mapping[str, int], texts: Texts, frames: Texts
+    row: CaseRow, reply: str | None, number: Mapping[str, int], texts: Texts, frames: Texts
 ) -> dict[str, Any]:
     return {
         "system": texts.place(row["system"]),

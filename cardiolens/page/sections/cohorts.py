@@ -6,7 +6,7 @@ from cardiolens.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, scope_word
 from cardiolens.page.differences import READINGS
 from cardiolens.page.elements import Chart, Column, Section, Table
 from cardiolens.page.facts import Facts
-from cardiolens.results.analyses import Row
+from cardiolens.results.analyses import AnalysisRow
 from cardiolens.stats.headlines import PREFIX
 
 _COLUMNS = (
@@ -24,7 +24,7 @@ _SHIFTS = (
 )
 
 
-def _reading(row: Row) -> str:
+def _reading(row: AnalysisRow) -> str:
     change = sentences.change("", "", row)
     return READINGS["open" if change.verdict == "cannot tell" else "shown"]
 
@@ -32,8 +32,8 @@ def _reading(row: Row) -> str:
 def cohorts(facts: Facts) -> Section:
     """Headline scores on the full cohort and on each part, and how far true answers shift."""
     question = "Would the public part of the cohort have told the same story?"
-    records: list[Row] = []
-    shifts: list[Row] = []
+    records: list[AnalysisRow] = []
+    shifts: list[AnalysisRow] = []
     told: list[Finding] = []
     for name, analysis in facts.analyses.items():
         if not name.startswith("full versus "):

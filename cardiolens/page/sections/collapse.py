@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from cardiolens.page.columns import ARM, answer_words, arm_cells, subtask_words
 from cardiolens.page.elements import Chart, Column, Grid, Section, Table
 from cardiolens.page.facts import Facts
-from cardiolens.results.analyses import Row
+from cardiolens.results.analyses import AnalysisRow
 
 _INDICES = (
     Column("collapse_index", "collapse index", "score"),
@@ -70,11 +70,13 @@ def _indices(facts: Facts) -> Table:
     return Table.of("collapse_indices", "Collapse indices", columns, _diagnoses_first(records))
 
 
-def _diagnoses_first(records: Sequence[Row]) -> list[Row]:
+def _diagnoses_first(records: Sequence[AnalysisRow]) -> list[AnalysisRow]:
     return sorted(records, key=lambda record: str(record["subtask"]).partition(" ")[0] not in _DIAGNOSES)
 
 
-def _matrices(facts: Facts, name: str, title: str, rows: Sequence[Row], *, diagnosis: bool = False) -> Table:
+def _matrices(
+    facts: Facts, name: str, title: str, rows: Sequence[AnalysisRow], *, diagnosis: bool = False
+) -> Table:
     records = []
     for row in rows:
         arm = facts.arm(row["arm_id"])

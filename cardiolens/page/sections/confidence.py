@@ -13,7 +13,7 @@ from cardiolens.page.columns import (
 )
 from cardiolens.page.elements import Chart, Column, Section, Table
 from cardiolens.page.facts import Facts
-from cardiolens.results.analyses import Row
+from cardiolens.results.analyses import AnalysisRow
 
 _SEPARATION = {"auroc": "AUROC", "average_precision": "average precision"}
 _CALIBRATION = {"calibration_error": "calibration error", "risk_area": "risk-coverage area"}
@@ -110,7 +110,7 @@ def _metrics(facts: Facts) -> list[str]:
     return [name for name in names if name.partition(".")[0] in _SEPARATION | _CALIBRATION]
 
 
-def _table(facts: Facts, rows: list[Row]) -> Table:
+def _table(facts: Facts, rows: list[AnalysisRow]) -> Table:
     records = []
     for row in rows:
         metric, _, option = str(row["metric"]).partition(".")

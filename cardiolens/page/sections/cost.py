@@ -6,7 +6,7 @@ from typing import Any
 
 from cardiolens.page.elements import Chart, Column, Section, Table
 from cardiolens.page.facts import Facts
-from cardiolens.results.analyses import Row
+from cardiolens.results.analyses import AnalysisRow
 
 _TOKENS = (
     *(Column("model", "model"), Column("kind", "tokens"), Column("order", "order", "count")),
@@ -74,7 +74,7 @@ def _by_model(facts: Facts) -> Table:
     return Table.of("usage", "By model", _COLUMNS, records)
 
 
-def _waves(manifest: Row) -> list[list[dict[str, Any]]]:
+def _waves(manifest: AnalysisRow) -> list[list[dict[str, Any]]]:
     waves: list[list[dict[str, Any]]] = manifest.get("placement", {}).get("waves", [])
     return waves
 
@@ -91,7 +91,7 @@ def _seconds(facts: Facts) -> Table:
     return Table("seconds", "Steps of the last invocation", columns, rows)
 
 
-def _gpu_hours(group: Row) -> float:
+def _gpu_hours(group: AnalysisRow) -> float:
     """Of a model that ran to its end: its GPUs for as long as it held them."""
     if group["span"] is None:
         return 0.0

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from cardiolens.engine.option_probabilities import Step, set_logprobs
+from cardiolens.engine.option_probabilities import TokenStep, set_logprobs
 from cardiolens.tasks.legal import legal_replies
 
 END = "<eos>"
@@ -36,7 +36,7 @@ class Model:
             if token != END and reply.startswith(begun + token)
         )
 
-    def steps(self, reply: str) -> list[Step]:
+    def steps(self, reply: str) -> list[TokenStep]:
         """The reply written with the longest tokens."""
         steps, begun = [], ""
         while begun != reply:
@@ -45,9 +45,9 @@ class Model:
             begun += steps[-1].said
         return [*steps, self.step(begun, END)]
 
-    def step(self, begun: str, said: str) -> Step:
+    def step(self, begun: str, said: str) -> TokenStep:
         logprobs = {token: math.log(share) for token, share in self.next(begun).items()}
-        return Step(said, logprobs | {"masked": -math.inf})
+        return TokenStep(said, logprobs | {"masked": -math.inf})
 
 
 def given_those_before(model: Model, letter: str, reply: str) -> float:
@@ -77,7 +77,7 @@ def test_after_the_last_letter_named_legal_continuations_count_alike() -> None:
     """After "A" the reply goes on with 0.3: to A, B or A, C or A, B, C."""
     legal = legal_replies("multi", tuple("ABC"), ())
     first = {"A": math.log(0.5), "B": math.log(0.25), "C": math.log(0.25)}
-    steps = [Step("A", first), Step(END, {END: math.log(0.7), ",": math.log(0.3)})]
+    steps = [TokenStep("A", first), TokenStep(END, {END: math.log(0.7), ",": math.log(0.3)})]
     found = {letter: math.exp(value) for letter, value in set_logprobs(steps, legal).items()}
     named_b = 0.3 * 2 / 3
     named_c = (0.3 / 3) / (0.7 + 0.3 / 3)  # without B: A, C against A
@@ -95,13 +95,13 @@ def test_however_a_tokenizer_cuts_it_every_reply_is_read(reply: str) -> None:
 
 def test_a_letter_after_an_exclusive_one_cannot_be_named() -> None:
     legal = legal_replies("multi", tuple("ABC"), ("A",))
-    steps = [Step("A", {"A": math.log(0.7), "B": math.log(0.3)}), Step(END, {END: 0.0})]
+    steps = [TokenStep("A", {"A": math.log(0.7), "B": math.log(0.3)}), TokenStep(END, {END: 0.0})]
     assert set_logprobs(steps, legal) == pytest.approx({"A": math.log(0.7)})
 
 
 def test_a_reply_cut_before_a_letters_turn_says_nothing() -> None:
     legal = legal_replies("multi", tuple("ABC"), ())
-    steps = [Step("A", {"A": math.log(0.7), "B": math.log(0.3)})]
+    steps = [TokenStep("A", {"A": math.log(0.7), "B": math.log(0.3)})]
     assert set_logprobs(steps, legal) == {}
     assert set_logprobs([], legal) == {}
-    assert set_logprobs([Step("no", {"no": 0.0})], legal) == {}
+    assert set_logprobs([TokenStep("no", {"no": 0.0})], legal) == {}

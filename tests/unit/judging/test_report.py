@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cardiolens.judging.case import Case, Judgement, Reply
+from cardiolens.judging.case import Case, CaseReply, Judgement
 from cardiolens.judging.entities import ReportForm, entity_counts
 from cardiolens.judging.overlap import common_subsequence, overlap_counts, tokens
 from cardiolens.judging.report import judge_fields, judge_text
@@ -33,7 +33,7 @@ FORM = ReportForm.of(load_catalogue("openprotocol-1"), "R-LGE")
 
 
 def fields_of(text: str, **changes: bool) -> Judgement:
-    return judge_fields(CASE, Reply(text, changes.get("refused", False), changes.get("cut", False), ()))
+    return judge_fields(CASE, CaseReply(text, changes.get("refused", False), changes.get("cut", False), ()))
 
 
 def test_the_worked_example_of_entities() -> None:
@@ -68,7 +68,7 @@ def test_half_a_surrogate_pair_in_a_value_does_no_harm() -> None:
 
 
 def test_the_reference_itself_is_right_in_both_channels() -> None:
-    reply = Reply(json.dumps(GOLD), refused=False, cut=False, shown=())
+    reply = CaseReply(json.dumps(GOLD), refused=False, cut=False, shown=())
     fields, text = judge_fields(CASE, reply), judge_text(CASE, reply)
     assert fields.correct
     assert text.correct
@@ -141,7 +141,7 @@ def test_a_report_without_fields_says_why(text: str, changes: dict[str, bool], s
 
 def test_text_is_scored_without_json() -> None:
     judged = judge_text(
-        CASE, Reply("Late enhancement in the lateral wall", refused=False, cut=False, shown=())
+        CASE, CaseReply("Late enhancement in the lateral wall", refused=False, cut=False, shown=())
     )
     assert (judged.parse_status, judged.rule) == ("ok", "whole_reply")
     assert judged.counts["lcs"] == 6
@@ -151,7 +151,7 @@ def test_text_is_scored_without_json() -> None:
 
 def test_text_entities_do_not_depend_on_the_fields() -> None:
     """Empty fields, right text: the two channels are scored separately."""
-    reply = Reply(
+    reply = CaseReply(
         json.dumps(GOLD | {"fields": {"enhancement": "Absent"}}), refused=False, cut=False, shown=()
     )
     assert judge_fields(CASE, reply).counts["tp"] == 0
@@ -159,5 +159,5 @@ def test_text_entities_do_not_depend_on_the_fields() -> None:
 
 
 def test_a_refused_report_has_no_text() -> None:
-    judged = judge_text(CASE, Reply("", refused=True, cut=False, shown=()))
+    judged = judge_text(CASE, CaseReply("", refused=True, cut=False, shown=()))
     assert (judged.parse_status, judged.parsed, judged.counts["fn"]) == ("refusal", (), 5)

@@ -18,7 +18,7 @@ from cardiolens.engine.ask import Ask
 from cardiolens.engine.http.access import check_access, is_loopback, proxy_of, way_to
 from cardiolens.engine.http.body import body, data_url, messages
 from cardiolens.engine.http.budget import SpendingCap
-from cardiolens.engine.http.fault import Backoff, FaultError, Kind, read_retry_after
+from cardiolens.engine.http.fault import Backoff, FaultError, FaultKind, read_retry_after
 from cardiolens.engine.http.gate import Gate, Window
 from cardiolens.engine.http.reply import read_reply
 from cardiolens.errors import InputError, RunError
@@ -242,18 +242,18 @@ def test_a_refusal_by_the_host_is_no_failure() -> None:
 @pytest.mark.parametrize(
     ("changes", "kind"),
     [
-        ({"choices": []}, Kind.MALFORMED),
-        ({"choices": {}}, Kind.MALFORMED),
-        ({"choices": [{"message": "A"}]}, Kind.MALFORMED),
-        ({"choices": [{"message": {"content": ["A"]}}]}, Kind.MALFORMED),
-        ({"usage": {"prompt_tokens": -1, "completion_tokens": 1}}, Kind.MALFORMED),
-        ({"usage": {"prompt_tokens": 2**40, "completion_tokens": 1}}, Kind.MALFORMED),
-        ({"usage": None}, Kind.MALFORMED),
-        ({"model": None}, Kind.MALFORMED),
-        ({"model": "some-model-mini"}, Kind.FORBIDDEN),
+        ({"choices": []}, FaultKind.MALFORMED),
+        ({"choices": {}}, FaultKind.MALFORMED),
+        ({"choices": [{"message": "A"}]}, FaultKind.MALFORMED),
+        ({"choices": [{"message": {"content": ["A"]}}]}, FaultKind.MALFORMED),
+        ({"usage": {"prompt_tokens": -1, "completion_tokens": 1}}, FaultKind.MALFORMED),
+        ({"usage": {"prompt_tokens": 2**40, "completion_tokens": 1}}, FaultKind.MALFORMED),
+        ({"usage": None}, FaultKind.MALFORMED),
+        ({"model": None}, FaultKind.MALFORMED),
+        ({"model": "some-model-mini"}, FaultKind.FORBIDDEN),
     ],
 )
-def test_what_is_no_completion_is_named(changes: dict[str, Any], kind: Kind) -> None:
+def test_what_is_no_completion_is_named(changes: dict[str, Any], kind: FaultKind) -> None:
     with pytest.raises(FaultError) as fault:
         reply(ask(), **changes)
     assert fault.value.kind is kind
