@@ -1,6 +1,6 @@
 """`python -m cardiolens.bundle +experiment=... out=FOLDER [lock=requirements/gpu.txt]`: for offline machines.
 
-`verify=FOLDER` compares a bundle with what was gathered, e.g. after copying it.
+`verify=FOLDER` compares the files of a bundle with its index, e.g. after copying it.
 """
 
 import sys
@@ -13,43 +13,43 @@ from cardiolens.store.bundle import bundle, differences, gather_wheels
 from cardiolens.terminal.console import say
 from cardiolens.terminal.verb import tell
 
-_OWN = ("out", "lock")
+_OPTIONS = ("out", "lock")
 _REPLACED = ("dataset", "store", "model")
 
 
 def gather(words: list[str]) -> int:
-    """Make the bundle of the sweep that these words describe, and say how to use it."""
-    own = dict(word.split("=", 1) for word in words if word.partition("=")[0] in _OWN)
-    asked = [word for word in words if word.partition("=")[0] not in _OWN]
-    if "out" not in own:
+    """Make the bundle of the sweep that the words describe, and print the command that uses it."""
+    options = dict(word.split("=", 1) for word in words if word.partition("=")[0] in _OPTIONS)
+    sweep_words = [word for word in words if word.partition("=")[0] not in _OPTIONS]
+    if "out" not in options:
         raise InputError("out has no value; give the folder that the bundle is to be: out=...")
-    spec = read_spec(asked)
+    spec = read_spec(sweep_words)
     if not is_prepared(spec):
         raise InputError(
             "studies are not all prepared; run python -m cardiolens.prepare with the same words first"
         )
-    folder, conf = Path(own["out"]), Path("conf")
-    if "lock" in own:
-        gather_wheels(Path(own["lock"]), folder)
-    made = bundle(spec, folder, conf if conf.is_dir() else None)
-    kept = [word for word in asked if word.partition("=")[0].partition(".")[0] not in _REPLACED]
-    say(f"bundle: {folder}, {made.n_files} files, {made.n_bytes / 2**30:.2f} GiB")
-    there = " ".join([*made.words, *kept])
-    say(f"there: cd {folder.name} && HF_HOME=$PWD/hf python -m cardiolens.submit {there}")
+    folder, conf = Path(options["out"]), Path("conf")
+    if "lock" in options:
+        gather_wheels(Path(options["lock"]), folder)
+    bundled = bundle(spec, folder, conf if conf.is_dir() else None)
+    unchanged = [word for word in sweep_words if word.partition("=")[0].partition(".")[0] not in _REPLACED]
+    say(f"bundle: {folder}, {bundled.n_files} files, {bundled.n_bytes / 2**30:.2f} GiB")
+    command = " ".join([*bundled.words, *unchanged])
+    say(f"there: cd {folder.name} && HF_HOME=$PWD/hf python -m cardiolens.submit {command}")
     return 0
 
 
 def verify(folder: Path) -> int:
-    """0 if every file of a bundle is what was gathered."""
-    found = list(differences(folder))
-    for line in found:
+    """Print every file of a bundle that differs from its index; 0 if none does, else 1."""
+    lines = list(differences(folder))
+    for line in lines:
         say(line)
-    say(f"{folder}: {len(found)} files differ" if found else f"{folder}: as gathered")
-    return 1 if found else 0
+    say(f"{folder}: {len(lines)} files differ" if lines else f"{folder}: as gathered")
+    return 1 if lines else 0
 
 
 def main() -> int:
-    """Gather or verify, as the command line says."""
+    """Gather a bundle, or verify one."""
     words = sys.argv[1:]
     try:
         if len(words) == 1 and words[0].startswith("verify="):

@@ -1,8 +1,8 @@
-"""`python -m cardiolens.compare a=outputs/... b=outputs/...`: what changed from one run to another.
+"""`python -m cardiolens.compare a=outputs/... b=outputs/...`: the changes from one run to another.
 
-Arms are matched by model, selection, budget, prompt and control. The exit code is a gate: 0 where no tier of
-any arm is shown to be lower in b by more than `margin` points (2 unless given), 1 where one is, 2 where the
-runs cannot be compared.
+Arms are matched by model, selection, budget, prompt and control. The exit code is a gate: 1 if a tier of some
+arm is shown to be lower in b by more than `margin` points (default 2), 0 if none is, 2 if the runs cannot be
+compared.
 """
 
 import math
@@ -19,38 +19,38 @@ from cardiolens.terminal.verb import read_run, tell
 
 
 def compare(first: Run, second: Run, margin: float) -> int:
-    """Say what changed from the first run to the second; 1 if some tier is shown to be worse."""
+    """Print the changes from the first run to the second; 1 if some tier is shown to be worse, else 0."""
     for line in configuration_changes(first, second):
         say(f"configuration: {line}")
-    found = compared(first, second)
-    for one in found:
+    comparisons = compared(first, second)
+    for one in comparisons:
         interval = "no interval" if math.isnan(one.low) else f"{signed(one.low)} to {signed(one.high)}"
         verdict = "worse" if one.worse(margin) else "not shown to be worse"
         say(
             f"{one.arm}, {one.scope.replace(':', ' ')}: {signed(one.value)} points (95 % CI {interval}), "
             f"{one.n_patients} patients, {one.n_items} items, {one.gained} gained, {one.lost} lost: {verdict}"
         )
-    worse = sum(one.worse(margin) for one in found)
-    say(f"{worse} of {len(found)} shown to be worse by more than {margin:g} points")
+    worse = sum(one.worse(margin) for one in comparisons)
+    say(f"{worse} of {len(comparisons)} shown to be worse by more than {margin:g} points")
     return 1 if worse else 0
 
 
 def read_words(words: Sequence[str]) -> tuple[Run, Run, float]:
     """The two runs and the margin that the command line names."""
-    given = dict(word.split("=", 1) for word in words if "=" in word)
-    if not {"a", "b"} <= given.keys() <= {"a", "b", "margin"} or len(given) != len(words):
+    options = dict(word.split("=", 1) for word in words if "=" in word)
+    if not {"a", "b"} <= options.keys() <= {"a", "b", "margin"} or len(options) != len(words):
         raise InputError(
             f"{' '.join(words) or 'no words'}: give a=outputs/... b=outputs/... and, if wanted, margin=2"
         )
     try:
-        margin = float(given.get("margin", MARGIN))
+        margin = float(options.get("margin", MARGIN))
     except ValueError:
         margin = math.nan
     if not 0 <= margin < 100:
         raise InputError(
-            f"margin={given['margin']}: expected points of score, 0 or more and below 100, e.g. margin=2"
+            f"margin={options['margin']}: expected points of score, 0 or more and below 100, e.g. margin=2"
         )
-    return read_run([f"run={given['a']}"]), read_run([f"run={given['b']}"]), margin
+    return read_run([f"run={options['a']}"]), read_run([f"run={options['b']}"]), margin
 
 
 def main() -> int:

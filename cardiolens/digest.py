@@ -1,4 +1,4 @@
-"""Digests: the same for the same content on every machine."""
+"""Digests of values, files and folders; equal content has the same digest on every machine."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ def sha256_of(file: Path) -> str:
 
 
 def digest_of_files(files: list[Path], sha256: Callable[[Path], str] = sha256_of) -> str:
-    """32 hex digits of files' names and contents, in name order; `sha256` gives that of a content."""
+    """32 hex digits over the names and contents of files, in name order; `sha256` digests one content."""
     total = hashlib.blake2b(digest_size=DIGEST_BYTES)
     for path in sorted(files, key=lambda path: path.name):
         total.update(f"{path.name}\0{sha256(path)}\n".encode())
@@ -29,7 +29,7 @@ def digest_of_files(files: list[Path], sha256: Callable[[Path], str] = sha256_of
 
 
 def digest_of_tree(root: Path) -> str:
-    """32 hex digits of the paths and contents of all files below a folder, but for compiled ones."""
+    """32 hex digits over the paths and contents of all files below a folder, `.pyc` files excepted."""
     total = hashlib.blake2b(digest_size=DIGEST_BYTES)
     for path in sorted(path for path in root.rglob("*") if path.is_file() and path.suffix != ".pyc"):
         content = hashlib.sha256(path.read_bytes()).hexdigest()

@@ -2,7 +2,7 @@
 
 
 class InputError(ValueError):
-    """Something the user gave cannot be used.
+    """Input of the user that cannot be used.
 
     The message names the value, the legal set and the remedy; verbs print it alone, without a traceback,
     and exit with 2.

@@ -1,6 +1,6 @@
 """`python -m cardiolens.export run=outputs/...`: every item as CSV and JSONL, tables as Markdown and LaTeX.
 
-They go to `export/` in the run's folder. Patient ids are left out unless `patient_ids=true` is said.
+The files go to `export/` in the run's folder. They hold patient ids only with `patient_ids=true`.
 """
 
 import sys

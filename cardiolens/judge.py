@@ -1,6 +1,6 @@
-"""`python -m cardiolens.judge run=outputs/...`: verdicts, scores and analyses again, without an engine.
+"""`python -m cardiolens.judge run=outputs/...`: judge the replies of a run again, without an engine.
 
-`runs=[outputs/...,outputs/...]` sees several runs as one.
+Replaces verdicts, scores and analyses. `runs=[outputs/...,outputs/...]` judges several runs as one.
 """
 
 import sys

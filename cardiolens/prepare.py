@@ -1,4 +1,4 @@
-"""`python -m cardiolens.prepare`: study folders → shards, in parallel; what is unchanged stays."""
+"""`python -m cardiolens.prepare`: study folders → shards, in parallel, unchanged ones left out."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""`python -m cardiolens.report run=outputs/...`: the page of a run; `runs=[...]` sees several as one.
+"""`python -m cardiolens.report run=outputs/...`: the page of a run; `runs=[...]` shows several runs as one.
 
-`page.include_images=true` puts frames beside it, for the case viewer.
+`page.include_images=true` stores frames beside the page, for the case viewer.
 """
 
 import sys
@@ -17,7 +17,7 @@ _IMAGES = {"page.include_images=true": True, "page.include_images=false": False}
 
 
 def report(runs: Sequence[Run], *, include_images: bool) -> int:
-    """Write the page of a run, or of several seen as one."""
+    """Write the page of a run, or one page of several runs."""
     say(f"page: {write_page(joined(runs), runs, include_images=include_images)}")
     return 0
 

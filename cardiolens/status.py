@@ -1,6 +1,6 @@
-"""`python -m cardiolens.status run=outputs/...`: how far each model of a run is, from the disk and SLURM.
+"""`python -m cardiolens.status run=outputs/...`: progress of each model of a run, from the disk and SLURM.
 
-Where there is no SLURM, or the jobs are long gone, the disk alone tells.
+Without SLURM, or after its jobs have ended, the status comes from the disk alone.
 """
 
 import sys

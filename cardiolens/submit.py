@@ -1,7 +1,7 @@
 """`python -m cardiolens.submit +experiment=... cluster=slurm`: a sweep as jobs of a SLURM cluster.
 
-Prepare, one job per model, then score and page of whatever finished. `mode=plan` prints everything and
-submits nothing. The same command again submits what is missing.
+One job prepares the studies, one job per model answers, and one scores what was completed and writes the
+page. `mode=plan` prints jobs and scripts and submits nothing. Repeating the command submits what is missing.
 """
 
 import sys

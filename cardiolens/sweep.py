@@ -1,4 +1,4 @@
-"""`python -m cardiolens.sweep +experiment=...`: prepare what is missing, plan, run, judge, score, record."""
+"""`python -m cardiolens.sweep +experiment=...`: prepare, plan, answer, judge, score and record."""
 
 import logging
 import sys

@@ -1,7 +1,7 @@
 """The seven tables of CardioLens: their Arrow schemas, atomic part files, and reading them back.
 
-Every step of the flow takes and gives these tables and nothing else. A table is a folder of Parquet part
-files; a part appears whole or not at all (written beside, fsynced, renamed).
+Every step of the flow reads and writes these tables and nothing else. A table is a folder of Parquet part
+files. A part appears whole or not at all: it is written under a temporary name, fsynced and renamed.
 """
 
 import os
@@ -18,7 +18,7 @@ from cardiolens.errors import InputError, RunError
 
 SCHEMA_VERSION = "1"
 
-FRAME = "\ufffc"  # stands in a message where a frame stands
+FRAME = "\ufffc"  # marks the place of a frame in a message
 
 # The status of a request as planned, and the statuses of a completion that end a request.
 PLANNED = "planned"
@@ -58,7 +58,7 @@ VOLUMES = _schema(
     ("window_high", pa.float64()),
     ("source_sha256", pa.string()),  # of the NIfTI file
     ("part", pa.string()),  # file name of the frames part that holds the volume
-    ("row_group", pa.int32()),  # where in that part
+    ("row_group", pa.int32()),  # of that part
 )
 
 FRAMES = _schema(
@@ -107,7 +107,7 @@ REQUESTS = _schema(
     ("subtask", pa.string()),
     ("frames", pa.list_(FRAME_REF)),  # in the order shown
     ("system", pa.string()),
-    ("prompt", pa.string()),  # user message; U+FFFC stands where a frame stands
+    ("prompt", pa.string()),  # user message; U+FFFC marks the place of each frame
     ("template", pa.string()),  # id@hash of the prompt template
     ("answer_format", pa.string()),  # letters | json | choice | last_line
     ("answer_type", pa.string()),
@@ -155,7 +155,7 @@ VERDICTS = _schema(
     (
         "parse_status",
         pa.string(),
-    ),  # ok | inconsistent | parse_error | refusal | truncated; null unless judged
+    ),  # null unless judged: ok | inconsistent | parse_error | refusal | truncated
     ("rule", pa.string()),  # the parsing rule that found the answer
     ("parsed", _STRINGS),
     ("gold", _STRINGS),
@@ -180,8 +180,7 @@ SCORES = _schema(
     ("method", pa.string()),
 )
 
-
-_LISTINGS = 20  # of a folder whose parts are compacted while they are read
+_LISTINGS = 20  # attempts to list a folder whose parts are compacted while they are read
 
 
 def empty(schema: pa.Schema) -> pa.Table:
@@ -190,21 +189,24 @@ def empty(schema: pa.Schema) -> pa.Table:
 
 
 def from_rows(rows: Sequence[dict[str, object]], schema: pa.Schema) -> pa.Table:
-    """Rows as a table of this schema; a missing column is null, an unknown one a programming error."""
+    """A table of the schema from rows; a missing column is null, an unknown one a programming error."""
     assert all(set(row) <= set(schema.names) for row in rows), "row with a column outside its schema"
     return pa.Table.from_pylist(list(rows), schema=schema)
 
 
 @contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """Yield a path beside `path` to write to; on success it is fsynced and renamed to `path`."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    """Yield a temporary path to write to; on success it is fsynced and renamed to `path`.
+
+    RunError where the file cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        yield beside
-        with beside.open("rb") as handle:
+        yield temporary
+        with temporary.open("rb") as handle:
             os.fsync(handle.fileno())
-        beside.replace(path)
+        temporary.replace(path)
         _fsync_folder(path.parent)
     except OSError as error:
         reason = error.strerror or error
@@ -212,8 +214,8 @@ def atomic(path: Path) -> Iterator[Path]:
             f"{path}: cannot be written ({reason}); free space or check permissions, then run again"
         ) from error
     finally:
-        if beside.exists():
-            beside.unlink()
+        if temporary.exists():
+            temporary.unlink()
 
 
 def _fsync_folder(folder: Path) -> None:
@@ -226,8 +228,8 @@ def _fsync_folder(folder: Path) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file atomically."""
-    with atomic(path) as beside:
-        beside.write_text(text)
+    with atomic(path) as temporary:
+        temporary.write_text(text)
 
 
 def part_name() -> str:
@@ -236,15 +238,15 @@ def part_name() -> str:
 
 
 def write_part(folder: Path, table: pa.Table, schema: pa.Schema, name: str | None = None) -> Path:
-    """Write a table as one part of a folder, cast to its schema; it appears whole or not at all."""
+    """Write a table, cast to the schema, as one part of a folder; returns the path of the part."""
     path = folder / (name or part_name())
-    with atomic(path) as beside:
-        pq.write_table(table.cast(schema), beside, compression="zstd", write_page_checksum=True)
+    with atomic(path) as temporary:
+        pq.write_table(table.cast(schema), temporary, compression="zstd", write_page_checksum=True)
     return path
 
 
 def replace(folder: Path, table: pa.Table, schema: pa.Schema) -> None:
-    """Make a table the whole content of a folder; until the new part is whole the old ones stay."""
+    """Replace the content of a folder by a table; old parts are deleted after the new one is complete."""
     old = parts(folder)
     write_part(folder, table, schema)
     for path in old:
@@ -252,16 +254,16 @@ def replace(folder: Path, table: pa.Table, schema: pa.Schema) -> None:
 
 
 def parts(folder: Path) -> list[Path]:
-    """The part files of a table in name order; none if the folder does not exist."""
+    """The part files of a table in name order; empty if the folder does not exist."""
     return sorted(folder.glob("part-*.parquet"))
 
 
 def read(folder: Path, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read all parts of a table, or some of its columns; without parts an empty table.
+    """Read all parts of a table, or some of its columns; an empty table if there are no parts.
 
-    Parts may be compacted meanwhile: where one is gone that was listed, they are listed once more.
+    Another process may compact the parts meanwhile: if a listed part has disappeared, list them again.
     """
-    wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+    selected = schema if columns is None else pa.schema([schema.field(name) for name in columns])
     for listing in range(1, _LISTINGS + 1):
         try:
             tables = [read_part(path, schema, columns) for path in parts(folder)]
@@ -270,16 +272,16 @@ def read(folder: Path, schema: pa.Schema, columns: Sequence[str] | None = None) 
                 raise
         else:
             break
-    return pa.concat_tables(tables) if tables else wanted.empty_table()
+    return pa.concat_tables(tables) if tables else selected.empty_table()
 
 
 def open_part(path: Path) -> pq.ParquetFile:
-    """A part to read from; a page whose bytes changed on disk is an OSError when it is read."""
+    """Open a part; reading a page whose bytes changed on disk raises OSError."""
     return pq.ParquetFile(path, page_checksum_verification=True)
 
 
 def read_part(path: Path, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read one part file after checking that it is whole and of this schema."""
+    """Read one part file; InputError unless it is whole and has the columns of the schema."""
     try:
         with open_part(path) as part:
             check_columns(path, part.schema_arrow, schema)
@@ -289,7 +291,7 @@ def read_part(path: Path, schema: pa.Schema, columns: Sequence[str] | None = Non
 
 
 def check_columns(path: Path, found: pa.Schema, schema: pa.Schema) -> None:
-    """InputError unless a part has the columns of a table."""
+    """Raise InputError unless a part has the columns of the schema."""
     if not found.equals(schema, check_metadata=False):
         raise InputError(
             f"{path}: its columns are not those of table {schema.metadata[b'table'].decode()!r} "
@@ -298,6 +300,6 @@ def check_columns(path: Path, found: pa.Schema, schema: pa.Schema) -> None:
 
 
 def concat(tables: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
-    """Several tables of one schema as one; an empty table for none."""
+    """Concatenate tables of one schema; an empty table if there are none."""
     tables = list(tables)
     return pa.concat_tables(tables) if tables else schema.empty_table()

@@ -1,8 +1,8 @@
-"""`python -m cardiolens.track run=outputs/...`: Weights & Biases as a mirror of what is on disk.
+"""`python -m cardiolens.track run=outputs/...`: mirror a run to Weights & Biases.
 
-One run for the sweep, one an arm and one a model (how far it was, and when), grouped, with ids of their own,
-so that a mirror made again replaces the old one. Offline unless asked. No frame, report text, study id,
-patient id or question id is given to it.
+W&B gets one group with a run for the sweep, a run per arm and a run per model (its progress over time). Their
+ids are fixed, so mirroring again replaces them. The mirror is offline unless configured or `mode=online`. It
+gets no frame, report text, study id, patient id or question id.
 """
 
 import sys

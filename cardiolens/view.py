@@ -1,6 +1,6 @@
-"""`python -m cardiolens.view run=outputs/...`: the case viewer with frames, served on this machine alone.
+"""`python -m cardiolens.view run=outputs/...`: the case viewer with frames, served on this machine only.
 
-`runs=[outputs/...,outputs/...]` sees several runs as one.
+`runs=[outputs/...,outputs/...]` shows several runs as one.
 """
 
 import sys
@@ -18,7 +18,7 @@ from cardiolens.terminal.verb import read_runs, tell
 
 
 def served_of(runs: Sequence[Run]) -> Served:
-    """What the viewer of a run may show, or of several seen as one; nothing is written for it."""
+    """The content of the viewer for one run, or for several as one; nothing is written to disk."""
     run = joined(runs)
     facts = read_facts(run, runs)
     sources = read_sources(run, runs, facts)
@@ -32,7 +32,7 @@ def served_of(runs: Sequence[Run]) -> Served:
 
 
 def view(runs: Sequence[Run]) -> int:
-    """Serve until interrupted."""
+    """Serve the case viewer until interrupted."""
     served = served_of(runs)
     with server_of(served) as server:
         say(f"viewer: {address_of(server, served)} (on this machine only; Ctrl-C ends it)")

@@ -1,1 +1,1 @@
-"""The Ray cluster of a verb, ending early in good order, and copies on a node's own disk."""
+"""The Ray cluster of a verb, its orderly stop, and copies of files on a node's own disk."""

@@ -1,4 +1,4 @@
-"""The Ray cluster of a verb: one of its own on this machine, or an existing one by address."""
+"""The Ray cluster of a verb: a new one on this machine, or an existing one by address."""
 
 import logging
 import os
@@ -9,8 +9,8 @@ from cardiolens.cluster.stopping import StoppedError
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.errors import RunError
 
-# Usage reports of the parts are off: nothing about a hospital's work leaves by the back door. The rest keeps
-# the terminal to what the stream itself reports.
+# No usage reports: nothing about a hospital's work may leave the machine. The other variables silence
+# libraries, so that the terminal shows only what the stream reports.
 QUIET_ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "VLLM_NO_USAGE_STATS": "1",
@@ -22,20 +22,20 @@ QUIET_ENVIRONMENT = {
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
     "RAY_BACKEND_LOG_LEVEL": "fatal",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "RAY_worker_niceness": "0",  # Ray's 15 would let any other program on the machine starve an engine
+    "RAY_worker_niceness": "0",  # at Ray's 15 any other program on the machine would starve an engine
 }
 
 
 def be_quiet() -> None:
-    """Set the environment that parts read when they are imported; what the user set is kept."""
+    """Set the environment that libraries read on import; variables that the user set are kept."""
     os.environ.update({name: value for name, value in QUIET_ENVIRONMENT.items() if name not in os.environ})
 
 
 @contextmanager
 def ray_cluster(spec: ClusterSpec) -> Iterator[None]:
-    """Connect for the time of a block; only a cluster that was started here is ended here.
+    """Connect to Ray for a block; a cluster that was connected before stays connected after it.
 
-    StoppedError where SIGTERM comes meanwhile.
+    StoppedError if SIGTERM arrives while Ray starts; RunError if Ray cannot be reached or started.
     """
     import ray
 
@@ -57,9 +57,9 @@ def ray_cluster(spec: ClusterSpec) -> Iterator[None]:
             raise RunError(
                 f"cluster.address={spec.address}: no Ray cluster answers there ({error})"
             ) from error
-        except Exception:  # noqa: BLE001 - Ray raises nothing more particular
+        except Exception:  # noqa: BLE001 - Ray raises nothing more specific
             ray.shutdown()
-            _start_again(options)
+            _retry(options)
     _quieten()
     try:
         yield
@@ -69,7 +69,7 @@ def ray_cluster(spec: ClusterSpec) -> Iterator[None]:
 
 @contextmanager
 def _stoppable() -> Iterator[None]:
-    """While Ray starts its own handler of SIGTERM stands, which ends the process with 15."""
+    """Turn SystemExit into StoppedError: while Ray starts, its own SIGTERM handler exits the process."""
     try:
         yield
     except SystemExit:
@@ -88,8 +88,8 @@ def _connect(options: dict[str, object]) -> None:
         )
 
 
-def _start_again(options: dict[str, object]) -> None:
-    """Ray gives itself 30 s to start, which a busy machine may miss once."""
+def _retry(options: dict[str, object]) -> None:
+    """Start Ray a second time: a busy machine may exceed its limit of 30 s once."""
     try:
         _connect(options)
     except Exception as error:
@@ -101,32 +101,32 @@ def _start_again(options: dict[str, object]) -> None:
 
 @contextmanager
 def _muted_stderr() -> Iterator[None]:
-    """Ray's core announces its log level on the terminal, whatever the level is."""
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
+    """Discard stderr for a block: Ray's core announces its log level there, whatever the level is."""
+    stderr, devnull = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, 2)
     try:
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(devnull)
 
 
 def _quieten() -> None:
-    """The stream reports progress itself."""
+    """Switch off the progress bars and warnings of Ray Data: the stream reports progress itself."""
     import ray
 
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
-    # What went wrong is told in one line by the stream; Ray keeps the rest in its own log files.
+    # The stream reports a failure in one line; Ray keeps the details in its own log files.
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)
 
 
 def allocated(environment: Mapping[str, str]) -> dict[str, int]:
-    """`num_cpus` and `num_gpus` for Ray on this node of a job; nothing outside one.
+    """`num_cpus` and `num_gpus` that SLURM allocated on this node; empty outside a job.
 
-    By itself Ray would take all processors of the machine, and all its GPUs where a job without GPUs has no
+    By default Ray would take all processors of the machine, and all its GPUs if a job without GPUs has no
     CUDA_VISIBLE_DEVICES.
     """
     if "SLURM_JOB_ID" not in environment:

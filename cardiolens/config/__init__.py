@@ -1,1 +1,1 @@
-"""Configuration: what a sweep is asked to do, as frozen values."""
+"""Configuration of a sweep as frozen, validated values."""

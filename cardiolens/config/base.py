@@ -1,4 +1,4 @@
-"""Base of every configured value: frozen, without unknown keys, with errors in our own words."""
+"""The base of every configuration class: frozen, no unknown keys, errors in the words of the file."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ Rate = Annotated[float, Field(gt=0)]
 Seed = Annotated[int, Field(ge=0)]
 
 
-def _given(value: object) -> object:
+def _checked_path(value: object) -> object:
     if value == "":
         raise ValueError("is empty, which would be the working directory; give a path (. where it is meant)")
     if any("\ud800" <= character <= "\udfff" for character in str(value)):
@@ -23,11 +23,11 @@ def _given(value: object) -> object:
     return value
 
 
-GivenPath = Annotated[Path, BeforeValidator(_given)]  # `store=$STORE` of an unset variable is none
+GivenPath = Annotated[Path, BeforeValidator(_checked_path)]  # `store=$STORE` is empty if STORE is unset
 
 
 class Spec(BaseModel):
-    """A frozen piece of what a user wrote; unknown keys are errors that list the legal ones."""
+    """A frozen part of the configuration; an unknown key is an error that lists the legal ones."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
 
@@ -42,11 +42,11 @@ class Spec(BaseModel):
 
 
 def options_at(root: type[BaseModel], path: Sequence[str]) -> list[str]:
-    """The options under a place such as (model, tiny, sampling) of a tree of models; none where it ends."""
+    """The options at a path such as (model, tiny, sampling) below a root class; empty below a leaf."""
     spec: type[BaseModel] | None = root
     for name in path:
         field = None if spec is None else spec.model_fields.get(name)
-        if field is not None:  # the name of an entry, e.g. of a model, is no option
+        if field is not None:  # the name of an entry, e.g. of a model, is not an option
             spec = next((kind for kind in _kinds(field.annotation) if issubclass(kind, BaseModel)), None)
     return [] if spec is None else sorted(spec.model_fields)
 
@@ -59,38 +59,38 @@ def _kinds(annotation: Any) -> Iterator[type]:
         yield from _kinds(inner)
 
 
-_SAID = 5  # errors that one message names
-_SHOWN = 80  # characters of a wrong value
-_UNTOLD = frozenset({"patient_id", "report_id", "reference", "api_key_env"})  # may be, or hold, a secret
+_MAX_ERRORS = 5  # named in one message
+_MAX_CHARACTERS = 80  # of a wrong value
+_SECRET = frozenset({"patient_id", "report_id", "reference", "api_key_env"})  # may be, or hold, a secret
 
 
 def describe(error: ValidationError) -> str:
-    """A validation error in the words of the configuration file; the first few where there are many.
+    """A validation error in the words of the configuration file; at most five problems are named.
 
     Values that may identify a patient, or be a key, are not repeated: messages go to logs and terminals.
     """
     every = error.errors(include_url=False)
-    found = [item for item in every if not _follows(item, every)]
-    lines = [_line(item) for item in found[:_SAID]]
-    more = [f"and {len(found) - _SAID} more"] if len(found) > _SAID else []
+    primary = [item for item in every if not _follows(item, every)]
+    lines = [_line(item) for item in primary[:_MAX_ERRORS]]
+    more = [f"and {len(primary) - _MAX_ERRORS} more"] if len(primary) > _MAX_ERRORS else []
     return "; ".join(lines + more)
 
 
 def _follows(item: ErrorDetails, every: Sequence[ErrorDetails]) -> bool:
-    """Return whether a list is too short only because of entries that another error names."""
+    """True if a list is too short only because some of its entries are wrong, which other errors report."""
     inside = (other["loc"] for other in every if len(other["loc"]) > len(item["loc"]))
     return item["type"] == "too_short" and any(loc[: len(item["loc"])] == item["loc"] for loc in inside)
 
 
 def _line(item: ErrorDetails) -> str:
-    where, given = ".".join(map(str, item["loc"])), item["input"]
-    entries = given if isinstance(given, list | tuple) else [given]
-    secret = not _UNTOLD.isdisjoint(item["loc"]) or item["type"] in ("json_invalid", "extra_forbidden")
+    where, value = ".".join(map(str, item["loc"])), item["input"]
+    entries = value if isinstance(value, list | tuple) else [value]
+    secret = not _SECRET.isdisjoint(item["loc"]) or item["type"] in ("json_invalid", "extra_forbidden")
     shown = not secret and not any(isinstance(entry, dict | BaseModel) for entry in entries)
-    told = re.sub(r"^Value error, | or instance of \w+", "", item["msg"])
-    said = told + (f", got {_cut(repr(given))}" if shown else "")
-    return f"{where}: {said}" if where else said
+    message = re.sub(r"^Value error, | or instance of \w+", "", item["msg"])
+    message += f", got {_cut(repr(value))}" if shown else ""
+    return f"{where}: {message}" if where else message
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}..."

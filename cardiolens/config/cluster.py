@@ -1,4 +1,4 @@
-"""A SLURM cluster: everything about a site that a job script must say."""
+"""Configuration of the Ray cluster, and of the SLURM cluster that may start it."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -7,11 +7,11 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from cardiolens.config.base import Gib, GivenPath, Positive, Rate, Spec
 
-_SCRATCH_CHARACTERS = 32  # Ray puts sockets below it, whose paths may have 107
+_SCRATCH_CHARACTERS = 32  # Ray puts sockets below it; the path of a socket may have 107
 
 
 def _quoted(value: object) -> object:
-    """YAML reads 12:00:00 without quotes as a number of seconds, which SLURM would take for minutes."""
+    """Refuse a number: YAML reads an unquoted 12:00:00 as seconds, which SLURM would take for minutes."""
     if isinstance(value, int):
         raise ValueError("must be hours, minutes and seconds in quotes, e.g. '12:00:00'")
     return value
@@ -22,7 +22,7 @@ Word = Annotated[str, Field(pattern=r"^[^\s#]+$")]
 
 
 class ClusterSpec(Spec):
-    """The Ray cluster that runs the stream; its size is declared to plan for a machine that is elsewhere."""
+    """The Ray cluster that runs the stream; its size is declared to plan for another machine."""
 
     address: str | None = None  # None: start one on this machine
     object_store_gib: Gib = 1.0
@@ -35,19 +35,19 @@ class ClusterSpec(Spec):
 
 
 class SlurmSpec(ClusterSpec):
-    """Resources that jobs ask SLURM for, and the environment they find on a node.
+    """The resources that jobs request from SLURM, and the environment of a node.
 
-    `nodes` and `gpus` of the cluster are the most that the job of one model takes.
+    `nodes` and `gpus` limit the job of one model.
     """
 
     scheduler: Literal["slurm"] = "slurm"
     partition: Word | None = None  # of model jobs; None: the cluster's default
-    cpu_partition: Word | None = None  # of preparing and scoring; None: the same
+    cpu_partition: Word | None = None  # of preparing and scoring; None: the same as `partition`
     account: Word | None = None
     qos: Word | None = None
     constraint: Word | None = None  # e.g. a100|h100
     exclude: Word | None = None  # nodes never to use, e.g. n[03,07]
-    gpu_request: Literal["gpus-per-node", "gres"] = "gpus-per-node"  # how this site wants GPUs asked for
+    gpu_request: Literal["gpus-per-node", "gres"] = "gpus-per-node"  # the option for GPU requests
     gpu_type: Word | None = None  # e.g. a100, as SLURM calls it
     time: Duration = "12:00:00"  # of a model job
     cpus: Positive = 8  # of each node of a model job
@@ -55,16 +55,15 @@ class SlurmSpec(ClusterSpec):
     cpu_time: Duration = "04:00:00"  # of preparing and of scoring
     cpu_cpus: Positive = 8
     cpu_memory_gib: Gib | None = None
-    signal_seconds: Positive = 120  # before the time limit, a model job is told to stop
+    signal_seconds: Positive = 120  # before the time limit: SLURM signals a model job to stop
     max_restarts: Positive = 20  # of one model job: preemptions, time limits and lost nodes together
-    python: str | None = None  # what runs Python on a node, e.g. in a container; None: the one that submits
+    python: str | None = None  # the command on a node, e.g. in a container; None: the submitting Python
     setup: tuple[str, ...] = ()  # shell lines before all else, e.g. module load cuda
     sbatch: tuple[Annotated[str, Field(pattern=r"^--")], ...] = ()  # further options of every job
     scratch: Path = Path("/tmp")  # a folder local to each node
     stage: bool = False  # copy shards and weights to each node's scratch before its engines start
-    warm_cache: GivenPath | None = (
-        None  # compiled kernels to start from; made by the first job that ends well
-    )
+    # compiled kernels to start from; the first job that ends successfully fills it
+    warm_cache: GivenPath | None = None
 
     @field_validator("scratch")
     @classmethod

@@ -1,4 +1,4 @@
-"""From the command line to a SweepSpec: names are checked, Hydra composes, errors name the legal set."""
+"""Composition of a SweepSpec from the command line by Hydra; errors name the legal values."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.errors import InputError
 
 GROUPS = ("model", "selector", "prompt", "control", "dataset", "cluster", "tracker", "experiment")
-ONE_OF = ("dataset", "cluster", "tracker")  # groups of which a sweep has one entry
+ONE_OF = ("dataset", "cluster", "tracker")  # groups of which a sweep selects exactly one entry
 CONFIG_NAME = "sweep"
 
 
@@ -33,14 +33,14 @@ def packaged_conf() -> Path:
 
 
 def conf_folders() -> list[Path]:
-    """Folders in which names are looked up: `conf/` in the working directory, then the packaged one."""
+    """The folders searched for names: the user's `conf/` in the working directory, then the packaged one."""
     own = Path.cwd() / "conf"
     packaged = packaged_conf()
     return [packaged] if not own.is_dir() or own.samefile(packaged) else [own, packaged]
 
 
 class UserConfFirst(SearchPathPlugin):
-    """Makes Hydra find a user's `conf/` before the packaged one."""
+    """Hydra plugin that searches the user's `conf/` before the packaged one."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
         for folder in reversed(conf_folders()[:-1]):
@@ -48,15 +48,15 @@ class UserConfFirst(SearchPathPlugin):
 
 
 def read_spec(argv: Sequence[str]) -> SweepSpec:
-    """The sweep that command-line words describe, e.g. ['+experiment=demo', 'budget=[8,16]']."""
-    words = _seeds_apart(argv)
+    """Compose and validate the sweep of command-line words, e.g. ['+experiment=demo', 'budget=[8,16]']."""
+    words = split_seeds(argv)
     check_names(words)
     check_own_files()
     Plugins.instance().register(UserConfFirst)
     try:
         with initialize_config_dir(str(packaged_conf()), version_base="1.3"):
             tree = compose(CONFIG_NAME, overrides=words)
-            return _spec(tree)
+            return spec_of_tree(tree)
     except MissingMandatoryValue as error:
         raise InputError(f"{error.full_key} has no value; give one: {error.full_key}=...") from None
     except RecursionError:
@@ -64,10 +64,11 @@ def read_spec(argv: Sequence[str]) -> SweepSpec:
             f"{' '.join(words)}: the defaults of a configuration file lead back to it; remove that entry"
         ) from None
     except (HydraException, OmegaConfBaseException) as error:
-        raise InputError(_said(error)) from None
+        raise InputError(hydra_message(error)) from None
 
 
-def _spec(tree: DictConfig) -> SweepSpec:
+def spec_of_tree(tree: DictConfig) -> SweepSpec:
+    """Validate a composed configuration."""
     content: Any = OmegaConf.to_container(tree, resolve=True, throw_on_missing=True)
     content.pop("hydra", None)
     spec = parse(content)
@@ -81,54 +82,54 @@ def _spec(tree: DictConfig) -> SweepSpec:
 
 
 def check_names(words: Sequence[str]) -> None:
-    """Refuse a name that no configuration group has, before anything is composed or loaded."""
+    """Raise InputError for a name that its configuration group does not have, before anything is composed."""
     for override in _parsed(words):
         group = override.key_or_group
         if group == "experiment" and not override.is_add():
-            given = override.get_value_string()
+            name = override.get_value_string()
             raise InputError(
-                f"experiment={given}: an experiment is added to the defaults; write +experiment={given}"
+                f"experiment={name}: an experiment is added to the defaults; write +experiment={name}"
             )
         if group in GROUPS and not override.is_delete():
             _check_group(group, override.value())
 
 
 def _check_group(group: str, value: object) -> None:
-    known, names = legal_names(group), list(_names(value))
+    legal, names = legal_names(group), list(_names(value))
     for name in names:
-        if name not in known:
-            raise InputError(f"{group}={name}: unknown {group}; choose from {', '.join(known)}")
+        if name not in legal:
+            raise InputError(f"{group}={name}: unknown {group}; choose from {', '.join(legal)}")
         if isinstance(value, list) and (group in ONE_OF or names.count(name) > 1):
             rule = "a sweep has one" if group in ONE_OF else f"{name} stands twice"
-            raise InputError(f"{group}=[{','.join(names)}]: {rule}; name each once: {', '.join(known)}")
+            raise InputError(f"{group}=[{','.join(names)}]: {rule}; name each once: {', '.join(legal)}")
 
 
 def check_own_files() -> None:
-    """Refuse a file of the user's own `conf/` that is not YAML: Hydra would end with a traceback."""
+    """Raise InputError for a file of the user's `conf/` that is not YAML: Hydra would show a traceback."""
     for folder in conf_folders()[:-1]:
         for path in sorted(path for group in (".", *GROUPS) for path in (folder / group).glob("*.yaml")):
             try:
                 OmegaConf.load(path)
             except (YAMLError, OSError, UnicodeDecodeError) as error:
-                raise InputError(f"{path}: not YAML ({_said(error)}); correct or remove it") from None
+                raise InputError(f"{path}: not YAML ({hydra_message(error)}); correct or remove it") from None
 
 
 def legal_names(group: str) -> list[str]:
-    """The options of a configuration group, the user's own included."""
+    """The names of a configuration group, the user's own included, sorted."""
     return sorted({path.stem for folder in conf_folders() for path in (folder / group).glob("*.yaml")})
 
 
 def _parsed(words: Iterable[str]) -> list[Override]:
     parser = OverridesParser.create()
-    found = []
+    overrides = []
     for word in words:
         try:
-            found.append(parser.parse_override(word))
+            overrides.append(parser.parse_override(word))
         except HydraException:
             raise InputError(_not_a_word(word)) from None
-        if not found[-1].key_or_group:
+        if not overrides[-1].key_or_group:
             raise InputError(_not_a_word(word))
-    return found
+    return overrides
 
 
 def _not_a_word(word: str) -> str:
@@ -151,13 +152,13 @@ def _names(value: object) -> Iterator[str]:
             yield str(value)
 
 
-def _seeds_apart(words: Sequence[str]) -> list[str]:
-    """`selector=[clinical,random@2027]` in Hydra's terms: the names, and the seeds of each as an option."""
-    apart: list[str] = []
+def split_seeds(words: Sequence[str]) -> list[str]:
+    """Rewrite `selector=[clinical,random@2027]` for Hydra: the names, and the seeds of each as an option."""
+    rewritten: list[str] = []
     for word in words:
         key, equals, value = word.partition("=")
         if key != "selector" or "@" not in value:
-            apart.append(word)
+            rewritten.append(word)
             continue
         names: dict[str, list[str]] = {}
         for entry in value.strip("[]").split(","):
@@ -165,20 +166,24 @@ def _seeds_apart(words: Sequence[str]) -> list[str]:
             if marked and not seed.isdecimal():
                 raise InputError(f"{word}: {seed!r} is not a seed; give a whole number, e.g. {name}@2027")
             names.setdefault(name, []).extend([seed] if seed else [])
-        apart.append(f"{key}{equals}[{','.join(names)}]")
-        apart += [f"++selector.{name}.seeds=[{','.join(seeds)}]" for name, seeds in names.items() if seeds]
-    return apart
+        rewritten.append(f"{key}{equals}[{','.join(names)}]")
+        rewritten += [
+            f"++selector.{name}.seeds=[{','.join(seeds)}]" for name, seeds in names.items() if seeds
+        ]
+    return rewritten
 
 
-def _said(error: Exception) -> str:
-    """Hydra's error on one line; for an unknown name, the names that exist."""
-    said = " ".join(line.strip() for line in f"{error} {error.__cause__ or ''}".splitlines() if line.strip())
-    if unknown := re.match(r"Could not override '([^']+)'", said):
+def hydra_message(error: Exception) -> str:
+    """The message of a Hydra error on one line; for an unknown name, the legal ones."""
+    message = " ".join(
+        line.strip() for line in f"{error} {error.__cause__ or ''}".splitlines() if line.strip()
+    )
+    if unknown := re.match(r"Could not override '([^']+)'", message):
         legal = options_at(SweepSpec, unknown[1].split(".")[:-1])
         if legal and unknown[1].rpartition(".")[2] not in legal:
             return f"{unknown[1]}: unknown option; choose from {', '.join(legal)}"
-    if absent := re.search(r"Could not load '(\w+)/([^']+)'", said):
+    if absent := re.search(r"Could not load '(\w+)/([^']+)'", message):
         return (
             f"{absent[1]}={absent[2]}: unknown {absent[1]}; choose from {', '.join(legal_names(absent[1]))}"
         )
-    return said
+    return message

@@ -1,4 +1,4 @@
-"""The studies of a sweep, and the recipe of a synthetic cohort."""
+"""Configuration of the studies of a sweep, and of a synthetic cohort."""
 
 from typing import Annotated, Literal
 
@@ -8,7 +8,7 @@ from cardiolens.config.base import GivenPath, Seed, Spec
 
 
 class PhantomSpec(Spec):
-    """A synthetic cohort: which studies, how large, how hard."""
+    """A synthetic cohort: its studies, their size and their difficulty."""
 
     seed: Seed = 2026
     n_sampled: Annotated[int, Field(ge=0)] = 0  # studies drawn around the canonical ones
@@ -26,8 +26,8 @@ class DatasetSpec(Spec):
     questions: GivenPath
     protocol: str = "openprotocol-1"
     window_pct: tuple[float, float] = (1.0, 99.0)  # intensity percentiles shown as black and white
-    phantom: PhantomSpec | None = None  # made first, where `studies` does not exist
-    prepared_only: bool = False  # `studies` are not here; the store is used as it is, e.g. in a bundle
+    phantom: PhantomSpec | None = None  # generated if `studies` does not exist
+    prepared_only: bool = False  # the store is used as it is, without `studies`, e.g. in a bundle
 
     @field_validator("window_pct")
     @classmethod

@@ -10,7 +10,7 @@ from cardiolens.config.base import Positive, Spec
 
 Price = Annotated[float, Field(ge=0)]
 
-# Where and how a model is asked, not what: changes none of its answers.
+# Fields that say where and how a model is asked; they change none of its answers.
 SERVING = frozenset(
     {
         "base_url",
@@ -28,8 +28,8 @@ SERVING = frozenset(
     }
 )
 
-# Set by CardioLens, or a place where an identity or a key could slip out.
-_OURS = frozenset(
+# Fields of a request that CardioLens sets, or that could carry an identity or a key.
+_RESERVED = frozenset(
     {
         "api_key",
         "authorization",
@@ -54,23 +54,23 @@ _OURS = frozenset(
 
 
 class HttpSpec(Spec):
-    """A server, how it is asked, and how much of it may be used."""
+    """A server: its address, the form of its requests, and the limits on its use."""
 
-    base_url: str  # what stands before /chat/completions, e.g. http://127.0.0.1:8000/v1
+    base_url: str  # the URL before /chat/completions, e.g. http://127.0.0.1:8000/v1
     api_model: Annotated[str, Field(min_length=1)]  # its name in requests and replies
     api_aliases: tuple[str, ...] = ()  # other names by which replies may call it
     api_key_env: str | None = None  # the environment variable that holds the key
-    allow_external: bool = False  # frames may leave this machine
-    dialect: Literal["openai", "vllm"] = "openai"  # vllm: structured decoding is understood
+    allow_external: bool = False  # true: frames may leave this machine
+    dialect: Literal["openai", "vllm"] = "openai"  # vllm: the server supports structured decoding
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     sends_sampling: bool = True  # false: the server refuses temperature, top_p and seed
     extra_body: Mapping[str, JsonValue] = {}  # further fields of every request, e.g. reasoning_effort: low
-    max_in_flight: Positive = 16  # requests; fewer while the server says 429
+    max_in_flight: Positive = 16  # requests; fewer while the server replies 429
     timeout_seconds: Annotated[float, Field(gt=0)] = 600.0  # of one try
-    tries: Positive = 8  # of one request in one run, while the server fails
+    tries: Positive = 8  # of one request in one run if the server fails
     first_wait_seconds: Annotated[float, Field(gt=0)] = 1.0  # before the second try; doubled each time
     max_tokens_total: Positive | None = None  # prompt and output, over all runs on one store
-    max_usd: Annotated[float, Field(gt=0)] | None = None  # the same, at these prices
+    max_usd: Annotated[float, Field(gt=0)] | None = None  # the same limit in dollars, at the prices below
     usd_per_million_input: Price | None = None
     usd_per_million_output: Price | None = None
 
@@ -98,8 +98,8 @@ class HttpSpec(Spec):
     @field_validator("extra_body")
     @classmethod
     def _further(cls, value: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-        if ours := sorted(_OURS & {name.lower() for name in value}):
-            raise ValueError(f"may not hold {', '.join(ours)}: these are set by CardioLens or never sent")
+        if reserved := sorted(_RESERVED & {name.lower() for name in value}):
+            raise ValueError(f"may not hold {', '.join(reserved)}: these are set by CardioLens or never sent")
         return value
 
     @model_validator(mode="after")
@@ -110,7 +110,7 @@ class HttpSpec(Spec):
 
     @property
     def host(self) -> str:
-        """The host that is asked, without port."""
+        """The host name of the server, without port."""
         return urlsplit(self.base_url).hostname or ""
 
 

@@ -10,7 +10,7 @@ from cardiolens.config.http import HttpSpec
 
 
 class Sampling(Spec):
-    """Sampling of tokens. Answers are shared between arms only where they are determined."""
+    """Sampling parameters. Arms share a completion only if sampling is deterministic."""
 
     temperature: Annotated[float, Field(ge=0)] = 0.0
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
@@ -18,6 +18,7 @@ class Sampling(Spec):
 
     @property
     def determined(self) -> bool:
+        """True if the same request yields the same answer: greedy decoding, or a seed."""
         return self.temperature == 0 or self.seed is not None
 
 
@@ -33,7 +34,7 @@ SERVING = (
     "attention_heads",
     "card",
 )
-"""Fields of a model that say how it is served or what is known of it: what is asked is the same."""
+"""Fields that say how a model is served or describe it; they change no request and no answer."""
 
 EngineName = Literal[
     "vllm",
@@ -48,8 +49,7 @@ EngineName = Literal[
     "budget_effect",
 ]
 
-
-Said = Annotated[str, Field(min_length=1)]
+Text = Annotated[str, Field(min_length=1)]
 
 
 class ModelCard(Spec):
@@ -57,22 +57,22 @@ class ModelCard(Spec):
 
     architecture: str | None = None  # as the pinned vLLM registers it; None: closed
     field: Literal["general", "medical"]
-    licence: Said
-    context: Positive | None  # tokens that the publisher gives it
-    thinking: Literal["never", "always", "off", "on"]  # off, on: as `template_options` asks
-    image_rule: Said  # how `image_tokens` was computed
-    template: str = ""  # what to know of its chat template
-    tensor_parallel: Mapping[Positive, Positive] = {}  # by GiB of a GPU: what auto takes of a node of eight
-    verified: Literal["engine", "processor", "config", "none"]  # what of it was really run or read
-    note: Said  # where each fact comes from
+    licence: Text
+    context: Positive | None  # tokens, as published
+    thinking: Literal["never", "always", "off", "on"]  # off, on: set by `template_options`
+    image_rule: Text  # the computation of `image_tokens`
+    template: str = ""  # notes on its chat template
+    tensor_parallel: Mapping[Positive, Positive] = {}  # by GiB of a GPU: the size of auto on a node of eight
+    verified: Literal["engine", "processor", "config", "none"]  # how far this project checked the entry
+    note: Text  # the source of each fact
 
 
 class ModelSpec(Spec):
-    """One model and how it is served."""
+    """One model: its files or server, its serving options and its limits."""
 
     name: str
     engine: EngineName = "vllm"
-    source: str = ""  # embedded | a local folder | a hub id; http: of the processor that counts tokens
+    source: str = ""  # embedded | a local folder | a hub id; http: the processor that counts tokens
     revision: str | None = None  # http: as declared, e.g. a commit, a snapshot's name or a date
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = "bfloat16"
     quantization: str | None = None
@@ -81,53 +81,53 @@ class ModelSpec(Spec):
     max_num_seqs: Positive = 128
     gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)] = 0.9
     kv_cache_gib: Gib | None = None  # CPU only
-    tensor_parallel: Positive | Auto = "auto"  # GPUs a replica, within one node
-    replicas: Positive | Auto = "auto"  # at most so many
-    fraction: Annotated[float, Field(gt=0, lt=1)] | None = None  # of one GPU a replica
-    weight_gib: Gib | None = None  # as served; None: counted from the files
-    parameters: Annotated[float, Field(gt=0)] | None = None  # billions that one token passes through
-    attention_heads: Positive | None = None  # which tensor_parallel must divide
-    image_tokens: Positive | None = None  # http: of a frame, as declared, where no processor counts
-    adapter: str | None = None  # LoRA: a folder within the model's files, or one of its own
+    tensor_parallel: Positive | Auto = "auto"  # GPUs per replica, within one node
+    replicas: Positive | Auto = "auto"  # at most
+    fraction: Annotated[float, Field(gt=0, lt=1)] | None = None  # of one GPU, per replica
+    weight_gib: Gib | None = None  # as served; None: the size of the files
+    parameters: Annotated[float, Field(gt=0)] | None = None  # billions of active parameters per token
+    attention_heads: Positive | None = None  # tensor_parallel must divide it
+    image_tokens: Positive | None = None  # http: per frame, declared if there is no processor to count them
+    adapter: str | None = None  # LoRA: a folder within the model's files, or a separate one
     template_options: Mapping[str, bool | int | str] = {}  # of the chat template, e.g. enable_thinking
-    trust_remote_code: bool = False  # run Python that comes with the model's files
-    long_side: Positive = 448  # frames are resized so that their longer side has so many pixels
+    trust_remote_code: bool = False  # run Python code from the model's files
+    long_side: Positive = 448  # pixels of the longer side of a resized frame
     max_tokens: Mapping[str, Positive] = {}  # by prompt name, or 'report'; overrides the prompt's
     sampling: Sampling = Sampling()
     options: Mapping[str, float | int | str] = {}  # of a simulated reader
-    card: ModelCard | None = None  # of a published model, for the catalogue
-    http: HttpSpec | None = None  # where it is served, with engine: http
+    card: ModelCard | None = None  # catalogue entry of a published model
+    http: HttpSpec | None = None  # its server, with engine: http
 
     @property
     def simulated(self) -> bool:
-        """Return whether it stands for a model and sees no frame."""
+        """True for a simulated reader, which sees no frame."""
         return self.engine not in ("vllm", "http")
 
     @property
     def answers_from(self) -> Literal["images", "truth", "options"]:
-        """Source of the answers: frames, the questions' answers, or the options alone."""
+        """The input of the engine: frames, the true answers, or the options alone."""
         if not self.simulated:
             return "images"
         return "options" if self.engine in ("uniform", "constant") else "truth"
 
     @property
     def determined(self) -> bool:
-        """Return whether the same request is meant to have the same answer, so that arms may share it."""
+        """True if the same request yields the same answer, so that arms may share its completion."""
         return self.sampling.determined and (self.http is None or self.http.sends_sampling)
 
     @property
     def counts_tokens(self) -> bool:
-        """Return whether prompts can be measured before they are sent, exactly or as declared."""
+        """True if prompt tokens are known before sending, exactly or by declared image tokens."""
         return not self.simulated and bool(self.source or self.image_tokens)
 
     @property
     def estimates_tokens(self) -> bool:
-        """Return whether prompts are measured by declared image tokens, for want of a processor."""
+        """True if prompt tokens are estimated from declared image tokens, without a processor."""
         return self.engine == "http" and not self.source and self.image_tokens is not None
 
     @property
     def served(self) -> HttpSpec:
-        """Server of a model with engine: http."""
+        """The server of a model with engine: http."""
         assert self.http is not None, "checked when the configuration was read"
         return self.http
 

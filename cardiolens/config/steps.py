@@ -1,4 +1,4 @@
-"""Configuration of execution, scoring and mirroring."""
+"""Configuration of the stream, the statistics, the tracker and the page."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -9,7 +9,7 @@ from cardiolens.config.base import Positive, Seed, Spec
 
 
 class TrackerSpec(Spec):
-    """The tracker that mirrors runs."""
+    """The tracker to which runs are mirrored."""
 
     kind: Literal["wandb", "none"] = "wandb"
     project: str = "cardiolens"
@@ -18,33 +18,35 @@ class TrackerSpec(Spec):
 
 
 class PageSpec(Spec):
-    """Contents of the page of a run, which may leave the hospital."""
+    """The content of the page of a run. A page without images may leave the hospital."""
 
     include_images: bool = False  # frames, for the case viewer
 
 
 class StreamSpec(Spec):
-    """Bounds of the stream."""
+    """Limits of the stream."""
 
-    studies_in_flight: Positive = 4  # rows an engine works on at once
+    studies_in_flight: Positive = 4  # of one replica
     flush_rows: Positive = 256
     flush_seconds: Annotated[float, Field(gt=0)] = 10.0
-    max_attempts: Positive = 3  # tries of one request over all runs
+    max_attempts: Positive = 3  # of one request, over all runs
     engine_restarts: Annotated[int, Field(ge=0)] = 3  # of one replica in one run
-    stall_seconds: Annotated[float, Field(gt=0)] = 1800.0  # no completion for so long ends the run
+    stall_seconds: Annotated[float, Field(gt=0)] = 1800.0  # without a completion, after which the run ends
 
 
 class StatisticsSpec(Spec):
-    """Options of scores and intervals."""
+    """Options of the statistics."""
 
     min_n: Positive = 5  # subtasks with fewer items stay out of tier means
     resamples: Positive = 2000
     seed: Seed = 2026
-    report_metrics: tuple[Literal["meteor", "bertscore"], ...] = ()  # of report text, beside the shipped
-    bertscore_model: Path | None = None  # folder of an encoder
-    bertscore_layer: Annotated[int, Field(ge=0)] | None = None  # of it that is compared
+    report_metrics: tuple[
+        Literal["meteor", "bertscore"], ...
+    ] = ()  # of report text, besides ROUGE-L and BLEU-4
+    bertscore_model: Path | None = None  # folder of the encoder
+    bertscore_layer: Annotated[int, Field(ge=0)] | None = None  # the layer of the encoder that is compared
 
     @property
     def sampling(self) -> dict[str, int]:
-        """Arguments that every statistic takes."""
+        """Arguments of every statistic."""
         return self.model_dump(include={"min_n", "resamples", "seed"})

@@ -1,1 +1,1 @@
-"""A model before it runs: its identity, files, chat template and token counts."""
+"""Models before they run: identity, files, chat template and token counts."""

@@ -1,16 +1,16 @@
-"""A LoRA adapter that a model is served with: its files and its rank."""
+"""The files and the rank of a LoRA adapter."""
 
 import json
 from pathlib import Path
 
 from cardiolens.errors import InputError
 
-_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM makes room for
+_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # legal values of vLLM's max_lora_rank
 _CONFIG = "adapter_config.json"
 
 
 def find_adapter(adapter: str, folder: Path) -> Path:
-    """The adapter's folder: within the model's files, or one of its own."""
+    """The folder of an adapter, within the model's files or separate; InputError if there is none."""
     for path in (folder / adapter, Path(adapter).expanduser()):
         if (path / _CONFIG).is_file():
             return path.resolve()
@@ -21,7 +21,7 @@ def find_adapter(adapter: str, folder: Path) -> Path:
 
 
 def room_for(adapter: Path) -> int:
-    """The least rank for which vLLM can make room that holds the adapter's."""
+    """The smallest legal max_lora_rank of vLLM that holds the rank of the adapter."""
     rank = json.loads((adapter / _CONFIG).read_text()).get("r")
     fitting = [legal for legal in _RANKS if isinstance(rank, int) and rank <= legal]
     if not fitting:

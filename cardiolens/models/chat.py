@@ -1,4 +1,4 @@
-"""A model's own chat format: the prompt string it is given, and its tokens counted without running it."""
+"""The chat format of a model: its prompt string, and the count of its tokens without running it."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -11,9 +11,9 @@ from jinja2 import TemplateError
 from cardiolens.errors import InputError
 from cardiolens.tables import FRAME
 
-_HERE = "\ue000"  # private-use marks, put where text will stand
+_HERE = "\ue000"  # private-use characters that mark the places of text
 _THERE = "\ue001"
-_KNOWN_TEXTS = 1 << 18
+_CACHED_TEXTS = 1 << 18  # entries of the cache of token counts
 _ANOTHER_TEMPLATE = "put one that can be used into the folder as chat_template.jinja"
 
 
@@ -44,12 +44,12 @@ class Chat:
             )
         self.placeholder = self._find_placeholder()
         self._head = lru_cache(maxsize=4096)(self._render_head)
-        self._known: dict[str, int] = {}  # tokens of texts: captions and questions recur
+        self._cached: dict[str, int] = {}  # tokens by text: captions and questions recur
         self._head_tokens = lru_cache(maxsize=4096)(self._count_head)
         self.image_tokens = lru_cache(maxsize=None)(self._count_image)
 
     def prompt(self, system: str, text: str) -> str:
-        """The string given to the engine; the model's image placeholder stands where a frame stands."""
+        """The prompt string for the engine, with the model's image placeholder in place of each frame."""
         if FRAME not in text:
             return self._render(system, [{"type": "text", "text": text}])
         frames, _, question = text.rpartition(FRAME)
@@ -57,11 +57,11 @@ class Chat:
         return f"{head}{question}{tail}"
 
     def count(self, system: str, text: str, sizes: tuple[tuple[int, int], ...], *, exact: bool = True) -> int:
-        """Prompt tokens for frames of these (height, width).
+        """Prompt tokens of a message whose frames have the given (height, width).
 
-        Exact: as the engine will count them. Otherwise a caption's number ("Frame 12:") and its words are
-        counted apart, since both recur: several times faster, and the same for tokenizers that never join
-        tokens across a colon and a space.
+        With `exact` the count is that of the engine. Without it, the number of a caption ("Frame 12:") and
+        its words are counted separately and cached, since both recur. This is several times faster, and
+        equal for tokenizers that never join tokens across a colon and a space.
         """
         if FRAME not in text:
             return self._tokens([self._render(system, [{"type": "text", "text": text}])])
@@ -72,27 +72,27 @@ class Chat:
     def count_shown(
         self, system: str, frames: str, sizes: tuple[tuple[int, int], ...], *, exact: bool
     ) -> tuple[int, str]:
-        """Tokens up to the last frame, and what the model's template puts after the question.
+        """Tokens up to the last frame, and the text that the model's template adds after the question.
 
-        `frames` is the message up to the last frame's place.
+        `frames` is the message up to the place of the last frame.
         """
         tail = self._head(system, frames)[1]
         return self._head_tokens(system, frames, exact) + sum(map(self.image_tokens, sizes)), tail
 
     def count_asked(self, question: str) -> int:
-        """Tokens of everything after the last frame."""
+        """Tokens of the text after the last frame."""
         return self._tokens([question])
 
     def _render_head(self, system: str, frames: str) -> tuple[str, str]:
-        """Render the text before the question and after it; `frames` ends before the last frame's place."""
+        """The rendered text before and after the question; `frames` ends before the last frame's place."""
         parts: list[dict[str, str]] = []
         for piece in frames.split(FRAME):
             if piece:
                 parts.append({"type": "text", "text": piece})
             parts.append({"type": "image"})
         whole = self._render(system, [*parts, {"type": "text", "text": _HERE}])
-        head, found, tail = whole.partition(_HERE)
-        if not found:
+        head, mark, tail = whole.partition(_HERE)
+        if not mark:
             raise InputError(
                 f"{self._folder}: its chat template drops text that follows images; {_ANOTHER_TEMPLATE}"
             )
@@ -124,22 +124,22 @@ class Chat:
         return between
 
     def _tokens(self, texts: list[str]) -> int:
-        """Tokens of texts between images, summed; unknown ones are tokenized together, which is faster."""
-        unknown = list({text for text in texts if text not in self._known})
-        if unknown:
-            if len(self._known) > _KNOWN_TEXTS:
-                self._known.clear()
-                unknown = list(set(texts))
-            encoded = self._tokenizer(unknown, add_special_tokens=False)["input_ids"]
-            self._known.update(zip(unknown, map(len, encoded), strict=True))
-        return sum(self._known[text] for text in texts)
+        """Sum of the tokens of texts; those not yet cached are tokenized in one batch, which is faster."""
+        new = list({text for text in texts if text not in self._cached})
+        if new:
+            if len(self._cached) > _CACHED_TEXTS:
+                self._cached.clear()
+                new = list(set(texts))
+            encoded = self._tokenizer(new, add_special_tokens=False)["input_ids"]
+            self._cached.update(zip(new, map(len, encoded), strict=True))
+        return sum(self._cached[text] for text in texts)
 
     def _count_head(self, system: str, frames: str, exact: bool) -> int:
         pieces = [piece for piece in self._head(system, frames)[0].split(self.placeholder) if piece]
         return self._tokens(pieces if exact else [half for piece in pieces for half in _halves(piece)])
 
     def _count_image(self, size: tuple[int, int]) -> int:
-        """Tokens one frame adds, wrappers included, as the model's own processor makes them."""
+        """Tokens that the model's processor makes of one frame of (height, width), wrappers included."""
         one = self._processor(
             text=[f"{_HERE}{self.placeholder}{_THERE}"],
             images=[np.zeros((*size, 3), dtype=np.uint8)],

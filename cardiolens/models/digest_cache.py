@@ -1,4 +1,4 @@
-"""SHA-256 of files, kept from one command to the next: a file that did not change is not read again."""
+"""A cache of SHA-256 digests between commands: an unchanged file is not read again."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -10,44 +10,45 @@ from pydantic import TypeAdapter, ValidationError
 from cardiolens import tables
 from cardiolens.digest import sha256_of
 
-_SETTLED_NS = 2 * 10**9  # a file changed less than this before it was read may have changed again unseen
+_SETTLED_NS = 2 * 10**9  # a file changed more recently may change again within one clock tick
 
-Known = dict[str, tuple[int, int, int, int, str]]
-"""By path: bytes, nanoseconds of the last change of content and of anything, inode, SHA-256."""
+Digests = dict[str, tuple[int, int, int, int, str]]
+"""By path: size in bytes, mtime and ctime in nanoseconds, inode, SHA-256."""
 
-_KNOWN = TypeAdapter(Known)
+_DIGESTS = TypeAdapter(Digests)
 
 
 @contextmanager
-def known_digests(kept: Path) -> Iterator[Callable[[Path], str]]:
-    """Yield a function that gives the SHA-256 of a file; `kept` is read first, and written if it grew.
+def known_digests(cache: Path) -> Iterator[Callable[[Path], str]]:
+    """Yield a function from a file to its SHA-256, with digests cached in the file `cache`.
 
-    A `kept` that cannot be read is as none, one that cannot be written costs the next command its time.
+    The cache is written again if a digest is new. An unreadable cache counts as empty; one that cannot be
+    written is no error.
     """
-    before = _read(kept)
-    known = dict(before)
-    yield lambda file: _sha256(file, known)
-    if known != before:
+    cached = _read(cache)
+    digests = dict(cached)
+    yield lambda file: _sha256(file, digests)
+    if digests != cached:
         with suppress(OSError):
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            tables.write_text(kept, _KNOWN.dump_json(known, indent=1).decode() + "\n")
+            cache.parent.mkdir(parents=True, exist_ok=True)
+            tables.write_text(cache, _DIGESTS.dump_json(digests, indent=1).decode() + "\n")
 
 
-def _read(kept: Path) -> Known:
+def _read(cache: Path) -> Digests:
     try:
-        return _KNOWN.validate_json(kept.read_bytes())
+        return _DIGESTS.validate_json(cache.read_bytes())
     except (OSError, ValidationError):
         return {}
 
 
-def _sha256(file: Path, known: Known) -> str:
+def _sha256(file: Path, digests: Digests) -> str:
     state = file.stat()
-    seen = state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino
+    fingerprint = state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino
     name = str(file.resolve())
-    if name in known and known[name][:4] == seen:
-        return known[name][4]
+    if name in digests and digests[name][:4] == fingerprint:
+        return digests[name][4]
     began = time.time_ns()
-    found = sha256_of(file)
+    digest = sha256_of(file)
     if began - max(state.st_mtime_ns, state.st_ctime_ns) > _SETTLED_NS:
-        known[name] = *seen, found
-    return found
+        digests[name] = *fingerprint, digest
+    return digest

@@ -1,7 +1,7 @@
 """The embedded model: a real vision-language architecture with random weights, for two CPU cores.
 
-Idefics3 with 0.8 million parameters, a byte-level tokenizer of its own and a chat template of a few lines. It
-reads nothing; it makes every part of the pipeline run for real.
+Idefics3 with 0.8 million parameters, its own byte-level tokenizer and a short chat template. Its answers mean
+nothing; it exercises every part of the pipeline with a real engine.
 """
 
 from pathlib import Path
@@ -44,7 +44,7 @@ _CHAT_TEMPLATE = (
 
 
 def build(folder: Path) -> None:
-    """Write the model's files; the same bytes for the same library versions."""
+    """Write the files of the model; the same library versions write the same bytes."""
     import torch
     from transformers import Idefics3ForConditionalGeneration
 

@@ -16,13 +16,13 @@ _OBJECTS = (
     "tokenizer_config.json",
     _INDEX,
 )
-WEIGHTS = ("*.safetensors", "*.bin", "*.pt")  # by the names under which vLLM finds them
-_LENGTH = 8  # bytes before a safetensors header, which state its length
+WEIGHTS = ("*.safetensors", "*.bin", "*.pt")  # the patterns by which vLLM finds weights
+_LENGTH = 8  # bytes at the start of a safetensors file that state the length of its header
 _AGAIN = "copy or download the model again"
 
 
 def check_files(folder: Path) -> None:
-    """InputError for a file of a saved model that is cut off or damaged; absent files are no matter."""
+    """Raise InputError for a truncated or damaged file of a saved model; absent files are ignored."""
     for name in _OBJECTS:
         if (folder / name).exists():
             read_object(folder / name)
@@ -31,30 +31,30 @@ def check_files(folder: Path) -> None:
 
 
 def check_architectures(folder: Path) -> None:
-    """InputError unless the model says of what architecture it is, by which an engine knows it."""
+    """Raise InputError unless config.json names the architecture, by which an engine selects its code."""
     path = folder / "config.json"
-    named = read_object(path).get("architectures")
-    if not (isinstance(named, list) and named and all(isinstance(name, str) for name in named)):
+    names = read_object(path).get("architectures")
+    if not (isinstance(names, list) and names and all(isinstance(name, str) for name in names)):
         raise InputError(
-            f"{path}: architectures is {named!r}; expected the class by which vLLM knows the model, e.g. "
+            f"{path}: architectures is {names!r}; expected the class by which vLLM knows the model, e.g. "
             "['Qwen2_5_VLForConditionalGeneration']; take config.json from where the model is published"
         )
 
 
 def lacking_weights(folder: Path) -> str | None:
-    """Name the weights that a saved model lacks: all, or some of its index; None where it is whole."""
+    """A message about missing weights, all of them or some that the index names; None if complete."""
     if not any(next(folder.glob(pattern), None) for pattern in WEIGHTS):
         return f"{folder} holds no weights ({', '.join(WEIGHTS)}); {_AGAIN}"
     index = folder / _INDEX
-    named = read_object(index).get("weight_map") if index.exists() else None
-    if named is not None and not isinstance(named, dict):
+    files = read_object(index).get("weight_map") if index.exists() else None
+    if files is not None and not isinstance(files, dict):
         raise InputError(f"{index}: its weight_map is no object of tensor names and files; {_AGAIN}")
-    absent = sorted({str(name) for name in (named or {}).values() if not (folder / str(name)).exists()})
+    absent = sorted({str(name) for name in (files or {}).values() if not (folder / str(name)).exists()})
     return f"{folder} lacks {', '.join(absent)}, which {_INDEX} names; {_AGAIN}" if absent else None
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The content of a JSON file that holds an object."""
+    """The object in a JSON file; InputError if the file holds none."""
     try:
         tree = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -65,7 +65,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def _check_weights(path: Path) -> None:
-    """A safetensors file states where its last tensor ends; a copy that broke off is shorter."""
+    """Compare the size of a safetensors file with its header: a copy that broke off is shorter."""
     size = path.stat().st_size
     try:
         with path.open("rb") as file:

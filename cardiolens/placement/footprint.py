@@ -1,20 +1,20 @@
-"""Footprint of one replica of a model: GPUs of one node, a share of one GPU, or several nodes."""
+"""GPUs that one replica of a model needs: some of a node, a share of one, or several nodes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-COMFORT = 0.6  # of the memory an engine may use, held by weights: the rest is for cached keys and values
-LIMIT = 0.85  # the same, where nothing smaller is left to do
+COMFORT = 0.6  # largest part of the engine's memory for weights; the rest is for the KV cache
+LIMIT = 0.85  # the same, if no larger tensor parallel size is legal
 SHARES = (0.25, 0.5)  # of a GPU, for models that leave most of it empty
 
 Needs = Literal["gpu", "processor", "network"]
-"""The kind of resource that a model occupies while it runs."""
+"""The resource that a model occupies while it runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A machine of the cluster, or one that is planned with."""
+    """A machine of the cluster, or one assumed by a plan."""
 
     name: str
     gpus: int
@@ -23,7 +23,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A model that has work left, as far as its place depends on it."""
+    """A model with work left: the facts on which its placement depends."""
 
     name: str
     needs: Needs
@@ -33,12 +33,12 @@ class Candidate:
     tensor_parallel: int | None = None  # None: derived, as are the next two
     replicas: int | None = None
     fraction: float | None = None  # of one GPU
-    utilization: float = 0.9  # of a GPU's memory that the engine may use
-    studies: int = 1  # with work left: more replicas would idle
+    utilization: float = 0.9  # of a GPU's memory, for the engine
+    studies: int = 1  # with work left; more replicas than studies would idle
     requests: int = 0
     prompt_tokens: int = 0
     output_tokens: int = 0
-    lacks: str = ""  # why it can run nowhere, whatever the cluster
+    lacks: str = ""  # the reason why it can run on no cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ class Footprint:
     tensor_parallel: int = 1
     pipeline_parallel: int = 1  # nodes that it spans
     least_share: float = 1.0  # of each GPU; below 1 others may share it
-    grows: bool = True  # to the whole GPU where nobody shares it
-    nodes: tuple[int, ...] = ()  # where it may stand: places in the cluster's tuple
+    grows: bool = True  # to the whole GPU if no other model shares it
+    nodes: tuple[int, ...] = ()  # indices of the nodes that it fits on
     reason: str = ""
 
     @property
@@ -58,15 +58,15 @@ class Footprint:
 
 
 def footprints(candidate: Candidate, nodes: Sequence[Node]) -> tuple[Footprint, ...]:
-    """Every way to run one replica, the fewest GPUs first; none where the cluster is too small.
+    """Every way to run one replica, the fewest GPUs first; empty if the cluster is too small.
 
-    Tensor parallel stays within a node. Several nodes are spanned only where no single one holds the weights.
+    Tensor parallelism stays within a node. Pipeline parallelism spans nodes only if none holds the weights.
     """
-    found = [
+    fitting = [
         (place, way) for place, node in enumerate(nodes) if (way := _within(candidate, node)) is not None
     ]
     places: dict[_Way, list[int]] = {}
-    for place, way in found:
+    for place, way in fitting:
         places.setdefault(way, []).append(place)
     within = [
         Footprint(way.size, 1, way.share, candidate.fraction is None, tuple(places[way]), way.reason)
@@ -76,16 +76,16 @@ def footprints(candidate: Candidate, nodes: Sequence[Node]) -> tuple[Footprint, 
 
 
 class _Way(NamedTuple):
-    """One way to run a replica within a node, the better ones first in order."""
+    """One way to run a replica within a node; better ways sort first."""
 
-    tight: bool  # little room is left beside the weights
-    size: int  # tensor parallel
-    share: float  # the least of each GPU
+    tight: bool  # little memory is left besides the weights
+    size: int  # tensor parallel size
+    share: float  # the least share of each GPU
     reason: str
 
 
 def refusal(candidate: Candidate, nodes: Sequence[Node]) -> str:
-    """Why a model without a footprint fits nowhere, and what to change."""
+    """The reason why a model fits on no node, and the remedy."""
     most = max((node.gpus for node in nodes), default=0)
     if not most:
         return f"{candidate.name} needs a GPU, and the cluster has none"
@@ -109,7 +109,7 @@ def refusal(candidate: Candidate, nodes: Sequence[Node]) -> str:
 
 
 def _within(candidate: Candidate, node: Node) -> _Way | None:
-    """The best way on one node; None where it does not fit."""
+    """The best way to run a replica on one node; None if it does not fit."""
     usable = node.gpu_memory_gib * candidate.utilization
     weight, size = candidate.weight_gib, candidate.tensor_parallel
     if candidate.fraction is not None:
@@ -136,12 +136,12 @@ def _over(candidate: Candidate, size: int, node: Node) -> str:
 
 
 def _share(weight_gib: float, usable_gib: float) -> float:
-    """The least share of a GPU on which a model still has room to batch."""
+    """The smallest share of a GPU on which a model still has room to batch."""
     return next((share for share in SHARES if weight_gib <= COMFORT * usable_gib * share), 1.0)
 
 
 def _spanning(candidate: Candidate, nodes: Sequence[Node]) -> list[Footprint]:
-    """Whole nodes, as few as hold the weights: one pipeline stage each."""
+    """The footprint over the fewest nodes that hold the weights, one pipeline stage per node."""
     if candidate.fraction is not None or not candidate.weight_gib:
         return []
     largest = sorted(range(len(nodes)), key=lambda place: (-_memory(nodes[place]), nodes[place].name))
@@ -152,11 +152,11 @@ def _spanning(candidate: Candidate, nodes: Sequence[Node]) -> list[Footprint]:
             sizes = [size for size in sizes if size == candidate.tensor_parallel]
         usable = min(node.gpu_memory_gib for node in chosen) * candidate.utilization
         if sizes and candidate.weight_gib / (sizes[-1] * stages) <= LIMIT * usable:
-            told = (
+            reason = (
                 f"{candidate.weight_gib:.3g} GiB of weights exceed every node: {stages} nodes, a stage each"
             )
             alike = [place for place in largest if _at_least(nodes[place], sizes[-1], usable, candidate)]
-            return [Footprint(sizes[-1], stages, nodes=tuple(alike), reason=told)]
+            return [Footprint(sizes[-1], stages, nodes=tuple(alike), reason=reason)]
     return []
 
 
@@ -169,7 +169,7 @@ def _memory(node: Node) -> float:
 
 
 def _sizes(candidate: Candidate, gpus: int) -> list[int]:
-    """Legal tensor parallel sizes on so many GPUs: powers of two that divide the attention heads."""
+    """Legal tensor parallel sizes on a node: powers of two that divide the number of attention heads."""
     if candidate.tensor_parallel is not None:
         sizes = [candidate.tensor_parallel]
     else:

@@ -1,4 +1,4 @@
-"""The GPUs that there are: declared, on this machine, or of a Ray cluster."""
+"""The GPUs of a cluster: as declared, of this machine, or of a Ray cluster."""
 
 import subprocess
 
@@ -7,20 +7,22 @@ from cardiolens.errors import InputError
 from cardiolens.placement.footprint import Node
 
 _QUERY = ("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits")
-_USUAL_GIB = 80.0  # planned with where only the number of GPUs is declared
+_USUAL_GIB = 80.0  # assumed if only the number of GPUs is declared
 
 
 def nodes_to_plan_with(cluster: ClusterSpec) -> tuple[Node, ...]:
-    """The cluster that is declared, else this machine; Ray is not asked."""
+    """The declared nodes, else this machine; Ray is not asked. Empty without GPUs."""
     if cluster.gpus is not None:
         memory = cluster.gpu_memory_gib or _USUAL_GIB
         return tuple(Node(f"node-{at}", cluster.gpus, memory) for at in range(1, cluster.nodes + 1))
-    here = gpu_memories_gib()
-    return (Node("here", len(here), cluster.gpu_memory_gib or min(here)),) if here else ()
+    memories = gpu_memories_gib()
+    if not memories:
+        return ()
+    return (Node("here", len(memories), cluster.gpu_memory_gib or min(memories)),)
 
 
 def nodes_of_ray(cluster: ClusterSpec) -> tuple[Node, ...]:
-    """The nodes with GPUs of the Ray cluster that is connected, by Ray's id."""
+    """The nodes with GPUs of the connected Ray cluster, named by Ray's node id."""
     import ray
 
     alive = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("GPU", 0) >= 1]
@@ -35,16 +37,16 @@ def nodes_of_ray(cluster: ClusterSpec) -> tuple[Node, ...]:
 
 
 def gpu_memories_gib() -> tuple[float, ...]:
-    """Memory of each GPU of this machine, as its driver says; none without a driver."""
+    """Memory in GiB of each GPU of this machine, as its driver reports; empty without a driver."""
     try:
-        said = subprocess.run(_QUERY, capture_output=True, text=True, check=True).stdout
+        output = subprocess.run(_QUERY, capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return ()
-    return tuple(float(line) / 1024 for line in said.split())
+    return tuple(float(line) / 1024 for line in output.split())
 
 
 def _memory_gib(node: str, host: str) -> float:
-    """The smallest GPU of a node, asked for there."""
+    """Memory in GiB of the smallest GPU of a node, read on that node."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 

@@ -1,4 +1,4 @@
-"""Placement of models on GPUs in waves, decided before any GPU is touched."""
+"""The placement of models on GPUs and their order, decided before any GPU is touched."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ class Deployment:
     model: str
     tensor_parallel: int
     pipeline_parallel: int
-    hosts: tuple[tuple[str, ...], ...]  # by replica: the node, or the nodes that it spans
+    hosts: tuple[tuple[str, ...], ...]  # per replica: its node, or the nodes that it spans
     share: float  # of each of its GPUs; 0 without GPUs
-    utilization: float  # of a GPU's memory that an engine may use, its share applied
+    utilization: float  # of a GPU's memory, for the engine; the share is applied
     reason: str
     seconds: float  # estimated, loading included
     needs: Needs = "gpu"
@@ -28,7 +28,7 @@ class Deployment:
 
     @property
     def gpus_per_replica(self) -> float:
-        """GPUs that one replica reserves: whole ones, or a fraction of one."""
+        """GPUs that a replica reserves: whole ones, or a fraction of one."""
         return self.tensor_parallel * self.pipeline_parallel * self.share
 
     @property
@@ -47,12 +47,12 @@ class Deployment:
 Ways = Mapping[str, tuple[Footprint, ...]]
 
 Wave = tuple[Deployment, ...]
-"""Models that would fill the cluster side by side."""
+"""Models that together fill the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A model that fits nowhere, or lacks what it needs to run."""
+    """A model that cannot run, and the reason."""
 
     model: str
     reason: str
@@ -60,9 +60,9 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Waves in the order in which their models are given GPUs, and the models that cannot run.
+    """Waves in the order in which their models get GPUs, and the models that cannot run.
 
-    A wave is no barrier: a model begins as soon as its GPUs are free, see `seating`.
+    A wave is no barrier: a model begins as soon as its GPUs are free, see `schedule`.
     """
 
     nodes: tuple[Node, ...]
@@ -71,7 +71,7 @@ class Placement:
 
     @property
     def deployments(self) -> Wave:
-        """All models, in that order."""
+        """The deployments of all waves, in order."""
         return tuple(deployment for wave in self.waves for deployment in wave)
 
     @property
@@ -80,12 +80,13 @@ class Placement:
 
 
 def place(nodes: Sequence[Node], candidates: Iterable[Candidate], rates: Rates | None = None) -> Placement:
-    """Place every model or say why not; longest work first, by name where it is the same.
+    """Place every model or refuse it with a reason; the longest work first, ties by name.
 
-    Each wave is the one of several drafts that keeps the GPUs busiest by the estimate: greedy, not optimal.
+    Each wave is the best of several drafts: the one that keeps the GPUs busiest by the estimate. The choice
+    is greedy, not optimal.
 
-    On a cluster with GPUs, models that need none begin with the first wave; without, those that compute here
-    have a wave each, since the processor is what they would share.
+    On a cluster with GPUs, models that need none join the first wave. Without GPUs, models that compute on
+    the processor have one wave each, since they would share it.
     """
     rates = rates or Rates()
     nodes = tuple(sorted(nodes, key=lambda node: node.name))
@@ -109,9 +110,9 @@ def _alone(candidate: Candidate, rates: Rates) -> float:
 
 
 def _wave(nodes: Sequence[Node], waiting: Sequence[Candidate], ways: Ways, rates: Rates) -> Wave:
-    """The best of several drafts: the longest models alone with many replicas, or more of them side by side.
+    """The best of several drafts: few models with many replicas, or more models side by side.
 
-    Side by side pays where loading weighs more than computing, or where a model cannot fill the cluster.
+    Side by side is better if loading takes longer than computing, or if no model can fill the cluster.
     """
     drafts = [
         _draft(nodes, waiting, ways, rates, first, sharing=sharing)
@@ -124,7 +125,7 @@ def _wave(nodes: Sequence[Node], waiting: Sequence[Candidate], ways: Ways, rates
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """Who would stand where in a wave."""
+    """A proposal for a wave: its board, and the footprint of each model."""
 
     board: Board
     members: dict[str, tuple[Candidate, Footprint]]
@@ -139,7 +140,7 @@ def _draft(
     *,
     sharing: bool,
 ) -> _Draft:
-    """One replica of each of the first models, more while there is room, then whoever else finds room."""
+    """One replica of each of the first models, further replicas while there is room, then other models."""
     draft = _Draft(Board(nodes), {})
     for alone in (True, False) if sharing else (True,):
         _seat(draft, waiting[:first], ways, alone=alone)
@@ -152,13 +153,15 @@ def _draft(
 def _seat(draft: _Draft, candidates: Sequence[Candidate], ways: Ways, *, alone: bool) -> None:
     for one in candidates:
         if one.name not in draft.members:
-            found = next((way for way in ways[one.name] if draft.board.put(one.name, way, alone=alone)), None)
-            if found is not None:
-                draft.members[one.name] = one, found
+            fitting = next(
+                (way for way in ways[one.name] if draft.board.put(one.name, way, alone=alone)), None
+            )
+            if fitting is not None:
+                draft.members[one.name] = one, fitting
 
 
 def _replicate(draft: _Draft, rates: Rates) -> None:
-    """Give what is left to the model with the most work for its GPUs, again and again."""
+    """Add replicas while there is room, each to the model with the most work per GPU."""
     board = draft.board
     while True:
         wanting = [
@@ -171,16 +174,16 @@ def _replicate(draft: _Draft, rates: Rates) -> None:
 
 
 def _merit(draft: _Draft, nodes: Sequence[Node], rates: Rates) -> tuple[float, int, int]:
-    """The share of the cluster's time that a wave computes, in percent; then more models, fewer shared."""
+    """The rank of a draft: part of GPU time spent computing, then more models, then fewer shared GPUs."""
     members = [(one, draft.board.gpus(name)) for name, (one, _) in draft.members.items()]
-    lasts = max(load_seconds(one, rates) + work_seconds(one, rates) / gpus for one, gpus in members)
+    duration = max(load_seconds(one, rates) + work_seconds(one, rates) / gpus for one, gpus in members)
     computing = sum(work_seconds(one, rates) for one, _ in members)
     shared = sum(draft.board.share(name) < 1 for name in draft.members)
-    return round(computing / lasts / sum(node.gpus for node in nodes), 2), len(members), -shared
+    return round(computing / duration / sum(node.gpus for node in nodes), 2), len(members), -shared
 
 
 def _most(candidate: Candidate) -> int:
-    """Replicas that can have work: no more than studies, nor than declared."""
+    """The largest useful number of replicas: as declared, else one per study."""
     return candidate.studies if candidate.replicas is None else candidate.replicas
 
 
@@ -216,7 +219,7 @@ def _reason(one: Candidate, way: Footprint, share: float, replicas: int) -> str:
 
 
 def _with_others(waves: list[Wave], ordered: Sequence[Candidate]) -> tuple[Wave, ...]:
-    """The waves of GPU models, joined by those that need none."""
+    """The waves of GPU models, with the models that need no GPU added."""
     remote = [
         _without_gpus(one, "answers come over the network") for one in ordered if one.needs == "network"
     ]

@@ -1,4 +1,4 @@
-"""Models that may run now, because their GPUs are free, and the estimated begin of each one."""
+"""The models that may begin now, by free GPUs, and the estimated begin of each."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ GpuSpot = tuple[str, int, float]  # node, GPU, share of it
 
 
 class Seating:
-    """Free GPUs of a cluster while models come and go, filled as Ray fills them: the fullest one that fits.
+    """Free GPUs of a cluster while models begin and end; as in Ray, the fullest GPU that fits is taken.
 
-    Without GPUs the processor is what models share: one computes at a time. With GPUs, models that need none
-    may begin at any time, as those behind a network always may.
+    Without GPUs, one model at a time computes on the processor. With GPUs, models on the processor may begin
+    at any time. Models behind a network always may.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:
@@ -25,11 +25,11 @@ class Seating:
         self._computing: str | None = None
 
     def may_always_begin(self, deployment: Deployment) -> bool:
-        """Return whether it needs nothing that others hold."""
+        """True if the model needs nothing that other models hold."""
         return deployment.needs == "network" or (deployment.needs == "processor" and bool(self._free))
 
     def take(self, deployment: Deployment) -> bool:
-        """Reserve what its replicas need on their nodes; False, and nothing, where it is not free."""
+        """Reserve the GPUs of all its replicas; False, and no reservation, if some are not free."""
         if self.may_always_begin(deployment):
             return True
         if deployment.needs == "processor":
@@ -45,7 +45,7 @@ class Seating:
         return True
 
     def give_back(self, model: str) -> None:
-        """Free what a model held."""
+        """Release the GPUs of a model."""
         if self._computing == model:
             self._computing = None
         for node, gpu, share in self._taken.pop(model, ()):
@@ -67,15 +67,15 @@ class Seating:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Begin of every model of a placement, if each took as long as estimated."""
+    """Estimated times of the models of a placement."""
 
-    begins: Mapping[str, float]  # by model: seconds from the start
-    seconds: float  # until the last one has ended
-    at_once: int  # the most models that run side by side
+    begins: Mapping[str, float]  # per model: seconds from the start
+    seconds: float  # until the last model has ended
+    at_once: int  # the largest number of models that run side by side
 
 
 def schedule(placement: Placement) -> Schedule:
-    """Every model begins as soon as its GPUs are free; among those that could, the one placed first."""
+    """Simulate a placement: a model begins once its GPUs are free; of several, the one placed first."""
     seating = Seating(placement.nodes)
     waiting = list(placement.deployments)
     unbound = sum(map(seating.may_always_begin, waiting))

@@ -1,1 +1,1 @@
-"""Files of a store and of a run besides tables: places, configuration, manifest, log."""
+"""Paths of a store and a run, and the files of a run besides its tables."""

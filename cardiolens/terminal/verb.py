@@ -15,13 +15,13 @@ from cardiolens.cluster.stopping import EXIT_CODE, StoppedError
 from cardiolens.config.compose import (
     CONFIG_NAME,
     UserConfFirst,
-    _said,
-    _seeds_apart,
-    _spec,
     check_names,
     check_own_files,
+    hydra_message,
     packaged_conf,
     read_spec,
+    spec_of_tree,
+    split_seeds,
 )
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.errors import InputError, RunError
@@ -82,14 +82,14 @@ def _through_hydra(verb: Verb, words: list[str]) -> int:
     import hydra
 
     Plugins.instance().register(UserConfFirst)
-    words = _seeds_apart(words)
+    words = split_seeds(words)
     check_names([word for word in words if not word.startswith("-")])
     check_own_files()
     home, codes = os.getpid(), [0]
 
     def job(tree: DictConfig) -> None:
         try:
-            codes.append(verb(_spec(tree)))
+            codes.append(verb(spec_of_tree(tree)))
         except (InputError, RunError, StoppedError) as error:
             codes.append(tell(error))
         if codes[-1] and os.getpid() != home:  # of a launcher's process nothing else comes back
@@ -100,5 +100,5 @@ def _through_hydra(verb: Verb, words: list[str]) -> int:
     try:
         hydra.main(config_path=str(packaged_conf()), config_name=CONFIG_NAME, version_base="1.3")(job)()
     except (HydraException, OmegaConfBaseException) as error:
-        raise InputError(_said(error)) from None
+        raise InputError(hydra_message(error)) from None
     return max(codes)
