@@ -11,9 +11,8 @@ from cardiolens.judging.reply import refuses, visible_with_boxes
 from cardiolens.judging.tokens import Tokenizer
 from cardiolens.judging.unmarked import unmarked
 
-RULES_VERSION = (
-    "1.2"  # of the protocol's section 16; raise it with every change that may read a reply otherwise
-)
+# Version of the protocol's section 16. Raise it with every change that may read a reply otherwise.
+RULES_VERSION = "1.2"
 
 _SHORT = 60  # characters
 

@@ -13,7 +13,7 @@ from cardiolens.errors import InputError
 from cardiolens.page.usage import Usage, usage_of
 from cardiolens.record import documents
 from cardiolens.record.places import Run
-from cardiolens.results.analyses import AnalysisRow, AnalysisTable, read_analyses
+from cardiolens.results.analyses import AnalysisRow, AnalysisTable, read_analyses, read_rules
 from cardiolens.stats.factors import ArmFactors
 from cardiolens.tasks.catalogue import Subtask, load_catalogue
 
@@ -34,6 +34,7 @@ class Facts:
     usage: tuple[Usage, ...]
     subtasks: Mapping[str, Subtask]
     n_patients: int
+    rules: str  # version of the rules that judged the run
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -89,6 +90,7 @@ def read_facts(run: Run, parts: Sequence[Run]) -> Facts:
         usage=usage_of(parts, specs, manifests),
         subtasks=_subtasks(specs[0].dataset.protocol),
         n_patients=len(pc.unique(verdicts["patient_id"])),
+        rules=read_rules(run),
     )
 
 

@@ -17,6 +17,7 @@ from cardiolens.findings.analysis import Analysis
 from cardiolens.findings.confusion import confusion_rows
 from cardiolens.findings.sentences import Finding
 from cardiolens.findings.subcohort import Part, full_versus_part
+from cardiolens.judging.parse import RULES_VERSION
 from cardiolens.record.places import Run
 from cardiolens.stats.endings import status_counts
 from cardiolens.stats.factors import ArmFactors
@@ -64,6 +65,7 @@ def write_analyses(path: Path, analyses: Sequence[Analysis]) -> None:
     """Write tables and sentences as JSON; undefined numbers are null."""
     tree = {
         "schema": SCHEMA,
+        "rules": RULES_VERSION,
         "analyses": [
             {
                 "name": analysis.name,
@@ -96,23 +98,33 @@ class AnalysisTable:
     findings: tuple[Finding, ...] = ()
 
 
+def read_rules(run: Run) -> str:
+    """The version of the rules that judged a run; "1.1" where no version was written yet."""
+    return str(_read_tree(run).get("rules", "1.1"))
+
+
 def read_analyses(run: Run) -> dict[str, AnalysisTable]:
     """Read the analyses of a run, by name; InputError where the file is missing or of another schema."""
+    return {
+        entry["name"]: AnalysisTable(
+            [_numbered(row) for row in entry["table"]],
+            tuple(Finding(finding["verdict"], finding["sentence"]) for finding in entry["findings"]),
+        )
+        for entry in _read_tree(run)["analyses"]
+    }
+
+
+def _read_tree(run: Run) -> dict[str, Any]:
+    """The file of analyses; InputError where it cannot be read."""
     try:
-        tree = json.loads(run.analyses.read_text())
+        tree: dict[str, Any] = json.loads(run.analyses.read_text())
     except (OSError, ValueError) as error:
         raise InputError(
             f"{run.root}: has no readable analyses ({error}); run python -m cardiolens.judge run={run.root}"
         ) from None
     if tree.get("schema") != SCHEMA:
         raise InputError(f"{run.analyses}: is {tree.get('schema')!r}, not {SCHEMA}; judge the run again")
-    return {
-        entry["name"]: AnalysisTable(
-            [_numbered(row) for row in entry["table"]],
-            tuple(Finding(finding["verdict"], finding["sentence"]) for finding in entry["findings"]),
-        )
-        for entry in tree["analyses"]
-    }
+    return tree
 
 
 def _numbered(row: AnalysisRow) -> AnalysisRow:

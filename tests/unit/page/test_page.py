@@ -12,6 +12,7 @@ from page_run import finished, full_spec, reply_instead, small_spec, with_probab
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens import tables
+from cardiolens.judging.parse import RULES_VERSION
 from cardiolens.page.answers import answers
 from cardiolens.page.case_viewer.cases import read_sources, study_cases
 from cardiolens.page.elements import Answer, Column, Estimate, Table
@@ -21,6 +22,7 @@ from cardiolens.page.render import SECTIONS, render
 from cardiolens.page.strip import strip
 from cardiolens.page.write import write_page
 from cardiolens.record.places import Run
+from cardiolens.results.analyses import read_rules
 
 
 class Markup(HTMLParser):
@@ -69,6 +71,11 @@ def test_every_section_is_there_and_nothing_points_off_the_machine(page: Markup)
     wanted = "asked landscape slices prompting collapse subtasks controls cohorts confidence reliability cost"
     assert [name for name in page.ids if name in wanted.split()] == wanted.split()
     assert all(re.match(r"#|viewer/|page/|data:,", address) for address in page.addresses)
+
+
+def test_the_page_names_the_version_of_the_rules_that_judged_it(run: Run, page: Markup) -> None:
+    assert read_rules(run) == RULES_VERSION
+    assert f"judged by rules {RULES_VERSION}" in " ".join(run.page.read_text().split())
 
 
 def test_numbers_of_the_page_are_those_of_the_scores(run: Run, page: Markup) -> None:
