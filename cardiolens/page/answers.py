@@ -5,13 +5,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from cardiolens.findings import sentences
-from cardiolens.findings.sentences import FEWEST_PATIENTS, signed
+from cardiolens.findings.evidence import FEWEST_PATIENTS, Evidence
+from cardiolens.findings.sentences import signed
 from cardiolens.page.differences import Difference, Reading, differences
 from cardiolens.page.elements import Answer, Estimate
 from cardiolens.page.facts import Facts
 from cardiolens.results.analyses import AnalysisRow
 from cardiolens.stats.headlines import PREFIX
-from cardiolens.stats.inference import MARGIN, holm
+from cardiolens.stats.inference import MARGIN
 
 _QUESTIONS = {
     "selector": "Does slice selection matter?",
@@ -54,10 +55,15 @@ def _headlines(facts: Facts) -> list[AnalysisRow]:
 def _shown_lower(facts: Facts, row: AnalysisRow, first: AnalysisRow) -> bool:
     """Whether a headline is shown to be lower than the highest, by their paired difference."""
     pair = {row["arm_id"], first["arm_id"]}
-    for found in facts.of_pairs(["primary"], "tier:1"):
-        if {found["arm_id"], found["versus_arm_id"]} == pair:
-            return sentences.change("", "", found).verdict != "cannot tell"
-    return False
+    metrics = ["primary", "primary.holm_p", "primary.bounds"]
+    rows = {
+        found["metric"]: found
+        for found in facts.of_pairs(metrics, "tier:1")
+        if {found["arm_id"], found["versus_arm_id"]} == pair
+    }
+    if "primary" not in rows:
+        return False
+    return sentences.change("", "", rows["primary"], Evidence.of(rows, "primary")).verdict != "cannot tell"
 
 
 def _model(row: AnalysisRow) -> str:
@@ -75,7 +81,7 @@ def _answer(facts: Facts, factor: str) -> Answer:
     if not found:
         said = f"All arms that can be compared have the same {_NAMES[factor]}."
         return Answer(factor, _QUESTIONS[factor], "Not varied", said)
-    readings = _readings(found)
+    readings = [one.reading for one in found]
     counts = Counter(readings)
     pairs = sorted(zip(found, readings, strict=True), key=lambda pair: float(pair[0].row["value"]))
     estimates = tuple(
@@ -90,22 +96,6 @@ def _answer(facts: Facts, factor: str) -> Answer:
     )
     said = _sentence(factor, found, counts)
     return Answer(factor, _QUESTIONS[factor], _verdict(len(found), counts), said, estimates)
-
-
-def _readings(found: Sequence[Difference]) -> list[Reading]:
-    """How each comparison may be read beside all others: a difference must hold after Holm over all of them.
-
-    Comparisons without a p-value, those of reports, do not enter the adjustment and show nothing here.
-    """
-    untested = math.nan
-    adjusted = holm([untested if one.sign_flip_p is None else one.sign_flip_p for one in found])
-    return [_reading(one, p) for one, p in zip(found, adjusted, strict=True)]
-
-
-def _reading(one: Difference, adjusted_p: float) -> Reading:
-    if one.reading == "shown":
-        return "shown" if adjusted_p <= sentences.LEVEL else "open"
-    return one.reading
 
 
 def _counted(facts: Facts, found: Sequence[Difference]) -> list[Difference]:
@@ -130,11 +120,10 @@ def _sentence(factor: str, found: Sequence[Difference], counts: Counter[Reading]
     row = most.row
     interval = "no interval to rely on"
     if not math.isnan(row["low"]) and row["n_patients"] >= FEWEST_PATIENTS:
-        interval = f"95 % CI {signed(row['low'])} to {signed(row['high'])}, not adjusted for the choice"
-    alone = sum(one.reading == "shown" for one in found)
+        interval = f"95 % CI {signed(row['low'])} to {signed(row['high'])}, not widened for the choice"
     return (
         f"{len(found)} comparisons of {_WORDS[factor]}: {counts['shown']} show a difference after Holm over "
-        f"all of them ({alone} within their own family), {counts['equivalent']} are equivalent within "
+        f"all that the run varied, {counts['equivalent']} are equivalent within "
         f"{MARGIN:g} points. Largest change {signed(row['value'])} points ({interval}): {most.comparison}, "
         f"{most.ours.model}, {most.scope.replace(':', ' ')}, {row['n_patients']} patients."
     )
