@@ -60,7 +60,7 @@ def verdicts(
                 if kind != "multi" and not right[0]:
                     said = np.arange(size) == (int(np.argmax(gold)) + dice.integers(1, size)) % size
                 rows.append(
-                    _row(arm.arm_id, int(patient), subtask, letters, gold, said, tier=tier, kind=kind)
+                    _row(arm.arm_id, int(patient), subtask, letters, (gold, said), tier=tier, kind=kind)
                 )
     return rows
 
@@ -70,13 +70,12 @@ def _row(
     patient: int,
     subtask: str,
     letters: str,
-    gold: np.ndarray,
-    said: np.ndarray,
+    flags: tuple[np.ndarray, np.ndarray],
     *,
     tier: int,
     kind: str,
 ) -> dict[str, object]:
-    named = [[letter for letter, one in zip(letters, flags, strict=True) if one] for flags in (gold, said)]
+    named = [[letter for letter, one in zip(letters, own, strict=True) if one] for own in flags]
     return {
         "arm_id": arm,
         "qa_id": f"p{patient:03d}:{subtask}",
