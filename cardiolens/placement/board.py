@@ -13,9 +13,7 @@ class _Standing:
     """The replicas of one model, and their footprint."""
 
     way: Footprint
-    places: list[tuple[tuple[int, int], ...]] = field(
-        default_factory=list
-    )  # per replica: its (node, GPU) pairs
+    places: list[tuple[tuple[int, int], ...]] = field(default_factory=list)  # per replica: (node, GPU)
 
 
 class Board:

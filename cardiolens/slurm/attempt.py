@@ -1,4 +1,4 @@
-"""One start of a model's job: noted when it begins and when it ends, whatever happens between."""
+"""One start of the job of a model, recorded when it begins and when it ends."""
 
 import os
 import socket
@@ -27,16 +27,17 @@ from cardiolens.stream.pipeline import Streamed
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Which start of which job this is, and where; outside SLURM the process stands for the job."""
+    """The job of this start, its count of restarts and its nodes; outside SLURM the process is the job."""
 
     job: str
     restarts: int
     max_restarts: int
     nodes: tuple[str, ...]
-    n_nodes: int  # that the job could run on
+    n_nodes: int  # on which the job could run
 
     @staticmethod
     def of(environment: Mapping[str, str], max_restarts: int) -> "Start":
+        """Read the start from the environment of the process."""
         if "SLURM_JOB_NODELIST" not in environment:
             return Start(f"process-{os.getpid()}", 0, max_restarts, (socket.gethostname(),), 2)
         return Start(
@@ -49,18 +50,20 @@ class Start:
 
 
 def begin(run: Run, model: str, start: Start, rows: int) -> RestartDecision:
-    """Note a start, after closing one that ended unheard; whether to go on with it.
+    """Record a start, after closing one that never recorded its end; decides whether it may go on.
 
-    `rows`: final completions that there are. A start on a node that is to be left out is not made.
+    `rows`: the number of final completions so far. A start on an excluded node is not recorded.
     """
     record = read_model_record(run.model_records, model)
     attempts = [_closed(attempt, rows) for attempt in record.attempts]
-    said = _verdict(attempts, start, start.restarts - 1)  # as when the one before this ended
-    if said.go_on and not said.bars(start.nodes):
+    decision = _verdict(
+        attempts, start, start.restarts - 1
+    )  # the restart count when the previous start ended
+    if decision.go_on and not decision.bars(start.nodes):
         now = datetime.now(UTC)
         attempts.append(Attempt(job=start.job, nodes=start.nodes, started=now, rows_before=rows))
-    _write(run, record, attempts, said, "running")
-    return said
+    _write(run, record, attempts, decision, "running")
+    return decision
 
 
 def end(
@@ -73,7 +76,7 @@ def end(
     reason: str = "",
     streamed: Streamed | None = None,
 ) -> RestartDecision:
-    """Note how a start ended; whether the job should start again."""
+    """Record the end of a start; decides whether the job should start again."""
     record = read_model_record(run.model_records, model)
     closed = record.attempts[-1].model_copy(
         update={
@@ -86,17 +89,17 @@ def end(
         }
     )
     attempts = [*record.attempts[:-1], closed]
-    said = RestartDecision(go_on=True) if outcome == "done" else _verdict(attempts, start, start.restarts)
-    _write(run, record, attempts, said, "done" if outcome == "done" else "waiting")
-    return said
+    decision = RestartDecision(go_on=True) if outcome == "done" else _verdict(attempts, start, start.restarts)
+    _write(run, record, attempts, decision, "done" if outcome == "done" else "waiting")
+    return decision
 
 
 def give_up(run: Run, model: str, reason: str) -> None:
-    """Note that a model cannot run; a start that was under way failed."""
+    """Record that a model cannot run; a start in progress is recorded as failed."""
     record = read_model_record(run.model_records, model)
-    failed = {"outcome": "failed", "reason": reason, "ended": datetime.now(UTC)}
+    ending = {"outcome": "failed", "reason": reason, "ended": datetime.now(UTC)}
     attempts = tuple(
-        attempt.model_copy(update=failed) if attempt.outcome == "running" else attempt
+        attempt.model_copy(update=ending) if attempt.outcome == "running" else attempt
         for attempt in record.attempts
     )
     changed = {"state": "failed", "reason": reason, "attempts": attempts}
@@ -105,7 +108,7 @@ def give_up(run: Run, model: str, reason: str) -> None:
 
 @contextmanager
 def given_up_on_error(run: Run, model: str) -> Iterator[None]:
-    """Whatever is raised ends the job of a model for good, and its record says why."""
+    """Record any exception of a block as the final failure of a model, and raise it again."""
     try:
         yield
     except Exception as error:
@@ -114,19 +117,19 @@ def given_up_on_error(run: Run, model: str) -> Iterator[None]:
 
 
 def _cause(error: Exception) -> str:
-    """Why, on one line. The words of an error that nobody foresaw are left out: they may name a patient."""
+    """The cause on one line, without the message of an unforeseen error: it may name a patient."""
     if isinstance(error, InputError | RunError):
         return str(error)
-    told = f" ({error.strerror})" if isinstance(error, OSError) else ""
+    detail = f" ({error.strerror})" if isinstance(error, OSError) else ""
     package = Path(__file__).parents[1]
     lines = traceback.extract_tb(error.__traceback__)
-    ours = [line for line in lines if Path(line.filename).is_relative_to(package)][-1]
-    place = f"{Path(ours.filename).relative_to(package.parent)}:{ours.lineno}"
-    return f"{type(error).__name__}{told} at {place}; what the job printed has the rest"
+    own_line = [line for line in lines if Path(line.filename).is_relative_to(package)][-1]
+    place = f"{Path(own_line.filename).relative_to(package.parent)}:{own_line.lineno}"
+    return f"{type(error).__name__}{detail} at {place}; what the job printed has the rest"
 
 
 def _closed(attempt: Attempt, rows: int) -> Attempt:
-    """A start that was killed could not say so."""
+    """Close an attempt that never recorded its end, e.g. because it was killed."""
     if attempt.outcome != "running":
         return attempt
     return attempt.model_copy(update={"outcome": "lost", "reason": "ended unheard", "rows_after": rows})
@@ -138,13 +141,13 @@ def _verdict(attempts: Sequence[Attempt], start: Start, restarts: int) -> Restar
 
 
 def _write(
-    run: Run, record: ModelRecord, attempts: Sequence[Attempt], said: RestartDecision, state: State
+    run: Run, record: ModelRecord, attempts: Sequence[Attempt], decision: RestartDecision, state: State
 ) -> None:
-    """The record for people and the score job; the nodes to leave out for the job's script."""
+    """Write the record, for people and the score job, and the nodes to exclude, for the batch script."""
     changed = {
         "attempts": tuple(attempts),
-        "state": state if said.go_on else "failed",
-        "reason": said.reason,
+        "state": state if decision.go_on else "failed",
+        "reason": decision.reason,
     }
     write_model_record(run.model_records, record.model_copy(update=changed))
-    run.excluded(record.model).write_text(",".join(said.exclude))
+    run.excluded(record.model).write_text(",".join(decision.exclude))

@@ -1,4 +1,4 @@
-"""The commands of SLURM that submitting needs; what they say against it is shown whole."""
+"""The SLURM commands that submission needs; their error messages are shown in full."""
 
 import subprocess
 from collections.abc import Sequence
@@ -7,20 +7,20 @@ from pathlib import Path
 
 from cardiolens.errors import InputError, RunError
 
-_FIELDS = "%i|%T|%R|%k"  # job or task, state, nodes or why it waits, comment
+_FIELDS = "%i|%T|%R|%k"  # job or task, state, nodes or reason of waiting, comment
 
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """A job, or a task of an array, that SLURM knows and that has not ended."""
+    """A job, or a task of an array, that SLURM lists as not ended."""
 
     id: str
     state: str  # PENDING, RUNNING, ...
-    where: str  # its nodes; in parentheses why it waits
+    where: str  # its nodes, or in parentheses the reason why it waits
 
 
 def submit(script: Path, after: Sequence[str] = (), *, on_success: bool = False) -> str:
-    """Queue a batch script behind other jobs; its id."""
+    """Queue a batch script behind other jobs; returns its id."""
     words = ["sbatch", "--parsable"]
     if after:
         words.append(f"--dependency={'afterok' if on_success else 'afterany'}:{':'.join(after)}")
@@ -29,27 +29,28 @@ def submit(script: Path, after: Sequence[str] = (), *, on_success: bool = False)
 
 
 def rehearse(script: Path) -> None:
-    """RunError with SLURM's own words if a script could never run."""
+    """Raise RunError with SLURM's message if a script could never run."""
     run("sbatch", "--test-only", str(script))
 
 
 def cancel(ids: Sequence[str]) -> None:
+    """Cancel jobs; none is no error."""
     if ids:
         run("scancel", *ids)
 
 
 def alive(mark: str) -> list[Alive]:
-    """The jobs that carry a comment, array tasks one by one."""
-    found = []
+    """The jobs whose comment is `mark`, array tasks one by one."""
+    jobs = []
     for line in run("squeue", "--noheader", "--array", f"--format={_FIELDS}").splitlines():
         job, state, where, comment = line.strip().split("|", 3)
         if comment == mark:
-            found.append(Alive(job, state, where))
-    return found
+            jobs.append(Alive(job, state, where))
+    return jobs
 
 
 def partitions() -> dict[str, int]:
-    """The nodes of each partition."""
+    """The number of nodes of each partition."""
     lines = run("sinfo", "--noheader", "--format=%R|%D").split()
     counts: dict[str, int] = {}
     for line in lines:
@@ -59,30 +60,30 @@ def partitions() -> dict[str, int]:
 
 
 def check_partition(name: str | None) -> None:
-    """InputError with the partitions that there are."""
+    """Raise InputError unless a name, or each of a list with commas, is a partition of the cluster."""
     if name is None:
         return
-    known = partitions()
-    for given in name.split(","):
-        if given not in known:
-            raise InputError(f"cluster.partition={given}: no such partition; choose from {', '.join(known)}")
+    legal = partitions()
+    for part in name.split(","):
+        if part not in legal:
+            raise InputError(f"cluster.partition={part}: no such partition; choose from {', '.join(legal)}")
 
 
 def hostnames(nodelist: str) -> tuple[str, ...]:
-    """n[1-2] as n1, n2."""
+    """Expand a node list: n[1-2] to n1, n2."""
     return tuple(run("scontrol", "show", "hostnames", nodelist).split())
 
 
 def run(*words: str) -> str:
-    """What a command of SLURM prints."""
+    """Run a SLURM command; returns its output, RunError with its message if it fails."""
     try:
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        finished = subprocess.run(words, capture_output=True, text=True, check=False)
     except FileNotFoundError:
         raise InputError(
             f"{words[0]} is not on this machine; submit from a login node of the cluster, or use "
             "cluster=local with python -m cardiolens.sweep"
         ) from None
-    if done.returncode:
-        said = " ".join(f"{done.stderr}{done.stdout}".split())
-        raise RunError(f"{words[0]} refused ({' '.join(words)}): {said}")
-    return done.stdout
+    if finished.returncode:
+        message = " ".join(f"{finished.stderr}{finished.stdout}".split())
+        raise RunError(f"{words[0]} refused ({' '.join(words)}): {message}")
+    return finished.stdout

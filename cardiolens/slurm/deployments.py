@@ -1,4 +1,4 @@
-"""What is known of a sweep's jobs before they are submitted: what is left, and what each model takes."""
+"""The deployments of a sweep before submission: models with work left, and the GPUs of each."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,14 +21,13 @@ from cardiolens.plan.totals import totals_of
 from cardiolens.record.places import Store
 
 _UNPLANNED = Missing(pa.Table.from_pylist([], schema=WORK), unique=1, done=0, exhausted=0)
-_MANY_STUDIES = 1_000_000
+_MANY_STUDIES = 1_000_000  # so that an unknown number of studies limits no replicas
 
 
 def deployments_of(spec: SweepSpec, planned: Plan | None, cluster: SlurmSpec) -> tuple[Deployment, ...]:
-    """A deployment for each model with work left, each placed as if the nodes it may have were its alone.
+    """One deployment per model with work left, each placed as if it had the cluster alone.
 
-    InputError where a model fits nowhere. Without a plan every model counts as having work, nobody knows how
-    much.
+    Without a plan every model counts as having an unknown amount of work. InputError if a model fits nowhere.
     """
     nodes = nodes_to_plan_with(cluster) if cluster.gpus else ()
     rates = Rates(cluster.prefill_rate, cluster.decode_rate)
@@ -39,9 +38,9 @@ def deployments_of(spec: SweepSpec, planned: Plan | None, cluster: SlurmSpec) ->
             continue
         placement = place(nodes, [wanted], rates)
         if placement.refusals:
-            told = placement.refusals[0].reason
+            reason = placement.refusals[0].reason
             remedy = "declare cluster.gpus (of a node), gpu_memory_gib and nodes as they are"
-            raise InputError(told if wanted.lacks else f"{told}; {remedy}")
+            raise InputError(reason if wanted.lacks else f"{reason}; {remedy}")
         deployments.append(placement.waves[0][0])
     return tuple(deployments)
 
@@ -49,7 +48,7 @@ def deployments_of(spec: SweepSpec, planned: Plan | None, cluster: SlurmSpec) ->
 def _candidate(
     spec: SweepSpec, model: ModelSpec, planned: Plan | None, nodes: Sequence[Node]
 ) -> Candidate | None:
-    """What the placement must know; None where nothing is left to do."""
+    """The facts of a model for the placement; None if it has no work left."""
     occupied = needs(model, nodes, spec.cluster)
     if planned is None:
         folder = identify(model, Store(spec.store).models).folder

@@ -1,4 +1,4 @@
-"""The job of one model: what it has left is answered, and how the start went is noted for the next one."""
+"""The job of one model: answer its missing requests, and record the outcome for the next start."""
 
 import os
 import time
@@ -24,32 +24,34 @@ from cardiolens.store.compact import compact_folder
 from cardiolens.stream.pipeline import Streamed
 from cardiolens.terminal.console import say
 
-_MANY_PARTS = 64  # of one model; shared file systems suffer from thousands
-_TOLD = "told to stop"
+_MANY_PARTS = 64  # of one model; thousands of files slow shared file systems down
+_STOPPED = "told to stop"
 _JOIN_SECONDS = 180.0  # for all nodes of a job to join its Ray cluster
 
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
+    """The outcome of one start."""
+
     outcome: Literal["done", "stopped", "failed"]
     reason: str = ""
     streamed: Streamed | None = None
 
 
 def run_model(run: Run, spec: SweepSpec, model: str, n_nodes: int) -> int:
-    """Answer what one model has left, on the Ray cluster of so many nodes that the configuration names.
+    """Answer the missing requests of one model on the configured Ray cluster of `n_nodes` nodes.
 
-    0: nothing is left; 75: it ended early and the job should start again. Whatever is raised ends the job for
-    good; the model's record then says why.
+    Returns 0 if none is left, 75 if the job should start again. Any exception ends the job for good; the
+    record of the model then holds the reason.
     """
     with stopping.graceful(), given_up_on_error(run, model):
         planned = plan(spec, {model})
         start = Start.of(os.environ, _max_restarts(spec))
         left = missing_of(planned, model)
-        said = begin(run, model, start, left.done)
-        if not said.go_on:
-            raise RunError(said.reason)
-        if said.bars(start.nodes):
+        decision = begin(run, model, start, left.done)
+        if not decision.go_on:
+            raise RunError(decision.reason)
+        if decision.bars(start.nodes):
             return stopping.EXIT_CODE
         _merge_parts(planned, model)
         ending = _answer(planned, model, left, n_nodes)
@@ -72,18 +74,18 @@ def _answer(planned: Plan, model: str, left: Missing, n_nodes: int) -> _Ending:
             placement = place_sweep(planned, {model: left}, nodes_of_ray(planned.spec.cluster))
             executed = answer(planned, placement, {model: left})
     except StoppedError:
-        return _Ending("stopped", _TOLD)
+        return _Ending("stopped", _STOPPED)
     except RunError as error:
         return _Ending("failed", str(error))
     if model in executed.failed:  # with keep_going
         return _Ending("failed", executed.failed[model])
     if stopping.stop_requested():
-        return _Ending("stopped", _TOLD, executed.streamed.get(model))
+        return _Ending("stopped", _STOPPED, executed.streamed.get(model))
     return _Ending("done", "", executed.streamed.get(model))
 
 
 def _await_nodes(n_nodes: int) -> None:
-    """Ray's workers join its head one by one."""
+    """Wait until all nodes have joined the Ray cluster; RunError after _JOIN_SECONDS."""
     import ray
 
     deadline = time.monotonic() + _JOIN_SECONDS
@@ -95,17 +97,19 @@ def _await_nodes(n_nodes: int) -> None:
 
 
 def _close(run: Run, planned: Plan, model: str, start: Start, ending: _Ending) -> int:
-    """Note the end; requests that the engine failed on are tried again by another start."""
+    """Record the end and return the exit code; another start retries requests that the engine failed on."""
     after = missing_of(planned, model)
     outcome, reason = ending.outcome, ending.reason
     if not after.left:
         outcome, reason = "done", ""
     elif outcome == "done":
         outcome, reason = "failed", f"the engine failed on {after.left} requests"
-    said = end(run, model, start, rows=after.done, outcome=outcome, reason=reason, streamed=ending.streamed)
+    decision = end(
+        run, model, start, rows=after.done, outcome=outcome, reason=reason, streamed=ending.streamed
+    )
     say(f"{model}: {outcome}{reason and f' ({reason})'}, {after.done} of {after.unique} requests done")
-    if not said.go_on:
-        raise RunError(said.reason)
+    if not decision.go_on:
+        raise RunError(decision.reason)
     if outcome != "done":
         return stopping.EXIT_CODE
     _merge_parts(planned, model)
@@ -113,7 +117,7 @@ def _close(run: Run, planned: Plan, model: str, start: Start, ending: _Ending) -
 
 
 def _merge_parts(planned: Plan, model: str) -> None:
-    """Few large completion parts for many small ones: there are never more than 64 and those of one start."""
+    """Compact the completions of a model if they have more than _MANY_PARTS parts."""
     name = planned.identities[model].model_key
     folder = planned.store.completions(name)
     if len(tables.parts(folder)) > _MANY_PARTS:

@@ -1,4 +1,4 @@
-"""How far each model of a run is, from what is on disk and from what SLURM says of its jobs."""
+"""Progress of each model of a run, from the disk and from SLURM's list of jobs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,33 +8,34 @@ from cardiolens.plan.missing import Missing
 from cardiolens.slurm.commands import Alive
 from cardiolens.slurm.model_record import ModelRecord
 
-_WINDOW_SECONDS = 600.0  # over which a rate is taken
+_WINDOW_SECONDS = 600.0  # over which the rate is averaged
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One model's line."""
+    """The progress of one model."""
 
     model: str
     state: str  # queued | running | starting again | done | failed | not running | not planned
-    where: str  # nodes, or why it waits or failed
+    where: str  # nodes, or the reason why it waits or failed
     done: int
     unique: int
     failed: int  # requests given up
-    rate: float  # requests a second, of late; 0 where nothing runs
+    rate: float  # recent requests per second; 0 if no job runs
     restarts: int
 
     @property
     def seconds_left(self) -> float | None:
+        """Estimated seconds to the end; None without a rate or without work left."""
         left = self.unique - self.done - self.failed
         return left / self.rate if self.rate and left else None
 
 
 def progress_of(
-    model: str, left: Missing, group: ModelRecord, alive: Sequence[Alive], rate: float
+    model: str, left: Missing, record: ModelRecord, alive: Sequence[Alive], rate: float
 ) -> Progress:
-    """The line of a model; `alive`: its jobs."""
-    state, where = _state(left, group, alive)
+    """The progress of a planned model; `alive`: its jobs."""
+    state, where = _state(left, record, alive)
     return Progress(
         model=model,
         state=state,
@@ -43,38 +44,38 @@ def progress_of(
         unique=left.unique,
         failed=left.exhausted,
         rate=rate if state == "running" else 0.0,
-        restarts=_restarts(group),
+        restarts=_restarts(record),
     )
 
 
-def without_requests(model: str, group: ModelRecord, alive: Sequence[Alive]) -> Progress:
-    """The line of a model that is not planned, or cannot be; `alive`: its jobs."""
-    failed = group.state == "failed"
-    where = group.reason if failed or not alive else f"job {alive[0].id} {alive[0].where}"
-    return Progress(model, "failed" if failed else "not planned", where, 0, 0, 0, 0.0, _restarts(group))
+def without_requests(model: str, record: ModelRecord, alive: Sequence[Alive]) -> Progress:
+    """The progress of a model without a plan; `alive`: its jobs."""
+    failed = record.state == "failed"
+    where = record.reason if failed or not alive else f"job {alive[0].id} {alive[0].where}"
+    return Progress(model, "failed" if failed else "not planned", where, 0, 0, 0, 0.0, _restarts(record))
 
 
-def _state(left: Missing, group: ModelRecord, alive: Sequence[Alive]) -> tuple[str, str]:
+def _state(left: Missing, record: ModelRecord, alive: Sequence[Alive]) -> tuple[str, str]:
     if not left.left:
         return "done", ""
     for job in alive:
         if job.state == "PENDING":
-            return ("starting again" if group.attempts else "queued"), f"job {job.id} {job.where}"
+            return ("starting again" if record.attempts else "queued"), f"job {job.id} {job.where}"
         return "running", f"job {job.id} on {job.where}"
-    if group.state == "failed":
-        return "failed", group.reason
-    last = group.attempts[-1] if group.attempts else None
+    if record.state == "failed":
+        return "failed", record.reason
+    last = record.attempts[-1] if record.attempts else None
     return "not running", "" if last is None else f"last: {last.outcome} {last.reason}".rstrip()
 
 
-def _restarts(group: ModelRecord) -> int:
-    """Of the job that came last."""
-    job = group.attempts[-1].job if group.attempts else ""
-    return max(0, sum(attempt.job == job for attempt in group.attempts) - 1)
+def _restarts(record: ModelRecord) -> int:
+    """The number of restarts of the last job."""
+    job = record.attempts[-1].job if record.attempts else ""
+    return max(0, sum(attempt.job == job for attempt in record.attempts) - 1)
 
 
 def rate_of(completions: Sequence[datetime], now: datetime, started: datetime | None) -> float:
-    """Completions a second over the last minutes of a start."""
+    """Completions per second over the last ten minutes of a start."""
     since = max(now.timestamp() - _WINDOW_SECONDS, started.timestamp() if started else 0.0)
-    late = [moment for moment in completions if moment.timestamp() >= since]
-    return len(late) / max(1.0, now.timestamp() - since) if late else 0.0
+    recent = [moment for moment in completions if moment.timestamp() >= since]
+    return len(recent) / max(1.0, now.timestamp() - since) if recent else 0.0

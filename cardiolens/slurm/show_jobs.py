@@ -1,4 +1,4 @@
-"""The jobs of a run on the terminal."""
+"""Terminal output of the jobs of a run."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,7 +13,7 @@ from cardiolens.terminal.console import console, say
 def show_jobs(
     jobs: Sequence[Job], deployments: Sequence[Deployment], cluster: SlurmSpec, *, planned: bool
 ) -> None:
-    """A line a job, and GPU hours where the requests are known."""
+    """Print one row per job, with GPU hours if the requests are known."""
     hours = {deployment.model: deployment.gpu_hours for deployment in deployments}
     table = Table(title="jobs", title_justify="left")
     for name in ("job", "models", "nodes", "GPUs a node", "time limit", "GPU hours, at most"):
@@ -21,16 +21,16 @@ def show_jobs(
     for job in jobs:
         limit = cluster.time if job.step == "model" else cluster.cpu_time
         cost = sum(hours.get(model, 0.0) for model in job.models)
-        told = "-" if not job.resources.gpus else f"{cost:.2g}" if planned else "unknown"
+        cost_cell = "-" if not job.resources.gpus else f"{cost:.2g}" if planned else "unknown"
         size = str(job.resources.nodes), str(job.resources.gpus)
-        table.add_row(job.name, ", ".join(job.models) or "-", *size, limit, told)
+        table.add_row(job.name, ", ".join(job.models) or "-", *size, limit, cost_cell)
     console.print(table)
     if not planned:
         say("GPU hours are not known before the studies are prepared: python -m cardiolens.prepare ...")
 
 
 def show_scripts(scripts: Mapping[Job, str]) -> None:
-    """Every script whole."""
+    """Print every script in full."""
     for job, script in scripts.items():
         say(f"\n# ---- {job.name}.sbatch")
         say(script)

@@ -1,4 +1,4 @@
-"""What is copied to the nodes of a model's job before its engines start; see `staging`."""
+"""Copies of files to the nodes of a model's job before its engines start; see `cluster.staging`."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -13,9 +13,9 @@ from cardiolens.terminal.console import say
 
 
 def stage_on_nodes(planned: Plan, model: str) -> None:
-    """Copy shards and weights to every node of the Ray cluster at once, and say how that went.
+    """Copy shards and weights to every node of the Ray cluster in parallel, and print the outcomes.
 
-    Nothing where the job names no place for them; ended early where the process is asked to stop.
+    Does nothing if the job script names no folder for them; returns early if the process is asked to stop.
     """
     root = os.environ.get(VARIABLE)
     if root is None:
@@ -50,8 +50,8 @@ def needed_by(planned: Plan, model: str) -> Iterator[Needed]:
     spec = next(spec for spec in planned.spec.model if spec.name == model)
     if spec.engine == "vllm" and identity.folder is not None:
         revision = str(identity.facts["revision"])
-        of_hub = revision == identity.folder.name  # a commit, not a digest of the files
-        yield Needed(identity.folder, tuple(_files(identity.folder)), None if of_hub else revision)
+        is_commit = revision == identity.folder.name  # of a hub model; else a digest of the files
+        yield Needed(identity.folder, tuple(_files(identity.folder)), None if is_commit else revision)
 
 
 def _files(folder: Path) -> Iterator[str]:

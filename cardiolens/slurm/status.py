@@ -24,7 +24,7 @@ from cardiolens.terminal.console import console, say
 
 
 def status(run: Run) -> int:
-    """Print a line a model; 0 if every planned request has a final completion, else 1."""
+    """Print one row per model; 0 if every planned request has a final completion, else 1."""
     spec = documents.read_configuration(run)
     submission = read_submission(run)
     alive = commands.alive(mark_of(run)) if shutil.which("squeue") and submission.jobs else []
@@ -40,20 +40,20 @@ def status(run: Run) -> int:
 def _progress(
     run: Run, spec: SweepSpec, model: ModelSpec, alive: Sequence[Alive], submission: Submission
 ) -> Progress:
-    group = read_model_record(run.model_records, model.name)
+    record = read_model_record(run.model_records, model.name)
     own = [job for job in alive if model.name in submission.models_of(job.id)]
     if not run.requests(model.name).is_dir():
-        return without_requests(model.name, group, own)
+        return without_requests(model.name, record, own)
     store = Store(spec.store)
     try:
         completions = store.completions(identify(model, store.models).model_key)
     except InputError as error:
-        failed = group.model_copy(update={"state": "failed", "reason": str(error)})
+        failed = record.model_copy(update={"state": "failed", "reason": str(error)})
         return without_requests(model.name, failed, own)
     left = missing(run.requests(model.name), completions, spec.stream.max_attempts)
     written = tables.read(completions, tables.COMPLETIONS, ("written_at",))["written_at"].to_pylist()
-    started = group.attempts[-1].started if group.attempts else None
-    return progress_of(model.name, left, group, own, rate_of(written, datetime.now(UTC), started))
+    started = record.attempts[-1].started if record.attempts else None
+    return progress_of(model.name, left, record, own, rate_of(written, datetime.now(UTC), started))
 
 
 def _show(run: Run, rows: Sequence[Progress]) -> None:
@@ -63,6 +63,6 @@ def _show(run: Run, rows: Sequence[Progress]) -> None:
     for row in rows:
         left = "-" if row.seconds_left is None else str(timedelta(seconds=round(row.seconds_left)))
         rate = f"{row.rate:.1f}" if row.rate else "-"
-        told = (row.model, row.state, row.where, f"{row.done:,} / {row.unique:,}")
-        table.add_row(*told, str(row.failed), rate, str(row.restarts), left)
+        cells = (row.model, row.state, row.where, f"{row.done:,} / {row.unique:,}")
+        table.add_row(*cells, str(row.failed), rate, str(row.restarts), left)
     console.print(table)

@@ -1,4 +1,4 @@
-"""The part of a sweep that one job does."""
+"""The step of a sweep that one job executes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -26,7 +26,7 @@ _WORDS = ("run", "step", "model", "address", "nodes")
 
 
 def work(words: Mapping[str, str]) -> int:
-    """Do one step of a run as its configuration says."""
+    """Execute the step of a run that the words name; returns the exit code."""
     run = read_run([f"run={words.get('run', '')}"])
     spec = documents.read_configuration(run)
     if run_of(spec).root.resolve() != run.root.resolve():
@@ -51,55 +51,56 @@ def work(words: Mapping[str, str]) -> int:
 
 
 def prepare_step(run: Run, spec: SweepSpec) -> int:
-    """Prepare studies and write the plan of every model that can be planned; the others are noted."""
+    """Prepare studies and write the plan; a model that cannot be identified is recorded as failed."""
     with ray_cluster(spec.cluster):
         for study, error in prepare_sweep(spec).failed:
             say(f"not prepared: {study}: {error}")
-        known, unknown = _known(spec)
-        for model, reason in unknown.items():
+        models, errors = _identified(spec)
+        for model, reason in errors.items():
             give_up(run, model, reason)
-        planned = plan(spec, known)
+        planned = plan(spec, models)
     say(f"{planned.run.root}: {planned.asked} requests asked, {planned.planned} planned")
     return 0
 
 
 def score_step(run: Run, spec: SweepSpec) -> int:
-    """Judge, score and show whatever was completed; 0 only if that is everything."""
-    known, unknown = _known(spec)
-    planned = plan(spec, known)
-    groups = {model: read_model_record(run.model_records, model) for model in known}
-    executed = Executed(failed=unknown)
-    for model, group in groups.items():
-        seats = frozenset(seat for attempt in group.attempts for seat in attempt.seats)
-        executed.streamed[model] = Streamed(group.counters, seats)
-        if group.state == "failed":
-            executed.failed[model] = group.reason
-    left = {model: missing_of(planned, model) for model in known}
+    """Judge and score all completions so far and write the page; 0 only if none is missing."""
+    models, errors = _identified(spec)
+    planned = plan(spec, models)
+    records = {model: read_model_record(run.model_records, model) for model in models}
+    executed = Executed(failed=errors)
+    for model, record in records.items():
+        seats = frozenset(seat for attempt in record.attempts for seat in attempt.seats)
+        executed.streamed[model] = Streamed(record.counters, seats)
+        if record.state == "failed":
+            executed.failed[model] = record.reason
+    left = {model: missing_of(planned, model) for model in models}
     return conclude(planned, _prepared(spec), left, Placement((), (), ()), executed)
 
 
-def _known(spec: SweepSpec) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The models whose files are what they should be, and why others are not."""
-    known, unknown = [], {}
+def _identified(spec: SweepSpec) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The names of the models that can be identified, and the error of each other model."""
+    identified, errors = [], {}
     for model in spec.model:
         try:
             identify(model, Store(spec.store).models)
-            known.append(model.name)
+            identified.append(model.name)
         except InputError as error:
-            unknown[model.name] = str(error)
-    if not known:
-        raise InputError(f"no model of this run can be identified: {next(iter(unknown.values()))}")
-    return tuple(known), unknown
+            errors[model.name] = str(error)
+    if not identified:
+        raise InputError(f"no model of this run can be identified: {next(iter(errors.values()))}")
+    return tuple(identified), errors
 
 
 def _prepared(spec: SweepSpec) -> Prepared:
-    """What the job that prepared the studies left behind."""
+    """The outcome of the preparation job, from the cohort in the store."""
     cohort = read_cohort(spec.store)
     failed = {} if cohort is None else cohort.failed
     return Prepared(0, 0, tuple(sorted(failed.items())), 0.0, 0)
 
 
 def read_words(argv: Sequence[str]) -> dict[str, str]:
+    """Parse name=value words; InputError for an unknown name."""
     words = dict(word.partition("=")[::2] for word in argv)
     if unknown := set(words) - set(_WORDS):
         raise InputError(f"{', '.join(sorted(unknown))}: not one of {', '.join(_WORDS)}")

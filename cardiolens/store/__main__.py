@@ -1,4 +1,4 @@
-"""`python -m cardiolens.store ls|verify|prune|compact store=stores/...`: look at a store, care for it."""
+"""`python -m cardiolens.store ls|verify|prune|compact store=stores/...`: inspect and maintain a store."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ Words = Mapping[str, str]
 
 
 def ls(store: Store, words: Words) -> int:
-    """What there is: tables, parts, rows, bytes, schema versions."""
+    """Print the tables of a store with their parts, rows, bytes and schema versions."""
     table = Table(title=f"store {store.root}", title_justify="left")
     for name in ("table", "parts", "rows", "MB", "schema", "broken parts"):
         table.add_column(name, justify="left" if name == "table" else "right")
@@ -36,17 +36,17 @@ def ls(store: Store, words: Words) -> int:
 
 
 def verify(store: Store, words: Words) -> int:
-    """Read everything; 1 if anything is wrong."""
-    found = 0
+    """Read every part and print what is wrong; 1 if anything is, else 0."""
+    count = 0
     for problem in problems(store):
-        found += 1
+        count += 1
         say(problem)
-    say(f"{found} problems" if found else "whole: every part was read, every frame digested")
-    return 1 if found else 0
+    say(f"{count} problems" if count else "whole: every part was read, every frame digested")
+    return 1 if count else 0
 
 
 def prune(store: Store, words: Words) -> int:
-    """Say what nobody reads any more; delete it with apply=true."""
+    """Print the files that no command reads any more; with apply=true delete them."""
     files = removable(store, _listed(words.get("models", "[]")))
     for file in files:
         say(f"{file.path}: {file.n_bytes / 1e6:.1f} MB, {file.why}")
@@ -60,11 +60,11 @@ def prune(store: Store, words: Words) -> int:
 
 
 def compacted(store: Store, words: Words) -> int:
-    """Merge small completion parts."""
-    for done in compact(store):
+    """Merge small completion parts of every model."""
+    for merged in compact(store):
         say(
-            f"{done.name}: {done.parts_before} parts became {done.parts_after}, {done.rows:,} rows"
-            + (f", {done.repeated} repeated rows dropped" if done.repeated else "")
+            f"{merged.name}: {merged.parts_before} parts became {merged.parts_after}, {merged.rows:,} rows"
+            + (f", {merged.repeated} repeated rows dropped" if merged.repeated else "")
         )
     return 0
 
@@ -78,22 +78,23 @@ VERBS: Mapping[str, tuple[Callable[[Store, Words], int], tuple[str, ...]]] = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    given = list(sys.argv[1:] if argv is None else argv)
+    arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        if not given or given[0] not in VERBS:
+        if not arguments or arguments[0] not in VERBS:
             raise InputError(
-                f"{given[0] if given else 'no verb'}: give one of {', '.join(VERBS)}, and store=<folder>"
+                f"{arguments[0] if arguments else 'no verb'}: give one of {', '.join(VERBS)}, "
+                "and store=<folder>"
             )
-        verb, legal = VERBS[given[0]]
-        words = _words(given[1:], legal)
+        verb, legal = VERBS[arguments[0]]
+        words = _words(arguments[1:], legal)
         return verb(Store(Path(words["store"])), words)
     except (InputError, RunError) as error:
         return tell(error)
 
 
-def _words(given: Sequence[str], legal: Sequence[str]) -> dict[str, str]:
+def _words(arguments: Sequence[str], legal: Sequence[str]) -> dict[str, str]:
     words = {}
-    for word in given:
+    for word in arguments:
         name, equals, value = word.partition("=")
         if not equals or name not in legal:
             raise InputError(f"{word!r}: give {', '.join(f'{name}=...' for name in legal)}")

@@ -1,4 +1,4 @@
-"""What a store holds: tables, parts, rows, bytes; nothing is read but the parts' ends."""
+"""Contents of a store: tables, parts, rows, bytes; only the footers of parts are read."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,36 +26,36 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """How much of one table there is."""
+    """The size of one table."""
 
     name: str
     parts: int
     rows: int
     n_bytes: int
-    versions: tuple[str, ...]  # of the schemas that the parts were written with
-    broken: tuple[Path, ...]  # parts whose end cannot be read
+    versions: tuple[str, ...]  # schema versions of the parts
+    broken: tuple[Path, ...]  # parts with an unreadable footer
 
 
 def held(store: Store) -> list[Held]:
-    """Every table of a store; InputError where the folder is none."""
-    known = [
+    """Every table of a store; InputError if the folder is not a store."""
+    fixed = [
         Held(FRAMES_FOLDER, store.root / FRAMES_FOLDER, tables.FRAMES),
         Held(VOLUMES_FOLDER, store.root / VOLUMES_FOLDER, tables.VOLUMES),
         Held("questions", store.questions, tables.QUESTIONS),
     ]
-    found = [table for table in known if table.folder.is_dir()]
-    if not found and not (store.root / COHORT_NAME).exists():
+    present = [table for table in fixed if table.folder.is_dir()]
+    if not present and not (store.root / COHORT_NAME).exists():
         raise InputError(
             f"store={store.root}: is not a store (no {COHORT_NAME}, frames, volumes or questions); "
             "give the folder that a sweep's `store` names, e.g. stores/phantom_ci"
         )
     for group, schema in (("features", FEATURES), ("completions", tables.COMPLETIONS)):
-        found += [Held(f"{group}/{folder.name}", folder, schema) for folder in _folders(store.root / group)]
-    return found
+        present += [Held(f"{group}/{folder.name}", folder, schema) for folder in _folders(store.root / group)]
+    return present
 
 
 def contents(store: Store) -> Iterator[Content]:
-    """How much of every table there is."""
+    """The size of every table of a store."""
     for table in held(store):
         rows, n_bytes, versions, broken = 0, 0, set(), []
         paths = tables.parts(table.folder)

@@ -1,4 +1,4 @@
-"""What nobody reads any more: parts of studies that were prepared again, leftovers of killed writers."""
+"""Removal of files that no command reads any more, and of completions that the user names."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -11,12 +11,12 @@ from cardiolens.record.places import Store
 from cardiolens.store.contents import held
 from cardiolens.study.cohort import read_cohort
 
-_SETTLED = 24 * 3600.0  # seconds: younger files may belong to a writer that is at work
+_SETTLED = 24 * 3600.0  # seconds: younger files may belong to a running writer
 
 
 @dataclass(frozen=True, slots=True)
 class Removable:
-    """A file that can go, and why."""
+    """A file that can be deleted, and the reason."""
 
     path: Path
     n_bytes: int
@@ -24,28 +24,29 @@ class Removable:
 
 
 def removable(store: Store, models: Sequence[str] = ()) -> list[Removable]:
-    """Files that no command reads, and all completions of the models named; nothing is deleted here.
+    """List the files that no command reads, and all completions of the named models.
 
     `models` are model keys; InputError for one that the store does not have.
     """
-    found = [*_leftovers(store), *_superseded(store), *_completions(store, models)]
-    return [Removable(path, path.stat().st_size, why) for path, why in found]
+    paths = [*_leftovers(store), *_superseded(store), *_completions(store, models)]
+    return [Removable(path, path.stat().st_size, why) for path, why in paths]
 
 
 def delete(files: Sequence[Removable]) -> None:
-    """Delete files; one that is gone already is no error."""
+    """Delete files; an absent file is no error."""
     for file in files:
         file.path.unlink(missing_ok=True)
 
 
 def _leftovers(store: Store) -> Iterator[tuple[Path, str]]:
+    """Temporary files of writers that were killed."""
     for path in sorted(store.root.rglob(".*.tmp")):
         if path.is_file() and _settled(path):
             yield path, "left by a writer that was killed"
 
 
 def _superseded(store: Store) -> Iterator[tuple[Path, str]]:
-    """Parts that no study of the cohort is in; their features too."""
+    """Parts without a study of the current cohort, and their features."""
     cohort = read_cohort(store.root)
     if cohort is None:
         return
@@ -58,11 +59,11 @@ def _superseded(store: Store) -> Iterator[tuple[Path, str]]:
 
 
 def _completions(store: Store, models: Sequence[str]) -> Iterator[tuple[Path, str]]:
-    known = [table.folder.name for table in held(store) if table.schema is tables.COMPLETIONS]
-    if unknown := sorted(set(models) - set(known)):
+    legal = [table.folder.name for table in held(store) if table.schema is tables.COMPLETIONS]
+    if unknown := sorted(set(models) - set(legal)):
         raise InputError(
             f"models: {unknown[0]!r} has no completions in {store.root}; choose from "
-            f"{', '.join(known) or 'none: there are no completions'}"
+            f"{', '.join(legal) or 'none: there are no completions'}"
         )
     for model_key in models:
         for path in tables.parts(store.completions(model_key)):

@@ -1,4 +1,4 @@
-"""Whether a store is whole: every part is read, every pixel digested again, every reference followed."""
+"""Verification of a store: read every part, digest all pixels again, look up every referenced part."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ from cardiolens.study.shards import FRAMES_FOLDER, holds_part, pixel_digest
 
 
 def problems(store: Store) -> Iterator[str]:
-    """What is wrong with a store, a sentence each; none where it is whole. Memory: one row group."""
+    """Yield one sentence per problem of a store; none if it is whole. Memory: one row group."""
     for table in held(store):
         for path in tables.parts(table.folder):
             yield from _part_problems(table, path)
