@@ -14,6 +14,10 @@ Gib = Annotated[float, Field(gt=0)]
 Rate = Annotated[float, Field(gt=0)]
 Seed = Annotated[int, Field(ge=0)]
 
+_MAX_ERRORS = 5  # named in one message
+_MAX_CHARACTERS = 80  # of a wrong value
+_SECRET = frozenset({"patient_id", "report_id", "reference", "api_key_env"})  # may be, or hold, a secret
+
 
 def _checked_path(value: object) -> object:
     if value == "":
@@ -57,11 +61,6 @@ def _kinds(annotation: Any) -> Iterator[type]:
         yield annotation
     for inner in get_args(annotation):
         yield from _kinds(inner)
-
-
-_MAX_ERRORS = 5  # named in one message
-_MAX_CHARACTERS = 80  # of a wrong value
-_SECRET = frozenset({"patient_id", "report_id", "reference", "api_key_env"})  # may be, or hold, a secret
 
 
 def describe(error: ValidationError) -> str:

@@ -8,20 +8,6 @@ from pydantic import Field, model_validator
 from cardiolens.config.base import Auto, Gib, Positive, Seed, Spec
 from cardiolens.config.http import HttpSpec
 
-
-class Sampling(Spec):
-    """Sampling parameters. Arms share a completion only if sampling is deterministic."""
-
-    temperature: Annotated[float, Field(ge=0)] = 0.0
-    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
-    seed: Seed | None = None
-
-    @property
-    def determined(self) -> bool:
-        """True if the same request yields the same answer: greedy decoding, or a seed."""
-        return self.temperature == 0 or self.seed is not None
-
-
 SERVING = (
     "replicas",
     "tensor_parallel",
@@ -50,6 +36,19 @@ Engine = Literal[
 ]
 
 Text = Annotated[str, Field(min_length=1)]
+
+
+class Sampling(Spec):
+    """Sampling parameters. Arms share a completion only if sampling is deterministic."""
+
+    temperature: Annotated[float, Field(ge=0)] = 0.0
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    seed: Seed | None = None
+
+    @property
+    def determined(self) -> bool:
+        """True if the same request yields the same answer: greedy decoding, or a seed."""
+        return self.temperature == 0 or self.seed is not None
 
 
 class ModelCard(Spec):

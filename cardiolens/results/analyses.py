@@ -26,6 +26,8 @@ from cardiolens.stats.report_references import Forms
 
 SCHEMA = "analyses-1"
 
+Row = Mapping[str, Any]
+
 
 def analyses_of(
     verdicts: pa.Table,
@@ -83,9 +85,6 @@ def _defined(row: Mapping[str, object]) -> dict[str, object]:
     """A row without what it does not have."""
     undefined = [name for name, value in row.items() if isinstance(value, float) and math.isnan(value)]
     return {name: None if name in undefined else value for name, value in row.items()}
-
-
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,9 +56,7 @@ def begin(run: Run, model: str, start: Start, rows: int) -> RestartDecision:
     """
     record = read_model_record(run.model_records, model)
     attempts = [_closed(attempt, rows) for attempt in record.attempts]
-    decision = _verdict(
-        attempts, start, start.restarts - 1
-    )  # the restart count when the previous start ended
+    decision = _verdict(attempts, start, start.restarts - 1)  # restarts when the previous start ended
     if decision.go_on and not decision.bars(start.nodes):
         now = datetime.now(UTC)
         attempts.append(Attempt(job=start.job, nodes=start.nodes, started=now, rows_before=rows))

@@ -1,4 +1,4 @@
-"""Judging again what is on disk, one run or several as one."""
+"""Judging of the completions on disk again, for one run or several as one."""
 
 from collections.abc import Sequence
 
@@ -22,12 +22,12 @@ from cardiolens.terminal.console import say
 
 
 def judge(run: Run) -> int:
-    """Replace a run's verdicts, scores and analyses, and say what changed; 0 only if all were made."""
+    """Replace verdicts, scores and analyses of a run and print the changes; 0 only if no reply is missing."""
     spec = documents.read_configuration(run)
-    before, scored = tables.read(run.verdicts, tables.VERDICTS), tables.read(run.scores, tables.SCORES)
+    before, old_scores = tables.read(run.verdicts, tables.VERDICTS), tables.read(run.scores, tables.SCORES)
     replies = _replies(run, spec)
     scores = _write_and_show(run, replies, spec, arms(spec))
-    show.show_changes(changes(before, replies.verdicts), _moved(scored, scores))
+    show.show_changes(changes(before, replies.verdicts), _changed_scores(old_scores, scores))
     if replies.unrequested:
         say(f"ignored: {replies.unrequested} completions of requests that this run does not have")
     if run.page.exists():
@@ -37,28 +37,29 @@ def judge(run: Run) -> int:
 
 
 def judge_together(runs: Sequence[Run]) -> int:
-    """Judge several runs as one, in a folder of its own beside the first; mixtures are refused."""
+    """Judge several runs as one, in a new folder beside the first; InputError if they do not match."""
     specs = [documents.read_configuration(run) for run in runs]
     merging.check_alike(runs, specs, [documents.read_manifest(run) for run in runs])
     parts = [_replies(run, spec) for run, spec in zip(runs, specs, strict=True)]
-    view, replies = merging.merged_run(runs), merging.merged(parts)
-    every = {arm.arm_id: arm for spec in specs for arm in arms(spec)}
-    _write_and_show(view, replies, specs[0], tuple(every.values()))
-    say(f"run: {view.root}")
+    together, replies = merging.merged_run(runs), merging.merged(parts)
+    by_id = {arm.arm_id: arm for spec in specs for arm in arms(spec)}
+    _write_and_show(together, replies, specs[0], tuple(by_id.values()))
+    say(f"run: {together.root}")
     return 1 if replies.unfinished else 0
 
 
 def joined(runs: Sequence[Run]) -> Run:
-    """The run itself, or several seen as one, which are judged together where that was not done."""
+    """The run itself, or the merged run of several, which is judged first if necessary."""
     if len(runs) == 1:
         return runs[0]
-    view = merging.merged_run(runs)
-    if not view.analyses.exists():
+    together = merging.merged_run(runs)
+    if not together.analyses.exists():
         judge_together(runs)
-    return view
+    return together
 
 
 def _replies(run: Run, spec: SweepSpec) -> Replies:
+    """The judged replies of one run; InputError if its store is gone."""
     manifest = documents.read_manifest(run)
     if not spec.store.is_dir():
         raise InputError(
@@ -69,23 +70,23 @@ def _replies(run: Run, spec: SweepSpec) -> Replies:
     return judge_replies(run, Store(spec.store), keys, spec, manifest["questions_digest"])
 
 
-def _write_and_show(run: Run, replies: Replies, spec: SweepSpec, asked: Sequence[Arm]) -> pa.Table:
-    """Write what follows from replies, and show it."""
-    known = {arm.arm_id for arm in asked}
-    if strange := sorted(set(replies.verdicts["arm_id"].to_pylist()) - known):
+def _write_and_show(run: Run, replies: Replies, spec: SweepSpec, run_arms: Sequence[Arm]) -> pa.Table:
+    """Write verdicts, scores and analyses of replies, and print them; returns the scores."""
+    configured = {arm.arm_id for arm in run_arms}
+    if unknown := sorted(set(replies.verdicts["arm_id"].to_pylist()) - configured):
         raise InputError(
-            f"{run.root}: requests of arm {strange[0]!r}, which its configuration.json does not have; "
+            f"{run.root}: requests of arm {unknown[0]!r}, which its configuration.json does not have; "
             "the file was changed: run the sweep again"
         )
     parts = parts_of(read_volumes(spec.store), replies.verdicts)
-    scores, analyses = write_results(run, replies, parts, asked, spec)
-    show.show_scores(asked, scores)
+    scores, analyses = write_results(run, replies, parts, run_arms, spec)
+    show.show_scores(run_arms, scores)
     show.show_findings(analyses)
     return scores
 
 
-def _moved(before: pa.Table, after: pa.Table) -> list[tuple[str, str, float, float]]:
-    """Tier scores that are not what they were: arm, tier, old and new value."""
+def _changed_scores(before: pa.Table, after: pa.Table) -> list[tuple[str, str, float, float]]:
+    """Changed tier scores: arm, tier, old and new value."""
     old, new = _tier_scores(before), _tier_scores(after)
     both = sorted(set(old) & set(new))
     return [(*key, old[key], new[key]) for key in both if repr(old[key]) != repr(new[key])]

@@ -20,7 +20,7 @@ _PACKAGES = ("ray", "torch", "transformers", "pyarrow", "numpy", "pillow", "vllm
 
 
 def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
-    """Everything needed to say what these numbers are: versions, hashes, seeds, arms and counters."""
+    """Write the manifest: versions, digests, arms and seeds of a run, with the facts of its outcome."""
     manifest = {
         "schema": "manifest-1",
         "experiment": plan.spec.name,
@@ -28,7 +28,7 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
         "cardiolens": __version__,
         "git_commit": git_commit(),
         "python": platform.python_version(),
-        "packages": {name: found for name in _PACKAGES if (found := _version(name))},
+        "packages": {name: installed for name in _PACKAGES if (installed := _version(name))},
         "dataset": plan.spec.dataset.name,
         "store": str(plan.store.root),
         "studies": len(plan.study_ids),
@@ -60,9 +60,9 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
 def counters(
     plan: Plan, unique: int, executed: Mapping[str, Counter[str]], final: Mapping[str, int]
 ) -> dict[str, Any]:
-    """What was asked and what it took, over all models.
+    """Numbers of requests, frames and tokens over all models.
 
-    `executed`: counters of this invocation by model; `final`: how each distinct planned request stands now.
+    `executed`: counters of this invocation per model; `final`: counts of distinct planned requests by status.
     """
     total = sum(executed.values(), Counter())
     n_executed = total["ok"] + total["refused"] + total["error"]
@@ -88,7 +88,7 @@ def counters(
 
 
 def placed(placement: Placement, executed: Executed) -> dict[str, Any]:
-    """Where models were to run, where their replicas say they stood (Ray node and GPUs), and when."""
+    """The placement as planned, and the nodes, GPUs and times as reported by the replicas."""
     return {
         "nodes": [asdict(node) for node in placement.nodes],
         "waves": [[_placed(deployment, executed) for deployment in wave] for wave in placement.waves],
@@ -112,14 +112,14 @@ def _placed(deployment: Deployment, executed: Executed) -> dict[str, Any]:
 
 
 def git_commit() -> str | None:
-    """The commit of the checkout that runs, None for an installed wheel."""
+    """The git commit of the running checkout; None for an installed wheel."""
     here = Path(__file__).resolve().parents[1]
-    words = ["git", "-C", str(here), "rev-parse", "HEAD"]
+    command = ["git", "-C", str(here), "rev-parse", "HEAD"]
     try:
-        found = subprocess.run(words, capture_output=True, text=True, check=False)
+        output = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError:
         return None
-    return found.stdout.strip() or None if (here.parent / ".git").exists() else None
+    return output.stdout.strip() or None if (here.parent / ".git").exists() else None
 
 
 def _version(package: str) -> str | None:

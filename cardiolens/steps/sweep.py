@@ -29,18 +29,17 @@ from cardiolens.tracker.mirror import check_tracker
 def sweep(spec: SweepSpec) -> int:
     """Run a sweep to its end; 0 only if every study was prepared and every planned request has a verdict."""
     spec, absent = at_hand(spec)
-    for model, why in absent.items():
-        say(f"left out: {model}: {why}")
+    for model, reason in absent.items():
+        say(f"left out: {model}: {reason}")
     check_tracker(spec.tracker)
     check_readers(spec)
     check_access(spec)
     check_encoders(spec)
-    open_text_metrics(spec.statistics)  # so that what they lack is said before anything starts
+    open_text_metrics(spec.statistics)  # fails now if a package or model is missing
     documents.log_to(run_of(spec))
     with ExitStack() as cluster:
-        if (
-            not spec.dataset.studies.exists() or not spec.store.exists()
-        ):  # much to do: one cluster for all of it
+        if not spec.dataset.studies.exists() or not spec.store.exists():
+            # Everything is to be prepared: one Ray cluster for all steps.
             cluster.enter_context(ray_cluster(spec.cluster))
         prepared = prepare_sweep(spec)
         planned = plan(spec)

@@ -1,1 +1,1 @@
-"""What a person sees on the terminal, and the frame of a verb."""
+"""Terminal output, and the common frame of the verbs."""

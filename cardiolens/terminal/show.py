@@ -1,4 +1,4 @@
-"""What a person sees on the terminal: the plan, the scores."""
+"""Terminal output of plan, scores, findings and changes."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _SENTENCES = 8  # of one analysis on the terminal; all are in analyses.json
 
 
 def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, Totals]) -> None:
-    """What a sweep will do, a line a model."""
+    """Print the plan of a sweep, one row per model."""
     table = Table(title=f"plan of {plan.run.root}", title_justify="left")
     columns = ("model", "arms", "asked", "unique", "done", "to do", "overflow", "skipped")
     for name in (*columns, "frames referenced", "distinct", "prompt tokens"):
@@ -37,7 +37,7 @@ def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, T
 
 
 def show_scores(arms: Sequence[Arm], scores: pa.Table) -> None:
-    """Tier scores an arm, with 95 % intervals; simulated readers are marked as such."""
+    """Print tier scores with 95 % intervals, one row per arm; simulated readers carry an asterisk."""
     rows = scores.filter(
         pc.and_(pc.starts_with(scores["scope"], "tier:"), pc.is_null(scores["versus_arm_id"]))
     )
@@ -52,8 +52,8 @@ def show_scores(arms: Sequence[Arm], scores: pa.Table) -> None:
         caption_justify="left",
     )
     controls = any(arm.control != "none" for arm in arms)
-    named = ("model", "selector", "budget", "prompt", *(("control",) if controls else ()))
-    for name in (*named, *(tier.replace(":", " ") for tier in tiers)):
+    setting = ("model", "selector", "budget", "prompt", *(("control",) if controls else ()))
+    for name in (*setting, *(tier.replace(":", " ") for tier in tiers)):
         right = name == "budget" or name.startswith("tier")
         table.add_column(name, justify="right" if right else "left", no_wrap=True)
     for arm in arms:
@@ -65,7 +65,7 @@ def show_scores(arms: Sequence[Arm], scores: pa.Table) -> None:
 
 
 def _items(rows: list[dict[str, Any]], tiers: list[str]) -> str:
-    """How many items and patients stand behind each tier: a number, or the range over arms."""
+    """Numbers of items and patients of each tier; a range if the items differ between arms."""
     parts = []
     for tier in tiers:
         counts = sorted({row["n_items"] for row in rows if row["scope"] == tier})
@@ -83,21 +83,21 @@ def _cell(row: dict[str, Any] | None) -> str:
 
 
 def show_findings(analyses: Sequence[Analysis]) -> None:
-    """What can be said, analysis by analysis; what cannot be told is counted."""
+    """Print the findings of each analysis; undecided ones are only counted."""
     for analysis in analyses:
-        told = [finding for finding in analysis.findings if finding.verdict != "cannot tell"]
-        untold = len(analysis.findings) - len(told)
+        decided = [finding for finding in analysis.findings if finding.verdict != "cannot tell"]
+        undecided = len(analysis.findings) - len(decided)
         if not analysis.findings:
             continue
-        say(f"{analysis.name}: {len(told)} findings, {untold} that this cohort cannot tell")
-        for finding in told[:_SENTENCES]:
+        say(f"{analysis.name}: {len(decided)} findings, {undecided} that this cohort cannot tell")
+        for finding in decided[:_SENTENCES]:
             say(f"  [{finding.verdict}] {finding.sentence}")
-        if len(told) > _SENTENCES:
-            say(f"  ... and {len(told) - _SENTENCES} more in analyses.json")
+        if len(decided) > _SENTENCES:
+            say(f"  ... and {len(decided) - _SENTENCES} more in analyses.json")
 
 
 def show_changes(changes: Changes, moved: Sequence[tuple[str, str, float, float]]) -> None:
-    """What judging again changed: verdicts by how they ended, then tier scores."""
+    """Print the effect of judging again: changed verdicts by kind, then tier scores."""
     say(f"verdicts: {changes.made} made, {changes.changed} changed, {changes.new} new, {changes.gone} gone")
     for (before, after), number in sorted(changes.kinds.items()):
         say(f"  {number} from {before} to {after}")

@@ -1,4 +1,4 @@
-"""How far a model was whenever it had finished a study: a line of counters each, kept with the run."""
+"""The progress file of a model: one JSON line of counters per finished study."""
 
 import json
 import logging
@@ -18,7 +18,7 @@ _ROW = TypeAdapter(Row)
 
 
 def row_of(standing: Standing) -> Row:
-    """Counters since the model began, under names that W&B can chart; what it never did is left out."""
+    """Counters since the model began, under names that W&B can chart; zero failure kinds are left out."""
     of = standing.counters
     failed = {f"failed/{kind.name.lower()}": of.get(kind, 0) for kind in ErrorKind}
     row = {
@@ -45,7 +45,7 @@ def row_of(standing: Standing) -> Row:
 
 
 def appender(path: Path) -> Callable[[Row], None]:
-    """Writes rows to the end of a file; one that cannot be written is reported once and stops nothing."""
+    """Return a function that appends rows to a file; a failed write is logged once, and is no error."""
     failed = False
 
     def append(row: Row) -> None:
@@ -54,19 +54,19 @@ def appender(path: Path) -> Callable[[Row], None]:
             return
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("a+b") as kept:
-                if kept.tell() and not _ends_a_line(path):  # of a process that was killed while it wrote
-                    kept.write(b"\n")
-                kept.write(json.dumps(row).encode() + b"\n")
+            with path.open("a+b") as file:
+                if file.tell() and not _ends_a_line(path):  # its writer was killed in the middle of a line
+                    file.write(b"\n")
+                file.write(json.dumps(row).encode() + b"\n")
         except OSError as error:
             failed = True
-            log.warning("how far the model is was not written (%s); its completions are", error)
+            log.warning("the progress of the model was not written (%s); its completions are", error)
 
     return append
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a file, none if absent, without a line that a killed process left unfinished."""
+    """Read the rows of a file, without unfinished lines of killed processes; empty if there is no file."""
     if not path.exists():
         return []
     rows = []
@@ -74,11 +74,11 @@ def read_rows(path: Path) -> list[Row]:
         try:
             rows.append(_ROW.validate_json(line))
         except ValidationError:
-            log.info("%s: an unfinished line was left out", path)
+            log.info("%s: skipped an unfinished line", path)
     return rows
 
 
 def _ends_a_line(path: Path) -> bool:
-    with path.open("rb") as kept:
-        kept.seek(-1, 2)
-        return kept.read(1) == b"\n"
+    with path.open("rb") as file:
+        file.seek(-1, 2)
+        return file.read(1) == b"\n"

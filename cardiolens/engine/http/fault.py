@@ -9,7 +9,17 @@ from http import HTTPStatus
 
 from cardiolens.engine.ask import ErrorKind
 
-_SAID = 300  # characters of a server's words that a message repeats
+_MAX_CHARACTERS = 300  # of a server's words that a message repeats
+_DOUBLINGS = 30  # beyond, any first wait is longer than the longest
+_REMEDIES = {
+    401: "check the key in the variable that http.api_key_env names",
+    403: "the key may not use this model or server",
+    404: "check http.base_url and http.api_model",
+    413: "show fewer frames, or smaller ones (long_side)",
+}
+_TEMPORARY = (408, 409, 425)
+_OUT_OF_MONEY = ("insufficient_quota", "billing_hard_limit_reached")
+_FILTERED = ("content_filter", "content_policy_violation")
 
 
 class Kind(Enum):
@@ -56,17 +66,6 @@ class FaultError(Exception):
         self.retry_after = retry_after  # seconds that the server asked to wait
 
 
-_REMEDIES = {
-    401: "check the key in the variable that http.api_key_env names",
-    403: "the key may not use this model or server",
-    404: "check http.base_url and http.api_model",
-    413: "show fewer frames, or smaller ones (long_side)",
-}
-_TEMPORARY = (408, 409, 425)
-_OUT_OF_MONEY = ("insufficient_quota", "billing_hard_limit_reached")
-_FILTERED = ("content_filter", "content_policy_violation")
-
-
 def fault_of(status: int, headers: dict[str, str], body: bytes) -> FaultError:
     """The failure that a reply with another status than 200 tells of."""
     error = _error(body)
@@ -101,20 +100,17 @@ def _error(body: bytes) -> dict[str, str]:
     try:
         tree: object = json.loads(body)
     except ValueError:
-        return {"code": "", "message": body.decode(errors="replace")[:_SAID]}
+        return {"code": "", "message": body.decode(errors="replace")[:_MAX_CHARACTERS]}
     tree = tree[0] if isinstance(tree, list) and tree else tree
     error = tree.get("error", tree) if isinstance(tree, dict) else {}
     if not isinstance(error, dict):
-        return {"code": "", "message": str(error)[:_SAID]}
+        return {"code": "", "message": str(error)[:_MAX_CHARACTERS]}
     message = error.get("message") or error.get("detail") or ""
-    return {"code": str(error.get("code") or error.get("type")), "message": str(message)[:_SAID]}
+    return {"code": str(error.get("code") or error.get("type")), "message": str(message)[:_MAX_CHARACTERS]}
 
 
 def _phrase(status: int) -> str:
     return HTTPStatus(status).phrase if status in set(HTTPStatus) else "unknown status"
-
-
-_DOUBLINGS = 30  # beyond, any first wait is longer than the longest
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 
 from cardiolens.errors import RunError
 
+_START = 8  # requests that a window allows at first
+
 
 class Gate:
     """First come, first served; lives in one event loop."""
@@ -75,9 +77,6 @@ class Gate:
     def _go_on(self) -> None:
         self._pause = None
         self._let_in()
-
-
-_START = 8
 
 
 class Window:
