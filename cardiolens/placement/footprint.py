@@ -89,16 +89,16 @@ def refusal(candidate: Candidate, nodes: Sequence[Node]) -> str:
     most = max((node.gpus for node in nodes), default=0)
     if not most:
         return f"{candidate.name} needs a GPU, and the cluster has none"
-    wanted = candidate.tensor_parallel
-    if wanted is not None and not _divides(wanted, candidate):
+    declared = candidate.tensor_parallel
+    if declared is not None and not _divides(declared, candidate):
         return (
-            f"tensor_parallel {wanted} of {candidate.name} does not divide its {candidate.heads} attention "
+            f"tensor_parallel {declared} of {candidate.name} does not divide its {candidate.heads} attention "
             "heads; choose a divisor or auto"
         )
-    if wanted is not None and wanted > most:
+    if declared is not None and declared > most:
         return (
-            f"tensor_parallel {wanted} of {candidate.name} is more than the {most} GPUs of the largest node; "
-            "choose less or auto"
+            f"tensor_parallel {declared} of {candidate.name} is more than the {most} GPUs of the largest "
+            "node; choose less or auto"
         )
     sizes = ", ".join(f"{node.gpus} x {node.gpu_memory_gib:g} GiB" for node in nodes)
     return (

@@ -55,7 +55,7 @@ class Seating:
         free = {node: list(gpus) for node, gpus in self._free.items()}
         spots: list[Spot] = []
         for node in (host for hosts in deployment.hosts for host in hosts):
-            fit = [gpu for gpu, left in enumerate(free[node]) if left + _ROUNDING >= deployment.share]
+            fit = [gpu for gpu, share in enumerate(free[node]) if share + _ROUNDING >= deployment.share]
             chosen = sorted(fit, key=lambda gpu: free[node][gpu])[: deployment.tensor_parallel]
             if len(chosen) < deployment.tensor_parallel:
                 return None

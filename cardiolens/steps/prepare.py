@@ -74,8 +74,8 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
         return _as_stored(dataset, store)
     studies, failed = _read_studies(dataset.studies)
     _stop_if(strict, failed)
-    known = current_cohort(store, dataset.window_pct)
-    records = {s.study_id: known.studies[s.study_id] for s in studies if _is_current(s, known, store)}
+    stored = current_cohort(store, dataset.window_pct)
+    records = {s.study_id: stored.studies[s.study_id] for s in studies if _is_current(s, stored, store)}
     unchanged, prepared, bytes_read = len(records), 0, 0
     touched = [study for study in studies if study.study_id not in records]
     fingerprints = {study.study_id: tried(study) for study in touched}
@@ -91,15 +91,15 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
             records[outcome.name] = outcome.record
             prepared += outcome.prepared
             unchanged += not outcome.prepared
-    failed_as = {name: fingerprints[name] for name in sorted(failed) if name in fingerprints}
-    _publish(
-        store, Cohort(window_pct=dataset.window_pct, studies=records, failed=failed, tried=failed_as), known
-    )
-    done = Prepared(prepared, unchanged, _sorted(failed), time.monotonic() - started, bytes_read)
-    for name, error in done.failed:
+    tried_and_failed = {name: fingerprints[name] for name in sorted(failed) if name in fingerprints}
+    window_pct = dataset.window_pct
+    cohort = Cohort(window_pct=window_pct, studies=records, failed=failed, tried=tried_and_failed)
+    _publish(store, cohort, stored)
+    summary = Prepared(prepared, unchanged, _sorted(failed), time.monotonic() - started, bytes_read)
+    for name, error in summary.failed:
         log.error("%s: %s", name, error)
-    log.info("%s", done)
-    return done
+    log.info("%s", summary)
+    return summary
 
 
 def is_prepared(spec: SweepSpec) -> bool:
@@ -115,13 +115,13 @@ def is_prepared(spec: SweepSpec) -> bool:
 
 def _as_stored(dataset: DatasetSpec, store: Path) -> Prepared:
     """The outcome of using a store as it is; InputError if it holds no studies."""
-    known = current_cohort(store, dataset.window_pct)
-    if not known.studies:
+    stored = current_cohort(store, dataset.window_pct)
+    if not stored.studies:
         raise InputError(
             f"store={store}: holds no studies prepared with dataset.window_pct={dataset.window_pct}, and "
             "dataset.prepared_only says that there are no others"
         )
-    return Prepared(0, len(known.studies), _sorted(dict(known.failed)), 0.0, 0)
+    return Prepared(0, len(stored.studies), _sorted(dict(stored.failed)), 0.0, 0)
 
 
 def prepare_features(store: Path, sight: Sight, cluster: ClusterSpec = OWN_CLUSTER) -> int:
@@ -197,28 +197,28 @@ def _distinct(studies: Sequence[Study], failed: dict[str, str]) -> list[Study]:
     return [study for study in studies if len(folders[study.study_id]) == 1]
 
 
-def _is_current(study: Study, known: Cohort, store: Path) -> bool:
-    record = known.studies.get(study.study_id)
+def _is_current(study: Study, stored: Cohort, store: Path) -> bool:
+    record = stored.studies.get(study.study_id)
     return record is not None and untouched(study, record) and holds_part(store, record)
 
 
 def _is_current_cohort(dataset: DatasetSpec, store: Path) -> bool:
     """True if the stored cohort matches the studies: the same are prepared, the same fail unchanged."""
     studies, failed = _read_studies(dataset.studies)
-    known, prepared = current_cohort(store, dataset.window_pct), set()
+    stored, prepared = current_cohort(store, dataset.window_pct), set()
     for study in studies:
         name = study.study_id
-        if name in known.tried and known.tried[name] == tried(study):
-            failed[name] = known.failed[name]
-        elif _is_current(study, known, store):
+        if name in stored.tried and stored.tried[name] == tried(study):
+            failed[name] = stored.failed[name]
+        elif _is_current(study, stored, store):
             prepared.add(name)
         else:
             return False
-    return known.studies.keys() == prepared and known.failed == failed
+    return stored.studies.keys() == prepared and stored.failed == failed
 
 
-def _publish(store: Path, cohort: Cohort, known: Cohort) -> None:
-    if cohort != known or not cohort.studies:
+def _publish(store: Path, cohort: Cohort, stored: Cohort) -> None:
+    if cohort != stored or not cohort.studies:
         write_cohort(store, cohort.model_copy(update={"studies": dict(sorted(cohort.studies.items()))}))
 
 

@@ -65,9 +65,11 @@ def gather_wheels(lock: Path, folder: Path) -> None:
         [*pip, "wheel", "--no-deps", "-w", str(folder / "wheels"), str(root)],
     ]
     for command in commands:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise RunError(f"pip failed ({' '.join(command[2:5])}): {done.stderr.strip().splitlines()[-1]}")
+        finished = subprocess.run(command, capture_output=True, text=True, check=False)
+        if finished.returncode:
+            raise RunError(
+                f"pip failed ({' '.join(command[2:5])}): {finished.stderr.strip().splitlines()[-1]}"
+            )
 
 
 def differences(folder: Path) -> Iterator[str]:
