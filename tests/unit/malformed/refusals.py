@@ -25,11 +25,11 @@ def refused(
     root: Path,
     *,
     code: int = 2,
-    may_appear: str = r"outputs/[^/]+/sweep\.log|store/questions/part-[^/]+\.parquet",
+    may_appear: str = r"outputs/[^/]+/sweep\.log|store/questions/part-[^/]+\.parquet|.*digests\.json",
 ) -> str:
     """Run a verb that must refuse: its message, after every check that all malformed inputs share.
 
-    `may_appear` names files that are whole whenever they are there: the log, and the run's questions.
+    `may_appear` names files that are whole whenever they are there: the log, questions, digests of old files.
     """
     before = snapshot(root)
     printed.readouterr()
