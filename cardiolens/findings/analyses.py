@@ -1,25 +1,22 @@
 """The analyses of protocol 11 as tables and sentences, made from the rows of scores."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from cardiolens.findings import sentences
 from cardiolens.findings.analysis import Analysis, Compared, alone, compared, setting, where
+from cardiolens.findings.collapse import collapse
 from cardiolens.findings.confidence import calibration, confidence, risk_and_coverage
+from cardiolens.findings.evidence import Evidence, Place, Rows, by_interval, place, places
 from cardiolens.findings.landscape import landscape
 from cardiolens.findings.sentences import Finding
-from cardiolens.stats.collapse import COLLAPSE_INDEX, collapsed
+from cardiolens.stats.differences import DIFFERING
 from cardiolens.stats.factors import ArmFactors, factors_of
 from cardiolens.stats.positions import ORDER_BIAS, POSITION_BIAS
 from cardiolens.stats.repeats import ANSWERS_CHANGED
-from cardiolens.stats.rows import Row
+from cardiolens.stats.rows import ONE_ANSWER, Row
 
-_COLLAPSE = (
-    *("collapse_index", "modal_share", "modal_excess", "absorption"),
-    *("entropy", "entropy_deficit", "shift", "unparsed"),
-)
-_DIAGNOSES = ("subtask:D01", "subtask:D02")
 _PROMPTING = {
     "primary": "the score",
     "abnormal_call": "the rate of abnormal calls",
@@ -28,7 +25,10 @@ _PROMPTING = {
     "recall": "recall",
 }
 _NAMED = ("image_gain", "text_shortcut", POSITION_BIAS, ANSWERS_CHANGED)
-_DIFFERENCES = ("primary", "primary.equivalence", "primary.sign_flip_p", "primary.holm_p")
+_DIFFERENCES = (
+    *("primary", "primary.swap_p", "primary.holm_p", "primary.bounds"),
+    *("primary.equivalence", "primary.equivalence_holm_p", DIFFERING),
+)
 
 
 def analyse(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> list[Analysis]:
@@ -43,62 +43,41 @@ def analyse(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> list[Analysis]
         calibration,
         risk_and_coverage,
     )
-    found = [landscape(scores), *(make(scores, arms) for make in made)]
+    found = [
+        landscape(scores, {arm.model for arm in arms if arm.simulated}),
+        *(make(scores, arms) for make in made),
+    ]
     return [analysis for analysis in found if analysis.rows]
-
-
-def collapse(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
-    """Collapse indices of every subtask with one right option, and whether a diagnosis has collapsed."""
-    labels, index_rows = factors_of(arms), {}
-    indices: dict[tuple[str, str], dict[str, object]] = {}
-    for row in alone(scores):
-        if row["metric"] in _COLLAPSE and str(row["scope"]).startswith("subtask:"):
-            key = str(row["arm_id"]), str(row["scope"])
-            indices.setdefault(key, {})[str(row["metric"])] = row["value"]
-            if row["metric"] == "collapse_index":
-                index_rows[key] = row
-    rows = [
-        {"arm_id": arm, "scope": scope, **found, "collapsed": _is_collapsed(found)}
-        for (arm, scope), found in sorted(indices.items())
-        if (arm, scope) in index_rows  # a subtask with one right option
-    ]
-    said = [
-        sentences.threshold(
-            f"{setting(labels[arm])} has collapsed on {scope.removeprefix('subtask:')} "
-            f"(collapse index at least {100 * COLLAPSE_INDEX:g})",
-            index_rows[arm, scope],
-            100 * COLLAPSE_INDEX,
-        )
-        for arm, scope in sorted(index_rows)
-        if scope in _DIAGNOSES and arm in labels
-    ]
-    return Analysis("collapse", rows, tuple(said))
-
-
-def _is_collapsed(percent: dict[str, object]) -> bool:
-    return bool(collapsed({name: np.array(float(str(value))) / 100 for name, value in percent.items()}))
 
 
 def slice_protocols(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
     """Differences between selectors, whether they are equivalent within two points, the largest change."""
     pairs = [pair for pair in compared(scores, arms, "selector") if pair.metric in _DIFFERENCES]
     across = [pair for pair in pairs if pair.ours.protocol != pair.theirs.protocol and pair.of_tier]
+    beside = places(scores)
     said = [
-        sentences.equivalence(pair.ours.selector, pair.theirs.selector, where(pair, "selector"), pair.row)
+        sentences.equivalence(
+            pair.ours.selector,
+            pair.theirs.selector,
+            where(pair, "selector"),
+            pair.row,
+            beside[place(pair.row)],
+        )
         for pair in across
         if pair.metric == "primary.equivalence"
     ]
-    return Analysis("slice protocols", _rows(pairs), (*said, *_largest(across)))
+    return Analysis("slice protocols", _rows(pairs), (*said, *_largest(across, beside)))
 
 
-def _largest(pairs: Sequence[Compared]) -> list[Finding]:
+def _largest(pairs: Sequence[Compared], beside: Mapping[Place, Rows]) -> list[Finding]:
     """The largest absolute change between selection protocols on any tier."""
     changes = [pair for pair in pairs if pair.metric == "primary" and not np.isnan(_value(pair))]
     if len(changes) < 2:
         return []
     most = max(changes, key=lambda pair: abs(_value(pair)))
     between = f"{most.ours.selector} and {most.theirs.selector} on {where(most, 'selector')}"
-    return [sentences.largest(f"change of {len(changes)} between selection protocols is {between}", most.row)]
+    which = f"change of {len(changes)} between selection protocols is {between}"
+    return [sentences.largest(which, most.row, Evidence.of(beside[place(most.row)], "primary"))]
 
 
 def _value(pair: Compared) -> float:
@@ -108,7 +87,9 @@ def _value(pair: Compared) -> float:
 def slice_budgets(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
     """Differences between budgets, larger minus smaller."""
     pairs = [pair for pair in compared(scores, arms, "budget") if pair.metric in _DIFFERENCES]
-    said = _changes(pairs, "budget", {"primary": "the score"}, "K = {ours} frames instead of {theirs}")
+    said = _changes(
+        scores, pairs, "budget", {"primary": "the score"}, "K = {ours} frames instead of {theirs}"
+    )
     return Analysis("slice budgets", _rows(pairs), said)
 
 
@@ -116,7 +97,7 @@ def prompting(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
     """Differences between prompts, scores and conservatism (protocol 8.4)."""
     wanted = {*_PROMPTING, *_DIFFERENCES}
     pairs = [pair for pair in compared(scores, arms, "prompt") if pair.metric in wanted]
-    said = _changes(pairs, "prompt", _PROMPTING, "Prompt {ours} instead of {theirs}")
+    said = _changes(scores, pairs, "prompt", _PROMPTING, "Prompt {ours} instead of {theirs}")
     return Analysis("prompting", _rows(pairs), said)
 
 
@@ -125,34 +106,53 @@ def controls(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
     pairs = [
         pair
         for pair in compared(scores, arms, "control")
-        if pair.metric in _DIFFERENCES and pair.ours.control == "none"
+        if pair.metric in _DIFFERENCES and (pair.ours.control == "none" or _of_captions(pair))
     ]
-    said = _changes(
-        pairs, "control", {"primary": "the score"}, "Asking without control instead of with {theirs}"
-    )
+    shown, captions = ([pair for pair in pairs if _of_captions(pair) == of] for of in (False, True))
+    cause = "Asking without control instead of with {theirs}"
+    score = {"primary": "the score"}
+    said = _changes(scores, shown, "control", score, cause)
+    said += _changes(scores, captions, "control", score, "Reading the {ours} of frames instead of none")
     labels = factors_of(arms)
     named = [row for row in scores if str(row["metric"]).partition(".")[0] in _NAMED]
     named = [row for row in named if not str(row["scope"]).startswith("subtask:")]
-    claims = [_named(row, labels) for row in alone(named) if row["arm_id"] in labels]
-    claims += [_repeated(row, labels) for row in named if row["metric"] == ANSWERS_CHANGED]
+    claims: list[Finding] = []
+    for metric in ("text_shortcut", POSITION_BIAS):
+        rows = [row for row in alone(named) if row["arm_id"] in labels and _kind(row) == metric]
+        claims += [_named(row, labels, one) for row, one in zip(rows, by_interval(rows), strict=True)]
+    again = [row for row in named if row["metric"] == ANSWERS_CHANGED]
+    claims += [_repeated(row, labels, one) for row, one in zip(again, by_interval(again), strict=True)]
     described = [row for row in scores if row["metric"] == ORDER_BIAS]
     return Analysis("controls", [*_rows(pairs), *named, *described], (*said, *claims))
 
 
-def _named(row: Row, labels: dict[str, ArmFactors]) -> Finding:
+def _of_captions(pair: Compared) -> bool:
+    """Whether captions are compared with nothing but the text (protocol 16.8)."""
+    return (pair.ours.control, pair.theirs.control) == ("captions", "blind")
+
+
+def _kind(row: Row) -> str:
+    return str(row["metric"]).partition(".")[0]
+
+
+def _named(row: Row, labels: dict[str, ArmFactors], evidence: Evidence) -> Finding:
     """A statistic of its own of a control."""
     arm, scope = setting(labels[str(row["arm_id"])]), str(row["scope"]).replace(":", " ")
     metric, _, place = str(row["metric"]).partition(".")
     if metric == "text_shortcut":
         cause = "Reading the text alone instead of always giving the best constant answer"
-        return sentences.change(cause, f"the score on {scope} ({arm})", row)
+        if ONE_ANSWER in str(row["method"]):
+            said = f"{arm} gives one answer a subtask on {scope}: the text alone is no shortcut."
+            return Finding("not supported", said)
+        return sentences.change(cause, f"the score on {scope} ({arm})", row, evidence)
     cause = f"Standing in place {place} of the list instead of elsewhere"
-    return sentences.change(cause, f"how often an option is picked beyond how often it is right ({arm})", row)
+    beyond = "how often an option is picked beyond how often it is right"
+    return sentences.change(cause, f"{beyond} ({arm})", row, evidence)
 
 
-def _repeated(row: Row, labels: dict[str, ArmFactors]) -> Finding:
+def _repeated(row: Row, labels: dict[str, ArmFactors], evidence: Evidence) -> Finding:
     scope = str(row["scope"]).replace(":", " ")
-    return sentences.repeated(f"{setting(labels[str(row['arm_id'])])} on {scope}", row)
+    return sentences.repeated(f"{setting(labels[str(row['arm_id'])])} on {scope}", row, evidence)
 
 
 def _rows(pairs: Sequence[Compared]) -> list[Row]:
@@ -160,21 +160,17 @@ def _rows(pairs: Sequence[Compared]) -> list[Row]:
 
 
 def _changes(
-    pairs: Sequence[Compared], factor: str, subjects: dict[str, str], cause: str
+    scores: Sequence[Row], pairs: Sequence[Compared], factor: str, subjects: dict[str, str], cause: str
 ) -> tuple[Finding, ...]:
-    """A sentence a tier and metric, from difference and, of a score, its adjusted p-value."""
-    adjusted = {_place(pair): _value(pair) for pair in pairs if pair.metric == "primary.holm_p"}
+    """A sentence a tier and metric, from difference and evidence."""
+    beside = places(scores)
     return tuple(
         sentences.change(
             cause.format(ours=getattr(pair.ours, factor), theirs=getattr(pair.theirs, factor)),
             f"{subjects[pair.metric]} on {where(pair, factor)}",
             pair.row,
-            adjusted.get(_place(pair)) if pair.metric == "primary" else None,
+            Evidence.of(beside[place(pair.row)], pair.metric),
         )
         for pair in pairs
         if pair.metric in subjects and pair.of_tier
     )
-
-
-def _place(pair: Compared) -> tuple[str, str, str]:
-    return pair.ours.arm_id, pair.theirs.arm_id, str(pair.row["scope"])

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from cardiolens.findings import sentences
 from cardiolens.findings.analysis import Analysis, alone, setting
+from cardiolens.findings.evidence import by_interval
 from cardiolens.stats.confidence_curves import BIN, RISK
 from cardiolens.stats.discrimination import BINS
 from cardiolens.stats.factors import ArmFactors, factors_of
@@ -17,16 +18,17 @@ def confidence(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
     """How well probabilities separate and are calibrated, and whether they tell yes from no at all."""
     labels = factors_of(arms)
     rows = [row for row in alone(scores) if str(row["metric"]).partition(".")[0] in _NAMED]
+    claims = [row for row in rows if row["metric"] == "auroc" and row["arm_id"] in labels]
     said = [
         sentences.threshold(
             f"{setting(labels[str(row['arm_id'])])} tells the two answers of "
             f"{str(row['scope']).removeprefix('subtask:')} apart better than a coin (AUROC above 50)",
             row,
             _GUESSING,
+            evidence,
             beyond=True,
         )
-        for row in rows
-        if row["metric"] == "auroc" and row["arm_id"] in labels
+        for row, evidence in zip(claims, by_interval(claims, _GUESSING), strict=True)
     ]
     return Analysis("confidence", rows, tuple(said))
 

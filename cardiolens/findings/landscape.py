@@ -1,36 +1,52 @@
 """The headline of each model, and how models compare over the tiers (protocol 8.2, 11)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
 
 from cardiolens.findings import sentences
 from cardiolens.findings.analysis import Analysis
+from cardiolens.findings.evidence import Evidence, place, places
 from cardiolens.findings.sentences import Finding
+from cardiolens.stats.corrected import CORRECTED, EXACT
 from cardiolens.stats.headlines import PREFIX
+from cardiolens.stats.inference import holm
 from cardiolens.stats.items import Floats
 from cardiolens.stats.paired import kendall, wilcoxon
 from cardiolens.stats.rows import TIERS, Row
 
 
-def landscape(scores: Sequence[Row]) -> Analysis:
-    """Headlines of models, raw and as skill; decline over tiers, agreement of ranks, differences."""
+def landscape(scores: Sequence[Row], simulated: Collection[str] = ()) -> Analysis:
+    """Headlines of models, raw and as skill; decline over tiers, agreement of ranks, differences.
+
+    Simulated readers stand in the table and enter no sentence (protocol 16.4).
+    """
     rows = [row for row in scores if str(row["arm_id"]).startswith(PREFIX)]
-    found = [*_declines(rows), *_differences(rows)]
+    unreal = {f"{PREFIX}{model}" for model in simulated}
+    models = [row for row in rows if not {row["arm_id"], row["versus_arm_id"]} & unreal]
+    found = [*_declines(models), *_differences(models)]
     return Analysis("landscape", rows, tuple(found))
 
 
 def _differences(rows: Sequence[Row]) -> Iterator[Finding]:
+    beside = places(rows)
     for row in rows:
         if row["metric"] == "primary" and row["versus_arm_id"] is not None:
             ours, theirs = (str(row[name]).removeprefix(PREFIX) for name in ("arm_id", "versus_arm_id"))
             tier = str(row["scope"]).replace(":", " ")
-            yield sentences.change(f"Model {ours} instead of {theirs}", f"the headline score on {tier}", row)
+            evidence = Evidence.of(beside[place(row)], "primary")
+            cause = f"Model {ours} instead of {theirs}"
+            yield sentences.change(cause, f"the headline score on {tier}", row, evidence)
 
 
 def _declines(rows: Sequence[Row]) -> Iterator[Finding]:
-    """Whether scores and skill change from tier to tier over models, and whether tiers 1 and 3 rank alike."""
+    """Whether accuracy changes from tier to tier over models, and whether tiers 1 and 3 rank alike.
+
+    A change is claimed on corrected accuracy alone, and only where the share of exact answers changes the
+    same way: neither readers that know as much in each tier and guess the rest, nor readers that are wrong as
+    often in each tier, decline (protocol 16.4). Holm is over the pairs of tiers.
+    """
     value = {
         (row["arm_id"], row["metric"], row["scope"]): float(str(row["value"]))
         for row in rows
@@ -41,21 +57,51 @@ def _declines(rows: Sequence[Row]) -> Iterator[Finding]:
     def of(metric: str, tier: str) -> Floats:
         return np.array([value.get((model, metric, tier), np.nan) for model in models])
 
-    for metric, name in (("primary", "scores"), ("primary.skill", "skill")):
-        for earlier, later in combinations(TIERS, 2):
-            yield from _decline(name, (earlier, later), of(metric, later) - of(metric, earlier))
+    pairs = list(combinations(TIERS, 2))
+    changes = {
+        (metric, tiers): of(metric, tiers[1]) - of(metric, tiers[0])
+        for metric in (CORRECTED, EXACT, "primary", "primary.skill")
+        for tiers in pairs
+    }
+    p_values = holm([_decline_p(changes[CORRECTED, tiers], changes[EXACT, tiers]) for tiers in pairs])
+    for tiers, p in zip(pairs, p_values, strict=True):
+        yield from _decline(
+            tiers, {metric: change for (metric, at), change in changes.items() if at == tiers}, p
+        )
     yield from _rank_agreement(of("primary", "tier:1"), of("primary", "tier:3"))
 
 
-def _decline(name: str, tiers: tuple[str, str], change: Floats) -> Iterator[Finding]:
-    change = change[~np.isnan(change)]
-    if len(change) > 1:
-        test, median = wilcoxon(change), float(np.median(change))
-        than = "lower" if median < 0 else "higher"
+def _decline_p(corrected: Floats, exact: Floats) -> float:
+    """The larger p of both changes over models; 1 where they point apart."""
+    both = ~np.isnan(corrected) & ~np.isnan(exact)
+    if both.sum() < 2:
+        return float("nan")
+    if np.sign(np.median(corrected[both])) != np.sign(np.median(exact[both])):
+        return 1.0
+    p_values = [wilcoxon(change[both]).p for change in (corrected, exact)]
+    return 1.0 if np.isnan(p_values).any() else max(p_values)
+
+
+def _decline(tiers: tuple[str, str], changes: Mapping[str, Floats], p: float) -> Iterator[Finding]:
+    medians = {metric: _median(change) for metric, change in changes.items()}
+    number = int((~np.isnan(changes[CORRECTED])).sum())
+    if number > 1:
+        than = "lower" if medians[CORRECTED] < 0 else "higher"
         earlier, later = (tier.replace(":", " ") for tier in tiers)
-        claim = f"{name} of models are {than} on {later} than on {earlier}"
-        detail = f"median change {sentences.signed(median)} over {len(change)} models, Wilcoxon {test.method}"
-        yield sentences.tested(claim, test.p, detail)
+        claim = f"accuracy of models corrected for guessing is {than} on {later} than on {earlier}"
+        beside = [f"{name} {sentences.signed(medians[metric])}" for metric, name in _DESCRIBED.items()]
+        detail = (
+            f"median change {sentences.signed(medians[CORRECTED])} over {number} models (described beside "
+        )
+        yield sentences.tested(claim, p, f"{detail}it: {', '.join(beside)}), Wilcoxon and Holm")
+
+
+def _median(change: Floats) -> float:
+    defined = change[~np.isnan(change)]
+    return float(np.median(defined)) if len(defined) else float("nan")
+
+
+_DESCRIBED = {EXACT: "exact answers", "primary": "primary score", "primary.skill": "skill"}
 
 
 def _rank_agreement(first: Floats, third: Floats) -> Iterator[Finding]:

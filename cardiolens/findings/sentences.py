@@ -1,14 +1,15 @@
-"""Sentences that a paper could print, each no stronger than its interval."""
+"""Sentences that a paper could print, each no stronger than its interval and its family of tests."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
+from cardiolens.findings.evidence import LEVEL, Evidence, interval_of
 from cardiolens.stats.bootstrap import Interval
-from cardiolens.stats.inference import MARGIN, Support, equivalent, minimum_detectable, wilson
+from cardiolens.stats.inference import MARGIN, Support, detectable_difference, equivalent, wilson
 from cardiolens.stats.rows import Row
 
-LEVEL = 0.05
-FEWEST_PATIENTS = 20  # with fewer a percentile bootstrap is too narrow for any claim (docs/statistics.md)
 _NORMAL_95 = 1.959963984540054
 
 
@@ -20,49 +21,85 @@ class Finding:
     sentence: str
 
 
-def equivalence(ours: str, theirs: str, where: str, row: Row) -> Finding:
-    """Of two protocols within the margin, from a row `primary.equivalence` (90 % interval)."""
-    interval = _interval(row)
-    verdict = equivalent(interval)
+def equivalence(
+    ours: str, theirs: str, where: str, row: Row, beside: Mapping[str, Row] = MappingProxyType({})
+) -> Finding:
+    """Of two protocols within the margin, from a row `primary.equivalence` (90 % interval).
+
+    `beside` are all rows of the comparison by metric. Claimed only if it also holds on items whose requests
+    differ (protocol 16.7); that they differ by more only where the test of their difference carries it.
+    """
+    evidence = Evidence.of(beside, "primary.equivalence")
+    verdict, rests = _equivalence(row, evidence, Evidence.of(beside, "primary"))
     said = {
         "supported": f"{ours} and {theirs} are equivalent within {MARGIN:g} points on {where}",
         "not supported": f"{ours} and {theirs} differ by more than {MARGIN:g} points on {where}",
         "cannot tell": f"Whether {ours} and {theirs} are equivalent within {MARGIN:g} points on {where} "
         "cannot be told",
     }[verdict]
-    return Finding(verdict, f"{said}: difference {_numbers(interval, 90)}, {_patients(row)}.")
+    numbers = f"difference {_numbers(interval_of(row), 90)}{_adjusted(evidence)}, {_patients(row)}"
+    return Finding(verdict, f"{said}: {numbers}{_same(row)}{rests}{_fallen(evidence)}.")
 
 
-def change(cause: str, subject: str, row: Row, adjusted_p: float | None = None) -> Finding:
+def _equivalence(row: Row, evidence: Evidence, differs: Evidence) -> tuple[Support, str]:
+    """The verdict, and what it rests on where that is not all items."""
+    verdict = equivalent(interval_of(row))
+    same, number = row.get("n_same_request"), int(str(row["n_items"]))
+    if verdict == "supported":
+        if same and same == number:
+            return "cannot tell", "; every request is identical in both, so nothing was compared"
+        if same and evidence.differing is not None:
+            other = interval_of(evidence.differing)
+            if equivalent(other) != "supported":
+                numbers = f"difference {_numbers(other, 90)}"
+                return "cannot tell", f"; it rests on identical requests, without them {numbers}"
+        carried = evidence.carried and evidence.keeps(-MARGIN, MARGIN)
+        return ("supported" if carried else "cannot tell"), ""
+    low, high = (MARGIN, math.inf) if float(str(row["value"])) > 0 else (-math.inf, -MARGIN)
+    if verdict == "not supported" and not (differs.carried and evidence.keeps(low, high)):
+        return "cannot tell", ""
+    return verdict, ""
+
+
+def _same(row: Row) -> str:
+    same, number = row.get("n_same_request"), int(str(row["n_items"]))
+    if same is None or not number:
+        return ""
+    return f", {100 * int(str(same)) / number:.0f} % of them asked by identical requests"
+
+
+def change(cause: str, subject: str, row: Row, evidence: Evidence) -> Finding:
     """Whether a cause raises a subject, from the row of their difference with its 95 % interval.
 
-    Supported above zero, not supported below; where the interval holds zero, or Holm's p of the comparison is
-    above 5 %, nothing is claimed, and the sentence says what this cohort could have shown.
+    Supported above zero, not supported below; nothing is claimed where the interval holds zero, Holm's p is
+    above 5 % or there is none, or items that fell out could turn the sign (protocol 16.3, 16.6).
     """
-    interval = _interval(row)
-    adjusted = "" if adjusted_p is None or math.isnan(adjusted_p) else f", Holm-adjusted p = {adjusted_p:.2g}"
-    numbers = f"difference {_numbers(interval, 95)}{adjusted}, {_patients(row)}."
-    carried = not adjusted or float(str(adjusted_p)) <= LEVEL
-    if interval.low > 0 and carried:
+    interval = interval_of(row)
+    numbers = (
+        f"difference {_numbers(interval, 95)}{_adjusted(evidence)}, {_patients(row)}{_fallen(evidence)}."
+    )
+    if interval.low > 0 and evidence.carried and evidence.keeps(0, math.inf):
         return Finding("supported", f"{cause} raises {subject}: {numbers}")
-    if interval.high < 0 and carried:
+    if interval.high < 0 and evidence.carried and evidence.keeps(-math.inf, 0):
         return Finding("not supported", f"{cause} lowers {subject}: {numbers}")
     said = f"{cause} cannot be shown to change {subject}: {numbers}"
-    return Finding("cannot tell", said + _power(interval))
+    return Finding("cannot tell", said + _power(interval, evidence))
 
 
-def largest(which: str, row: Row) -> Finding:
-    """The largest of several differences; its interval is not widened for having been picked."""
-    interval = _interval(row)
-    verdict: Support = "supported" if interval.low > 0 or interval.high < 0 else "cannot tell"
-    numbers = f"{_numbers(interval, 95)} (not adjusted for the choice), {_patients(row)}"
-    reaches = "" if verdict == "supported" else "; its interval holds zero"
+def largest(which: str, row: Row, evidence: Evidence) -> Finding:
+    """The largest of several differences, adjusted like the rest of its family."""
+    interval = interval_of(row)
+    side = (0, math.inf) if interval.value > 0 else (-math.inf, 0)
+    shown = interval.low > 0 or interval.high < 0
+    numbers = f"{_numbers(interval, 95)}{_adjusted(evidence)}, {_patients(row)}{_fallen(evidence)}"
+    verdict: Support = "supported" if shown and evidence.carried and evidence.keeps(*side) else "cannot tell"
+    reaches = "" if verdict == "supported" else "; it cannot be told from none"
     return Finding(verdict, f"The largest absolute {which}: difference {numbers}{reaches}.")
 
 
-def repeated(what: str, row: Row) -> Finding:
+def repeated(what: str, row: Row, evidence: Evidence) -> Finding:
     """Whether answers change when the same is asked again, from a row `answers_changed`."""
-    interval = _interval(row)
+    interval = interval_of(row)
     if interval.value == 0:
         most = 100 * wilson(0, int(str(row["n_patients"]))).high
         bound = f"up to {most:.1f} % of patients may have one that does (Wilson, 95 %)"
@@ -70,39 +107,36 @@ def repeated(what: str, row: Row) -> Finding:
             "not supported", f"Asked the same again, no answer of {what} changed; {bound}: {_patients(row)}."
         )
     numbers = f"{signed(interval.value)} % of answers changed"
-    numbers += f", {_ends(interval, 95)}, {_patients(row)}."
-    if interval.low > 0:
+    numbers += f", {_ends(interval, 95)}{_adjusted(evidence)}, {_patients(row)}."
+    if interval.low > 0 and evidence.carried:
         return Finding("supported", f"Asked the same again, {what} answers otherwise: {numbers}")
     said = f"Asked the same again, {what} cannot be said to answer otherwise in the long run"
     return Finding("cannot tell", f"{said}: {numbers}")
 
 
-def threshold(claim: str, row: Row, limit: float, *, beyond: bool = False) -> Finding:
-    """That a value reaches or exceeds a limit: its whole interval does, none of it, or it cannot be told."""
-    interval = _interval(row)
-    numbers = f"{_numbers(interval, 95)}, {_patients(row)}"
-    if interval.low > limit or (interval.low == limit and not beyond):
-        return Finding("supported", f"{claim}: {numbers}.")
-    if interval.high < limit or (interval.high == limit and beyond):
-        return Finding("not supported", f"Not so: {claim}: {numbers}.")
+def threshold(claim: str, row: Row, limit: float, evidence: Evidence, *, beyond: bool = False) -> Finding:
+    """That a value reaches or exceeds a limit: its whole interval does, none of it, or it cannot be told.
+
+    `evidence` that it differs from the limit must carry either claim.
+    """
+    interval = interval_of(row)
+    numbers = f"{_numbers(interval, 95)}{_adjusted(evidence)}, {_patients(row)}"
+    at = interval.value == limit == interval.low == interval.high  # nothing varies: no test is needed
+    if evidence.carried or at:
+        if interval.low > limit or (interval.low == limit and not beyond):
+            return Finding("supported", f"{claim}: {numbers}.")
+        if interval.high < limit or (interval.high == limit and beyond):
+            return Finding("not supported", f"Not so: {claim}: {numbers}.")
     return Finding("cannot tell", f"It cannot be told at this cohort size whether {claim}: {numbers}.")
 
 
 def tested(claim: str, p: float, detail: str) -> Finding:
-    """That a test rejects at 5 %; an undefined or larger p cannot tell."""
+    """That a test rejects at 5 %, by its p in its family; an undefined or larger p cannot tell."""
     if math.isnan(p):
         return Finding("cannot tell", f"It cannot be told whether {claim}: {detail}, no test possible.")
     if p <= LEVEL:
         return Finding("supported", f"{claim[0].upper()}{claim[1:]}: {detail}, p = {p:.3g}.")
     return Finding("cannot tell", f"It cannot be told whether {claim}: {detail}, p = {p:.3g}.")
-
-
-def _interval(row: Row) -> Interval:
-    """The interval of a row as far as it may be relied on: none with fewer than FEWEST_PATIENTS."""
-    value, low, high = (float(str(row[name])) for name in ("value", "low", "high"))
-    if int(str(row["n_patients"])) < FEWEST_PATIENTS:
-        return Interval(value, math.nan, math.nan)
-    return Interval(value, low, high)
 
 
 def _numbers(interval: Interval, level: int) -> str:
@@ -124,8 +158,27 @@ def _patients(row: Row) -> str:
     return f"{row['n_patients']} patients, {row['n_items']} items"
 
 
-def _power(interval: Interval) -> str:
+def _adjusted(evidence: Evidence) -> str:
+    if math.isnan(evidence.adjusted_p):
+        return ", not tested"
+    return f", p = {evidence.adjusted_p:.2g} after Holm over {evidence.comparisons}"
+
+
+def _fallen(evidence: Evidence) -> str:
+    """How many items fell out, and between which ends the difference lies whatever they would have been."""
+    row = evidence.bounds
+    if row is None:
+        return ""
+    low, high = (signed(float(str(row[name]))) for name in ("low", "high"))
+    state = "incomplete, " if str(row["method"]).startswith("incomplete") else ""
+    return f"; {state}{row['n_items']} items fell out, with them between {low} and {high}"
+
+
+def _power(interval: Interval, evidence: Evidence) -> str:
+    """What this cohort could have shown, at the level that Holm's first step asks for."""
     if math.isnan(interval.low) or interval.high == interval.low:
         return ""
     error = (interval.high - interval.low) / (2 * _NORMAL_95)
-    return f" This cohort shows a difference of {minimum_detectable(error):.1f} points with 80 % power."
+    shown = detectable_difference(error, evidence.comparisons)
+    of = f" among {evidence.comparisons} comparisons" if evidence.comparisons > 1 else ""
+    return f" This cohort shows a difference of {shown:.1f} points with 80 % power{of}."

@@ -9,11 +9,13 @@ import pyarrow as pa
 from cardiolens.errors import InputError
 from cardiolens.findings import sentences
 from cardiolens.findings.analysis import Analysis
+from cardiolens.findings.evidence import by_interval
 from cardiolens.findings.sentences import Finding
 from cardiolens.stats.answers import Answers
 from cardiolens.stats.bootstrap import resampling_weights
 from cardiolens.stats.differences import Resampling
 from cardiolens.stats.headlines import PREFIX, Headlines, model_means
+from cardiolens.stats.inference import holm
 from cardiolens.stats.items import Bools, Floats, Items, cohort
 from cardiolens.stats.metrics import ratio
 from cardiolens.stats.paired import kendall
@@ -81,16 +83,17 @@ def _differences(
 
 def _changes(name: str, rows: Sequence[Row]) -> list[Finding]:
     said = []
-    for row in [row for row in rows if row["metric"] == "primary"]:
+    scores = [row for row in rows if row["metric"] == "primary"]
+    for row, evidence in zip(scores, by_interval(scores), strict=True):
         model, tier = str(row["arm_id"]).removeprefix(PREFIX), str(row["scope"]).replace(":", " ")
         cause = f"Taking the full cohort instead of its {name} part"
-        said.append(sentences.change(cause, f"the score of {model} on {tier}", row))
+        said.append(sentences.change(cause, f"the score of {model} on {tier}", row, evidence))
     return said
 
 
 def _agreements(name: str, rows: Sequence[Row]) -> list[Finding]:
     """Whether the full cohort and the part rank models alike."""
-    said = []
+    claims = []
     for tier in TIERS:
         of_tier = [row for row in rows if (row["metric"], row["scope"]) == ("primary", tier)]
         full, part = (np.array([float(str(row[side])) for row in of_tier]) for side in ("full", "part"))
@@ -99,8 +102,11 @@ def _agreements(name: str, rows: Sequence[Row]) -> list[Finding]:
             detail = f"Kendall's tau {sentences.signed(test.statistic, 2)} over {len(of_tier)} models"
             claim = f"the full cohort and its {name} part rank models alike on {tier.replace(':', ' ')}"
             alike = test.p if test.statistic > 0 else 1.0
-            said.append(sentences.tested(claim, alike, detail))
-    return said
+            claims.append((claim, alike, detail))
+    adjusted = holm([p for _, p, _ in claims])
+    return [
+        sentences.tested(claim, p, detail) for (claim, _, detail), p in zip(claims, adjusted, strict=True)
+    ]
 
 
 def _shifts(verdicts: pa.Table, part: Part) -> list[Row]:

@@ -5,13 +5,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from cardiolens.findings import sentences
-from cardiolens.findings.sentences import FEWEST_PATIENTS, signed
+from cardiolens.findings.evidence import FEWEST_PATIENTS, Evidence
+from cardiolens.findings.sentences import signed
 from cardiolens.page.differences import Difference, Reading, differences
 from cardiolens.page.elements import Answer, Estimate
 from cardiolens.page.facts import Facts
 from cardiolens.results.analyses import AnalysisRow
 from cardiolens.stats.headlines import PREFIX
-from cardiolens.stats.inference import MARGIN, holm
+from cardiolens.stats.inference import MARGIN
 
 _QUESTIONS = {
     "selector": "Does slice selection matter?",
@@ -23,45 +24,46 @@ _WORDS = {"selector": "slice selections", "budget": "budgets", "prompt": "prompt
 
 
 def answers(facts: Facts) -> list[Answer]:
-    """Answer the four questions of the first screen; each answer is no stronger than its intervals.
-
-    A factor that the run did not vary is answered with "Not varied".
-    """
+    """Four answers, each no stronger than its intervals; what was not varied is said to be so."""
     return [_best(facts), *(_answer(facts, factor) for factor in _QUESTIONS)]
 
 
 def _best(facts: Facts) -> Answer:
     question = "Which model reads best?"
-    rows = sorted(_headlines(facts), key=lambda row: -float(row["value"]))
-    if not rows:
-        sentence = "A headline needs arms at K = 16 with the standard prompt and without control."
-        return Answer("model", question, "No headline score", sentence, differences=False)
-    tied = [_model(row) for row in rows if not _shown_lower(facts, row, rows[0])]
-    first = rows[0]
-    verdict = tied[0] if len(tied) == 1 else f"{len(tied)} of {len(rows)} cannot be told apart"
-    sentence = f"Highest headline score on tier 1: {_model(first)} with {_interval(first)}, "
-    sentence += f"{first['n_patients']} patients."
+    found = sorted(_headlines(facts), key=lambda row: -float(row["value"]))
+    if not found:
+        said = "A headline needs arms at K = 16 with the standard prompt and without control."
+        return Answer("model", question, "No headline score", said, differences=False)
+    tied = [_model(row) for row in found if not _shown_lower(facts, row, found[0])]
+    first = found[0]
+    verdict = tied[0] if len(tied) == 1 else f"{len(tied)} of {len(found)} cannot be told apart"
+    said = f"Highest headline score on tier 1: {_model(first)} with {_interval(first)}, "
+    said += f"{first['n_patients']} patients."
     if len(tied) > 1:
-        others = " and others" if len(tied) > 4 else ""
-        sentence += f" Not shown to be lower: {', '.join(tied[1:4])}{others}."
-    estimates = tuple(Estimate(_model(row), row["value"], row["low"], row["high"]) for row in rows[:4])
-    return Answer("model", question, verdict, sentence, estimates, differences=False)
+        said += f" Not shown to be lower: {', '.join(tied[1:4])}{' and others' if len(tied) > 4 else ''}."
+    estimates = tuple(Estimate(_model(row), row["value"], row["low"], row["high"]) for row in found[:4])
+    return Answer("model", question, verdict, said, estimates, differences=False)
 
 
 def _headlines(facts: Facts) -> list[AnalysisRow]:
-    """Defined headlines on tier 1; those of simulated readers only where there is no other model."""
+    """Defined headlines on tier 1; of simulated readers only where there is no other model."""
     rows = facts.of_arms(["primary"], "tier:1")
-    defined = [row for row in rows if str(row["arm_id"]).startswith(PREFIX) and not math.isnan(row["value"])]
-    return [row for row in defined if _model(row) not in facts.simulated] or defined
+    found = [row for row in rows if str(row["arm_id"]).startswith(PREFIX) and not math.isnan(row["value"])]
+    return [row for row in found if _model(row) not in facts.simulated] or found
 
 
 def _shown_lower(facts: Facts, row: AnalysisRow, first: AnalysisRow) -> bool:
-    """Return whether a headline is shown to be lower than the highest, by their paired difference."""
+    """Whether a headline is shown to be lower than the highest, by their paired difference."""
     pair = {row["arm_id"], first["arm_id"]}
-    for difference in facts.of_pairs(["primary"], "tier:1"):
-        if {difference["arm_id"], difference["versus_arm_id"]} == pair:
-            return sentences.change("", "", difference).verdict != "cannot tell"
-    return False
+    metrics = ["primary", "primary.holm_p", "primary.bounds"]
+    rows = {
+        found["metric"]: found
+        for found in facts.of_pairs(metrics, "tier:1")
+        if {found["arm_id"], found["versus_arm_id"]} == pair
+    }
+    if "primary" not in rows:
+        return False
+    return sentences.change("", "", rows["primary"], Evidence.of(rows, "primary")).verdict != "cannot tell"
 
 
 def _model(row: AnalysisRow) -> str:
@@ -75,13 +77,13 @@ def _interval(row: AnalysisRow) -> str:
 
 
 def _answer(facts: Facts, factor: str) -> Answer:
-    compared = _counted(facts, differences(facts, factor))
-    if not compared:
-        sentence = f"All arms that can be compared have the same {_NAMES[factor]}."
-        return Answer(factor, _QUESTIONS[factor], "Not varied", sentence)
-    readings = _readings(compared)
+    found = _counted(facts, differences(facts, factor))
+    if not found:
+        said = f"All arms that can be compared have the same {_NAMES[factor]}."
+        return Answer(factor, _QUESTIONS[factor], "Not varied", said)
+    readings = [one.reading for one in found]
     counts = Counter(readings)
-    pairs = sorted(zip(compared, readings, strict=True), key=lambda pair: float(pair[0].row["value"]))
+    pairs = sorted(zip(found, readings, strict=True), key=lambda pair: float(pair[0].row["value"]))
     estimates = tuple(
         Estimate(
             f"{one.comparison}, {one.ours.model}, {one.scope.replace(':', ' ')}",
@@ -92,30 +94,13 @@ def _answer(facts: Facts, factor: str) -> Answer:
         )
         for one, reading in pairs
     )
-    sentence = _sentence(factor, compared, counts)
-    return Answer(factor, _QUESTIONS[factor], _verdict(len(compared), counts), sentence, estimates)
+    said = _sentence(factor, found, counts)
+    return Answer(factor, _QUESTIONS[factor], _verdict(len(found), counts), said, estimates)
 
 
-def _readings(compared: Sequence[Difference]) -> list[Reading]:
-    """Reading of each comparison: a difference counts as shown only after Holm over all of them.
-
-    Comparisons without a p-value, which are those of reports, do not enter the adjustment and are never
-    shown here.
-    """
-    untested = math.nan
-    adjusted = holm([untested if one.sign_flip_p is None else one.sign_flip_p for one in compared])
-    return [_reading(one, p) for one, p in zip(compared, adjusted, strict=True)]
-
-
-def _reading(one: Difference, adjusted_p: float) -> Reading:
-    if one.reading == "shown":
-        return "shown" if adjusted_p <= sentences.LEVEL else "open"
-    return one.reading
-
-
-def _counted(facts: Facts, every: Sequence[Difference]) -> list[Difference]:
-    """Defined differences without control; those of simulated readers only where there is no other model."""
-    defined = [one for one in every if one.ours.control == "none" and not math.isnan(one.row["value"])]
+def _counted(facts: Facts, found: Sequence[Difference]) -> list[Difference]:
+    """Defined differences without control; of simulated readers only where there is no other model."""
+    defined = [one for one in found if one.ours.control == "none" and not math.isnan(one.row["value"])]
     real = [one for one in defined if one.ours.model not in facts.simulated]
     return real or defined
 
@@ -130,16 +115,15 @@ def _verdict(n: int, counts: Counter[Reading]) -> str:
     return "Cannot be told"
 
 
-def _sentence(factor: str, compared: Sequence[Difference], counts: Counter[Reading]) -> str:
-    most = max(compared, key=lambda one: abs(float(one.row["value"])))
+def _sentence(factor: str, found: Sequence[Difference], counts: Counter[Reading]) -> str:
+    most = max(found, key=lambda one: abs(float(one.row["value"])))
     row = most.row
     interval = "no interval to rely on"
     if not math.isnan(row["low"]) and row["n_patients"] >= FEWEST_PATIENTS:
-        interval = f"95 % CI {signed(row['low'])} to {signed(row['high'])}, not adjusted for the choice"
-    alone = sum(one.reading == "shown" for one in compared)
+        interval = f"95 % CI {signed(row['low'])} to {signed(row['high'])}, not widened for the choice"
     return (
-        f"{len(compared)} comparisons of {_WORDS[factor]}: {counts['shown']} show a difference after Holm "
-        f"over all of them ({alone} within their own family), {counts['equivalent']} are equivalent within "
+        f"{len(found)} comparisons of {_WORDS[factor]}: {counts['shown']} show a difference after Holm over "
+        f"all that the run varied, {counts['equivalent']} are equivalent within "
         f"{MARGIN:g} points. Largest change {signed(row['value'])} points ({interval}): {most.comparison}, "
         f"{most.ours.model}, {most.scope.replace(':', ' ')}, {row['n_patients']} patients."
     )

@@ -1,10 +1,12 @@
 """Differences of arms that were varied in one thing: a row a pair and scope, and how each may be read."""
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from cardiolens.findings import sentences
+from cardiolens.findings.evidence import Evidence, Rows
 from cardiolens.findings.sentences import Finding
 from cardiolens.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, scope_words, setting
 from cardiolens.page.elements import Column, Table
@@ -19,7 +21,10 @@ READINGS: Mapping[Reading, str] = {
     "equivalent": "within 2 points",
     "open": "cannot be told",
 }
-_METRICS = ("primary", "primary.equivalence", "primary.sign_flip_p", "primary.holm_p")
+_METRICS = (
+    *("primary", "primary.holm_p", "primary.bounds", "primary.equivalence"),
+    *("primary.equivalence_holm_p", "primary.equivalence_differing"),
+)
 _NAMES = {
     **{"model": "model", "selector": "selection", "budget": "K", "prompt": "prompt", "control": "control"},
     "wording": "wording",
@@ -50,8 +55,17 @@ class Difference:
     factor: str
     row: AnalysisRow
     equivalence: AnalysisRow
-    sign_flip_p: float | None
-    holm_p: float | None  # over the pairs of its family
+    beside: Rows  # all of them by metric
+
+    @property
+    def holm_p(self) -> float | None:
+        """The p-value after Holm over its family."""
+        p = self._evidence.adjusted_p
+        return None if math.isnan(p) else p
+
+    @property
+    def _evidence(self) -> Evidence:
+        return Evidence.of(self.beside, "primary")
 
     @property
     def scope(self) -> str:
@@ -77,7 +91,7 @@ class Difference:
         """What may be said: a difference, equivalence, or neither."""
         if self.change.verdict != "cannot tell":
             return "shown"
-        same = sentences.equivalence("", "", "", self.equivalence).verdict
+        same = sentences.equivalence("", "", "", self.equivalence, self.beside).verdict
         return "equivalent" if same == "supported" else "open"
 
     @property
@@ -86,7 +100,7 @@ class Difference:
         cause = f"{_NAMES[self.factor]} {getattr(self.ours, self.factor)} instead of "
         cause += str(getattr(self.theirs, self.factor))
         where = f"the score on {scope_words(self.scope)} ({self.ours.model})"
-        return sentences.change(cause[0].upper() + cause[1:], where, self.row, self.holm_p)
+        return sentences.change(cause[0].upper() + cause[1:], where, self.row, self._evidence)
 
 
 def differences(facts: Facts, factor: str, scope: str = "tier:") -> list[Difference]:
@@ -98,16 +112,17 @@ def differences(facts: Facts, factor: str, scope: str = "tier:") -> list[Differe
             key = row["arm_id"], row["versus_arm_id"], row["scope"]
             found.setdefault(key, {})[row["metric"]] = row
     return [
-        Difference(arms[ours], arms[theirs], factor, rows["primary"], *_beside(rows))
+        Difference(
+            arms[ours],
+            arms[theirs],
+            factor,
+            rows["primary"],
+            rows.get("primary.equivalence", rows["primary"]),
+            rows,
+        )
         for (ours, theirs, _), rows in found.items()
         if _apart(arms[ours], arms[theirs]) == [factor] and "primary" in rows
     ]
-
-
-def _beside(rows: Mapping[str, AnalysisRow]) -> Iterator[Any]:
-    yield rows.get("primary.equivalence", rows["primary"])
-    for name in ("primary.sign_flip_p", "primary.holm_p"):
-        yield rows[name]["value"] if name in rows else None
 
 
 def _apart(first: ArmFactors, second: ArmFactors) -> list[str]:

@@ -8,7 +8,8 @@ from importlib.resources import files
 
 import jinja2
 
-from cardiolens.findings.sentences import FEWEST_PATIENTS, Finding
+from cardiolens.findings.evidence import FEWEST_PATIENTS
+from cardiolens.findings.sentences import Finding
 from cardiolens.page.answers import answers
 from cardiolens.page.elements import Column, Section, Table
 from cardiolens.page.embed import embed, figure_json, tables_of, to_json

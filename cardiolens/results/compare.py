@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from cardiolens import tables
 from cardiolens.config.steps import StatisticsSpec
 from cardiolens.errors import InputError
-from cardiolens.findings.sentences import FEWEST_PATIENTS
+from cardiolens.findings.evidence import FEWEST_PATIENTS
 from cardiolens.record import documents
 from cardiolens.record.places import Run, deciding
 from cardiolens.stats.scores import score

@@ -152,6 +152,7 @@ def write_results(
     options: dict[str, Any] = dict(spec.statistics.sampling)
     options |= {"gains": beside_control(factors, "blind"), "repeats": beside_control(factors, "repeat")}
     options |= {"headlines": headlines(factors), "forms": forms}
+    options["simulated"] = {arm.arm_id for arm in factors if arm.simulated}
     scored = score(verdicts, families=families(factors), **options)
     scores = tables.concat([scored, replies.beside], tables.SCORES)
     analyses = analyses_of(verdicts, scores, factors, parts, spec.statistics, forms=forms)
@@ -174,6 +175,7 @@ def _judged_arms(asked: Sequence[Arm], verdicts: pa.Table) -> list[ArmFactors]:
             prompt=arm.prompt.name,
             control=arm.control,
             wording=str(arm.wording),
+            simulated=arm.model.answers_from != "images",
         )
         for arm in asked
     ]

@@ -1,18 +1,21 @@
-"""All that was judged: picked answers and reports."""
+"""All that was asked, and of it all that was judged: picked answers and reports."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cardiolens.stats.items import Bools, Items, items
+from cardiolens.stats.items import Bools, Ints, Items, items
 from cardiolens.stats.reports import Reports
+
+Rows = TypeVar("Rows", Items, Reports)
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Judged rows of a table of verdicts; `patient` counts the sorted patients of the whole table."""
+    """Rows of a table of verdicts; `patient` counts the sorted patients of the whole table."""
 
     items: Items
     reports: Reports
@@ -20,7 +23,17 @@ class Answers:
     @staticmethod
     def of(verdicts: pa.Table, patients: list[str]) -> "Answers":
         """The judged rows of a table."""
+        return Answers.asked(verdicts, patients).where_judged()
+
+    @staticmethod
+    def asked(verdicts: pa.Table, patients: list[str]) -> "Answers":
+        """The rows of a table, judged or not."""
         return Answers(items(verdicts, patients), Reports.of(verdicts, patients))
+
+    def where_judged(self, judged: bool = True) -> "Answers":
+        """The rows that were judged, or those that were not."""
+        items, reports = self.items, self.reports
+        return Answers(items.where(items.judged == judged), reports.where(reports.judged == judged))
 
     @property
     def arms(self) -> list[str]:
@@ -38,11 +51,19 @@ class Answers:
         return Answers(items.where(chosen[items.patient]), reports.where(chosen[reports.patient]))
 
     def common_with(self, other: "Answers") -> "Answers":
-        """The rows whose question the other arm was judged on as well."""
+        """The rows whose question the other has as well."""
+        return self.among(other.items.question, other.reports.question)
+
+    def among(self, items: Ints, reports: Ints, *, out: bool = False) -> "Answers":
+        """The rows of some questions, or of all others."""
         return Answers(
-            self.items.where(np.isin(self.items.question, other.items.question)),
-            self.reports.where(np.isin(self.reports.question, other.reports.question)),
+            self.items.where(np.isin(self.items.question, items, invert=out)),
+            self.reports.where(np.isin(self.reports.question, reports, invert=out)),
         )
+
+    def joined(self, other: "Answers") -> "Answers":
+        """These rows and those of another part of the table, without an order."""
+        return Answers(_joined(self.items, other.items), _joined(self.reports, other.reports))
 
     def in_scope(self, scope: str) -> Items | Reports:
         """The rows that a statistic of this scope rests on: `tier:1`, `sequence:cine`, `subtask:C10`."""
@@ -58,6 +79,12 @@ class Answers:
 
     def __len__(self) -> int:
         return len(self.items) + len(self.reports)
+
+
+def _joined(first: Rows, second: Rows) -> Rows:
+    pairs = {field.name: (getattr(first, field.name), getattr(second, field.name)) for field in fields(first)}
+    columns = {name: pair for name, pair in pairs.items() if isinstance(pair[0], np.ndarray)}
+    return replace(first, **{name: np.concatenate(pair) for name, pair in columns.items()})
 
 
 def _rows(arms: NDArray[np.str_], arm: str) -> slice:

@@ -8,10 +8,11 @@ import numpy as np
 from cardiolens.stats.items import Bools, Floats, Ints
 from cardiolens.stats.metrics import parsed, ratio
 
-# the flag of 8.4
+# the flag of 8.4, and the excess over its prevalence from which the most frequent answer counts (16.13)
 COLLAPSE_INDEX = 0.3
 MODAL_SHARE = 0.8
 MODAL_EXCESS = 0.1
+EXCESS = 0.05
 
 
 def of_confusion(confusion: Floats) -> dict[str, Floats]:
@@ -23,24 +24,28 @@ def of_confusion(confusion: Floats) -> dict[str, Floats]:
     mode = np.argmax(called, axis=-1)[..., None]
     modal_share = np.take_along_axis(called, mode, axis=-1)[..., 0]
     absorption = _absorption(table, mode)
+    excess = modal_share - np.take_along_axis(gold, mode, axis=-1)[..., 0]
     return {
         "entropy": entropy,
         "gold_entropy": gold_entropy,
         "entropy_deficit": gold_entropy - entropy,
         "effective_classes": np.exp(_entropy(called)),
         "modal_share": modal_share,
-        "modal_excess": modal_share - np.take_along_axis(gold, mode, axis=-1)[..., 0],
+        "modal_excess": excess,
         "absorption": absorption,
-        "collapse_index": absorption * (1 - entropy),
+        # in proportion to the excess below EXCESS: misses of a rare finding are no collapse
+        "collapse_index": absorption * (1 - entropy) * np.clip(excess / EXCESS, 0, 1),
         "shift": 0.5 * np.abs(called - gold).sum(axis=-1),
         "unparsed": ratio(confusion[..., -1].sum(axis=-1), confusion.sum(axis=(-2, -1))),
     }
 
 
-def collapsed(indices: dict[str, Floats]) -> Bools:
-    """Whether indices reach the flag of 8.4."""
+def collapsed(indices: dict[str, Floats], excess_low: float) -> Bools:
+    """Whether indices reach the flag of 8.4 and the interval of the modal excess, its lower end given, lies
+    above EXCESS (16.13)."""
     narrow = (indices["modal_share"] >= MODAL_SHARE) & (indices["modal_excess"] >= MODAL_EXCESS)
-    return (indices["collapse_index"] >= COLLAPSE_INDEX) | narrow
+    reached = (indices["collapse_index"] >= COLLAPSE_INDEX) | narrow
+    return np.asarray(reached & (excess_low > EXCESS))
 
 
 def of_calls(masks: Ints, calls: Floats, size: int) -> dict[str, Floats]:

@@ -1,23 +1,27 @@
-"""Paired differences between arms: the same items, the same resamples (protocol 8.5)."""
+"""Paired differences between arms: the same items, the same resamples (protocol 8.5, 16.3, 16.6)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from cardiolens.errors import InputError
 from cardiolens.stats.answers import Answers
+from cardiolens.stats.cells import cells_of, claimed, parts_of
 from cardiolens.stats.factors import ArmPair
-from cardiolens.stats.inference import MARGIN, equivalent, holm
+from cardiolens.stats.fallen import Bounds, bounds
+from cardiolens.stats.families import EQUIVALENCE_P, SWAP_P, Tested
+from cardiolens.stats.inference import MARGIN, equivalence_p, equivalent
 from cardiolens.stats.items import Bools, Floats, Items
-from cardiolens.stats.paired import FLIPS, mcnemar_of, sign_flip, wilcoxon
+from cardiolens.stats.paired import mcnemar_of, wilcoxon
 from cardiolens.stats.report_references import Forms
 from cardiolens.stats.reports import Reports
 from cardiolens.stats.rows import as_row
 from cardiolens.stats.statistic import Basis, Key, Statistic
+from cardiolens.stats.swaps import SWAPS, Coins, coins, split, stacked, swap_p
 from cardiolens.stats.tiers import arm_statistics
 
-Families = Mapping[str, Sequence[ArmPair]]  # by what they compare, e.g. selectors; Holm adjusts within one
+Families = Mapping[str, Sequence[ArmPair]]  # by what they compare, e.g. `selector | the other factors`
 
 # what is compared between arms, at every scope that has it
 METRICS = frozenset(
@@ -33,6 +37,7 @@ METRICS = frozenset(
         "bertscore_f1",
     }
 )
+DIFFERING = "primary.equivalence_differing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +48,22 @@ class Resampling:
     min_n: int
     seed: int
     forms: Forms = field(default_factory=dict)
+    swaps: int = SWAPS
 
     @property
     def method(self) -> str:
         """In words, for the table."""
         return f"expanded percentile cluster bootstrap, B={len(self.weights) - 1}, seed {self.seed}"
+
+    @property
+    def swap_method(self) -> str:
+        """In words, for p-values."""
+        return f"whole patients swapped between arms, {self.swaps} swaps, seed {self.seed}"
+
+    @property
+    def coins(self) -> Coins:
+        """Which patients change arms in each swap."""
+        return coins(self.weights.shape[1], self.seed, self.swaps)
 
     def statistics(self, answers: Answers) -> dict[Key, Statistic]:
         """Every statistic of the answers of one arm."""
@@ -60,31 +76,39 @@ def compared(statistics: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
 
 
 def difference_rows(
-    answers: Answers,
+    asked: Answers,
     statistics: Mapping[str, Mapping[Key, Statistic]],
     families: Families,
     sampling: Resampling,
-) -> list[dict[str, object]]:
-    """Rows of scores for every pair of every family: differences, equivalence, p-values, and Holm's of these.
+    simulated: Collection[str] = (),
+) -> tuple[list[dict[str, object]], list[Tested]]:
+    """Rows of scores for every pair of every family, and the tests of which Holm adjusts the p-values.
 
-    `statistics` are the compared ones of each arm. Pairs that were not judged on the same items are compared
-    on those that both have.
+    `statistics` are the compared ones of each arm. A pair is compared on the items that both were judged on.
     """
     rows: list[dict[str, object]] = []
-    of_arm = {arm: answers.of_arm(arm) for arm in answers.arms}
+    tests: list[Tested] = []
+    judged = asked.where_judged()
+    of_arm = {arm: judged.of_arm(arm) for arm in judged.arms}
     for name, pairs in families.items():
-        family = []
         for arm, versus in pairs:
-            pair = Pair.of(of_arm, arm, versus)
+            pair = Pair.of(of_arm, asked, arm, versus)
             ours, theirs = (
                 statistics[one] if pair.complete else compared(sampling.statistics(common))
                 for one, common in ((arm, pair.arm), (versus, pair.versus))
             )
             arms = {"arm_id": arm, "versus_arm_id": versus}
-            family.append([arms | row for row in _pair_rows(pair, ours, theirs, sampling)])
-        rows += [row for pair_rows in family for row in pair_rows]
-        rows += _holm_rows(name, family)
-    return rows
+            found = [arms | row for row in _pair_rows(pair, ours, theirs, sampling)]
+            rows += found
+            real = arm not in simulated and versus not in simulated
+            tests += [Tested(name.partition(" | ")[0], row, not real) for row in found if is_test(row)]
+    return rows, tests
+
+
+def is_test(row: Mapping[str, object]) -> bool:
+    """Whether a row holds a p-value that a sentence may rest on."""
+    metric = str(row["metric"])
+    return metric.endswith(SWAP_P) or (metric == EQUIVALENCE_P and str(row["scope"]).startswith("tier:"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,21 +117,43 @@ class Pair:
 
     arm: Answers
     versus: Answers
-    complete: bool  # neither had other items
+    complete: bool  # neither was judged on others
+    asked: tuple[Answers, Answers]  # of both, judged or not
 
     @staticmethod
-    def of(of_arm: Mapping[str, Answers], arm: str, versus: str) -> "Pair":
+    def of(of_arm: Mapping[str, Answers], asked: Answers, arm: str, versus: str) -> "Pair":
         """The common items of two arms; an arm without any judged item is an InputError."""
         for name in (arm, versus):
             if name not in of_arm:
                 raise InputError(f"arm {name!r} has no judged item; compare two of {', '.join(of_arm)}")
         first, second = of_arm[arm], of_arm[versus]
         ours, theirs = first.common_with(second), second.common_with(first)
-        return Pair(ours, theirs, len(ours) == len(first) and len(theirs) == len(second))
+        complete = len(ours) == len(first) and len(theirs) == len(second)
+        return Pair(ours, theirs, complete, (asked.of_arm(arm), asked.of_arm(versus)))
 
     def in_scope(self, scope: str) -> tuple[Items | Reports, Items | Reports]:
-        """The rows of both arms that a statistic of this scope rests on."""
-        return self.arm.in_scope(scope), self.versus.in_scope(scope)
+        """The rows of both arms that a statistic of this scope rests on; of reports, those of fields."""
+        return of_fields(self.arm.in_scope(scope)), of_fields(self.versus.in_scope(scope))
+
+    @property
+    def differing(self) -> tuple[Answers, Answers]:
+        """Both arms where their requests differ."""
+        items = self.arm.items.request != self.versus.items.request
+        reports = self.arm.reports.request != self.versus.reports.request
+        return (
+            Answers(self.arm.items.where(items), self.arm.reports.where(reports)),
+            Answers(self.versus.items.where(items), self.versus.reports.where(reports)),
+        )
+
+    @property
+    def same(self) -> int:
+        """How many items were asked by the same request in both."""
+        return len(self.arm) - len(self.differing[0])
+
+
+def of_fields(rows: Items | Reports) -> Items | Reports:
+    """Rows less the text of reports, which is no item of its own."""
+    return rows if isinstance(rows, Items) else rows.where(rows.channel == "fields")
 
 
 def _pair_rows(
@@ -118,46 +164,108 @@ def _pair_rows(
         difference = Statistic(ours[key].values - theirs[key].values, ours[key].basis)
         rows.append(as_row(key, difference, sampling.method))
         if key[0] == "primary":
-            rows.append(_equivalence_row(key[1], difference, sampling))
+            rows += _equivalence_rows(key[1], difference, sampling)
     chosen = {scope: pair.in_scope(scope) for scope in sorted({str(row["scope"]) for row in rows})}
-    tested = {str(row["scope"]) for row in rows if row["metric"] == "primary"}
-    rows += _test_rows({scope: both for scope, both in chosen.items() if scope in tested}, sampling)
-    rows += [_wilcoxon_row(scope, chosen, rows, sampling) for scope in tested & {"tier:1"}]
+    rows += _differing_rows(pair, sampling)
+    rows += _swap_rows(pair, chosen, sampling)
+    rows += _mcnemar_rows(chosen)
+    rows += [_wilcoxon_row(scope, chosen, rows, sampling) for scope in chosen if scope == "tier:1"]
+    fallen = bounds(pair.asked[:1], pair.asked[1:], pair.arm, sampling.min_n)
+    rows = with_bounds(rows, fallen)
     # where both arms asked the same they differ by exactly zero
     same = {scope: int((mine.request == other.request).sum()) for scope, (mine, other) in chosen.items()}
     return [row | {"n_same_request": same[str(row["scope"])]} for row in rows]
 
 
-def _equivalence_row(scope: str, difference: Statistic, sampling: Resampling) -> dict[str, object]:
+def with_bounds(rows: Sequence[dict[str, object]], fallen: Mapping[Key, Bounds]) -> list[dict[str, object]]:
+    """Rows with how many items fell out in their method, and rows `primary.bounds` of what these might do."""
+    found = {scope: bound for (metric, scope), bound in fallen.items() if metric == "primary"}
+    marked = [
+        row | {"method": f"{found[str(row['scope'])].note}; {row['method']}"}
+        if row["scope"] in found
+        else row
+        for row in rows
+    ]
+    values = {(row["metric"], row["scope"]): row for row in marked}
+    for (metric, scope), bound in fallen.items():
+        if (metric, scope) in values:
+            ends = {"metric": f"{metric}.bounds", "n_items": bound.fallen}
+            unit = 1 if metric == "mean_cardinality" else 100
+            ends |= {"low": unit * bound.low, "high": unit * bound.high}
+            note = f"{bound.note}; the difference had they been wrong, or right, for either side"
+            marked.append(values[metric, scope] | ends | {"method": note})
+    return marked
+
+
+def _equivalence_rows(scope: str, difference: Statistic, sampling: Resampling) -> list[dict[str, object]]:
     row = as_row(("primary.equivalence", scope), difference, sampling.method, level=0.9)
-    verdict = equivalent(difference.interval(100, level=0.9))
-    return row | {"method": f"{verdict}: within {MARGIN:g} points, 90 % interval; {row['method']}"}
+    interval = difference.interval(100, level=0.9)
+    words = f"within {MARGIN:g} points, 90 % interval; {row['method']}"
+    p = equivalence_p(interval, difference.basis.n_patients)
+    test = as_row((EQUIVALENCE_P, scope), Statistic(np.array([p]), difference.basis), words)
+    return [row | {"method": f"{equivalent(interval)}: {words}"}, test]
 
 
-def _test_rows(
-    chosen: Mapping[str, tuple[Items | Reports, Items | Reports]], sampling: Resampling
-) -> list[dict[str, object]]:
-    """Sign flips of patients for every scope of picked answers, McNemar beside it for one right option."""
-    picked = {
-        scope: (ours, theirs)
-        for scope, (ours, theirs) in chosen.items()
-        if isinstance(ours, Items) and isinstance(theirs, Items)
-    }
-    if not picked:
+def _differing_rows(pair: Pair, sampling: Resampling) -> list[dict[str, object]]:
+    """Rows of the difference on tiers where only items count whose requests differ (protocol 16.7)."""
+    if not pair.same:
         return []
-    patients = sampling.weights.shape[1]
-    changes = np.stack([patient_differences(*items, patients) for items in picked.values()], axis=-1)
-    p_values = sign_flip(changes, sampling.seed)
-    method = f"patient-level sign flips, {FLIPS}, seed {sampling.seed}"
+    ours, theirs = pair.differing
+    parts = parts_of(ours)
+    sides = []
+    for answers in (ours, theirs):
+        cells = cells_of(answers, parts, sampling.weights.shape[1])
+        sides.append(claimed(parts, [rows @ sampling.weights.T for rows in cells], sampling.min_n))
     rows = []
-    for (scope, (ours, theirs)), p in zip(picked.items(), p_values, strict=True):
-        basis = Basis.of(ours)
-        rows.append(as_row(("primary.sign_flip_p", scope), Statistic(np.array([p]), basis), method))
-        if scope.startswith("subtask:") and ours.answer_type[0] != "multi":
+    for key in [key for key in sides[0] if key[0] == "primary" and key[1].startswith("tier:")]:
+        basis = _basis(ours, key[1])
+        statistic = Statistic(sides[0][key] - sides[1][key], basis)
+        method = f"items whose requests differ; {sampling.method}"
+        rows.append(as_row((DIFFERING, key[1]), statistic, method, level=0.9))
+    return rows
+
+
+def _basis(answers: Answers, scope: str) -> Basis:
+    rows = of_fields(answers.in_scope(scope))
+    basis = Basis.of(rows)
+    return basis.of_classes(rows) if scope == "tier:3" and isinstance(rows, Items) else basis
+
+
+def _swap_rows(
+    pair: Pair, chosen: Mapping[str, tuple[Items | Reports, Items | Reports]], sampling: Resampling
+) -> list[dict[str, object]]:
+    """P-values of every statistic that may be claimed, from whole patients swapped between the arms."""
+    parts = parts_of(pair.arm)
+    sides = [cells_of(answers, parts, sampling.weights.shape[1]) for answers in (pair.arm, pair.versus)]
+    sizes = [len(cells) for cells in sides[0]]
+    found = swap_p(
+        stacked(sides[0]),
+        stacked(sides[1]),
+        lambda sums: claimed(parts, split(sums, sizes), sampling.min_n),
+        sampling.coins,
+    )
+    return [
+        as_row(
+            (f"{metric}.{SWAP_P}", scope),
+            Statistic(np.array([p]), Basis.of(chosen[scope][0])),
+            sampling.swap_method,
+        )
+        for (metric, scope), p in found.items()
+    ]
+
+
+def _mcnemar_rows(
+    chosen: Mapping[str, tuple[Items | Reports, Items | Reports]],
+) -> list[dict[str, object]]:
+    """McNemar's test of every subtask with one right option."""
+    rows = []
+    for scope, (ours, theirs) in chosen.items():
+        if not (scope.startswith("subtask:") and isinstance(ours, Items) and isinstance(theirs, Items)):
+            continue
+        if ours.answer_type[0] != "multi":
             test = mcnemar_of(_right(ours), _right(theirs))
-            rows.append(
-                as_row(("accuracy.mcnemar_p", scope), Statistic(np.array([test.p]), basis), test.method)
-            )
+            statistic = Statistic(np.array([test.p]), Basis.of(ours))
+            rows.append(as_row(("accuracy.mcnemar_p", scope), statistic, test.method))
     return rows
 
 
@@ -169,43 +277,13 @@ def _wilcoxon_row(
 ) -> dict[str, object]:
     """Signed ranks over the subtasks of a tier: whether most of them change in one direction."""
     items = chosen[scope][0]
+    assert isinstance(items, Items), "tier 1 is answered by picking options"
     subtasks, sizes = np.unique(items.subtask, return_counts=True)
     kept = {f"subtask:{subtask}" for subtask in subtasks[sizes >= sampling.min_n]}
     changes = [row["value"] for row in rows if row["metric"] == "primary" and row["scope"] in kept]
     test = wilcoxon(np.array(changes, np.float64))
     method = f"Wilcoxon signed rank over {len(changes)} subtasks, {test.method}"
     return as_row(("primary.wilcoxon_p", scope), Statistic(np.array([test.p]), Basis.of(items)), method)
-
-
-def _holm_rows(name: str, family: Sequence[Sequence[dict[str, object]]]) -> list[dict[str, object]]:
-    """Adjusted copies of the sign-flip p-values of a family of pairs, scope by scope."""
-    tests = [row for rows in family for row in rows if row["metric"] == "primary.sign_flip_p"]
-    adjusted: list[dict[str, object]] = []
-    for scope in sorted({str(row["scope"]) for row in tests}):
-        of_scope = [row for row in tests if row["scope"] == scope]
-        values = holm([float(str(row["value"])) for row in of_scope])
-        note = f"Holm over {len(of_scope)} pairs of {name}"
-        adjusted += [
-            row | {"metric": "primary.holm_p", "value": value, "method": f"{note}; {row['method']}"}
-            for row, value in zip(of_scope, values, strict=True)
-        ]
-    return adjusted
-
-
-def patient_differences(arm: Items, versus: Items, patients: int) -> Floats:
-    """What each patient adds to the difference of the mean over subtasks of mean item scores."""
-    _, subtask, sizes = np.unique(arm.subtask, return_inverse=True, return_counts=True)
-    shares = (item_scores(arm) - item_scores(versus)) / sizes[subtask] / max(len(sizes), 1)
-    return np.bincount(arm.patient, weights=shares, minlength=patients).astype(np.float64)
-
-
-def item_scores(items: Items) -> Floats:
-    """F1 of each item's set with its gold set: 1 or 0 for one option, between for several."""
-    right, gold, found = (
-        np.bitwise_count(masks).astype(np.float64)
-        for masks in (items.gold & items.parsed, items.gold, items.parsed)
-    )
-    return np.asarray(2 * right / (gold + found), np.float64)
 
 
 def _right(items: Items) -> Bools:

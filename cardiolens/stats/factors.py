@@ -18,6 +18,7 @@ class ArmFactors:
     prompt: str
     control: str = "none"
     wording: str = "0"  # number of the questions' wording
+    simulated: bool = False  # a simulated reader: it enters no test, rank or sentence about models
 
     @property
     def protocol(self) -> str:

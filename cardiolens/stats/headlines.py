@@ -1,27 +1,46 @@
-"""Headline scores: one value of a model a tier, over the protocols of its arms."""
+"""Headline scores: one value of a model a tier, over the protocols and items that all models have."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
+from cardiolens.stats.answers import Answers
+from cardiolens.stats.cells import cells_of, claimed, parts_of
+from cardiolens.stats.corrected import CORRECTED, EXACT
+from cardiolens.stats.differences import Resampling, is_test, with_bounds
 from cardiolens.stats.factors import ArmFactors
+from cardiolens.stats.fallen import bounds
+from cardiolens.stats.families import SWAP_P, Tested
+from cardiolens.stats.items import Floats
 from cardiolens.stats.rows import TIERS, as_row
 from cardiolens.stats.statistic import Basis, Key, Statistic
+from cardiolens.stats.swaps import split, stacked, swap_p
 
 Headlines = Mapping[str, Mapping[str, Sequence[str]]]  # by model, by protocol: arms, one a seed
 
 HEADLINE = {"budget": "16", "prompt": "standard", "control": "none", "wording": "0"}
 COMPARED = ("primary", "primary.skill")
-METRICS = (*COMPARED, "primary.uniform", "primary.prevalence", "primary.constant")
+METRICS = (*COMPARED, "primary.uniform", "primary.prevalence", "primary.constant", CORRECTED, EXACT)
 PREFIX = "headline:"
 
 
 def headlines(arms: Sequence[ArmFactors]) -> Headlines:
-    """The arms that a model's headline is made of: K = 16, standard prompt."""
+    """The arms that a model's headline is made of: K = 16, standard prompt, selectors that all models have.
+
+    Simulated readers decide nothing where there are models. Models without any selector in common keep their
+    own, and are not compared (protocol 16.3).
+    """
+    chosen = [arm for arm in arms if all(getattr(arm, name) == value for name, value in HEADLINE.items())]
+    ranked = [arm for arm in chosen if not arm.simulated] or chosen
+    models = {arm.model for arm in ranked}
+    common = {arm.selector for arm in chosen}
+    for model in models:
+        common &= {arm.selector for arm in ranked if arm.model == model}
     found: dict[str, dict[str, list[str]]] = {}
-    for arm in arms:
-        if all(getattr(arm, name) == value for name, value in HEADLINE.items()):
+    for arm in sorted(chosen, key=lambda arm: (arm.model, arm.selector)):
+        if not common or arm.selector in common:
             found.setdefault(arm.model, {}).setdefault(arm.protocol, []).append(arm.arm_id)
     return found
 
@@ -32,26 +51,132 @@ def of_headline(statistics: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
     return {key: statistics[key] for key in keys if key in statistics}
 
 
-def headline_rows(
-    statistics: Mapping[str, Mapping[Key, Statistic]], models: Headlines, method: str
-) -> list[dict[str, object]]:
-    """Rows of scores of `headline:<model>` on every tier, and their differences between models.
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The arms behind headlines, on the items that all of them were judged on."""
 
-    Seeds are averaged first, then protocols; all arms share their resamples.
+    asked: Mapping[str, Answers]  # by arm, judged or not
+    judged: Mapping[str, Answers]  # by arm, the common items
+    statistics: Mapping[str, Mapping[Key, Statistic]]
+
+    @staticmethod
+    def of(
+        asked: Answers,
+        statistics: Mapping[str, Mapping[Key, Statistic]],
+        models: Headlines,
+        sampling: Resampling,
+        simulated: Collection[str],
+    ) -> "Ranked":
+        """Answers and statistics of every arm of some models, made anew where an arm has other items."""
+        every = {arm: asked.of_arm(arm) for protocols in models.values() for arm in _arms(protocols)}
+        whole = {arm: answers.where_judged() for arm, answers in every.items()}
+        deciding = [answers for arm, answers in whole.items() if arm not in simulated] or list(whole.values())
+        items, reports = (
+            _shared([getattr(answers, kind).question for answers in deciding])
+            for kind in ("items", "reports")
+        )
+        judged = {arm: answers.among(items, reports) for arm, answers in whole.items()}
+        made = {
+            arm: statistics[arm] if len(judged[arm]) == len(whole[arm]) else sampling.statistics(judged[arm])
+            for arm in judged
+        }
+        return Ranked(every, judged, {arm: of_headline(found) for arm, found in made.items()})
+
+
+def _arms(protocols: Mapping[str, Sequence[str]]) -> list[str]:
+    return [arm for arms in protocols.values() for arm in arms]
+
+
+def _shared(questions: Sequence[np.ndarray]) -> np.ndarray:
+    found = questions[0]
+    for others in questions[1:]:
+        found = np.intersect1d(found, others)
+    return found
+
+
+def headline_rows(
+    asked: Answers,
+    statistics: Mapping[str, Mapping[Key, Statistic]],
+    models: Headlines,
+    sampling: Resampling,
+    simulated: Collection[str] = (),
+) -> tuple[list[dict[str, object]], list[Tested]]:
+    """Rows of scores of `headline:<model>` on every tier, their differences between models, and tests.
+
+    Seeds are averaged first, then protocols; all arms share their resamples. `simulated` are arms of readers
+    that are no model: they are compared only where there are no others.
     """
-    means = {model: model_means(statistics, protocols) for model, protocols in models.items()}
+    if not models:
+        return [], []
+    ranked = Ranked.of(asked, statistics, models, sampling, simulated)
+    means = {model: model_means(ranked.statistics, protocols) for model, protocols in models.items()}
     rows = [
-        {"arm_id": f"{PREFIX}{model}"} | as_row(key, statistic, method)
+        {"arm_id": f"{PREFIX}{model}"} | as_row(key, statistic, sampling.method)
         for model, found in means.items()
         for key, statistic in found.items()
     ]
-    for first, second in combinations(sorted(means), 2):
-        ours, theirs = means[first], means[second]
-        for key in [key for key in ours if key in theirs and key[0] in COMPARED]:
-            difference = Statistic(ours[key].values - theirs[key].values, ours[key].basis)
+    unreal = {model for model, protocols in models.items() if set(_arms(protocols)) <= set(simulated)}
+    compared = sorted(set(means) - unreal) or sorted(means)
+    tests = []
+    for first, second in combinations(compared, 2):
+        if {name: len(arms) for name, arms in models[first].items()} == {
+            name: len(arms) for name, arms in models[second].items()
+        }:
             arms = {"arm_id": f"{PREFIX}{first}", "versus_arm_id": f"{PREFIX}{second}"}
-            rows.append(arms | as_row(key, difference, method))
-    return rows
+            sides = models[first], models[second]
+            pair = _pair_rows(ranked, sides, (means[first], means[second]), sampling)
+            rows += [arms | row for row in pair]
+            tests += [Tested("models", arms | row, first in unreal) for row in pair if is_test(row)]
+    return rows, tests
+
+
+def _pair_rows(
+    ranked: Ranked,
+    sides: tuple[Mapping[str, Sequence[str]], Mapping[str, Sequence[str]]],
+    means: tuple[Mapping[Key, Statistic], Mapping[Key, Statistic]],
+    sampling: Resampling,
+) -> list[dict[str, object]]:
+    ours, theirs = means
+    rows = [
+        as_row(key, Statistic(ours[key].values - theirs[key].values, ours[key].basis), sampling.method)
+        for key in [key for key in ours if key in theirs and key[0] in COMPARED]
+    ]
+    judged = [[ranked.judged[arm] for arm in _arms(side)] for side in sides]
+    asked = [[ranked.asked[arm] for arm in _arms(side)] for side in sides]
+    shares = [1 / len(sides[0]) / len(arms) for arms in sides[0].values() for _ in arms]
+    if all(len(one) for arms in judged for one in arms):
+        for key, p in _swapped(judged, shares, sampling).items():
+            if key in ours and key in theirs:
+                found = Statistic(np.array([p]), ours[key].basis)
+                rows.append(as_row((f"{key[0]}.{SWAP_P}", key[1]), found, sampling.swap_method))
+    return with_bounds(rows, bounds(asked[0], asked[1], judged[0][0], sampling.min_n))
+
+
+def _swapped(
+    judged: Sequence[Sequence[Answers]], shares: Sequence[float], sampling: Resampling
+) -> dict[Key, float]:
+    """P-values where whole patients are swapped between two models, in all their arms at once."""
+    parts = [parts_of(answers) for answers in judged[0]]
+    units = sampling.weights.shape[1]
+    sides = [
+        [
+            cells
+            for answers, of_arm in zip(arms, parts, strict=True)
+            for cells in cells_of(answers, of_arm, units)
+        ]
+        for arms in judged
+    ]
+    sizes, ends = [len(cells) for cells in sides[0]], np.cumsum([0, *map(len, parts)])
+
+    def mean(sums: Floats) -> dict[Key, Floats]:
+        cells = split(sums, sizes)
+        found = [
+            claimed(of_arm, cells[ends[at] : ends[at + 1]], sampling.min_n) for at, of_arm in enumerate(parts)
+        ]
+        keys = [("primary", tier) for tier in TIERS if ("primary", tier) in found[0]]
+        return {key: sum(share * one[key] for share, one in zip(shares, found, strict=True)) for key in keys}  # type: ignore[misc]
+
+    return swap_p(stacked(sides[0]), stacked(sides[1]), mean, sampling.coins)
 
 
 def model_means(

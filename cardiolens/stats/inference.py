@@ -1,5 +1,6 @@
 """Pieces of inference: families of tests, equivalence, proportions, ranks, power (protocol 8.5)."""
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -32,6 +33,63 @@ def equivalent(interval_90: Interval, margin: float = MARGIN) -> Support:
     if -margin < low and high < margin:
         return "supported"
     return "not supported" if low >= margin or high <= -margin else "cannot tell"
+
+
+def equivalence_p(interval_90: Interval, patients: int, margin: float = MARGIN) -> float:
+    """The larger p of two one-sided tests, at 5 % exactly where the 90 % interval lies inside the margin.
+
+    The interval gives a standard error on each side, with the t distribution of n - 1 patients.
+    """
+    value, low, high = interval_90.value, interval_90.low, interval_90.high
+    if math.isnan(low):
+        return math.nan
+    return max(
+        _one_sided(margin - value, high - value, patients), _one_sided(value + margin, value - low, patients)
+    )
+
+
+def interval_p(interval_95: Interval, limit: float, patients: int) -> float:
+    """The two-sided p of a value against a limit, at 5 % exactly where its 95 % interval ends at the limit."""
+    value = interval_95.value
+    if math.isnan(interval_95.low):
+        return math.nan
+    reach = value - interval_95.low if value > limit else interval_95.high - value
+    return 2 * _one_sided(abs(value - limit), reach, patients, 0.025)
+
+
+def _one_sided(distance: float, reach: float, patients: int, tail: float = 0.05) -> float:
+    """P(T > distance), where `reach` is as far as T goes with probability `tail`."""
+    from scipy import stats
+
+    if reach <= 0:
+        return 0.0 if distance > 0 else 0.5
+    freedom = max(patients - 1, 1)
+    return float(stats.t.sf(distance / reach * stats.t.isf(tail, freedom), freedom))
+
+
+def detectable_difference(
+    standard_error: float, comparisons: int = 1, power: float = 0.8, level: float = 0.05
+) -> float:
+    """The smallest true difference that Holm's first step over so many comparisons finds with this power.
+
+    `standard_error` is of the difference, in the unit wanted; see `planned_error` where there is none yet.
+    """
+    return minimum_detectable(standard_error, power, level / max(comparisons, 1))
+
+
+def planned_error(
+    patients: int, items_per_patient: float, agreement: float = 0.3, within: float = 0.1, share: float = 0.5
+) -> float:
+    """The expected standard error, in points, of a paired difference of accuracy before anything was asked.
+
+    `share` is the accuracy expected, `agreement` the correlation of both answers to an item, `within` that of
+    the differences of two items of a patient (design effect 1 + (m - 1) within; Kish 1965).
+    """
+    if patients < 1 or items_per_patient <= 0:
+        return math.nan
+    variance = 2 * share * (1 - share) * (1 - agreement)
+    effect = 1 + max(items_per_patient - 1, 0) * within
+    return 100 * math.sqrt(variance * effect / (patients * items_per_patient))
 
 
 def wilson(successes: int, trials: int, level: float = 0.95) -> Interval:

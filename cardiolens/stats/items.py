@@ -17,7 +17,7 @@ _KEYS = pa.array(string.ascii_uppercase)
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """Judged answers to choice questions, sorted by (arm, subtask, patient, question).
+    """Answers to choice questions, sorted by (arm, subtask, patient, question).
 
     `gold` and `parsed` hold bit k for the option with the k-th letter; an unparsed answer has no bit.
     """
@@ -34,6 +34,7 @@ class Items:
     options: Ints  # how many
     gold: Ints
     parsed: Ints
+    judged: Bools  # whether there was a reply to judge
 
     def where(self, chosen: Bools | Ints | slice) -> "Items":
         """Some of the items."""
@@ -55,10 +56,10 @@ def cohort(verdicts: pa.Table) -> list[str]:
 
 
 def items(verdicts: pa.Table, patients: list[str]) -> Items:
-    """The judged answers of a table of verdicts, in an order of their own."""
-    judged = pc.and_(pc.equal(verdicts["channel"], "answer"), pc.equal(verdicts["status"], "judged"))
+    """The answers of a table of verdicts, judged or not, in an order of their own."""
+    picked = pc.equal(verdicts["channel"], "answer")
     order = [(name, "ascending") for name in ("arm_id", "subtask", "patient_id", "qa_id")]
-    rows = verdicts.filter(judged).sort_by(order).combine_chunks()
+    rows = verdicts.filter(picked).sort_by(order).combine_chunks()
     return Items(
         arm=strings(rows["arm_id"]),
         subtask=strings(rows["subtask"]),
@@ -72,6 +73,7 @@ def items(verdicts: pa.Table, patients: list[str]) -> Items:
         options=count(rows, "options").astype(np.int64),
         gold=_bits(rows["gold"]),
         parsed=_bits(rows["parsed"]),
+        judged=np.asarray(pc.equal(rows["status"], "judged"), np.bool_),
     )
 
 

@@ -1,6 +1,5 @@
 """Tests of paired results (protocol 8.5)."""
 
-import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +7,6 @@ import numpy as np
 from cardiolens.stats.items import Bools, Floats
 
 EXACT_BELOW = 25  # discordant pairs; differences
-FLIPS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +22,7 @@ def mcnemar(only_first: int, only_second: int) -> Test:
     """Of items that only one of two readers got right (McNemar 1947; Edwards' correction).
 
     Exact binomial below 25 such items, else chi-squared with one degree of freedom. It takes items as
-    independent; `sign_flip` does not. Without discordant items p is 1.
+    independent; `swaps.swap_p` does not. Without discordant items p is 1.
     """
     from scipy import stats
 
@@ -46,25 +44,6 @@ def mcnemar_chi2(only_first: int, only_second: int) -> Test:
 def mcnemar_of(first: Bools, second: Bools) -> Test:
     """McNemar's test of two readers' correctness on the same items in the same order."""
     return mcnemar(int((first & ~second).sum()), int((second & ~first).sum()))
-
-
-def sign_flip(differences: Floats, seed: int, flips: int = FLIPS) -> Floats:
-    """P-values of permutation tests of score differences (patient, test): their sums under random signs.
-
-    One sign a patient and flip, so items of one patient may be correlated. p is
-    (1 + as extreme) / (1 + flips), 1 where nothing differs. Tests of one call share their signs.
-    """
-    observed = np.abs(differences.sum(axis=0))
-    sums = np.abs(_signs(len(differences), seed, flips) @ differences)
-    # sums that differ by rounding only are equal
-    extreme = (sums >= observed * (1 - 1e-9)).sum(axis=0)
-    return np.asarray((1 + extreme) / (1 + flips))
-
-
-@functools.lru_cache(maxsize=2)  # every pair of arms of a cohort asks for the same
-def _signs(patients: int, seed: int, flips: int) -> Floats:
-    drawn = np.random.default_rng(seed).integers(0, 2, (flips, patients), dtype=np.int8)
-    return np.asarray(drawn * 2.0 - 1.0, np.float64)
 
 
 def wilcoxon(differences: Floats) -> Test:

@@ -31,7 +31,7 @@ _CHANNELS: dict[str, Callable[[Sums], dict[str, Floats]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """Judged channels of reports, sorted by (arm, subtask, patient, question, channel)."""
+    """Channels of reports, sorted by (arm, subtask, patient, question, channel)."""
 
     arm: NDArray[np.str_]
     subtask: NDArray[np.str_]
@@ -43,14 +43,16 @@ class Reports:
     counts: Floats  # (row, name in names)
     parsed: Ints  # one number for each set of entities named
     gold: Bools  # (row, name in entities)
+    said: Bools  # (row, name in entities)
+    judged: Bools  # whether there was a reply to judge
     names: tuple[str, ...]
     entities: tuple[str, ...]  # as named in verdicts, e.g. "lv_size: Normal size"
 
     @staticmethod
     def of(verdicts: pa.Table, patients: list[str]) -> "Reports":
-        """The judged reports of a table of verdicts."""
+        """The reports of a table of verdicts, judged or not."""
         report = pc.is_in(verdicts["channel"], value_set=pa.array(list(_CHANNELS)))
-        chosen = verdicts.filter(pc.and_(report, pc.equal(verdicts["status"], "judged")))
+        chosen = verdicts.filter(report)
         order = [(name, "ascending") for name in ("arm_id", "subtask", "patient_id", "qa_id", "channel")]
         rows = chosen.sort_by(order).combine_chunks()
         known = set(pc.unique(rows["counts"].combine_chunks().keys).to_pylist())
@@ -59,7 +61,7 @@ class Reports:
         lengths = (named["lcs"], named["words"], named["reference_words"])
         named["reports"] = np.ones(len(rows))
         named["rouge_l"] = np.nan_to_num(report_metrics.rouge_l(*lengths))
-        entities, gold = _flags(rows["gold"])
+        entities = _entities(rows["gold"], rows["parsed"])
         return Reports(
             arm=strings(rows["arm_id"]),
             subtask=strings(rows["subtask"]),
@@ -70,7 +72,9 @@ class Reports:
             patient=patient_rows(rows["patient_id"], patients),
             counts=np.stack([named[name] for name in names], axis=-1),
             parsed=codes(pc.binary_join(rows["parsed"], "\n")),
-            gold=gold,
+            gold=_flags(rows["gold"], entities),
+            said=_flags(rows["parsed"], entities),
+            judged=np.asarray(pc.equal(rows["status"], "judged"), np.bool_),
             names=names,
             entities=entities,
         )
@@ -150,11 +154,17 @@ def _skills(found: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
     }
 
 
-def _flags(column: pa.ChunkedArray) -> tuple[tuple[str, ...], Bools]:
-    """The distinct strings of lists, sorted, and which of them each list holds."""
+def _entities(*columns: pa.ChunkedArray) -> tuple[str, ...]:
+    """The distinct strings of columns of lists, sorted."""
+    return tuple(
+        sorted({name for column in columns for name in pc.unique(pc.list_flatten(column)).to_pylist()})
+    )
+
+
+def _flags(column: pa.ChunkedArray, names: tuple[str, ...]) -> Bools:
+    """Which of some strings each list holds."""
     lists = column.combine_chunks()
-    names = sorted(pc.unique(lists.flatten()).to_pylist())
     flags = np.zeros((len(lists), len(names)), np.bool_)
     parent = np.asarray(pc.list_parent_indices(lists))
     flags[parent, np.asarray(pc.index_in(lists.flatten(), value_set=pa.array(names, pa.string())))] = True
-    return tuple(names), flags
+    return flags

@@ -40,6 +40,8 @@ def _how(metric: str, statistic: Statistic, method: str) -> str:
     return method if statistic.basis.n_patients > 1 else "no interval: fewer than 2 patients"
 
 
+ONE_ANSWER = "one answer a subtask"  # of a reader whom the text tells nothing
+
 TIERS = ("tier:1", "tier:2", "tier:3")
 
 

@@ -1,6 +1,7 @@
 """Verdicts as the table of scores."""
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -9,12 +10,14 @@ from cardiolens.stats.bootstrap import resampling_weights
 from cardiolens.stats.differences import Families, Resampling, compared, difference_rows
 from cardiolens.stats.endings import judged_shares, marked
 from cardiolens.stats.factors import ArmPair
+from cardiolens.stats.families import adjusted_rows
 from cardiolens.stats.headlines import Headlines, headline_rows, of_headline
-from cardiolens.stats.items import cohort
+from cardiolens.stats.items import Items, cohort
 from cardiolens.stats.repeats import repeat_rows
 from cardiolens.stats.report_references import Forms
-from cardiolens.stats.rows import Row, as_row
+from cardiolens.stats.rows import ONE_ANSWER, Row, as_row
 from cardiolens.stats.statistic import Key, Statistic
+from cardiolens.stats.swaps import SWAPS
 from cardiolens.tables import SCORES, from_rows
 
 
@@ -28,7 +31,9 @@ def score(
     headlines: Headlines | None = None,
     gains: Collection[ArmPair] = (),
     repeats: Collection[ArmPair] = (),
+    simulated: Collection[str] = (),
     forms: Forms | None = None,
+    swaps: int = SWAPS,
 ) -> pa.Table:
     """Scores of every arm with 95 % intervals, then paired differences of the pairs of each family of arms,
     then headlines of models, each a mean over arms.
@@ -36,15 +41,18 @@ def score(
     `gains` are pairs of an arm and the same shown no image: their difference is `image_gain` as well, and of
     the blind one there is `text_shortcut`, its score beyond the best constant answer; `repeats` are
     pairs of an arm and the same asked again, of which there is `answers_changed`. Reports have references
-    where `forms` holds what their fields may hold.
+    where `forms` holds what their fields may hold. `simulated` are arms of simulated readers, which are
+    families of tests of their own and stay out of headlines' comparisons.
 
     Values are percent, save those of `rows.OWN_UNIT` and p-values. Items that were not run stay out, and the
     method says where that leaves a cell incomplete. Rows of arms are sorted by (arm, scope, metric); neither
     order nor parts of `verdicts` change a digit.
     """
     patients = cohort(verdicts)
-    sampling = Resampling(resampling_weights(len(patients), resamples, seed), min_n, seed, forms or {})
-    answers = Answers.of(verdicts, patients)
+    weights = resampling_weights(len(patients), resamples, seed)
+    sampling = Resampling(weights, min_n, seed, forms or {}, swaps)
+    asked = Answers.asked(verdicts, patients)
+    answers = asked.where_judged()
     shares = judged_shares(verdicts)
     blind = {versus for _, versus in gains}
     rows: list[dict[str, object]] = []
@@ -53,14 +61,15 @@ def score(
     for arm in answers.arms:
         found = sampling.statistics(answers.of_arm(arm))
         kept[arm], of_headlines[arm] = compared(found), of_headline(found)
-        found |= _text_shortcuts(found) if arm in blind else {}
+        found |= _text_shortcuts(found, answers.of_arm(arm)) if arm in blind else {}
         named = sorted(found, key=lambda key: key[::-1])
         of_arm = [{"arm_id": arm} | as_row(key, found[key], sampling.method) for key in named]
         rows += [marked(row, shares) for row in of_arm]
-    differences = difference_rows(answers, kept, families or {}, sampling)
+    differences, tests = difference_rows(asked, kept, families or {}, sampling, simulated)
     rows += [*differences, *_image_gains(differences, gains)]
     rows += repeat_rows(answers, repeats, sampling.weights, sampling.method)
-    rows += headline_rows(of_headlines, headlines or {}, sampling.method)
+    of_models, model_tests = headline_rows(asked, of_headlines, headlines or {}, sampling, simulated)
+    rows += [*of_models, *adjusted_rows([*tests, *model_tests])]
     return from_rows(rows, SCORES)
 
 
@@ -72,11 +81,17 @@ def _image_gains(differences: Iterable[Row], gains: Collection[ArmPair]) -> list
     ]
 
 
-def _text_shortcuts(found: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
-    return {
-        ("text_shortcut", scope): Statistic(
-            statistic.values - found["primary.constant", scope].values, statistic.basis
-        )
-        for (metric, scope), statistic in found.items()
-        if metric == "primary" and ("primary.constant", scope) in found
-    }
+def _text_shortcuts(found: Mapping[Key, Statistic], blind: Answers) -> dict[Key, Statistic]:
+    """The score of a blind arm beyond the best constant answer; a reader of one answer a subtask has none."""
+    shortcuts = {}
+    for (metric, scope), statistic in found.items():
+        if metric == "primary" and ("primary.constant", scope) in found:
+            rows = blind.in_scope(scope)
+            rows = rows if isinstance(rows, Items) else rows.where(rows.channel == "fields")
+            given = {*zip(rows.subtask.tolist(), rows.parsed.tolist(), strict=True)}
+            basis = statistic.basis
+            if len(given) == len({subtask for subtask, _ in given}):
+                basis = replace(basis, note="; ".join(filter(None, (ONE_ANSWER, basis.note))))
+            values = statistic.values - found["primary.constant", scope].values
+            shortcuts["text_shortcut", scope] = Statistic(values, basis)
+    return shortcuts

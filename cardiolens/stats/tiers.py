@@ -3,6 +3,7 @@
 import numpy as np
 
 from cardiolens.stats.answers import Answers
+from cardiolens.stats.corrected import corrected_statistics
 from cardiolens.stats.items import Floats, Items
 from cardiolens.stats.references import skill
 from cardiolens.stats.report_references import Forms
@@ -33,6 +34,7 @@ def arm_statistics(
     }
     found |= _understanding(by_subtask, items.where(items.tier == 1), min_n)
     found |= report_statistics(answers.reports, weights, seed, forms)
+    found |= corrected_statistics(answers, weights, min_n)
     return found | _diagnosis(by_subtask, items.where(items.tier == 3))
 
 

@@ -1,6 +1,7 @@
 """Section on cohorts: the full cohort beside named parts of it, such as the public one."""
 
 from cardiolens.findings import sentences
+from cardiolens.findings.evidence import Evidence, by_interval
 from cardiolens.findings.sentences import Finding
 from cardiolens.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, scope_words, subtask_words
 from cardiolens.page.differences import READINGS
@@ -24,8 +25,8 @@ _SHIFTS = (
 )
 
 
-def _reading(row: AnalysisRow) -> str:
-    change = sentences.change("", "", row)
+def _reading(row: AnalysisRow, evidence: Evidence) -> str:
+    change = sentences.change("", "", row, evidence)
     return READINGS["open" if change.verdict == "cannot tell" else "shown"]
 
 
@@ -40,12 +41,14 @@ def cohorts(facts: Facts) -> Section:
             continue
         part = name.removeprefix("full versus ").removesuffix(" cohort")
         told += analysis.findings
+        scores = [row for row in analysis.rows if row["metric"] == "primary"]
+        evidence = dict(zip(map(id, scores), by_interval(scores), strict=True))
         for row in analysis.rows:
             if row["metric"] == "primary":
                 model = str(row["arm_id"]).removeprefix(PREFIX)
                 star = "*" if model in facts.simulated else ""
                 words = {"part": part, "model": f"{model}{star}", "scope": scope_words(row["scope"])}
-                words |= {"line": words["model"], "reading": _reading(row)}
+                words |= {"line": words["model"], "reading": _reading(row, evidence[id(row)])}
                 records.append({**row, "of_part": row["part"], **words})
             elif row["metric"] == "gold_shift":
                 shifts.append(

@@ -42,7 +42,7 @@ def test_scores_of_a_run_hold_paired_differences_of_its_arms(root: Path) -> None
         (arm["uniform", 8], arm["uniform", 4]),
     }
     found = {row["metric"]: row for row in rows if row["versus_arm_id"] == arm["oracle", 8]}
-    assert {"primary", "primary.equivalence", "primary.sign_flip_p", "primary.holm_p"} <= set(found)
+    assert {"primary", "primary.equivalence", "primary.swap_p", "primary.holm_p"} <= set(found)
     assert found["primary"]["high"] < 0
     assert found["primary"]["n_patients"] == 20
 

@@ -81,7 +81,7 @@ def test_items_that_asked_the_same_are_counted_and_differ_by_zero() -> None:
     for metric in ("primary", "precision", "mean_cardinality"):
         row = found[metric, "tier:1", "poor"]
         assert (row["value"], row["low"], row["high"]) == (0, 0, 0)
-    assert found["primary.sign_flip_p", "tier:1", "poor"]["value"] == 1
+    assert found["primary.swap_p", "tier:1", "poor"]["value"] == 1
 
 
 def test_only_items_judged_in_both_arms_are_compared() -> None:
@@ -101,10 +101,10 @@ def test_only_items_judged_in_both_arms_are_compared() -> None:
 
 def test_tests_stand_beside_the_difference() -> None:
     found = scores_of(cohort(60))
-    assert found["primary.sign_flip_p", "tier:1", "poor"]["value"] < 0.01
+    assert found["primary.swap_p", "tier:1", "poor"]["value"] < 0.01
     assert found["accuracy.mcnemar_p", "subtask:L01", "poor"]["value"] < 0.05
     assert ("accuracy.mcnemar_p", "subtask:L02", "poor") not in found
-    assert "sign flips" in found["primary.sign_flip_p", "tier:1", "poor"]["method"]
+    assert "swapped between arms" in found["primary.swap_p", "tier:1", "poor"]["method"]
 
 
 def test_most_subtasks_changing_one_way_is_tested_by_signed_ranks() -> None:
@@ -126,7 +126,7 @@ def test_holm_adjusts_within_a_family() -> None:
     rows = cohort(20)
     rows += [row | {"arm_id": "copy"} for row in rows if row["arm_id"] == "good"]
     found = scores_of(rows, {"selector": [("good", "poor"), ("good", "copy")]})
-    plain = found["primary.sign_flip_p", "tier:1", "poor"]["value"]
+    plain = found["primary.swap_p", "tier:1", "poor"]["value"]
     adjusted = found["primary.holm_p", "tier:1", "poor"]
     assert adjusted["value"] == pytest.approx(2 * plain)
     assert adjusted["method"].startswith("Holm over 2 pairs of selector")

@@ -1,0 +1,66 @@
+"""Category collapse of every subtask with one right option (protocol 8.4, 16.13)."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from cardiolens.findings import sentences
+from cardiolens.findings.analysis import Analysis, alone, setting
+from cardiolens.findings.evidence import Evidence, by_interval
+from cardiolens.findings.sentences import Finding
+from cardiolens.stats.collapse import COLLAPSE_INDEX, EXCESS, collapsed
+from cardiolens.stats.factors import ArmFactors, factors_of
+from cardiolens.stats.rows import Row
+
+_INDICES = (
+    *("collapse_index", "modal_share", "modal_excess", "absorption"),
+    *("entropy", "entropy_deficit", "shift", "unparsed"),
+)
+_DIAGNOSES = ("subtask:D01", "subtask:D02")
+_Indices = Mapping[str, Row]  # by metric
+
+
+def collapse(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
+    """Collapse indices of every subtask with one right option, and whether a diagnosis has collapsed."""
+    labels = factors_of(arms)
+    found: dict[tuple[str, str], dict[str, Row]] = {}
+    for row in alone(scores):
+        if row["metric"] in _INDICES and str(row["scope"]).startswith("subtask:"):
+            found.setdefault((str(row["arm_id"]), str(row["scope"])), {})[str(row["metric"])] = row
+    found = {key: indices for key, indices in sorted(found.items()) if "collapse_index" in indices}
+    rows = [
+        {"arm_id": arm, "scope": scope}
+        | {name: row["value"] for name, row in indices.items()}
+        | {"collapsed": _is_collapsed(indices)}
+        for (arm, scope), indices in found.items()
+    ]
+    claims = {key: indices for key, indices in found.items() if key[1] in _DIAGNOSES and key[0] in labels}
+    evidence = by_interval([indices["modal_excess"] for indices in claims.values()], 100 * EXCESS)
+    said = [
+        _claim(f"{setting(labels[arm])} has collapsed on {scope.removeprefix('subtask:')}", indices, one)
+        for ((arm, scope), indices), one in zip(claims.items(), evidence, strict=True)
+    ]
+    return Analysis("collapse", rows, tuple(said))
+
+
+def _claim(what: str, indices: _Indices, evidence: Evidence) -> Finding:
+    """The flag in words: its interval is that of the modal excess, the index stands beside it."""
+    limit = 100 * EXCESS
+    index = float(str(indices["collapse_index"]["value"]))
+    claim = f"{what} (collapse index {index:.1f}, its most frequent answer beyond its prevalence by more "
+    claim += f"than {limit:g} points)"
+    finding = sentences.threshold(claim, indices["modal_excess"], limit, evidence, beyond=True)
+    if finding.verdict == "supported" and not _is_collapsed(indices):
+        flag = f"the index is below {100 * COLLAPSE_INDEX:g}"
+        return Finding("cannot tell", f"Not flagged, since {flag}: {finding.sentence}")
+    return finding
+
+
+def _is_collapsed(indices: _Indices) -> bool:
+    fractions = {name: np.array(_number(row, "value") / 100) for name, row in indices.items()}
+    return bool(collapsed(fractions, _number(indices["modal_excess"], "low") / 100))
+
+
+def _number(row: Row, name: str) -> float:
+    return math.nan if row[name] is None else float(str(row[name]))

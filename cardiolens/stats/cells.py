@@ -1,0 +1,155 @@
+"""Whole numbers of a patient that add up, and the statistics claimed from their sums (protocol 16.6).
+
+A part is one subtask of one arm; its cells are rows (cell, unit), a unit being a patient, or a sum of them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from cardiolens.stats.answers import Answers
+from cardiolens.stats.items import Floats, Ints, Items
+from cardiolens.stats.metrics import mean_defined, ratio
+from cardiolens.stats.reports import Reports
+from cardiolens.stats.statistic import Key
+from cardiolens.tasks.catalogue import GATES
+
+Kind = Literal["set", "choice", "gate", "diagnosis", "report"]
+BESIDE = ("mean_cardinality", "precision", "recall", "abnormal_call")  # claimed of tier 1 beside the score
+_NORMAL = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One subtask, as far as its questions fix it."""
+
+    subtask: str
+    sequence: str
+    tier: int
+    kind: Kind
+    classes: tuple[int, ...]  # bits that are right somewhere
+    n_items: int
+
+
+def parts_of(answers: Answers) -> tuple[Part, ...]:
+    """The subtasks of the answers of one arm, sorted; arms that were asked the same have the same."""
+    items, reports = answers.items, answers.reports.where(answers.reports.channel == "fields")
+    picked = [_part(items.where(items.subtask == name)) for name in np.unique(items.subtask)]
+    written = [
+        Part(str(name), "", 2, "report", (), int((reports.subtask == name).sum()))
+        for name in np.unique(reports.subtask)
+    ]
+    return (*picked, *written)
+
+
+def _part(items: Items) -> Part:
+    subtask, tier = str(items.subtask[0]), int(items.tier[0])
+    several = items.answer_type[0] == "multi"
+    kind: Kind = "set" if several else "diagnosis" if tier == 3 else "gate" if subtask in GATES else "choice"
+    right = int(np.bitwise_or.reduce(items.gold))
+    classes = tuple(bit for bit in range(right.bit_length()) if right >> bit & 1)
+    return Part(subtask, str(items.sequence[0]), tier, kind, classes, len(items))
+
+
+def cells_of(answers: Answers, parts: Sequence[Part], units: int) -> list[Floats]:
+    """The cells (cell, patient) of each part."""
+    items, reports = answers.items, answers.reports.where(answers.reports.channel == "fields")
+    return [
+        _of_reports(reports.where(reports.subtask == part.subtask), units)
+        if part.kind == "report"
+        else _of_items(part, items.where(items.subtask == part.subtask), units)
+        for part in parts
+    ]
+
+
+def _of_items(part: Part, items: Items, units: int) -> Floats:
+    gold, said = items.gold, items.parsed
+    if part.kind == "set":
+        counts = [np.bitwise_count(masks) for masks in (gold & said, said, gold)] + [said > 0]
+    elif part.kind == "diagnosis":
+        counts = [masks >> bit & 1 for masks in (gold & said, said, gold) for bit in part.classes]
+    else:
+        counts = [gold == said, np.ones(len(gold)), said > _NORMAL, said > 0]
+    return _by_unit(counts, items.patient, units)
+
+
+def _of_reports(reports: Reports, units: int) -> Floats:
+    counts = [reports.counts[:, reports.names.index(name)] for name in ("tp", "fp", "fn")]
+    return _by_unit(counts, reports.patient, units)
+
+
+def _by_unit(counts: Sequence[np.ndarray], unit: Ints, units: int) -> Floats:
+    return np.stack([np.bincount(unit, weights=count, minlength=units) for count in counts])
+
+
+def claimed(parts: Sequence[Part], sums: Sequence[Floats], min_n: int) -> dict[Key, Floats]:
+    """The statistics that sentences are made of, as fractions, of sums (cell, unit) of every part.
+
+    `primary` at every scope, and on tier 1 those BESIDE it: the values of `tiers.arm_statistics`.
+    """
+    values = {part: _OF_KIND[part.kind](cells) for part, cells in zip(parts, sums, strict=True)}
+    found = {("primary", f"subtask:{part.subtask}"): value["primary"] for part, value in values.items()}
+    kept = [part for part in parts if part.tier == 1 and part.n_items >= min_n]
+    scopes = {f"sequence:{part.sequence}": part.sequence for part in kept}
+    for scope, sequence in scopes.items():
+        found["primary", scope] = _mean(
+            [values[part]["primary"] for part in kept if part.sequence == sequence]
+        )
+    for metric in ("primary", *BESIDE):
+        found |= _tier(metric, 1, [values[part][metric] for part in kept if metric in values[part]])
+    for tier, metric in ((2, "primary"), (3, "macro_f1")):
+        found |= _tier("primary", tier, [values[part][metric] for part in parts if part.tier == tier])
+    return found
+
+
+def _tier(metric: str, tier: int, values: list[Floats]) -> dict[Key, Floats]:
+    return {(metric, f"tier:{tier}"): _mean(values)} if values else {}
+
+
+def _mean(values: list[Floats]) -> Floats:
+    return mean_defined(np.stack(values), axis=0)
+
+
+def _of_sets(cells: Floats) -> dict[str, Floats]:
+    right, called, gold, answered = cells
+    nothing = called + gold == 0
+
+    def share(whole: Floats) -> Floats:
+        return np.where(nothing, np.nan, np.nan_to_num(ratio(right, whole)))
+
+    return {
+        "primary": ratio(2 * right, called + gold),
+        "precision": share(called),
+        "recall": share(gold),
+        "mean_cardinality": ratio(called, answered),
+    }
+
+
+def _of_choices(cells: Floats) -> dict[str, Floats]:
+    return {"primary": ratio(cells[0], cells[1])}
+
+
+def _of_gates(cells: Floats) -> dict[str, Floats]:
+    return _of_choices(cells) | {"abnormal_call": ratio(cells[2], cells[3])}
+
+
+def _of_diagnoses(cells: Floats) -> dict[str, Floats]:
+    right, called, gold = cells.reshape(3, -1, *cells.shape[1:])
+    scores = ratio(2 * right, called + gold)
+    return {"primary": ratio(right.sum(axis=0), gold.sum(axis=0)), "macro_f1": mean_defined(scores, axis=0)}
+
+
+def _of_entities(cells: Floats) -> dict[str, Floats]:
+    right, added, missed = cells
+    return {"primary": ratio(2 * right, 2 * right + added + missed)}
+
+
+_OF_KIND: Mapping[Kind, Callable[[Floats], dict[str, Floats]]] = {
+    "set": _of_sets,
+    "choice": _of_choices,
+    "gate": _of_gates,
+    "diagnosis": _of_diagnoses,
+    "report": _of_entities,
+}
