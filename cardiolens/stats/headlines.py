@@ -9,7 +9,8 @@ import numpy as np
 from cardiolens.stats.answers import Answers
 from cardiolens.stats.cells import cells_of, claimed, parts_of
 from cardiolens.stats.corrected import CORRECTED, EXACT
-from cardiolens.stats.differences import Resampling, is_test, with_bounds
+from cardiolens.stats.differences import Resampling, is_test, of_fields, with_bounds
+from cardiolens.stats.endings import COMPLETE
 from cardiolens.stats.factors import ArmFactors
 from cardiolens.stats.fallen import bounds
 from cardiolens.stats.families import SWAP_P, Tested
@@ -82,6 +83,19 @@ class Ranked:
         }
         return Ranked(every, judged, {arm: of_headline(found) for arm, found in made.items()})
 
+    def marked(self, row: dict[str, object], protocols: Mapping[str, Sequence[str]]) -> dict[str, object]:
+        """A row that says so where it rests on less than was asked."""
+        arms, scope = _arms(protocols), str(row["scope"])
+        asked, used = (
+            sum(len(of_fields(of_arm[arm].in_scope(scope))) for arm in arms)
+            for of_arm in (self.asked, self.judged)
+        )
+        if used >= COMPLETE * asked:
+            return row
+        share = int(1000 * used / asked) / 10
+        note = f"incomplete, {share} % of items judged by all that are compared"
+        return row | {"method": f"{note}; {row['method']}"}
+
 
 def _arms(protocols: Mapping[str, Sequence[str]]) -> list[str]:
     return [arm for arms in protocols.values() for arm in arms]
@@ -110,11 +124,8 @@ def headline_rows(
         return [], []
     ranked = Ranked.of(asked, statistics, models, sampling, simulated)
     means = {model: model_means(ranked.statistics, protocols) for model, protocols in models.items()}
-    rows = [
-        {"arm_id": f"{PREFIX}{model}"} | as_row(key, statistic, sampling.method)
-        for model, found in means.items()
-        for key, statistic in found.items()
-    ]
+    rows = headline_means(ranked.statistics, models, sampling.method)
+    rows = [ranked.marked(row, models[str(row["arm_id"]).removeprefix(PREFIX)]) for row in rows]
     unreal = {model for model, protocols in models.items() if set(_arms(protocols)) <= set(simulated)}
     compared = sorted(set(means) - unreal) or sorted(means)
     tests = []
@@ -128,6 +139,17 @@ def headline_rows(
             rows += [arms | row for row in pair]
             tests += [Tested("models", arms | row, first in unreal) for row in pair if is_test(row)]
     return rows, tests
+
+
+def headline_means(
+    statistics: Mapping[str, Mapping[Key, Statistic]], models: Headlines, method: str
+) -> list[dict[str, object]]:
+    """Rows of scores of `headline:<model>`: seeds are averaged first, then protocols."""
+    return [
+        {"arm_id": f"{PREFIX}{model}"} | as_row(key, statistic, method)
+        for model, protocols in models.items()
+        for key, statistic in model_means(statistics, protocols).items()
+    ]
 
 
 def _pair_rows(

@@ -49,7 +49,7 @@ def equivalence_p(interval_90: Interval, patients: int, margin: float = MARGIN) 
 
 
 def interval_p(interval_95: Interval, limit: float, patients: int) -> float:
-    """The two-sided p of a value against a limit, at 5 % exactly where its 95 % interval ends at the limit."""
+    """The two-sided p of a value against a limit: 5 % exactly where its 95 % interval ends at the limit."""
     value = interval_95.value
     if math.isnan(interval_95.low):
         return math.nan

@@ -1,6 +1,7 @@
 """Analyses: tables, and sentences no stronger than their intervals."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,11 @@ import pytest
 
 from cardiolens.findings import sentences
 from cardiolens.findings.analyses import analyse
+from cardiolens.findings.evidence import Evidence
+from cardiolens.findings.landscape import landscape
 from cardiolens.stats.bootstrap import percentile
 from cardiolens.stats.factors import ArmFactors, families
-from cardiolens.stats.headlines import headline_rows, headlines
+from cardiolens.stats.headlines import headline_means, headlines
 from cardiolens.stats.statistic import Basis, Statistic
 
 
@@ -30,6 +33,16 @@ def row(metric: str, scope: str, value: float, low: float, high: float, **change
         | {"arm_id": "a", "versus_arm_id": None, "n_patients": 670, "n_items": 19500, "method": "m"}
         | changes
     )
+
+
+def carried_by(*metrics: str, p: float = 0.01) -> dict[str, dict[str, Any]]:
+    """Rows that say what Holm leaves of the p-values of metrics, over a family of three."""
+    names = ["primary.equivalence_holm_p" if "equiv" in name else f"{name}.holm_p" for name in metrics]
+    return {name: row(name, "tier:1", p, math.nan, math.nan, method="Holm over 3 of it") for name in names}
+
+
+OVER_9 = "Holm over 9 comparisons"
+CARRIED = Evidence(0.01, 3)
 
 
 def test_families_hold_pairs_one_factor_apart() -> None:
@@ -58,9 +71,10 @@ def test_budgets_are_ordered_as_numbers() -> None:
     ],
 )
 def test_equivalence_in_words(low: float, high: float, verdict: str, said: str) -> None:
-    given = row("primary.equivalence", "tier:1", 0.4, low, high)
-    found = sentences.equivalence("X", "Y", "tier 1", given)
-    numbers = f"difference 0.4, 90 % CI {low} to {high}, 670 patients, 19500 items.".replace("-", "−")
+    given = row("primary.equivalence", "tier:1", 0.4, low, high, n_same_request=3900)
+    found = sentences.equivalence("X", "Y", "tier 1", given, carried_by("primary", "primary.equivalence"))
+    numbers = f"difference 0.4, 90 % CI {low} to {high}, p = 0.01 after Holm over 3, 670 patients, "
+    numbers = f"{numbers}19500 items, 20 % of them asked by identical requests.".replace("-", "−")
     assert (found.verdict, found.sentence) == (verdict, f"{said}: {numbers}")
 
 
@@ -75,7 +89,7 @@ def test_equivalence_in_words(low: float, high: float, verdict: str, said: str) 
 def test_a_change_is_claimed_only_where_the_interval_excludes_zero(
     low: float, high: float, verdict: str, begins: str
 ) -> None:
-    found = sentences.change("It", "x", row("primary", "tier:1", (low + high) / 2, low, high))
+    found = sentences.change("It", "x", row("primary", "tier:1", (low + high) / 2, low, high), CARRIED)
     assert found.verdict == verdict
     assert found.sentence.startswith(begins)
     assert ("80 % power" in found.sentence) == (verdict == "cannot tell")
@@ -83,16 +97,16 @@ def test_a_change_is_claimed_only_where_the_interval_excludes_zero(
 
 def test_with_few_patients_nothing_is_claimed() -> None:
     for n, verdict in ((19, "cannot tell"), (20, "supported")):
-        found = sentences.change("It", "x", row("primary", "tier:1", 5.0, 4.0, 6.0, n_patients=n))
+        found = sentences.change("It", "x", row("primary", "tier:1", 5.0, 4.0, 6.0, n_patients=n), CARRIED)
         assert found.verdict == verdict
 
 
 def test_without_an_interval_nothing_can_be_told() -> None:
     bare = row("primary", "tier:1", 5.0, math.nan, math.nan)
     for found in (
-        sentences.change("It", "x", bare),
+        sentences.change("It", "x", bare, CARRIED),
         sentences.equivalence("a", "b", "tier 1", bare),
-        sentences.threshold("it is so", bare, 1),
+        sentences.threshold("it is so", bare, 1, CARRIED),
         sentences.tested("it is so", math.nan, "one model"),
     ):
         assert found.verdict == "cannot tell"
@@ -100,9 +114,11 @@ def test_without_an_interval_nothing_can_be_told() -> None:
 
 def test_guessing_is_not_better_than_guessing() -> None:
     found = row("auroc", "subtask:C10", 50.0, 50.0, 50.0)
-    assert sentences.threshold("it collapses", found, 50).verdict == "supported"
-    assert sentences.threshold("it beats a coin", found, 50, beyond=True).verdict == "not supported"
-    assert sentences.threshold("it beats a coin", found, 49.9, beyond=True).verdict == "supported"
+    none = Evidence()
+    assert sentences.threshold("it collapses", found, 50, none).verdict == "supported"
+    assert sentences.threshold("it beats a coin", found, 50, none, beyond=True).verdict == "not supported"
+    assert sentences.threshold("it beats a coin", found, 49.9, CARRIED, beyond=True).verdict == "supported"
+    assert sentences.threshold("it beats a coin", found, 49.9, none, beyond=True).verdict == "cannot tell"
 
 
 def test_every_analysis_has_a_table_and_its_sentences() -> None:
@@ -113,9 +129,12 @@ def test_every_analysis_has_a_table_and_its_sentences() -> None:
         row("primary", "tier:1", 55, 50, 60, arm_id="headline:m"),
         row("collapse_index", "subtask:D01", 50, 40, 60),
         row("modal_share", "subtask:D01", 70, 60, 80),
-        row("modal_excess", "subtask:D01", 5, 0, 10),
+        row("modal_excess", "subtask:D01", 15, 10, 20),
         row("primary.equivalence", "tier:1", 10, 9, 11, arm_id="b", versus_arm_id="a"),
+        row("primary.holm_p", "tier:1", 0.01, math.nan, math.nan, arm_id="b", versus_arm_id="a"),
         row("abnormal_call", "tier:1", -4, -6, -2, arm_id="c", versus_arm_id="a"),
+        row("abnormal_call.holm_p", "tier:1", 0.02, 0, 0, arm_id="c", versus_arm_id="a", method=OVER_9),
+        row("recall", "tier:1", -4, -6, -2, arm_id="c", versus_arm_id="a"),
         row("primary", "tier:1", 1, -2, 4, arm_id="a", versus_arm_id="d"),
     ]
     found = {analysis.name: analysis for analysis in analyse(rows, arms)}
@@ -126,7 +145,7 @@ def test_every_analysis_has_a_table_and_its_sentences() -> None:
             "scope": "subtask:D01",
             "collapse_index": 50,
             "modal_share": 70,
-            "modal_excess": 5,
+            "modal_excess": 15,
             "collapsed": True,
         }
     ]
@@ -135,13 +154,14 @@ def test_every_analysis_has_a_table_and_its_sentences() -> None:
         "landscape": [],
         "collapse": ["supported"],
         "slice protocols": ["not supported"],
-        "prompting": ["not supported"],
+        "prompting": ["not supported", "cannot tell"],
         "controls": ["cannot tell"],
     }
     said = found["prompting"].findings[0].sentence
     assert said == (
         "Prompt reasoning instead of standard lowers the rate of abnormal calls on tier 1 "
-        "(m, clinical selection, K = 16): difference −4.0, 95 % CI −6.0 to −2.0, 670 patients, 19500 items."
+        "(m, clinical selection, K = 16): difference −4.0, 95 % CI −6.0 to −2.0, p = 0.02 after Holm over 9, "
+        "670 patients, 19500 items."
     )
 
 
@@ -149,12 +169,13 @@ def test_a_difference_that_holm_does_not_leave_is_not_claimed() -> None:
     arms = [arm("a"), arm("b", budget="8")]
     rows = [
         row("primary", "tier:1", 3, 0.5, 5.5, versus_arm_id="b"),
-        row("primary.holm_p", "tier:1", 0.08, math.nan, math.nan, versus_arm_id="b"),
+        row("primary.holm_p", "tier:1", 0.08, math.nan, math.nan, versus_arm_id="b", method=OVER_9),
     ]
     (found,) = analyse(rows, arms)
     (said,) = found.findings
     assert said.verdict == "cannot tell"
-    assert "CI 0.5 to 5.5, Holm-adjusted p = 0.08, 670 patients" in said.sentence
+    assert "CI 0.5 to 5.5, p = 0.08 after Holm over 9, 670 patients" in said.sentence
+    assert "shows a difference of 4.6 points with 80 % power among 9 comparisons" in said.sentence
 
 
 def test_the_largest_change_between_protocols_is_named_with_its_interval() -> None:
@@ -163,29 +184,103 @@ def test_the_largest_change_between_protocols_is_named_with_its_interval() -> No
         row("primary", "tier:1", -3, -5, -1, versus_arm_id="b"),
         row("primary", "tier:1", 1, -1, 3, versus_arm_id="c"),
         row("primary", "tier:1", 9, 8, 10, arm_id="b", versus_arm_id="c"),  # one protocol, two seeds
+        row("primary.holm_p", "tier:1", 0.04, 0, 0, versus_arm_id="b", method=OVER_9),
     ]
     (found,) = analyse(rows, arms)
-    assert len(found.rows) == 3
+    assert len(found.rows) == 4
     (said,) = found.findings
     assert said.sentence == (
         "The largest absolute change of 2 between selection protocols is clinical and random@1 on tier 1 "
-        "(m, K = 16, standard prompt): difference −3.0, 95 % CI −5.0 to −1.0 (not adjusted for the choice), "
+        "(m, K = 16, standard prompt): difference −3.0, 95 % CI −5.0 to −1.0, p = 0.04 after Holm over 9, "
         "670 patients, 19500 items."
     )
+    rows[-1] |= {"value": 0.06}
+    assert analyse(rows, arms)[0].findings[0].verdict == "cannot tell"
 
 
-def test_tiers_are_compared_over_models() -> None:
+def tier_rows(corrected: Sequence[float], exact: Sequence[float]) -> list[dict[str, Any]]:
+    """Headlines of eight models that are so accurate on tiers 1 and 3."""
     rows = []
     for number in range(8):
-        for scope, value in (("tier:1", 60.0 + number), ("tier:3", 40.0 + number / 2)):
-            rows.append(row("primary", scope, value, 0, 0, arm_id=f"headline:m{number}"))
-    (landscape,) = analyse(rows, [])
-    assert landscape.findings[0].verdict == "supported"
-    said = [finding.sentence for finding in landscape.findings]
-    assert said[0].startswith(
-        "Scores of models are lower on tier 3 than on tier 1: median change −21.8 over 8"
+        for metric, values in (
+            ("corrected_accuracy", corrected),
+            ("exact_answers", exact),
+            ("primary", exact),
+        ):
+            for tier, value in zip((1, 3), values, strict=True):
+                jitter = number * tier / 40
+                rows.append(row(metric, f"tier:{tier}", value + jitter, 0, 0, arm_id=f"headline:m{number}"))
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("corrected", "exact", "verdict", "than"),
+    [
+        ((60, 40), (65, 50), "supported", "lower"),
+        ((60, 40), (50, 49), "supported", "lower"),
+        ((60, 40), (50, 55), "cannot tell", "lower"),  # only the guessing is easier
+        ((50, 42), (50, 46), "supported", "lower"),
+    ],
+)
+def test_tiers_are_compared_on_corrected_accuracy(
+    corrected: Sequence[float], exact: Sequence[float], verdict: str, than: str
+) -> None:
+    said = landscape(tier_rows(corrected, exact)).findings[0]
+    begins = "Accuracy" if verdict == "supported" else "It cannot be told whether accuracy"
+    assert said.sentence.startswith(
+        f"{begins} of models corrected for guessing is {than} on tier 3 than on tier 1: median change "
     )
-    assert said[1] == "Tiers 1 and 3 rank models alike: Kendall's tau 1.00 over 8 models, p = 4.96e-05."
+    assert said.verdict == verdict
+
+
+def test_primary_scores_alone_show_no_decline() -> None:
+    rows = [found for found in tier_rows((60, 40), (65, 50)) if found["metric"] == "primary"]
+    assert [said.sentence[:5] for said in landscape(rows).findings] == ["Tiers"]
+
+
+def test_simulated_readers_enter_no_sentence() -> None:
+    rows = tier_rows((60, 40), (65, 50))
+    rows.append(row("primary", "tier:1", 5, 4, 6, arm_id="headline:m0", versus_arm_id="headline:m1"))
+    found = landscape(rows, {f"m{number}" for number in range(8)})
+    assert (len(found.rows), found.findings) == (len(rows), ())
+    (difference,) = [one for one in landscape(rows).findings if "Model m0" in one.sentence]
+    assert difference.verdict == "cannot tell"  # in no family: described
+
+
+def test_equivalence_must_hold_where_requests_differ() -> None:
+    given = row("primary.equivalence", "tier:1", 0.1, -0.5, 0.5, n_same_request=19000)
+    differing = row("primary.equivalence_differing", "tier:1", 4.0, 1.0, 7.0, n_items=500)
+    beside = carried_by("primary.equivalence")
+    assert sentences.equivalence("X", "Y", "t", given, beside).verdict == "supported"
+    found = sentences.equivalence("X", "Y", "t", given, beside | {differing["metric"]: differing})
+    assert found.verdict == "cannot tell"
+    assert "rests on identical requests, without them difference 4.0, 90 % CI 1.0 to 7.0" in found.sentence
+    every = given | {"n_same_request": 19500}
+    assert sentences.equivalence("X", "Y", "t", every, beside).verdict == "cannot tell"
+
+
+def test_nothing_is_claimed_that_items_which_fell_out_could_turn() -> None:
+    given = row("primary", "tier:1", 6.3, 5.0, 7.6)
+    bounds = row("primary.bounds", "tier:1", 6.3, -1.0, 9.0, n_items=40, method="incomplete, 40 of 200")
+    found = sentences.change("It", "x", given, Evidence(0.01, 3, bounds))
+    assert found.verdict == "cannot tell"
+    assert "; incomplete, 40 items fell out, with them between −1.0 and 9.0." in found.sentence
+    firm = Evidence(0.01, 3, bounds | {"low": 0.5})
+    assert sentences.change("It", "x", given, firm).verdict == "supported"
+    assert sentences.largest("x", given, Evidence(0.01, 3, bounds)).verdict == "cannot tell"
+
+
+def test_a_blind_reader_of_one_answer_has_no_shortcut() -> None:
+    arms = [arm("a"), arm("d", control="blind"), arm("e", control="captions")]
+    rows = [
+        row("text_shortcut", "tier:1", -1, -2, -0.5, arm_id="d", method="one answer a subtask; m"),
+        row("primary", "tier:1", 5, 3, 7, arm_id="e", versus_arm_id="d"),
+        row("primary.holm_p", "tier:1", 0.01, 0, 0, arm_id="e", versus_arm_id="d", method=OVER_9),
+    ]
+    captions, text = analyse(rows, arms)[0].findings
+    assert (captions.verdict, text.verdict) == ("supported", "not supported")
+    assert captions.sentence.startswith("Reading the captions of frames instead of none raises the score")
+    assert text.sentence.endswith("gives one answer a subtask on tier 1: the text alone is no shortcut.")
 
 
 def test_a_headline_averages_seeds_before_protocols() -> None:
@@ -197,7 +292,7 @@ def test_a_headline_averages_seeds_before_protocols() -> None:
         name: {("primary", "tier:1"): Statistic(np.array(values), basis)}
         for name, values in {"a": [0.8, 0.6, 1.0], "b": [0.5, 0.1, 0.5], "c": [0.3, 0.3, 0.5]}.items()
     }
-    (found,) = headline_rows(statistics, models, "by resampling")
+    (found,) = headline_means(statistics, models, "by resampling")
     assert (found["arm_id"], found["value"]) == ("headline:m", pytest.approx(60))
     wanted = percentile(np.array([60.0, 40, 75]), patients=5)
     assert [found["low"], found["high"]] == pytest.approx([wanted.low, wanted.high])

@@ -86,7 +86,16 @@ def test_the_flag(index: float, share: float, excess: float, flag: bool) -> None
         "modal_share": np.array(share),
         "modal_excess": np.array(excess),
     }
-    assert collapse.collapsed(indices).item() is flag
+    assert collapse.collapsed(indices, excess_low=0.06).item() is flag
+    assert not collapse.collapsed(indices, excess_low=0.04)
+
+
+def test_a_careful_reader_of_a_rare_finding_has_not_collapsed() -> None:
+    """Accuracy 98 % at a prevalence of 5 % with sensitivity .6 (protocol 16.13)."""
+    found = values(square([[950, 0], [20, 30]]))
+    assert found["modal_excess"] == pytest.approx(0.02)
+    assert found["absorption"] * (1 - found["entropy"]) > collapse.COLLAPSE_INDEX
+    assert found["collapse_index"] < 0.15
 
 
 def test_multi_select_indices() -> None:

@@ -129,7 +129,7 @@ def test_holm_adjusts_within_a_family() -> None:
     plain = found["primary.swap_p", "tier:1", "poor"]["value"]
     adjusted = found["primary.holm_p", "tier:1", "poor"]
     assert adjusted["value"] == pytest.approx(2 * plain)
-    assert adjusted["method"].startswith("Holm over 2 pairs of selector")
+    assert adjusted["method"].startswith("Holm over 2 comparisons of what the run varied;")
     assert found["primary.holm_p", "tier:1", "copy"]["value"] == 1
     alone = scores_of(rows)["primary.holm_p", "tier:1", "poor"]
     assert alone["value"] == pytest.approx(plain)

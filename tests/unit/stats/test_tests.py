@@ -1,7 +1,5 @@
 """Tests and small inference against the worked values of protocol 8.5 and published ones."""
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -52,21 +50,6 @@ def test_wilcoxon_with_ties_is_normal() -> None:
 
 def test_wilcoxon_of_no_difference_is_undefined() -> None:
     assert np.isnan(paired.wilcoxon(np.zeros(4)).p)
-
-
-def test_sign_flips_approach_the_exact_permutation_test() -> None:
-    differences = np.array([3.0, 1.0, -1.0, 2.0, 2.0, 0.0, 4.0, -2.0, 1.0])
-    sums = [abs(np.dot(signs, differences)) for signs in itertools.product([-1, 1], repeat=9)]
-    exact = np.mean(np.array(sums) >= abs(differences.sum()))
-    assert paired.sign_flip(differences[:, None], seed=1) == pytest.approx(exact, abs=0.015)
-
-
-def test_sign_flips_repeat_and_never_give_zero() -> None:
-    differences = np.stack([np.ones(40), np.zeros(40)], axis=-1)
-    assert paired.sign_flip(differences, seed=3, flips=99) == pytest.approx([0.01, 1])
-    mixed = np.linspace(-1, 2, 40)[:, None]
-    assert paired.sign_flip(mixed, seed=3) == paired.sign_flip(mixed, seed=3)
-    assert paired.sign_flip(mixed, seed=3) != paired.sign_flip(mixed, seed=4)
 
 
 def test_holm_by_hand() -> None:
@@ -137,3 +120,21 @@ def test_minimum_detectable_difference() -> None:
     assert inference.minimum_detectable(1.0) == pytest.approx(2.8016, abs=1e-4)
     assert inference.standard_error(np.array([9.0, 1.0, 2.0, 3.0, np.nan])) == pytest.approx(1)
     assert np.isnan(inference.standard_error(np.array([1.0])))
+
+
+def test_the_difference_that_can_be_shown_uses_the_adjusted_level() -> None:
+    alone, among = (inference.detectable_difference(1.0, number) for number in (1, 20))
+    assert alone == pytest.approx(2.8016, abs=1e-4)
+    assert among == pytest.approx(3.0233 + 0.8416, abs=1e-3)  # the normal quantile of 0.05 / 40
+    assert inference.planned_error(200, 1, agreement=0, within=0) == pytest.approx(5)
+    assert inference.planned_error(200, 4, agreement=0, within=1) == pytest.approx(5)
+    assert np.isnan(inference.planned_error(0, 1))
+
+
+def test_p_values_of_intervals_agree_with_their_ends() -> None:
+    assert inference.interval_p(Interval(3.0, 0.0, 7.0), 0, 40) == pytest.approx(0.05)
+    assert inference.interval_p(Interval(-3.0, -9.0, 0.0), 0, 40) == pytest.approx(0.05)
+    assert inference.equivalence_p(Interval(0.5, -1.0, 2.0), 40) == pytest.approx(0.05)
+    assert inference.equivalence_p(Interval(0.0, 0.0, 0.0), 40) == 0
+    assert inference.equivalence_p(Interval(3.0, 2.5, 3.5), 40) > 0.5
+    assert np.isnan(inference.interval_p(Interval(1.0, np.nan, np.nan), 0, 40))
