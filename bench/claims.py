@@ -48,7 +48,7 @@ def verdicts(
     rows: list[dict[str, object]] = []
     effect = dice.normal(0, PATIENT_SD, patients)
     for subtask, (kind, size, tier, asked) in SUBTASKS.items():
-        letters = "ABCDE"[:size]
+        letters = np.array(list("ABCDE"[:size]))
         for patient in np.flatnonzero(dice.random(patients) < asked):
             gold = dice.random(size) < 0.4 if kind == "multi" else np.arange(size) == dice.integers(size)
             gold = gold if gold.any() else np.arange(size) == 0
@@ -59,36 +59,26 @@ def verdicts(
                 said = gold == right if kind == "multi" else gold
                 if kind != "multi" and not right[0]:
                     said = np.arange(size) == (int(np.argmax(gold)) + dice.integers(1, size)) % size
-                rows.append(_row(arm.arm_id, int(patient), subtask, letters, gold, said, tier, kind))
+                named = [letters[flags].tolist() for flags in (gold, said)]
+                row = {"arm_id": arm.arm_id, "subtask": subtask, "tier": tier, "answer_type": kind}
+                rows.append(_row(row, int(patient), named, size))
     return rows
 
 
-def _row(
-    arm: str,
-    patient: int,
-    subtask: str,
-    letters: str,
-    gold: np.ndarray,
-    said: np.ndarray,
-    tier: int,
-    kind: str,
-) -> dict[str, object]:
-    named = [[letter for letter, one in zip(letters, flags, strict=True) if one] for flags in (gold, said)]
-    return {
-        "arm_id": arm,
+def _row(of_arm: dict[str, object], patient: int, named: list[list[str]], size: int) -> dict[str, object]:
+    """A verdict; `named` are the letters that are right and those that were said."""
+    subtask = str(of_arm["subtask"])
+    return of_arm | {
         "qa_id": f"p{patient:03d}:{subtask}",
         "channel": "answer",
         "patient_id": f"p{patient:03d}",
-        "tier": tier,
         "sequence": SEQUENCES[subtask[0]],
-        "subtask": subtask,
-        "answer_type": kind,
-        "request_key": f"{arm}/{patient}/{subtask}",
+        "request_key": f"{of_arm['arm_id']}/{patient}/{subtask}",
         "status": "judged",
         "parse_status": "ok" if named[1] else "parse_error",
         "parsed": named[1],
         "gold": named[0],
-        "counts": [("options", float(len(letters)))],
+        "counts": [("options", float(size))],
     }
 
 
@@ -150,9 +140,8 @@ def main() -> None:
     if counts:
         ends = stats.binomtest(false, len(counts)).proportion_ci(method="exact")
         print(f"null: {false} of {len(counts)} experiments print a claim ({sum(counts)} in all)")
-        print(
-            f"  {100 * false / len(counts):.1f} %, 95 % interval {100 * ends.low:.1f} to {100 * ends.high:.1f} %"
-        )
+        share = 100 * false / len(counts)
+        print(f"  {share:.1f} %, 95 % interval {100 * ends.low:.1f} to {100 * ends.high:.1f} %")
     if given.power:
         alone, among, mean = power(given.power, 200, given.resamples, given.swaps)
         print(f"power, mean difference {mean:.1f} points: found in {100 * alone:.0f} %, of {given.power}")

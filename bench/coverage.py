@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from cardiolens.stats import metrics
 from cardiolens.stats.bootstrap import effective_patients, resampling_weights
 from cardiolens.stats.inference import equivalent
-from cardiolens.stats.paired import mcnemar_of, sign_flip, wilcoxon
+from cardiolens.stats.paired import mcnemar_of, wilcoxon
 from cardiolens.stats.references import gold_classes
 from cardiolens.stats.report_metrics import of_entities
 from cardiolens.stats.states import Answered, state_of
 from cardiolens.stats.statistic import Basis, Statistic
+from cardiolens.stats.swaps import coins, swap_p
 
 Floats = NDArray[np.float64]
 
@@ -186,8 +187,8 @@ def false_positives(cohorts: int) -> Iterator[str]:
         "McNemar, 200 independent items": lambda dice: _mcnemar(dice, 200, 1),
         "McNemar, 30 independent items (exact)": lambda dice: _mcnemar(dice, 30, 1),
         "McNemar, 40 patients of 10 correlated items": lambda dice: _mcnemar(dice, 40, 10),
-        "sign flips, 40 patients of 10 correlated items": lambda dice: _sign_flip(dice, 40, 10),
-        "sign flips, 12 patients of 10 correlated items": lambda dice: _sign_flip(dice, 12, 10),
+        "swaps, 40 patients of 10 correlated items": lambda dice: _swapped(dice, 40, 10),
+        "swaps, 12 patients of 10 correlated items": lambda dice: _swapped(dice, 12, 10),
         "Wilcoxon, 32 subtasks": lambda dice: wilcoxon(dice.normal(size=32)).p,
         "Wilcoxon, 8 models (exact)": lambda dice: wilcoxon(dice.normal(size=8)).p,
     }
@@ -211,10 +212,15 @@ def _mcnemar(dice: np.random.Generator, patients: int, items: int) -> float:
     return mcnemar_of(first.ravel(), second.ravel()).p
 
 
-def _sign_flip(dice: np.random.Generator, patients: int, items: int) -> float:
+def _swapped(dice: np.random.Generator, patients: int, items: int) -> float:
     first, second = _pair(dice, patients, items)
-    changes = (first.astype(np.float64) - second).sum(axis=1)
-    return float(sign_flip(changes[:, None], seed=2026, flips=999)[0])
+    sides = [right.sum(axis=1, dtype=np.float64)[None] for right in (first, second)]
+    size = first.size
+
+    def accuracy(sums: Floats) -> dict[tuple[str, str], Floats]:
+        return {("primary", "tier:1"): sums[0] / size}
+
+    return swap_p(sides[0], sides[1], accuracy, coins(patients, 2026, 999))["primary", "tier:1"]
 
 
 def main() -> None:

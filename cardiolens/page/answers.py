@@ -38,7 +38,7 @@ def _best(facts: Facts) -> Answer:
     first = found[0]
     verdict = tied[0] if len(tied) == 1 else f"{len(tied)} of {len(found)} cannot be told apart"
     said = f"Highest headline score on tier 1: {_model(first)} with {_interval(first)}, "
-    said += f"{first['n_patients']} patients."
+    said += f"{first['n_patients']} patients{_incomplete(first)}."
     if len(tied) > 1:
         said += f" Not shown to be lower: {', '.join(tied[1:4])}{' and others' if len(tied) > 4 else ''}."
     estimates = tuple(Estimate(_model(row), row["value"], row["low"], row["high"]) for row in found[:4])
@@ -64,6 +64,12 @@ def _shown_lower(facts: Facts, row: AnalysisRow, first: AnalysisRow) -> bool:
     if "primary" not in rows:
         return False
     return sentences.change("", "", rows["primary"], Evidence.of(rows, "primary")).verdict != "cannot tell"
+
+
+def _incomplete(row: AnalysisRow) -> str:
+    """The first words of a method that says how many items a cell lacks."""
+    method = str(row["method"])
+    return f" ({method.partition(';')[0]})" if method.startswith("incomplete") else ""
 
 
 def _model(row: AnalysisRow) -> str:
@@ -125,5 +131,5 @@ def _sentence(factor: str, found: Sequence[Difference], counts: Counter[Reading]
         f"{len(found)} comparisons of {_WORDS[factor]}: {counts['shown']} show a difference after Holm over "
         f"all that the run varied, {counts['equivalent']} are equivalent within "
         f"{MARGIN:g} points. Largest change {signed(row['value'])} points ({interval}): {most.comparison}, "
-        f"{most.ours.model}, {most.scope.replace(':', ' ')}, {row['n_patients']} patients."
+        f"{most.ours.model}, {most.scope.replace(':', ' ')}, {row['n_patients']} patients{_incomplete(row)}."
     )

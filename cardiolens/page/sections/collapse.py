@@ -50,7 +50,8 @@ def collapse(facts: Facts) -> Section:
         "index",
         indices,
         choices=("subtask", "model"),
-        note="From 30 % on a subtask counts as collapsed, or where one answer holds 80 % and 10 % too much.",
+        note="A subtask counts as collapsed from an index of 30 %, or where one answer holds 80 % and 10 % "
+        "too much, if the 95 % interval of that excess lies above 5 points.",
     )
     told = facts.told("collapse").findings
     return Section("collapse", "Collapse", question, told, (*grids[:1], chart, *grids[1:]))

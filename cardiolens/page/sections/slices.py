@@ -1,13 +1,13 @@
 """Section on slice protocols and budgets: scores as lines, paired differences, equivalence."""
 
-from cardiolens.page.columns import COUNTS, HIGH, LOW, SCOPE, VALUE, arm_cells, row_cells
+from cardiolens.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, VALUE, arm_cells, row_cells
 from cardiolens.page.differences import difference_table, differences
 from cardiolens.page.elements import Chart, Column, Section, Table
 from cardiolens.page.facts import Facts
 
 _LINES = (
     *(Column("model", "model"), Column("prompt", "prompt"), Column("selector", "selection")),
-    *(Column("budget", "K"), SCOPE, VALUE, LOW, HIGH, *COUNTS),
+    *(Column("budget", "K"), SCOPE, VALUE, LOW, HIGH, *COUNTS, METHOD),
 )
 _BAND = "Grey band: ±2 points, within which arms count as equivalent (90 % interval, the thick line)."
 
