@@ -1,0 +1,25 @@
+"""Null and power experiments of bench.claims on a small scale (protocol 16.6)."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[3]))
+from bench.claims import arms_of, claims, findings, verdicts
+
+
+@pytest.mark.slow
+def test_exchangeable_arms_claim_nothing() -> None:
+    arms = arms_of(("clinical", "random@1", "kcenter"), ("16",), ("standard", "reasoning"))
+    for seed in range(10):
+        rows = verdicts(arms, 40, np.random.default_rng([3, seed]))
+        assert claims(findings(arms, rows, resamples=150, swaps=300)[0]) == []
+
+
+def test_a_difference_of_ten_points_is_found() -> None:
+    arms = arms_of(("clinical",), ("16",), ("standard", "reasoning"))
+    rows = verdicts(arms, 120, np.random.default_rng(5), better=0.385)
+    found = claims(findings(arms, rows, resamples=150, swaps=300)[0])
+    assert any("the score on tier 1" in one.sentence for one in found)
