@@ -238,6 +238,18 @@ def test_primary_scores_alone_show_no_decline() -> None:
     assert [said.sentence[:5] for said in landscape(rows).findings] == ["Tiers"]
 
 
+def test_collapse_is_claimed_where_the_interval_of_the_excess_lies_above_five_points() -> None:
+    for low, verdict in ((6, "supported"), (4, "cannot tell")):
+        rows = [
+            row("collapse_index", "subtask:D01", 50, 40, 60),
+            row("modal_share", "subtask:D01", 90, 85, 95),
+            row("modal_excess", "subtask:D01", 15, low, 20),
+        ]
+        (found,) = analyse(rows, [arm("a")])
+        assert found.findings[0].verdict == verdict
+        assert found.rows[0]["collapsed"] is (verdict == "supported")
+
+
 def test_simulated_readers_enter_no_sentence() -> None:
     rows = tier_rows((60, 40), (65, 50))
     rows.append(row("primary", "tier:1", 5, 4, 6, arm_id="headline:m0", versus_arm_id="headline:m1"))
