@@ -143,7 +143,7 @@ def test_headlines_are_made_of_protocols_that_all_models_have() -> None:
     assert not [row for row in rows if row["versus_arm_id"]]
 
 
-def readers(kind: str, number: int = 8, patients: int = 60) -> list[dict[str, Any]]:
+def readers(kind: str, number: int = 8, patients: int = 150) -> list[dict[str, Any]]:
     """Readers that know half of the items, or are wrong on half, in tiers whose guesses are not alike."""
     dice, rows = random.Random(7), []
     shares = {"C10": (0.7, 0.1, 0.1, 0.1), "L01": (0.5, 0.5), "L02": (1 / 5,) * 5, "D01": (0.15, 0.15, 0.7)}
