@@ -33,15 +33,30 @@ class Part:
     n_items: int
 
 
-def parts_of(answers: Answers) -> tuple[Part, ...]:
-    """The subtasks of the answers of one arm, sorted; arms that were asked the same have the same."""
-    items, reports = answers.items, answers.reports.where(answers.reports.channel == "fields")
-    picked = [_part(items.where(items.subtask == name)) for name in np.unique(items.subtask)]
-    written = [
-        Part(str(name), "", 2, "report", (), int((reports.subtask == name).sum()))
-        for name in np.unique(reports.subtask)
-    ]
-    return (*picked, *written)
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The parts of one arm, sorted, with the cells (cell, patient) of each; arms asked the same have the same
+    parts.
+    """
+
+    parts: tuple[Part, ...]
+    rows: tuple[Floats, ...]
+
+    @staticmethod
+    def of(answers: Answers, units: int) -> "Cells":
+        """The cells of the answers of one arm, `units` being the number of patients in the cohort."""
+        items, reports = answers.items, answers.reports.where(answers.reports.channel == "fields")
+        parts: list[Part] = []
+        rows: list[Floats] = []
+        for name in np.unique(items.subtask):
+            chosen = items.where(items.subtask == name)
+            parts.append(_part(chosen))
+            rows.append(_of_items(parts[-1], chosen, units))
+        for name in np.unique(reports.subtask):
+            written = reports.where(reports.subtask == name)
+            parts.append(Part(str(name), "", 2, "report", (), len(written)))
+            rows.append(_of_reports(written, units))
+        return Cells(tuple(parts), tuple(rows))
 
 
 def _part(items: Items) -> Part:
@@ -51,17 +66,6 @@ def _part(items: Items) -> Part:
     right = int(np.bitwise_or.reduce(items.gold))
     classes = tuple(bit for bit in range(right.bit_length()) if right >> bit & 1)
     return Part(subtask, str(items.sequence[0]), tier, kind, classes, len(items))
-
-
-def cells_of(answers: Answers, parts: Sequence[Part], units: int) -> list[Floats]:
-    """The cells (cell, patient) of each part."""
-    items, reports = answers.items, answers.reports.where(answers.reports.channel == "fields")
-    return [
-        _of_reports(reports.where(reports.subtask == part.subtask), units)
-        if part.kind == "report"
-        else _of_items(part, items.where(items.subtask == part.subtask), units)
-        for part in parts
-    ]
 
 
 def _of_items(part: Part, items: Items, units: int) -> Floats:

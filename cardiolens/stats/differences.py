@@ -7,7 +7,8 @@ import numpy as np
 
 from cardiolens.errors import InputError
 from cardiolens.stats.answers import Answers
-from cardiolens.stats.cells import cells_of, claimed, parts_of
+from cardiolens.stats.bootstrap import Interval
+from cardiolens.stats.cells import Cells, claimed
 from cardiolens.stats.factors import ArmPair
 from cardiolens.stats.fallen import Bounds, bounds
 from cardiolens.stats.families import EQUIVALENCE_P, SWAP_P, Tested
@@ -63,7 +64,12 @@ class Resampling:
     @property
     def coins(self) -> Coins:
         """Which patients change arms in each swap."""
-        return coins(self.weights.shape[1], self.seed, self.swaps)
+        return coins(self.patients, self.seed, self.swaps)
+
+    @property
+    def patients(self) -> int:
+        """The number of patients in the cohort."""
+        return len(self.weights[0])
 
     def statistics(self, answers: Answers) -> dict[Key, Statistic]:
         """Every statistic of the answers of one arm."""
@@ -90,6 +96,7 @@ def difference_rows(
     tests: list[Tested] = []
     judged = asked.where_judged()
     of_arm = {arm: judged.of_arm(arm) for arm in judged.arms}
+    whole: dict[str, Cells] = {}  # of arms that are compared on all that they were judged on
     for name, pairs in families.items():
         for arm, versus in pairs:
             pair = Pair.of(of_arm, asked, arm, versus)
@@ -97,8 +104,13 @@ def difference_rows(
                 statistics[one] if pair.complete else compared(sampling.statistics(common))
                 for one, common in ((arm, pair.arm), (versus, pair.versus))
             )
+            if pair.complete:
+                whole |= {one: Cells.of(of_arm[one], sampling.patients) for one in {arm, versus} - set(whole)}
+                sides = whole[arm], whole[versus]
+            else:
+                sides = Cells.of(pair.arm, sampling.patients), Cells.of(pair.versus, sampling.patients)
             arms = {"arm_id": arm, "versus_arm_id": versus}
-            found = [arms | row for row in _pair_rows(pair, ours, theirs, sampling)]
+            found = [arms | row for row in _pair_rows(pair, ours, theirs, sides, sampling)]
             rows += found
             real = arm not in simulated and versus not in simulated
             tests += [Tested(name.partition(" | ")[0], row, not real) for row in found if is_test(row)]
@@ -107,8 +119,7 @@ def difference_rows(
 
 def is_test(row: Mapping[str, object]) -> bool:
     """Whether a row holds a p-value that a sentence may rest on."""
-    metric = str(row["metric"])
-    return metric.endswith(SWAP_P) or (metric == EQUIVALENCE_P and str(row["scope"]).startswith("tier:"))
+    return str(row["metric"]).endswith((SWAP_P, EQUIVALENCE_P))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +168,11 @@ def of_fields(rows: Items | Reports) -> Items | Reports:
 
 
 def _pair_rows(
-    pair: Pair, ours: Mapping[Key, Statistic], theirs: Mapping[Key, Statistic], sampling: Resampling
+    pair: Pair,
+    ours: Mapping[Key, Statistic],
+    theirs: Mapping[Key, Statistic],
+    sides: tuple[Cells, Cells],
+    sampling: Resampling,
 ) -> list[dict[str, object]]:
     rows = []
     for key in sorted(set(ours) & set(theirs), key=lambda key: key[::-1]):
@@ -167,7 +182,7 @@ def _pair_rows(
             rows += _equivalence_rows(key[1], difference, sampling)
     chosen = {scope: pair.in_scope(scope) for scope in sorted({str(row["scope"]) for row in rows})}
     rows += _differing_rows(pair, sampling)
-    rows += _swap_rows(pair, chosen, sampling)
+    rows += _swap_rows(sides, chosen, sampling)
     rows += _mcnemar_rows(chosen)
     rows += [_wilcoxon_row(scope, chosen, rows, sampling) for scope in chosen if scope == "tier:1"]
     fallen = bounds(pair.asked[:1], pair.asked[1:], pair.arm, sampling.min_n)
@@ -199,11 +214,13 @@ def with_bounds(rows: Sequence[dict[str, object]], fallen: Mapping[Key, Bounds])
 
 def _equivalence_rows(scope: str, difference: Statistic, sampling: Resampling) -> list[dict[str, object]]:
     row = as_row(("primary.equivalence", scope), difference, sampling.method, level=0.9)
-    interval = difference.interval(100, level=0.9)
+    interval = Interval(*(float(str(row[name])) for name in ("value", "low", "high")))
     words = f"within {MARGIN:g} points, 90 % interval; {row['method']}"
-    p = equivalence_p(interval, difference.basis.n_patients)
-    test = as_row((EQUIVALENCE_P, scope), Statistic(np.array([p]), difference.basis), words)
-    return [row | {"method": f"{equivalent(interval)}: {words}"}, test]
+    rows = [row | {"method": f"{equivalent(interval)}: {words}"}]
+    if scope.startswith("tier:"):  # no sentence calls a subtask or a sequence equivalent
+        p = equivalence_p(interval, difference.basis.n_patients)
+        rows.append(as_row((EQUIVALENCE_P, scope), Statistic(np.array([p]), difference.basis), words))
+    return rows
 
 
 def _differing_rows(pair: Pair, sampling: Resampling) -> list[dict[str, object]]:
@@ -211,11 +228,11 @@ def _differing_rows(pair: Pair, sampling: Resampling) -> list[dict[str, object]]
     if not pair.same:
         return []
     ours, theirs = pair.differing
-    parts = parts_of(ours)
     sides = []
     for answers in (ours, theirs):
-        cells = cells_of(answers, parts, sampling.weights.shape[1])
-        sides.append(claimed(parts, [rows @ sampling.weights.T for rows in cells], sampling.min_n))
+        cells = Cells.of(answers, sampling.patients)
+        resampled = [rows @ sampling.weights.T for rows in cells.rows]
+        sides.append(claimed(cells.parts, resampled, sampling.min_n))
     rows = []
     for key in [key for key in sides[0] if key[0] == "primary" and key[1].startswith("tier:")]:
         basis = _basis(ours, key[1])
@@ -232,16 +249,17 @@ def _basis(answers: Answers, scope: str) -> Basis:
 
 
 def _swap_rows(
-    pair: Pair, chosen: Mapping[str, tuple[Items | Reports, Items | Reports]], sampling: Resampling
+    sides: tuple[Cells, Cells],
+    chosen: Mapping[str, tuple[Items | Reports, Items | Reports]],
+    sampling: Resampling,
 ) -> list[dict[str, object]]:
     """P-values of every statistic that may be claimed, from whole patients swapped between the arms."""
-    parts = parts_of(pair.arm)
-    sides = [cells_of(answers, parts, sampling.weights.shape[1]) for answers in (pair.arm, pair.versus)]
-    sizes = [len(cells) for cells in sides[0]]
+    ours, theirs = sides
+    sizes = [len(rows) for rows in ours.rows]
     found = swap_p(
-        stacked(sides[0]),
-        stacked(sides[1]),
-        lambda sums: claimed(parts, split(sums, sizes), sampling.min_n),
+        stacked(ours.rows),
+        stacked(theirs.rows),
+        lambda sums: claimed(ours.parts, split(sums, sizes), sampling.min_n),
         sampling.coins,
     )
     return [

@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from cardiolens.stats.answers import Answers
-from cardiolens.stats.cells import cells_of, claimed, parts_of
+from cardiolens.stats.cells import Cells, claimed
 from cardiolens.stats.endings import COMPLETE
 from cardiolens.stats.items import Items
 from cardiolens.stats.reports import Reports
@@ -73,8 +73,8 @@ def _values(arm: Answers, asked: Answers, right: bool, min_n: int) -> dict[Key, 
     lost = asked.among(judged.items.question, judged.reports.question, out=True)
     filled = judged.joined(_given(lost, right))
     filled = replace(filled, items=_of_one(filled.items), reports=_of_one(filled.reports))
-    parts = parts_of(filled)
-    return {key: float(value[0]) for key, value in claimed(parts, cells_of(filled, parts, 1), min_n).items()}
+    cells = Cells.of(filled, 1)
+    return {key: float(value[0]) for key, value in claimed(cells.parts, cells.rows, min_n).items()}
 
 
 def _given(lost: Answers, right: bool) -> Answers:

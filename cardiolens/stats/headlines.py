@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from cardiolens.stats.answers import Answers
-from cardiolens.stats.cells import cells_of, claimed, parts_of
+from cardiolens.stats.cells import Cells, claimed
 from cardiolens.stats.corrected import CORRECTED, EXACT
 from cardiolens.stats.differences import Resampling, is_test, of_fields, with_bounds
 from cardiolens.stats.endings import COMPLETE
@@ -178,27 +178,21 @@ def _swapped(
     judged: Sequence[Sequence[Answers]], shares: Sequence[float], sampling: Resampling
 ) -> dict[Key, float]:
     """P-values where whole patients are swapped between two models, in all their arms at once."""
-    parts = [parts_of(answers) for answers in judged[0]]
-    units = sampling.weights.shape[1]
-    sides = [
-        [
-            cells
-            for answers, of_arm in zip(arms, parts, strict=True)
-            for cells in cells_of(answers, of_arm, units)
-        ]
-        for arms in judged
-    ]
-    sizes, ends = [len(cells) for cells in sides[0]], np.cumsum([0, *map(len, parts)])
+    sides = [[Cells.of(answers, sampling.patients) for answers in arms] for arms in judged]
+    sizes = [[len(rows) for rows in of_arm.rows] for of_arm in sides[0]]
 
     def mean(sums: Floats) -> dict[Key, Floats]:
-        cells = split(sums, sizes)
         found = [
-            claimed(of_arm, cells[ends[at] : ends[at + 1]], sampling.min_n) for at, of_arm in enumerate(parts)
+            claimed(of_arm.parts, split(of_these, of_parts), sampling.min_n)
+            for of_arm, of_these, of_parts in zip(
+                sides[0], split(sums, [sum(of_arm) for of_arm in sizes]), sizes, strict=True
+            )
         ]
         keys = [("primary", tier) for tier in TIERS if ("primary", tier) in found[0]]
         return {key: sum(share * one[key] for share, one in zip(shares, found, strict=True)) for key in keys}  # type: ignore[misc]
 
-    return swap_p(stacked(sides[0]), stacked(sides[1]), mean, sampling.coins)
+    ours, theirs = (stacked([rows for of_arm in side for rows in of_arm.rows]) for side in sides)
+    return swap_p(ours, theirs, mean, sampling.coins)
 
 
 def model_means(

@@ -10,7 +10,7 @@ from test_scores import cohort, table, verdict
 
 from cardiolens.findings.landscape import landscape
 from cardiolens.stats.answers import Answers
-from cardiolens.stats.cells import cells_of, claimed, parts_of
+from cardiolens.stats.cells import Cells, claimed
 from cardiolens.stats.corrected import guessed
 from cardiolens.stats.factors import ArmFactors
 from cardiolens.stats.headlines import headlines
@@ -49,15 +49,14 @@ def test_swaps_test_the_statistic_of_the_interval() -> None:
         for key in keys:
             by_hand[key].append(ours[key] - theirs[key])
     answers = Answers.of(table(rows), patients_of(number))
-    parts = parts_of(answers.of_arm("a"))
-    ours, theirs = (cells_of(answers.of_arm(arm), parts, number) for arm in "ab")
-    sizes = [len(cells) for cells in ours]
+    mine, other_arm = (Cells.of(answers.of_arm(arm), number) for arm in "ab")
+    sizes = [len(cells) for cells in mine.rows]
 
     def statistics(sums: Floats) -> dict[tuple[str, str], Floats]:
-        return claimed(parts, split(sums, sizes), 1)
+        return claimed(mine.parts, split(sums, sizes), 1)
 
     swaps = np.array(every, np.float32).T
-    found = swap_p(stacked(ours), stacked(theirs), statistics, swaps)
+    found = swap_p(stacked(mine.rows), stacked(other_arm.rows), statistics, swaps)
     for key in keys:
         differences = np.array(by_hand[key])
         extreme = ~(np.abs(differences) < abs(differences[0]) - 1e-9)
