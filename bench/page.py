@@ -23,6 +23,7 @@ from cardiolens.config.steps import StatisticsSpec
 from cardiolens.page.write import write_page
 from cardiolens.record.places import Run, Store
 from cardiolens.results.analyses import analyses_of, write_analyses
+from cardiolens.results.groups import Groups
 from cardiolens.stats.factors import families
 from cardiolens.stats.scores import score
 
@@ -63,7 +64,7 @@ def make_run(folder: Path, items: int) -> Run:
     tables.replace(run.verdicts, judged, tables.VERDICTS)
     tables.replace(run.scores, scores, tables.SCORES)
     write_analyses(
-        run.analyses, analyses_of(judged, scores, asked, [], StatisticsSpec(resamples=50), forms={})
+        run.analyses, analyses_of(judged, scores, asked, Groups(), StatisticsSpec(resamples=50), forms={})
     )
     for start in range(0, judged.num_rows, PART_ROWS):
         rows = requests(judged.slice(start, PART_ROWS))

@@ -46,6 +46,8 @@ class StatisticsSpec(Spec):
     bertscore_model: Path | None = None  # folder of the encoder
     bertscore_layer: Annotated[int, Field(ge=0)] | None = None  # the layer of the encoder that is compared
 
+    components: bool = False  # of variance, by a mixed model: minutes for a large run
+
     @property
     def sampling(self) -> dict[str, int]:
         """Arguments of every statistic."""

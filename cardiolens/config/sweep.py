@@ -70,6 +70,10 @@ Control = Literal[
 """Change of every request, to see what the answers rest on."""
 
 
+# Settings of the arms that a model's headline is the mean of (protocol 8.2).
+HEADLINE = {"budget": "16", "prompt": "standard", "control": "none", "wording": "0"}
+
+
 class PrimarySpec(Spec):
     """The comparison that is declared before a run: the score of one model against another's on a tier.
 
@@ -205,6 +209,14 @@ class SweepSpec(Spec):
         for name in self.compared:
             if name not in names:
                 raise ValueError(f"primary names {name!r}, which is none of the models {', '.join(names)}")
+        asked = {"prompt": {prompt.name for prompt in self.prompt}}
+        asked |= {name: set(map(str, getattr(self, name))) for name in ("budget", "control", "wording")}
+        for factor, value in HEADLINE.items() if self.primary else ():
+            if value not in asked[factor]:
+                raise ValueError(
+                    f"primary compares headlines, which are asked with {factor} {value}, and {factor} is "
+                    f"{', '.join(sorted(asked[factor]))}; add {value}"
+                )
         return self
 
     @model_validator(mode="after")

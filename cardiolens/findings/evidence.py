@@ -27,6 +27,7 @@ class Evidence:
     comparisons: int = 1
     bounds: Row | None = None  # what the items that fell out may do
     differing: Row | None = None  # the difference on items whose requests differ
+    alone: bool = False  # declared before the run: no other comparison shares its level
 
     @property
     def carried(self) -> bool:

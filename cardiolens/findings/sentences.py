@@ -161,6 +161,8 @@ def _patients(row: Row) -> str:
 def _adjusted(evidence: Evidence) -> str:
     if math.isnan(evidence.adjusted_p):
         return ", not tested"
+    if evidence.alone:
+        return f", p = {evidence.adjusted_p:.2g}, declared before the run and tested alone"
     return f", p = {evidence.adjusted_p:.2g} after Holm over {evidence.comparisons}"
 
 

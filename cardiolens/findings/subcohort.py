@@ -42,8 +42,11 @@ def full_versus_part(
     resamples: int,
     seed: int,
     forms: Forms | None = None,
+    simulated: Collection[str] = (),
 ) -> Analysis:
     """Headlines of models on the full cohort and on a part, their differences, and gold label shifts.
+
+    `simulated` are models that are simulated readers: they stand in the table and enter no sentence.
 
     The part and the remainder are resampled separately, and the full cohort is both together. An unknown
     patient, or a part that is nobody or everybody, is an InputError.
@@ -66,7 +69,9 @@ def full_versus_part(
             for chosen in (arms, [arm.of_patients(inside) for arm in arms])
         )
         rows += [{"arm_id": f"{PREFIX}{model}"} | row for row in _differences(full, some, method)]
-    said = [*_changes(part.name, rows), *_agreements(part.name, rows)]
+    unreal = {f"{PREFIX}{model}" for model in simulated}
+    real = [row for row in rows if row["arm_id"] not in unreal]
+    said = [*_changes(part.name, real), *_agreements(part.name, real)]
     return Analysis(f"full versus {part.name} cohort", [*rows, *_shifts(verdicts, part)], tuple(said))
 
 

@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from cardiolens.findings import sentences
+from cardiolens.findings import declared, sentences
 from cardiolens.findings.evidence import FEWEST_PATIENTS, Evidence
 from cardiolens.findings.sentences import signed
 from cardiolens.page.differences import Difference, Reading, differences
@@ -24,8 +24,31 @@ _WORDS = {"selector": "slice selections", "budget": "budgets", "prompt": "prompt
 
 
 def answers(facts: Facts) -> list[Answer]:
-    """Four answers, each no stronger than its intervals; what was not varied is said to be so."""
-    return [_best(facts), *(_answer(facts, factor) for factor in _QUESTIONS)]
+    """The declared comparison, then four answers, each no stronger than its intervals.
+
+    What was not varied is said to be so.
+    """
+    return [*_declared(facts), _best(facts), *(_answer(facts, factor) for factor in _QUESTIONS)]
+
+
+def _declared(facts: Facts) -> list[Answer]:
+    """The comparison that was declared before the run, where there is one."""
+    told, primary = facts.told(declared.NAME), facts.specs[0].primary
+    if not told.findings or primary is None:
+        return []
+    (finding,) = told.findings
+    verdict = {"supported": "Yes", "not supported": f"No, {primary.versus} does"}
+    question = f"Declared: does {primary.model} read better than {primary.versus} on tier {primary.tier}?"
+    pair = f"{primary.model} − {primary.versus}"
+    estimates = tuple(
+        Estimate(
+            pair, row["value"], row["low"], row["high"], "shown" if finding.verdict in verdict else "open"
+        )
+        for row in told.rows
+        if row["metric"] == "primary" and not math.isnan(row["value"])
+    )
+    said = verdict.get(finding.verdict, "Cannot be told")
+    return [Answer("declared", question, said, finding.sentence, estimates)]
 
 
 def _best(facts: Facts) -> Answer:

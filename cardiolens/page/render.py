@@ -24,11 +24,12 @@ from cardiolens.page.sections.landscape import landscape
 from cardiolens.page.sections.prompting import prompting
 from cardiolens.page.sections.reliability import reliability
 from cardiolens.page.sections.slices import slices
+from cardiolens.page.sections.sources import sources
 from cardiolens.page.sections.subtasks import subtasks
 from cardiolens.page.strip import HEIGHT, WIDTH, strip
 
 SECTIONS: tuple[Callable[[Facts], Section], ...] = (
-    *(asked, landscape, slices, prompting, collapse, subtasks, controls, cohorts, confidence),
+    *(asked, landscape, slices, prompting, collapse, subtasks, controls, cohorts, sources, confidence),
     *(reliability, cost),
 )
 SCRIPTS = ("format.js", "store.js", "table.js", "grid.js", "chart.js", "page.js")

@@ -113,6 +113,7 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
     left_out: dict[str, Any] = {
         **dict.fromkeys(_EXECUTION, True),
         "dataset": {"prepared_only"},
+        "statistics": {"components"},
         "model": {"__all__": {**dict.fromkeys(SERVING, True), "http": set(HTTP_SERVING)}},
     }
     told = spec.model_dump(mode="json", exclude=left_out)

@@ -15,10 +15,17 @@ from cardiolens.errors import InputError
 from cardiolens.findings.analyses import analyse
 from cardiolens.findings.analysis import Analysis
 from cardiolens.findings.confusion import confusion_rows
+from cardiolens.findings.declared import Declared, declared_comparison
+from cardiolens.findings.difficulty import item_difficulty
 from cardiolens.findings.sentences import Finding
-from cardiolens.findings.subcohort import Part, full_versus_part
+from cardiolens.findings.spread import spread
+from cardiolens.findings.subcohort import full_versus_part
+from cardiolens.findings.subgroups import subgroup_scores
 from cardiolens.judging.parse import RULES_VERSION
 from cardiolens.record.places import Run
+from cardiolens.results.groups import Groups
+from cardiolens.stats.answers import Answers
+from cardiolens.stats.components import components
 from cardiolens.stats.endings import status_counts
 from cardiolens.stats.factors import ArmFactors
 from cardiolens.stats.headlines import headlines
@@ -32,33 +39,28 @@ def analyses_of(
     verdicts: pa.Table,
     scores: pa.Table,
     arms: Sequence[ArmFactors],
-    parts: Sequence[Part],
+    groups: Groups,
     statistics: StatisticsSpec,
     *,
     forms: Forms,
+    declared: Declared | None = None,
 ) -> list[Analysis]:
-    """Make every analysis that the arms allow; `parts` are named parts of the cohort, e.g. the public one."""
-    models = headlines(arms)
-    options: dict[str, Any] = statistics.sampling | {"forms": forms}
-    part_analyses = [full_versus_part(verdicts, part, models, **options) for part in parts if models]
-    return [
-        *analyse(scores.to_pylist(), arms),
-        *part_analyses,
-        Analysis("confusion", confusion_rows(verdicts)),
-        Analysis("how requests ended", status_counts(verdicts).to_pylist()),
-    ]
-
-
-def parts_of(volumes: pa.Table, verdicts: pa.Table) -> list[Part]:
-    """Named cohorts that contain some of the judged patients, but not all."""
-    judged = set(cohort(verdicts))
-    by_name: dict[str, set[str]] = {}
-    columns = volumes.select(["patient_id", "cohort"]).to_pydict()
-    for patient, names in zip(columns["patient_id"], columns["cohort"], strict=True):
-        for name in names:
-            by_name.setdefault(name, set()).add(patient)
-    parts = {name: patients & judged for name, patients in sorted(by_name.items())}
-    return [Part(name, patients) for name, patients in parts.items() if patients and patients != judged]
+    """Make every analysis that the arms allow; `groups` are parts and subgroups of the cohort."""
+    models, rows = headlines(arms), scores.to_pylist()
+    simulated = {arm.model for arm in arms if arm.simulated}
+    options: dict[str, Any] = {"forms": forms, "simulated": simulated, **statistics.sampling}
+    found = [declared_comparison(rows, declared, simulated)] if declared else []
+    found += [*analyse(rows, arms), spread(rows, arms)]
+    if models:
+        found += [full_versus_part(verdicts, part, models, **options) for part in groups.parts]
+        found.append(subgroup_scores(verdicts, groups.subgroups, models, **statistics.sampling))
+    found += item_difficulty(verdicts, arms)
+    if statistics.components:
+        items = Answers.of(verdicts, cohort(verdicts)).items
+        found.append(Analysis("components of variance", components(items, arms, statistics.seed)))
+    found.append(Analysis("confusion", confusion_rows(verdicts)))
+    found.append(Analysis("how requests ended", status_counts(verdicts).to_pylist()))
+    return [analysis for analysis in found if analysis.rows or analysis.findings]
 
 
 def write_analyses(path: Path, analyses: Sequence[Analysis]) -> None:

@@ -14,19 +14,19 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.digest import digest_of
 from cardiolens.errors import InputError
 from cardiolens.findings.analysis import Analysis
-from cardiolens.findings.subcohort import Part
+from cardiolens.findings.declared import Declared
 from cardiolens.judging.entities import report_forms
 from cardiolens.judging.finals import duplicates, finals
 from cardiolens.judging.text_metrics import open_text_metrics
 from cardiolens.judging.verdicts import judge
 from cardiolens.record.places import Run, Store
-from cardiolens.results.analyses import analyses_of, parts_of, write_analyses
+from cardiolens.results.analyses import analyses_of, write_analyses
+from cardiolens.results.groups import Groups, groups_of
 from cardiolens.stats.confidence import confidence_scores
 from cardiolens.stats.factors import ArmFactors, beside_control, families
 from cardiolens.stats.headlines import headlines
 from cardiolens.stats.positions import order_scores, position_scores
 from cardiolens.stats.scores import score
-from cardiolens.study.shards import read_volumes
 from cardiolens.tables import PLANNED
 from cardiolens.tasks.catalogue import load_catalogue
 
@@ -70,8 +70,8 @@ class RunResults:
 def judge_and_write(run: Run, store: Store, model_keys: Mapping[str, str], spec: SweepSpec) -> RunResults:
     """Write verdicts, scores and analyses of a run anew from what its models said; no engine is touched."""
     replies = judge_replies(run, store, model_keys, spec)
-    parts = parts_of(read_volumes(store.root), replies.verdicts)
-    scores, analyses = write_results(run, replies, parts, arms(spec), spec)
+    groups = groups_of(store.root, replies.verdicts)
+    scores, analyses = write_results(run, replies, groups, arms(spec), spec)
     return RunResults(replies, scores, analyses)
 
 
@@ -143,7 +143,7 @@ def _beside(verdicts: pa.Table, requests: pa.Table, completions: pa.Table, spec:
 
 
 def write_results(
-    run: Run, replies: Replies, parts: Sequence[Part], asked: Sequence[Arm], spec: SweepSpec
+    run: Run, replies: Replies, groups: Groups, asked: Sequence[Arm], spec: SweepSpec
 ) -> tuple[pa.Table, list[Analysis]]:
     """Write verdicts, and the scores and analyses that follow from them."""
     verdicts = replies.verdicts
@@ -155,7 +155,8 @@ def write_results(
     options["simulated"] = {arm.arm_id for arm in factors if arm.simulated}
     scored = score(verdicts, families=families(factors), **options)
     scores = tables.concat([scored, replies.beside], tables.SCORES)
-    analyses = analyses_of(verdicts, scores, factors, parts, spec.statistics, forms=forms)
+    declared = Declared(**spec.primary.model_dump()) if spec.primary else None
+    analyses = analyses_of(verdicts, scores, factors, groups, spec.statistics, forms=forms, declared=declared)
     tables.replace(run.verdicts, verdicts, tables.VERDICTS)
     tables.replace(run.scores, scores, tables.SCORES)
     write_analyses(run.analyses, analyses)
@@ -166,7 +167,12 @@ def _judged_arms(asked: Sequence[Arm], verdicts: pa.Table) -> list[ArmFactors]:
     """The arms that can be compared: those with a judged item."""
     judged = verdicts.filter(pc.equal(verdicts["status"], "judged"))
     having = set(pc.unique(judged["arm_id"]).to_pylist())
-    found = [
+    return [arm for arm in varied(asked) if arm.arm_id in having]
+
+
+def varied(asked: Sequence[Arm]) -> list[ArmFactors]:
+    """Arms by what was varied."""
+    return [
         ArmFactors(
             arm_id=arm.arm_id,
             model=arm.model.name,
@@ -179,7 +185,6 @@ def _judged_arms(asked: Sequence[Arm], verdicts: pa.Table) -> list[ArmFactors]:
         )
         for arm in asked
     ]
-    return [arm for arm in found if arm.arm_id in having]
 
 
 def _of(requests: pa.Table, completions: pa.Table) -> pa.Table:

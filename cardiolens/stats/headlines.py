@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
+from cardiolens.config.sweep import HEADLINE
 from cardiolens.stats.answers import Answers
 from cardiolens.stats.cells import Cells, claimed
 from cardiolens.stats.corrected import CORRECTED, EXACT
@@ -21,7 +22,6 @@ from cardiolens.stats.swaps import split, stacked, swap_p
 
 Headlines = Mapping[str, Mapping[str, Sequence[str]]]  # by model, by protocol: arms, one a seed
 
-HEADLINE = {"budget": "16", "prompt": "standard", "control": "none", "wording": "0"}
 COMPARED = ("primary", "primary.skill")
 METRICS = (*COMPARED, "primary.uniform", "primary.prevalence", "primary.constant", CORRECTED, EXACT)
 PREFIX = "headline:"

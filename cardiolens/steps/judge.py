@@ -13,10 +13,9 @@ from cardiolens.page.write import write_page
 from cardiolens.record import documents
 from cardiolens.record.places import Run, Store
 from cardiolens.results import merging
-from cardiolens.results.analyses import parts_of
 from cardiolens.results.changes import changes
+from cardiolens.results.groups import groups_of
 from cardiolens.results.scoring import Replies, judge_replies, write_results
-from cardiolens.study.shards import read_volumes
 from cardiolens.terminal import show
 from cardiolens.terminal.console import say
 
@@ -77,8 +76,8 @@ def _write_and_show(run: Run, replies: Replies, spec: SweepSpec, asked: Sequence
             f"{run.root}: requests of arm {strange[0]!r}, which its configuration.json does not have; "
             "the file was changed: run the sweep again"
         )
-    parts = parts_of(read_volumes(spec.store), replies.verdicts)
-    scores, analyses = write_results(run, replies, parts, asked, spec)
+    groups = groups_of(spec.store, replies.verdicts)
+    scores, analyses = write_results(run, replies, groups, asked, spec)
     show.show_scores(asked, scores)
     show.show_findings(analyses)
     return scores

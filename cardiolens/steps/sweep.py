@@ -2,11 +2,16 @@
 
 from contextlib import ExitStack
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens import tables
 from cardiolens.cluster import stopping
 from cardiolens.cluster.connect import ray_cluster
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.engine.http.access import check_access
 from cardiolens.engine.readers import check_readers
+from cardiolens.findings.planned import detectable
 from cardiolens.judging.text_metrics import open_text_metrics
 from cardiolens.placement.footprint import Node
 from cardiolens.placement.inventory import nodes_of_ray, nodes_to_plan_with
@@ -16,6 +21,7 @@ from cardiolens.plan.plan import Plan, plan
 from cardiolens.plan.totals import totals_of
 from cardiolens.record import documents
 from cardiolens.record.places import run_of
+from cardiolens.results.scoring import varied
 from cardiolens.select.sight import check_encoders
 from cardiolens.steps.answer import answer
 from cardiolens.steps.conclude import conclude
@@ -62,7 +68,17 @@ def sweep(spec: SweepSpec) -> int:
     return conclude(planned, prepared, left, placement, executed)
 
 
+def _asked(planned: Plan) -> pa.Table:
+    """The questions that each arm of a plan is asked."""
+    first = planned.arms[0]
+    requests = tables.read(planned.run.requests(first.model.name), tables.REQUESTS, ["arm_id", "qa_id"])
+    mine = requests.filter(pc.equal(requests["arm_id"], first.arm_id))["qa_id"]
+    questions = tables.read(planned.store.questions, tables.QUESTIONS, ["qa_id", "patient_id", "tier"])
+    return questions.filter(pc.is_in(questions["qa_id"], pc.unique(mine)))
+
+
 def _show_plan(planned: Plan, left: dict[str, Missing]) -> None:
     totals = {name: totals_of(planned.run.requests(name)) for name in left}
     show.show_plan(planned, left, totals)
+    show.show_power(detectable(_asked(planned), varied(planned.arms)))
     show_placement(place_sweep(planned, left, nodes_to_plan_with(planned.spec.cluster), totals))

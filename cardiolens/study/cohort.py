@@ -40,6 +40,7 @@ class StudyRecord(Spec):
     part: str
     manifest_sha256: str
     files: Mapping[str, FileRecord]
+    subgroups: Mapping[str, str] = {}  # what its manifest says of patient and scanner, by attribute
 
 
 class Tried(Spec):

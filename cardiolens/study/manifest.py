@@ -2,12 +2,13 @@
 
 import hashlib
 import math
+import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
 from cardiolens.config.base import Spec, describe
 from cardiolens.errors import InputError
@@ -173,6 +174,21 @@ def _named(sequence: str) -> Sequence:
     return sequences()[sequence]
 
 
+def _band(value: str) -> str:
+    ends = [int(end) for end in re.findall(r"\d+", value)]
+    if len(ends) == 2 and ends[1] - ends[0] < NARROWEST_BAND - 1:
+        raise ValueError(
+            f"{value!r} spans fewer than {NARROWEST_BAND} years; expected a band such as 40-49 or 90+; "
+            "widen it"
+        )
+    return value
+
+
+NARROWEST_BAND = 5  # years; a narrower one comes close to a date of birth
+AgeBand = Annotated[str, Field(pattern=r"^\d{1,3}(-\d{1,3}|\+)$"), AfterValidator(_band)]
+Label = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]{1,64}$")]
+
+
 class StudyManifest(Spec):
     """The tree of study.json: study, patient, cohorts and volumes."""
 
@@ -182,7 +198,19 @@ class StudyManifest(Spec):
     cohort: tuple[str, ...] = ()
     species: str = "human"
     report_id: str | None = None
+    sex: Literal["female", "male", "other"] | None = None
+    age_band: AgeBand | None = None
+    vendor: Label | None = None
+    field_tesla: Annotated[float, Field(gt=0, le=20)] | None = None
+    site: Label | None = None
     volumes: Annotated[tuple[VolumeManifest, ...], Field(min_length=1)]
+
+    @property
+    def subgroups(self) -> dict[str, str]:
+        """What the manifest says of the patient and the scanner, by attribute (protocol 16.11)."""
+        told = {"sex": self.sex, "age band": self.age_band, "vendor": self.vendor, "site": self.site}
+        told |= {"field strength": None if self.field_tesla is None else f"{self.field_tesla:g} T"}
+        return {name: value for name, value in told.items() if value is not None}
 
     @field_validator("study_id")
     @classmethod

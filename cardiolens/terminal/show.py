@@ -10,6 +10,7 @@ from rich.table import Table
 
 from cardiolens.config.arms import Arm
 from cardiolens.findings.analysis import Analysis
+from cardiolens.findings.planned import ASSUMED
 from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
 from cardiolens.plan.totals import Totals
@@ -39,6 +40,14 @@ def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, T
             f"primary comparison: {primary.model} against {primary.versus} on tier {primary.tier}, declared "
             "before the run and tested alone at 5 %"
         )
+
+
+def show_power(lines: Sequence[str]) -> None:
+    """What the cohort can show before anything is asked, by tier, and what that assumes."""
+    if lines:
+        say(f"what this cohort can show of two arms ({ASSUMED}):")
+    for line in lines:
+        say(f"  {line}")
 
 
 def show_scores(arms: Sequence[Arm], scores: pa.Table) -> None:

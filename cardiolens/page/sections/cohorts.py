@@ -1,9 +1,18 @@
 """Section on cohorts: the full cohort beside named parts of it, such as the public one."""
 
-from cardiolens.findings import sentences
+from cardiolens.findings import sentences, subgroups
 from cardiolens.findings.evidence import Evidence, by_interval
 from cardiolens.findings.sentences import Finding
-from cardiolens.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, scope_words, subtask_words
+from cardiolens.page.columns import (
+    COUNTS,
+    HIGH,
+    LOW,
+    METHOD,
+    SCOPE,
+    VALUE,
+    scope_words,
+    subtask_words,
+)
 from cardiolens.page.differences import READINGS
 from cardiolens.page.elements import Chart, Column, Section, Table
 from cardiolens.page.facts import Facts
@@ -18,6 +27,10 @@ _COLUMNS = (
     Column("high", HIGH.title, "points"),
     Column("reading", "reading"),
     *(*COUNTS, METHOD),
+)
+_SUBGROUPS = (
+    *(Column("attribute", "attribute"), Column("subgroup", "subgroup"), Column("model", "model"), SCOPE),
+    *(VALUE, LOW, HIGH, *COUNTS, METHOD),
 )
 _SHIFTS = (
     *(Column("part", "part"), Column("subtask", "subtask")),
@@ -41,14 +54,15 @@ def cohorts(facts: Facts) -> Section:
             continue
         part = name.removeprefix("full versus ").removesuffix(" cohort")
         told += analysis.findings
-        scores = [row for row in analysis.rows if row["metric"] == "primary"]
+        real = {f"{PREFIX}{model}" for model in set(facts.models) - facts.simulated}
+        scores = [row for row in analysis.rows if row["metric"] == "primary" and row["arm_id"] in real]
         evidence = dict(zip(map(id, scores), by_interval(scores), strict=True))
         for row in analysis.rows:
             if row["metric"] == "primary":
                 model = str(row["arm_id"]).removeprefix(PREFIX)
                 star = "*" if model in facts.simulated else ""
                 words = {"part": part, "model": f"{model}{star}", "scope": scope_words(row["scope"])}
-                words |= {"line": words["model"], "reading": _reading(row, evidence[id(row)])}
+                words |= {"line": words["model"], "reading": _reading(row, evidence.get(id(row), Evidence()))}
                 records.append({**row, "of_part": row["part"], **words})
             elif row["metric"] == "gold_shift":
                 shifts.append(
@@ -58,12 +72,30 @@ def cohorts(facts: Facts) -> Section:
                         "subtask": subtask_words(facts, str(row["scope"]).removeprefix("subtask:")),
                     }
                 )
+    groups = _subgroups(facts)
     if not records:
         absent = "No part of the cohort is named in the studies, or no headline score exists."
-        return Section("cohorts", "Full and public cohort", question, absent=absent)
+        return Section("cohorts", "Full and public cohort", question, tables=groups, absent=absent)
     table = Table.of("cohort_differences", "Full cohort minus part", _COLUMNS, records)
     chart = Chart(
         "cohort-differences-chart", "Full cohort minus part", "forest", table, choices=("part", "scope")
     )
     moved = Table.of("gold_shifts", "How far true answers shift", _SHIFTS, shifts)
-    return Section("cohorts", "Full and public cohort", question, tuple(told), (chart,), tables=(moved,))
+    return Section(
+        "cohorts", "Full and public cohort", question, tuple(told), (chart,), tables=(moved, *groups)
+    )
+
+
+def _subgroups(facts: Facts) -> tuple[Table, ...]:
+    """Headlines by subgroup, where manifests name sex, age band, vendor, field strength or site."""
+    records = [
+        {**row, "model": _starred(row, facts), "scope": scope_words(row.get("scope") or "")}
+        for row in facts.told(subgroups.NAME).rows
+    ]
+    table = Table.of("subgroups", "Headline scores by subgroup of patients", _SUBGROUPS, records)
+    return (table,) if records else ()
+
+
+def _starred(row: AnalysisRow, facts: Facts) -> str:
+    model = str(row.get("arm_id") or "").removeprefix(PREFIX)
+    return f"{model}*" if model in facts.simulated else model

@@ -81,8 +81,8 @@ def test_analyses_of_a_run_are_written_with_their_sentences(root: Path) -> None:
     tree = json.loads(planned.run.analyses.read_text())
     found = {entry["name"]: entry for entry in tree["analyses"]}
     assert list(found) == [
-        *("landscape", "collapse", "slice protocols", "full versus public cohort"),
-        *("confusion", "how requests ended"),
+        *("landscape", "collapse", "slice protocols", "spread", "full versus public cohort"),
+        *("item difficulty", "confusion", "how requests ended"),
     ]
     assert found["landscape"]["findings"] == []  # simulated readers are described only
     headline = [row for row in found["landscape"]["table"] if row["arm_id"] == "headline:oracle"]

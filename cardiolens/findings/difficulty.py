@@ -1,0 +1,116 @@
+"""How hard items are over models, and how well they tell models apart (protocol 16.11)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens.findings.analysis import Analysis
+from cardiolens.stats.factors import ArmFactors
+from cardiolens.stats.items import Floats
+from cardiolens.stats.rows import Row
+
+BY_SUBTASK, NEVER_RIGHT = "item difficulty", "items that no reader got right"
+# With two readers, how well an item tells them apart is 1 or -1 whatever they say; and what few readers get
+# wrong is hard for them, not suspect in itself.
+FEWEST_READERS = 3
+
+
+def item_difficulty(verdicts: pa.Table, arms: Sequence[ArmFactors]) -> list[Analysis]:
+    """Difficulty and discrimination of picked answers by subtask, and the items that nobody got right.
+
+    A reader's result on an item is its share of exact answers over the arms without control. `difficulty` is
+    the mean over readers, in percent right; `discrimination` the correlation over readers of an item with all
+    other items of its tier, mean over items for which it is defined. Simulated readers count only where there
+    is no other: a reader of the truth gets everything right.
+    """
+    chosen = [arm for arm in arms if arm.control == "none"]
+    chosen = [arm for arm in chosen if not arm.simulated] or chosen
+    reader = {arm.arm_id: arm.model for arm in chosen}
+    items = _results(verdicts, reader)
+    if not items.num_rows:
+        return []
+    listed = _never_right(items) if len(pc.unique(items["reader"])) >= FEWEST_READERS else ()
+    return [Analysis(BY_SUBTASK, list(_by_subtask(items))), Analysis(NEVER_RIGHT, list(listed))]
+
+
+def _results(verdicts: pa.Table, reader: Mapping[str, str]) -> pa.Table:
+    """One row per item and reader, with the share of its exact answers."""
+    picked = verdicts.filter(
+        pc.and_(pc.equal(verdicts["channel"], "answer"), pc.equal(verdicts["status"], "judged"))
+    )
+    picked = picked.filter(pc.is_in(picked["arm_id"], pa.array(list(reader), pa.string())))
+    names = pa.array([reader[arm] for arm in picked["arm_id"].to_pylist()], pa.string())
+    table = pa.table(
+        {
+            "qa_id": picked["qa_id"],
+            "subtask": picked["subtask"],
+            "tier": picked["tier"],
+            "reader": names,
+            "right": pc.cast(pc.fill_null(picked["correct"], False), pa.float64()),
+        }
+    )
+    keys = ["qa_id", "subtask", "tier", "reader"]
+    return table.group_by(keys).aggregate([("right", "mean")]).sort_by([(key, "ascending") for key in keys])
+
+
+def _by_subtask(items: pa.Table) -> Iterator[Row]:
+    for tier in sorted(pc.unique(items["tier"]).to_pylist()):
+        of_tier = items.filter(pc.equal(items["tier"], tier))
+        results, subtasks = _matrix(of_tier)
+        told = _discrimination(results)
+        for subtask in sorted(set(subtasks.tolist())):
+            own = subtasks == subtask
+            readers = int((~np.isnan(results[own])).any(axis=0).sum())
+            rates = np.nanmean(results[own], axis=1)
+            defined = told[own][~np.isnan(told[own])]
+            yield {
+                "scope": f"subtask:{subtask}",
+                "n_items": int(own.sum()),
+                "readers": readers,
+                "difficulty": 100 * float(rates.mean()),
+                "easiest": 100 * float(rates.max()),
+                "hardest": 100 * float(rates.min()),
+                "never_right": int((np.nanmax(results[own], axis=1) == 0).sum()),
+                "discrimination": float(defined.mean()) if len(defined) else float("nan"),
+                "n_discrimination": len(defined),
+            }
+
+
+def _matrix(items: pa.Table) -> tuple[Floats, np.ndarray]:
+    """Shares right (item, reader), NaN where a reader was not judged, and the subtask of each item."""
+    names = sorted(set(items["qa_id"].to_pylist()))
+    readers = sorted(set(items["reader"].to_pylist()))
+    at = np.asarray(pc.index_in(items["qa_id"], value_set=pa.array(names)))
+    who = np.asarray(pc.index_in(items["reader"], value_set=pa.array(readers)))
+    found = np.full((len(names), len(readers)), np.nan)
+    found[at, who] = np.asarray(items["right_mean"])
+    subtasks = np.empty(len(names), dtype=object)
+    subtasks[at] = np.asarray(items["subtask"].to_pylist(), dtype=object)
+    return found, subtasks
+
+
+def _discrimination(results: Floats) -> Floats:
+    """Correlation of each item with the mean of all others over readers that answered every item."""
+    whole = results[:, ~np.isnan(results).any(axis=0)]
+    n_items, readers = whole.shape
+    if readers < FEWEST_READERS or n_items < 2:
+        return np.full(len(results), np.nan)
+    rest = (whole.sum(axis=0) - whole) / (n_items - 1)
+    item, rest = whole - whole.mean(axis=1, keepdims=True), rest - rest.mean(axis=1, keepdims=True)
+    spread = np.sqrt((item**2).sum(axis=1) * (rest**2).sum(axis=1))
+    # an item that all readers answer alike tells nobody apart: undefined
+    told: Floats = np.full(n_items, np.nan)
+    np.divide((item * rest).sum(axis=1), spread, out=told, where=spread > 1e-12)
+    return told
+
+
+def _never_right(items: pa.Table) -> Iterator[Row]:
+    """Items for review: nobody, under any arm, gave the answer that is held to be right."""
+    best = items.group_by(["qa_id", "subtask"]).aggregate([("right_mean", "max"), ("reader", "count")])
+    wrong = best.filter(pc.equal(best["right_mean_max"], 0)).sort_by(
+        [("subtask", "ascending"), ("qa_id", "ascending")]
+    )
+    for row in wrong.to_pylist():
+        yield {"qa_id": row["qa_id"], "scope": f"subtask:{row['subtask']}", "readers": row["reader_count"]}

@@ -1,0 +1,46 @@
+"""What a cohort can show, before anything is asked: expected detectable differences (protocol 16.12)."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens.stats.cells import BESIDE
+from cardiolens.stats.factors import ArmFactors, families
+from cardiolens.stats.families import RUN
+from cardiolens.stats.inference import detectable_difference, planned_error
+
+ASSUMED = (
+    "assumed: half of the answers right, answers of two arms to an item correlated by 0.3, differences of "
+    "two items of a patient by 0.1"
+)
+
+
+def detectable(questions: pa.Table, arms: Sequence[ArmFactors]) -> list[str]:
+    """One line per tier: the difference between two arms that is found with 80 % power, alone and adjusted.
+
+    `questions` are those that each arm is asked. A tier score is a mean over subtasks; items are taken as of
+    equal weight, and reports by their number, so that tiers 2 and 3 are rougher than tier 1.
+    """
+    lines = []
+    number = comparisons(arms, len(pc.unique(questions["tier"])))
+    for tier in sorted(pc.unique(questions["tier"]).to_pylist()):
+        asked = questions.filter(pc.equal(questions["tier"], tier))
+        patients = len(pc.unique(asked["patient_id"]))
+        error = planned_error(patients, asked.num_rows / patients)
+        said = f"tier {tier}: {patients} patients, {asked.num_rows} items show a difference of "
+        said += f"{detectable_difference(error):.1f} points with 80 % power"
+        if number > 1:
+            said += f", {detectable_difference(error, number):.1f} among the {number} comparisons of this run"
+        lines.append(said)
+    return lines
+
+
+def comparisons(arms: Sequence[ArmFactors], tiers: int) -> int:
+    """The size of the family of what the run varies: pairs by tier, and metrics of prompting on tier 1."""
+    found = 0
+    for name, pairs in families(arm for arm in arms if not arm.simulated).items():
+        factor = name.partition(" | ")[0]
+        if factor in RUN:
+            found += len(pairs) * (tiers + (len(BESIDE) if factor == "prompt" else 0))
+    return found

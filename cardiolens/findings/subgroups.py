@@ -1,0 +1,99 @@
+"""Headline scores by subgroup of patients, such as sex or vendor (protocol 16.11)."""
+
+from collections.abc import Collection, Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from cardiolens.findings.analysis import Analysis
+from cardiolens.stats.answers import Answers
+from cardiolens.stats.bootstrap import resampling_weights
+from cardiolens.stats.cells import Cells, claimed
+from cardiolens.stats.differences import Resampling, of_fields
+from cardiolens.stats.headlines import PREFIX, Headlines
+from cardiolens.stats.items import Floats, Items, cohort
+from cardiolens.stats.rows import TIERS, Row, as_row
+from cardiolens.stats.statistic import Basis, Statistic
+
+NAME = "subgroups"
+FEWEST = 5  # patients of a subgroup whose score is given: fewer would tell of persons
+
+Subgroups = Mapping[str, Mapping[str, Collection[str]]]  # by attribute, by its value: patients
+
+
+def subgroup_scores(
+    verdicts: pa.Table, subgroups: Subgroups, models: Headlines, *, min_n: int, resamples: int, seed: int
+) -> Analysis:
+    """Headlines of models on the patients of each subgroup, with intervals over these patients.
+
+    Described, not compared: subgroups differ in their diseases as well. A subgroup, or what a tier has of it,
+    below FEWEST patients is named without numbers. Patients whose attribute is not known stay out.
+    """
+    patients = cohort(verdicts)
+    answers = Answers.of(verdicts, patients)
+    method = f"expanded percentile cluster bootstrap of the subgroup, B={resamples}, seed {seed}"
+    rows: list[Row] = []
+    for attribute, values in sorted(subgroups.items()):
+        for value, members in sorted(values.items()):
+            inside = np.isin(patients, list(members))
+            named: Row = {"attribute": attribute, "subgroup": value}
+            if 0 < inside.sum() < FEWEST:
+                rows.append({**named, "metric": "primary", "method": _TOO_FEW})
+            elif inside.any():
+                weights = np.zeros((1 + resamples, len(patients)))
+                weights[:, inside] = resampling_weights(int(inside.sum()), resamples, seed)
+                sampling = Resampling(weights, min_n, seed)
+                for model, protocols in models.items():
+                    names = [arm for of_protocol in protocols.values() for arm in of_protocol]
+                    arms = {arm: answers.of_arm(arm).of_patients(inside) for arm in names}
+                    rows += [
+                        {**named, "arm_id": f"{PREFIX}{model}", **row}
+                        for row in _headline(arms, sampling, protocols, method)
+                    ]
+    return Analysis(NAME, rows)
+
+
+_TOO_FEW = f"fewer than {FEWEST} patients: not given"
+
+
+def _headline(
+    arms: Mapping[str, Answers], sampling: Resampling, protocols: Mapping[str, Collection[str]], method: str
+) -> Iterator[Row]:
+    """The tier scores of one model: the mean over its protocols of the mean over seeds."""
+    found = {arm: _claimed(of_arm, sampling) for arm, of_arm in arms.items() if len(of_arm)}
+    for tier in TIERS:
+        having = [
+            [found[arm][tier] for arm in of_protocol if tier in found.get(arm, {})]
+            for of_protocol in protocols.values()
+        ]
+        means = [np.mean(values, axis=0) for values in having if values]
+        if not means:
+            continue
+        basis = _basis([arms[arm] for arm in found if tier in found[arm]], tier)
+        if basis.n_patients < FEWEST:
+            yield {"metric": "primary", "scope": tier, "method": _TOO_FEW}
+        else:
+            yield as_row(("primary", tier), Statistic(np.mean(means, axis=0), basis), method)
+
+
+def _claimed(answers: Answers, sampling: Resampling) -> dict[str, Floats]:
+    cells = Cells.of(answers, sampling.patients)
+    values = claimed(cells.parts, [rows @ sampling.weights.T for rows in cells.rows], sampling.min_n)
+    return {scope: value for (metric, scope), value in values.items() if metric == "primary"}
+
+
+def _basis(arms: list[Answers], tier: str) -> Basis:
+    rows = [of_fields(of_arm.in_scope(tier)) for of_arm in arms]
+    parts = [
+        Basis.of(some).of_classes(some) if isinstance(some, Items) and tier == "tier:3" else Basis.of(some)
+        for some in rows
+    ]
+    subtasks = len(np.unique(np.concatenate([some.subtask for some in rows])))
+    return Basis(
+        n_items=sum(part.n_items for part in parts),
+        n_patients=max(part.n_patients for part in parts),
+        n_parse_error=sum(part.n_parse_error for part in parts),
+        n_refusal=sum(part.n_refusal for part in parts),
+        note=f"{subtasks} subtasks, {len(arms)} arms",
+        n_effective=min(part.n_effective for part in parts),
+    )

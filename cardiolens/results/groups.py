@@ -1,0 +1,57 @@
+"""Groups of patients that scores are given for: named parts of the cohort, and subgroups."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from cardiolens.findings.subcohort import Part
+from cardiolens.findings.subgroups import Subgroups
+from cardiolens.stats.items import cohort
+from cardiolens.study.cohort import read_cohort
+from cardiolens.study.shards import read_volumes
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Parts of a cohort by name, e.g. the public one, and subgroups by attribute, e.g. vendor."""
+
+    parts: Sequence[Part] = ()
+    subgroups: Subgroups = field(default_factory=dict)
+
+
+def groups_of(store: Path, verdicts: pa.Table) -> Groups:
+    """The groups of the judged patients, by the manifests of their studies."""
+    volumes = read_volumes(store)
+    return Groups(parts_of(volumes, verdicts), _subgroups(store, volumes, verdicts))
+
+
+def parts_of(volumes: pa.Table, verdicts: pa.Table) -> list[Part]:
+    """Named cohorts that contain some of the judged patients, but not all."""
+    judged = set(cohort(verdicts))
+    by_name: dict[str, set[str]] = {}
+    columns = volumes.select(["patient_id", "cohort"]).to_pydict()
+    for patient, names in zip(columns["patient_id"], columns["cohort"], strict=True):
+        for name in names:
+            by_name.setdefault(name, set()).add(patient)
+    parts = {name: patients & judged for name, patients in sorted(by_name.items())}
+    return [Part(name, patients) for name, patients in parts.items() if patients and patients != judged]
+
+
+def _subgroups(store: Path, volumes: pa.Table, verdicts: pa.Table) -> Subgroups:
+    """Judged patients by attribute and value; one whose studies disagree on it is in no subgroup."""
+    known = read_cohort(store)
+    records = known.studies if known else {}
+    judged = set(cohort(verdicts))
+    told: dict[tuple[str, str], set[str]] = {}
+    pairs = volumes.select(["study_id", "patient_id"]).to_pydict()
+    for study, patient in set(zip(pairs["study_id"], pairs["patient_id"], strict=True)):
+        if patient in judged and study in records:
+            for attribute, value in records[study].subgroups.items():
+                told.setdefault((attribute, patient), set()).add(value)
+    found: dict[str, dict[str, set[str]]] = {}
+    for (attribute, patient), values in told.items():
+        if len(values) == 1:
+            found.setdefault(attribute, {}).setdefault(values.pop(), set()).add(patient)
+    return found

@@ -1,0 +1,60 @@
+"""The declared comparison: its own 5 %, in its own direction (protocol 16.12)."""
+
+import math
+from typing import Any
+
+import pytest
+
+from cardiolens.findings.declared import Declared, declared_comparison
+
+A, B = "headline:a", "headline:b"
+
+
+def rows(p: float, low: float = 1.0, high: float = 9.0, bounds: tuple[float, float] | None = None) -> Any:
+    """Model a is 5 points better than b; Holm over the family of models would not carry it."""
+    place = {"arm_id": A, "versus_arm_id": B, "scope": "tier:1", "n_patients": 60, "n_items": 600}
+    place |= {"method": "", "low": math.nan, "high": math.nan}
+    made = [
+        place | {"metric": "primary", "value": 5.0, "low": low, "high": high},
+        place | {"metric": "primary.swap_p", "value": p},
+        place | {"metric": "primary.holm_p", "value": 1.0, "method": "Holm over 300 comparisons of models"},
+    ]
+    if bounds:
+        made.append(place | {"metric": "primary.bounds", "low": bounds[0], "high": bounds[1], "value": 5.0})
+    return made
+
+
+def said(found: Any) -> tuple[str, str]:
+    (finding,) = found.findings
+    return finding.verdict, finding.sentence
+
+
+def test_it_is_tested_alone_at_five_percent() -> None:
+    verdict, sentence = said(declared_comparison(rows(0.04), Declared("a", "b", 1)))
+    assert verdict == "supported"
+    assert "p = 0.04, declared before the run and tested alone" in sentence
+    assert said(declared_comparison(rows(0.06), Declared("a", "b", 1)))[0] == "cannot tell"
+
+
+def test_it_has_the_declared_direction() -> None:
+    verdict, sentence = said(declared_comparison(rows(0.01), Declared("b", "a", 1)))
+    assert verdict == "not supported"
+    assert sentence.startswith("Model b instead of a lowers the headline score on tier 1: difference −5.0")
+    assert "−9.0 to −1.0" in sentence
+
+
+def test_items_that_fell_out_can_take_it_back() -> None:
+    for direction in (Declared("a", "b", 1), Declared("b", "a", 1)):
+        found = declared_comparison(rows(0.01, bounds=(-1.0, 11.0)), direction)
+        assert said(found)[0] == "cannot tell"
+
+
+@pytest.mark.parametrize("declared", [Declared("a", "c", 1), Declared("a", "b", 2)])
+def test_without_both_headlines_nothing_is_said(declared: Declared) -> None:
+    verdict, sentence = said(declared_comparison(rows(0.01), declared))
+    assert verdict == "cannot tell"
+    assert "no headline of both" in sentence
+
+
+def test_a_simulated_reader_is_no_model() -> None:
+    assert said(declared_comparison(rows(0.01), Declared("a", "b", 1), {"b"}))[0] == "cannot tell"

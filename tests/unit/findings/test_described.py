@@ -1,0 +1,172 @@
+"""Analyses that describe and do not test: ranges, subgroups, item difficulty, what a cohort can show."""
+
+import itertools
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cardiolens.findings.difficulty import BY_SUBTASK, NEVER_RIGHT, item_difficulty
+from cardiolens.findings.planned import comparisons, detectable
+from cardiolens.findings.spread import spread
+from cardiolens.findings.subgroups import FEWEST, subgroup_scores
+from cardiolens.stats.factors import ArmFactors
+from cardiolens.stats.inference import detectable_difference, planned_error
+from cardiolens.stats.scores import score
+from cardiolens.tables import QUESTIONS, VERDICTS, from_rows
+
+SINGLE = {"C10": 4, "L01": 2, "P01": 2}
+
+
+def arm(name: str, model: str = "m", selector: str = "clinical", **changes: Any) -> ArmFactors:
+    return ArmFactors(**({"arm_id": name, "model": model, "selector": selector} | DEFAULTS | changes))
+
+
+DEFAULTS = {"budget": "16", "prompt": "standard"}
+
+
+def verdict(arm_id: str, patient: int, subtask: str, right: bool) -> dict[str, Any]:
+    return {
+        **{"arm_id": arm_id, "qa_id": f"p{patient:03d}:{subtask}", "channel": "answer", "tier": 1},
+        **{"study_id": f"p{patient:03d}", "patient_id": f"p{patient:03d}", "sequence": "cine"},
+        **{"subtask": subtask, "answer_type": "single", "request_key": f"{arm_id}/{patient}/{subtask}"},
+        **{"status": "judged", "parse_status": "ok", "gold": ["A"], "parsed": ["A" if right else "B"]},
+        **{"correct": right, "counts": [("options", 2.0)]},
+    }
+
+
+def verdicts(shares: dict[str, float], patients: int = 40, seed: int = 1) -> pa.Table:
+    """Arms that are right with a share each."""
+    dice = np.random.default_rng(seed)
+    rows = [
+        verdict(name, patient, subtask, bool(dice.random() < share))
+        for name, share in shares.items()
+        for patient, subtask in itertools.product(range(patients), SINGLE)
+    ]
+    return from_rows(rows, VERDICTS)
+
+
+def values(arms: dict[ArmFactors, float]) -> list[dict[str, Any]]:
+    row = {"metric": "primary", "scope": "tier:1", "versus_arm_id": None}
+    return [row | {"arm_id": one.arm_id, "value": value} for one, value in arms.items()]
+
+
+def test_ranges_hold_all_else_and_average_over_seeds_between_selections() -> None:
+    arms = {
+        arm("a"): 60.0,
+        arm("b", selector="random@1"): 50.0,
+        arm("c", selector="random@2"): 54.0,
+        arm("d", wording="1"): 63.0,
+        arm("e", wording="2"): 59.0,
+        arm("f", control="blind"): 10.0,
+        arm("g", model="other"): 90.0,
+    }
+    rows = {(row["model"], row["factor"]): row for row in spread(values(arms), list(arms)).rows}
+    assert set(rows) == {("m", "protocol"), ("m", "seed"), ("m", "wording")}
+    assert rows["m", "protocol"]["mean_range"] == pytest.approx(60 - 52)
+    assert rows["m", "seed"]["max_range"] == pytest.approx(4)
+    assert rows["m", "seed"]["levels"] == 2
+    assert (rows["m", "wording"]["levels"], rows["m", "wording"]["max_range"]) == (3, pytest.approx(4))
+
+
+def test_a_range_is_the_mean_over_settings_and_the_largest_of_them() -> None:
+    arms = {
+        arm("a"): 60.0,
+        arm("b", budget="32"): 61.0,
+        arm("c", prompt="reasoning"): 50.0,
+        arm("d", prompt="reasoning", budget="32"): 55.0,
+    }
+    rows = {row["factor"]: row for row in spread(values(arms), list(arms)).rows}
+    assert (rows["budget"]["settings"], rows["budget"]["mean_range"], rows["budget"]["max_range"]) == (2, 3, 5)
+
+
+def test_a_subgroup_scores_as_its_patients_alone_do() -> None:
+    table = verdicts({"a": 0.6, "b": 0.4})
+    inside = {f"p{patient:03d}" for patient in range(15)}
+    few = {f"p{patient:03d}" for patient in range(15, 15 + FEWEST - 1)}
+    models = {"m": {"clinical": ["a"]}, "n": {"clinical": ["b"]}}
+    groups = {"vendor": {"one": inside, "two": few}}
+    found = subgroup_scores(table, groups, models, min_n=1, resamples=300, seed=1).rows
+    of_few = [row for row in found if row["subgroup"] == "two"]
+    assert [(row.get("value"), row["method"]) for row in of_few] == [
+        (None, "fewer than 5 patients: not given")
+    ]
+    rows = {row["arm_id"]: row for row in found if row["subgroup"] == "one"}
+    alone = table.filter(pa.array([name in inside for name in table["patient_id"].to_pylist()]))
+    expected = {
+        row["arm_id"]: row
+        for row in score(alone, 1, 300, 1).to_pylist()
+        if (row["metric"], row["scope"]) == ("primary", "tier:1")
+    }
+    for name, bare in (("headline:m", "a"), ("headline:n", "b")):
+        assert rows[name]["n_patients"] == 15
+        for end in ("value", "low", "high"):
+            assert rows[name][end] == pytest.approx(expected[bare][end])
+
+
+def test_numbers_of_a_tier_that_fewer_than_five_of_a_subgroup_have_are_not_given() -> None:
+    table = verdicts({"a": 0.6}, patients=12)
+    kept = [row for row in table.to_pylist() if row["patient_id"] < "p004"]
+    others = [row | {"tier": 3, "subtask": "D01"} for row in table.to_pylist() if row["patient_id"] >= "p004"]
+    groups = {"sex": {"female": set(table["patient_id"].to_pylist())}}
+    mixed = from_rows(kept + others, VERDICTS)
+    found = subgroup_scores(mixed, groups, {"m": {"c": ["a"]}}, min_n=1, resamples=50, seed=1).rows
+    by_tier = {row["scope"]: row for row in found}
+    assert "value" not in by_tier["tier:1"]
+    assert by_tier["tier:3"]["n_patients"] == 8
+
+
+def test_difficulty_is_over_readers_and_hard_items_are_listed() -> None:
+    """Item p000 of L01 is beyond everybody; C10 tells good readers from bad ones."""
+    rows = []
+    for reader, skill in (("r1", 10), ("r2", 20), ("r3", 30)):
+        for patient in range(40):
+            rows.append(verdict(reader, patient, "C10", patient < skill))
+            rows.append(verdict(reader, patient, "L01", patient != 0))
+    rows += [verdict("blind", patient, "L01", True) for patient in range(40)]
+    rows += [verdict("truth", patient, "L01", True) for patient in range(40)]
+    arms = [arm(name, model=name) for name in ("r1", "r2", "r3")]
+    arms += [arm("blind", model="r1", control="blind"), arm("truth", model="oracle", simulated=True)]
+    by_subtask, hard = item_difficulty(from_rows(rows, VERDICTS), arms)
+    assert (by_subtask.name, hard.name) == (BY_SUBTASK, NEVER_RIGHT)
+    found = {row["scope"]: row for row in by_subtask.rows}
+    assert found["subtask:C10"]["difficulty"] == pytest.approx(100 * 60 / 120)
+    assert found["subtask:C10"]["never_right"] == 10
+    assert found["subtask:L01"]["never_right"] == 1
+    # those between the poorest and the best reader's reach; all other items are answered alike
+    assert found["subtask:C10"]["n_discrimination"] == 20
+    assert found["subtask:C10"]["discrimination"] > 0.8
+    assert np.isnan(float(found["subtask:L01"]["discrimination"]))
+    assert [row["qa_id"] for row in hard.rows if row["scope"] == "subtask:L01"] == ["p000:L01"]
+
+
+def test_two_readers_make_no_list_for_review() -> None:
+    by_subtask, hard = item_difficulty(verdicts({"a": 0.2, "b": 0.2}), [arm("a"), arm("b", model="n")])
+    assert not hard.rows
+    assert all(np.isnan(float(str(row["discrimination"]))) for row in by_subtask.rows)
+
+
+def test_what_a_cohort_can_show_is_told_by_tier_before_anything_is_asked() -> None:
+    asked = [
+        {"qa_id": f"{patient}/{item}", "patient_id": f"p{patient}", "tier": tier}
+        for patient in range(50)
+        for item, tier in enumerate((1, 1, 1, 1, 3))
+    ]
+    questions = from_rows(asked, QUESTIONS)
+    two = [arm("a"), arm("b", prompt="reasoning")]
+    lines = detectable(questions, two)
+    alone, adjusted = (detectable_difference(planned_error(50, 4), number) for number in (1, 2 + 4))
+    assert lines[0] == (
+        f"tier 1: 50 patients, 200 items show a difference of {alone:.1f} points with 80 % power, "
+        f"{adjusted:.1f} among the 6 comparisons of this run"
+    )
+    assert lines[1].startswith("tier 3: 50 patients, 50 items")
+    assert "among" not in detectable(questions, two[:1])[0]
+    assert comparisons([arm("a", simulated=True), arm("b", simulated=True, budget="8")], 3) == 0
+
+
+def test_analyses_without_a_row_hold_nothing() -> None:
+    assert json.dumps(spread([], []).rows) == "[]"
+    assert item_difficulty(from_rows([], VERDICTS), []) == []
