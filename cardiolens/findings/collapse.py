@@ -32,7 +32,7 @@ def collapse(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
     rows = [
         {"arm_id": arm, "scope": scope}
         | {name: row["value"] for name, row in indices.items()}
-        | {"collapsed": _is_collapsed(indices)}
+        | {"collapsed": _is_collapsed(indices), "method": indices["collapse_index"]["method"]}
         for (arm, scope), indices in found.items()
     ]
     claims = {key: indices for key, indices in found.items() if key[1] in _DIAGNOSES and key[0] in labels}

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from cardiolens.findings.evidence import LEVEL, Evidence, interval_of
 from cardiolens.stats.bootstrap import Interval
+from cardiolens.stats.endings import INCOMPLETE
 from cardiolens.stats.inference import MARGIN, Support, detectable_difference, equivalent, wilson
 from cardiolens.stats.rows import Row
 
@@ -104,10 +105,10 @@ def repeated(what: str, row: Row, evidence: Evidence) -> Finding:
         most = 100 * wilson(0, int(str(row["n_patients"]))).high
         bound = f"up to {most:.1f} % of patients may have one that does (Wilson, 95 %)"
         return Finding(
-            "not supported", f"Asked the same again, no answer of {what} changed; {bound}: {_patients(row)}."
+            "not supported", f"Asked the same again, no answer of {what} changed; {bound}: {_judged(row)}."
         )
     numbers = f"{signed(interval.value)} % of answers changed"
-    numbers += f", {_ends(interval, 95)}{_adjusted(evidence)}, {_patients(row)}."
+    numbers += f", {_ends(interval, 95)}{_adjusted(evidence)}, {_judged(row)}."
     if interval.low > 0 and evidence.carried:
         return Finding("supported", f"Asked the same again, {what} answers otherwise: {numbers}")
     said = f"Asked the same again, {what} cannot be said to answer otherwise in the long run"
@@ -120,7 +121,7 @@ def threshold(claim: str, row: Row, limit: float, evidence: Evidence, *, beyond:
     `evidence` that it differs from the limit must carry either claim.
     """
     interval = interval_of(row)
-    numbers = f"{_numbers(interval, 95)}{_adjusted(evidence)}, {_patients(row)}"
+    numbers = f"{_numbers(interval, 95)}{_adjusted(evidence)}, {_judged(row)}"
     at = interval.value == limit == interval.low == interval.high  # nothing varies: no test is needed
     if evidence.carried or at:
         if interval.low > limit or (interval.low == limit and not beyond):
@@ -158,6 +159,12 @@ def _patients(row: Row) -> str:
     return f"{row['n_patients']} patients, {row['n_items']} items"
 
 
+def _judged(row: Row) -> str:
+    """The items of one arm, and what share of them was judged where that is not all."""
+    first = str(row["method"]).partition(";")[0]
+    return f"{_patients(row)} ({first})" if first.startswith(INCOMPLETE) else _patients(row)
+
+
 def _adjusted(evidence: Evidence) -> str:
     if math.isnan(evidence.adjusted_p):
         return ", not tested"
@@ -172,7 +179,7 @@ def _fallen(evidence: Evidence) -> str:
     if row is None:
         return ""
     low, high = (signed(float(str(row[name]))) for name in ("low", "high"))
-    state = "incomplete, " if str(row["method"]).startswith("incomplete") else ""
+    state = f"{INCOMPLETE}, " if str(row["method"]).startswith(INCOMPLETE) else ""
     return f"; {state}{row['n_items']} items fell out, with them between {low} and {high}"
 
 

@@ -11,6 +11,7 @@ from cardiolens.page.differences import Difference, Reading, differences
 from cardiolens.page.elements import Answer, Estimate
 from cardiolens.page.facts import Facts
 from cardiolens.results.analyses import AnalysisRow
+from cardiolens.stats.endings import INCOMPLETE
 from cardiolens.stats.headlines import PREFIX
 from cardiolens.stats.inference import MARGIN
 
@@ -92,7 +93,7 @@ def _shown_lower(facts: Facts, row: AnalysisRow, first: AnalysisRow) -> bool:
 def _incomplete(row: AnalysisRow) -> str:
     """The first words of a method that says how many items a cell lacks."""
     method = str(row["method"])
-    return f" ({method.partition(';')[0]})" if method.startswith("incomplete") else ""
+    return f" ({method.partition(';')[0]})" if method.startswith(INCOMPLETE) else ""
 
 
 def _model(row: AnalysisRow) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cardiolens.stats import discrimination as measure
 from cardiolens.stats.bootstrap import resampling_weights
 from cardiolens.stats.confidence_curves import Told, confidence_curves
+from cardiolens.stats.endings import judged_shares, marked
 from cardiolens.stats.items import Bools, Floats, Ints, cohort
 from cardiolens.stats.rows import as_row
 from cardiolens.stats.statistic import Basis, Key, Statistic
@@ -65,7 +66,8 @@ def confidence_scores(
     for (arm, scope), parts in sorted(told.items()):
         curves = confidence_curves(Told.together(parts), weights)
         rows += [{"arm_id": arm} | as_row((name, scope), curves[name], method) for name in sorted(curves)]
-    return from_rows(rows, SCORES)
+    shares = judged_shares(verdicts)
+    return from_rows([marked(row, shares) for row in rows], SCORES)
 
 
 def probabilities(

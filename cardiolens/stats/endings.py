@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 COMPLETE = 0.99  # a cell with a smaller share of its items judged is marked incomplete
+INCOMPLETE = "incomplete"  # how the method of such a cell begins
 
 STATUSES = pa.schema(
     [
@@ -50,4 +51,4 @@ def marked(row: dict[str, object], shares: dict[tuple[str, str], float]) -> dict
     if share >= COMPLETE:
         return row
     # floored, so that 98.96 % is not printed as complete
-    return row | {"method": f"incomplete, {int(share * 1000) / 10} % of items judged; {row['method']}"}
+    return row | {"method": f"{INCOMPLETE}, {int(share * 1000) / 10} % of items judged; {row['method']}"}

@@ -8,7 +8,7 @@ import numpy as np
 
 from cardiolens.stats.answers import Answers
 from cardiolens.stats.cells import Cells, claimed
-from cardiolens.stats.endings import COMPLETE
+from cardiolens.stats.endings import COMPLETE, INCOMPLETE
 from cardiolens.stats.items import Items
 from cardiolens.stats.reports import Reports
 from cardiolens.stats.statistic import Key
@@ -29,7 +29,7 @@ class Bounds:
     def note(self) -> str:
         """In words, for the table."""
         said = f"{self.fallen} of {self.asked} items fell out"
-        return f"incomplete, {said}" if self.fallen > (1 - COMPLETE) * self.asked else said
+        return f"{INCOMPLETE}, {said}" if self.fallen > (1 - COMPLETE) * self.asked else said
 
 
 def bounds(

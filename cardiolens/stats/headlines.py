@@ -11,7 +11,7 @@ from cardiolens.stats.answers import Answers
 from cardiolens.stats.cells import Cells, claimed
 from cardiolens.stats.corrected import CORRECTED, EXACT
 from cardiolens.stats.differences import Resampling, is_test, of_fields, with_bounds
-from cardiolens.stats.endings import COMPLETE
+from cardiolens.stats.endings import COMPLETE, INCOMPLETE
 from cardiolens.stats.factors import ArmFactors
 from cardiolens.stats.fallen import bounds
 from cardiolens.stats.families import SWAP_P, Tested
@@ -93,7 +93,7 @@ class Ranked:
         if used >= COMPLETE * asked:
             return row
         share = int(1000 * used / asked) / 10
-        note = f"incomplete, {share} % of items judged by all that are compared"
+        note = f"{INCOMPLETE}, {share} % of items judged by all that are compared"
         return row | {"method": f"{note}; {row['method']}"}
 
 

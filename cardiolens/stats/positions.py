@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.stats.bootstrap import resampling_weights
+from cardiolens.stats.endings import judged_shares, marked
 from cardiolens.stats.items import Floats, cohort
 from cardiolens.stats.metrics import ratio
 from cardiolens.stats.rows import as_row
@@ -40,7 +41,8 @@ def position_scores(verdicts: pa.Table, requests: pa.Table, resamples: int, seed
             excess = _excess(chosen[:, place] - right[:, place], patient, weights)
             key = (f"{POSITION_BIAS}.{place + 1}", "tier:1")
             rows.append({"arm_id": arm} | as_row(key, Statistic(excess, basis), method))
-    return from_rows(rows, SCORES)
+    shares = judged_shares(verdicts)
+    return from_rows([marked(row, shares) for row in rows], SCORES)
 
 
 def order_scores(
@@ -67,7 +69,8 @@ def order_scores(
             basis = Basis(len(both), len(np.unique(patient)), 0, 0)
             statistic = Statistic(_excess(found, patient, weights), basis)
             rows.append({"arm_id": turned} | as_row((ORDER_BIAS, "tier:1"), statistic, method))
-    return from_rows(rows, SCORES)
+    shares = judged_shares(verdicts)
+    return from_rows([marked(row, shares) for row in rows], SCORES)
 
 
 def _ordinal_places(verdicts: pa.Table, requests: pa.Table) -> dict[str, dict[tuple[str, str], float]]:

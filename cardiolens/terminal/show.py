@@ -15,6 +15,7 @@ from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
 from cardiolens.plan.totals import Totals
 from cardiolens.results.changes import Changes
+from cardiolens.stats.endings import INCOMPLETE
 from cardiolens.terminal.console import console, say
 
 _SENTENCES = 8  # of one analysis on the terminal; all are in analyses.json
@@ -95,7 +96,8 @@ def _cell(row: dict[str, Any] | None) -> str:
     if row is None or row["value"] is None or math.isnan(row["value"]):
         return "undefined"
     interval = "" if math.isnan(row["low"]) else f" ({row['low']:.1f} to {row['high']:.1f})"
-    return f"{row['value']:.1f}{interval}"
+    mark = " incomplete" if str(row["method"]).startswith(INCOMPLETE) else ""
+    return f"{row['value']:.1f}{interval}{mark}"
 
 
 def show_findings(analyses: Sequence[Analysis]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from cardiolens.page.columns import ARM, answer_words, arm_cells, subtask_words
+from cardiolens.page.columns import ARM, METHOD, answer_words, arm_cells, subtask_words
 from cardiolens.page.elements import Chart, Column, Grid, Section, Table
 from cardiolens.page.facts import Facts
 from cardiolens.results.analyses import AnalysisRow
@@ -67,7 +67,7 @@ def _indices(facts: Facts) -> Table:
                 "flag": "collapsed" if row["collapsed"] else "",
             }
             records.append({**row, **arm_cells(arm, facts.simulated), **words})
-    columns = (_ARM, *ARM, Column("subtask", "subtask"), *_INDICES, Column("flag", "flag"))
+    columns = (_ARM, *ARM, Column("subtask", "subtask"), *_INDICES, Column("flag", "flag"), METHOD)
     return Table.of("collapse_indices", "Collapse indices", columns, _diagnoses_first(records))
 
 

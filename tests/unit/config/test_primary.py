@@ -45,7 +45,7 @@ def test_it_is_kept_with_its_hash_before_the_run_and_cannot_be_changed(small_swe
     tree = small_sweep.model_dump(by_alias=True)
     other = one.model_dump(by_alias=True) | {"name": "second"}
     primary = {"model": "uniform", "versus": "second", "tier": 1}
-    spec = parse(tree | {"model": [tree["model"][0], other], "primary": primary})
+    spec = parse(tree | {"model": [tree["model"][0], other], "budget": [16], "primary": primary})
     planned = plan(spec)
     show_plan(planned, {}, {})
     assert "primary comparison: uniform against second on tier 1" in " ".join(capsys.readouterr().out.split())
@@ -75,3 +75,11 @@ def test_a_manifest_without_a_declared_comparison_says_so(small_sweep):
 
 def _write(path: Path, tree: object) -> None:
     path.write_text(json.dumps(tree))
+
+
+@pytest.mark.parametrize(
+    ("change", "lacking"), [("budget=[8,32]", "budget 16"), ("prompt=[reasoning]", "prompt")]
+)
+def test_a_run_without_headlines_cannot_declare_one(change, lacking):
+    with pytest.raises(InputError, match=f"headlines, which are asked with {lacking}"):
+        read_spec(["model=[oracle,uniform]", PRIMARY, change])

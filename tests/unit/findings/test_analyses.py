@@ -147,6 +147,7 @@ def test_every_analysis_has_a_table_and_its_sentences() -> None:
             "modal_share": 70,
             "modal_excess": 15,
             "collapsed": True,
+            "method": "m",
         }
     ]
     verdicts = {name: [entry.verdict for entry in analysis.findings] for name, analysis in found.items()}

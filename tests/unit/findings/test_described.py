@@ -79,7 +79,11 @@ def test_a_range_is_the_mean_over_settings_and_the_largest_of_them() -> None:
         arm("d", prompt="reasoning", budget="32"): 55.0,
     }
     rows = {row["factor"]: row for row in spread(values(arms), list(arms)).rows}
-    assert (rows["budget"]["settings"], rows["budget"]["mean_range"], rows["budget"]["max_range"]) == (2, 3, 5)
+    assert (rows["budget"]["settings"], rows["budget"]["mean_range"], rows["budget"]["max_range"]) == (
+        2,
+        3,
+        5,
+    )
 
 
 def test_a_subgroup_scores_as_its_patients_alone_do() -> None:

@@ -2,9 +2,14 @@
 
 from typing import Any
 
+from cardiolens.findings.collapse import collapse
+from cardiolens.findings.evidence import Evidence
+from cardiolens.findings.sentences import threshold
 from cardiolens.stats.endings import judged_shares, status_counts
+from cardiolens.stats.factors import ArmFactors
 from cardiolens.stats.scores import score
 from cardiolens.tables import VERDICTS, from_rows
+from cardiolens.terminal import show
 
 
 def verdict(number: int, status: str, parse_status: str | None = None, **changes: Any) -> dict[str, Any]:
@@ -58,3 +63,16 @@ def test_a_cell_below_99_percent_is_marked_incomplete() -> None:
 def test_a_cell_of_99_percent_is_not() -> None:
     rows = score(from_rows([*ROWS[:-1], verdict(100, "judged", "ok")], VERDICTS), 1, 10, 1).to_pylist()
     assert not any("incomplete" in row["method"] for row in rows if row["scope"] == "tier:1")
+
+
+def test_an_incomplete_cell_is_so_in_words_and_on_the_terminal() -> None:
+    rows = score(from_rows(ROWS, VERDICTS), 1, 10, 1).to_pylist()
+    arm = ArmFactors("arm", "m", "clinical", "16", "standard")
+    (shown,) = [row for row in collapse(rows, [arm]).rows if row["scope"] == "subtask:L01"]
+    assert str(shown["method"]).startswith("incomplete, 98.0 % of items judged; ")
+    (score_row,) = [row for row in rows if (row["metric"], row["scope"]) == ("primary", "tier:1")]
+    said = threshold("it reads", score_row, 50.0, Evidence(0.01)).sentence
+    assert "97 patients" in said or "98 patients" in said
+    assert "(incomplete, 98.0 % of items judged)" in said
+    assert show._cell(score_row).endswith(" incomplete")
+    assert "incomplete" not in show._cell(score_row | {"method": "bootstrap"})

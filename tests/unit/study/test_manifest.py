@@ -201,7 +201,7 @@ def test_other_study_ids_are_kept(folder, study_id):
         ({"volumes": []}, "volumes: Tuple should have at least 1 item"),
         (
             {"hospital": "X"},
-            "unknown key 'hospital'; expected only cohort, patient_id, report_id, schema, species",
+            "unknown key 'hospital'; expected only age_band, cohort, field_tesla, patient_id, report_id",
         ),
         ({"volumes": [entry(), entry()]}, "2 volumes of view 'cine_sax'; expected one per view"),
     ],
@@ -249,3 +249,31 @@ def test_links_within_the_folder_and_to_the_folder_are_followed(folder):
     (folder / "cine_sax.nii.gz").symlink_to("original.nii.gz")
     folder.with_name("alias").symlink_to(folder)
     assert read_study(folder.with_name("alias")).files() == ("cine_sax.nii.gz",)
+
+
+def test_a_manifest_may_name_subgroups(folder):
+    named = {"sex": "female", "age_band": "40-49", "vendor": "A", "field_tesla": 1.5, "site": "north"}
+    study(folder, **named)
+    told = read_study(folder).manifest.subgroups
+    expected = {"sex": "female", "age band": "40-49", "vendor": "A", "site": "north"}
+    assert told == expected | {"field strength": "1.5 T"}
+    study(folder)
+    assert read_study(folder).manifest.subgroups == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"sex": "f"}, "sex"),
+        ({"age_band": "47"}, "age_band"),
+        ({"age_band": "44-46"}, "spans fewer than 5 years"),
+        ({"age_band": "49-40"}, "spans fewer than 5 years"),
+        ({"field_tesla": 0}, "field_tesla"),
+        ({"vendor": ""}, "vendor"),
+        ({"site": "a\nb"}, "site"),
+    ],
+)
+def test_a_subgroup_that_is_none_is_refused(folder, given, said):
+    study(folder, **given)
+    with pytest.raises(InputError, match=said):
+        read_study(folder)
