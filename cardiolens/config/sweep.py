@@ -56,7 +56,7 @@ class PromptSpec(Spec):
 
 
 class TokenBudget(Spec):
-    """As many frames as fit into so many visual tokens of the model that is asked; written tokens:8192."""
+    """A budget of visual tokens: as many frames as fit into them at the asked model; written tokens:8192."""
 
     tokens: Positive
 

@@ -25,7 +25,7 @@ _CONTROL = re.compile(r"<\|[a-z_]+\|>|</?s>|<(?:end|start)_of_turn>|<eos>", re.I
 
 
 def visible(text: str) -> str:
-    """What a reply says outside its reasoning, in NFKC, without Markdown and LaTeX."""
+    """Return a reply's text outside its reasoning, in NFKC, without Markdown and LaTeX."""
     return visible_with_boxes(text).translate(_NO_SIGNS)
 
 
@@ -124,5 +124,5 @@ def _refusal() -> re.Pattern[str]:
 
 
 def refuses(plain: str) -> bool:
-    """Whether a visible reply declines to answer."""
+    """Return whether a visible reply declines to answer."""
     return _refusal().search(plain) is not None

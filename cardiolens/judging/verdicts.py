@@ -34,7 +34,7 @@ _SEPARATOR = "\x1f"
 
 @dataclass(frozen=True, slots=True)
 class _Sheet:
-    """What was asked and said, row by row, and the questions that the rows point into."""
+    """Requests and replies, row by row, and the questions that the rows point to."""
 
     asked: pa.Table
     said: pa.Table
@@ -143,7 +143,7 @@ def _judged(channel: str, sheet: _Sheet, metrics: Sequence[TextMetric]) -> pa.Ta
 
 
 def _reply(said: dict[str, object]) -> CaseReply | None:
-    """What is judged; None where no reply is final."""
+    """The reply that is judged; None where no completion is final."""
     if said["text"] is None:
         return None
     shown = tuple(str(said["shown"]).split(_SEPARATOR)) if said["shown"] else ()

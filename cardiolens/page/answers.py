@@ -53,7 +53,7 @@ def _headlines(facts: Facts) -> list[AnalysisRow]:
 
 
 def _shown_lower(facts: Facts, row: AnalysisRow, first: AnalysisRow) -> bool:
-    """Whether a headline is shown to be lower than the highest, by their paired difference."""
+    """Return whether a headline is shown to be lower than the highest, by their paired difference."""
     pair = {row["arm_id"], first["arm_id"]}
     metrics = ["primary", "primary.holm_p", "primary.bounds"]
     rows = {

@@ -73,7 +73,7 @@ class Difference:
 
     @property
     def comparison(self) -> str:
-        """What was taken from what, e.g. clinical − random@2026."""
+        """The two settings that were subtracted, e.g. clinical − random@2026."""
         prefix = "K = " if self.factor == "budget" else ""
         return f"{prefix}{getattr(self.ours, self.factor)} − {getattr(self.theirs, self.factor)}"
 
@@ -88,7 +88,7 @@ class Difference:
 
     @property
     def reading(self) -> Reading:
-        """What may be said: a difference, equivalence, or neither."""
+        """The conclusion that is allowed: a difference, equivalence, or neither."""
         if self.change.verdict != "cannot tell":
             return "shown"
         same = sentences.equivalence("", "", "", self.equivalence, self.beside).verdict

@@ -1,4 +1,4 @@
-"""What a page is made from: the records, scores and analyses of one run, or of several seen as one."""
+"""Facts that a page shows: records, scores and analyses of one run, or of several seen as one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -55,7 +55,7 @@ class Modifier:
 
 @lru_cache(maxsize=1)
 def canonical_values() -> dict[str, dict[str, Any]]:
-    """What every canonical study sets, by name."""
+    """The values that each canonical study sets, by the study's name."""
     tree: dict[str, dict[str, Any]] = yaml.safe_load((DATA / "canonical.yaml").read_text())
     return tree
 

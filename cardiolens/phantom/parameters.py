@@ -15,7 +15,7 @@ _STRICT = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True)
 class LesionShape:
-    """Where signal is changed: in segments between two depths (0 endocardium, 1 epicardium), or elsewhere."""
+    """Region of changed signal: segments between two depths (0 endocardium, 1 epicardium), or elsewhere."""
 
     segments: Segments = ()
     depth: tuple[float, float] = (0.0, 1.0)

@@ -1,4 +1,4 @@
-"""Which studies make up a cohort; a study is a function of seed and id alone."""
+"""The studies of a cohort; each is a function of seed and id alone."""
 
 import re
 from collections import Counter

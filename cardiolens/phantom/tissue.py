@@ -1,4 +1,4 @@
-"""Which tissue lies at a point of the heart at a moment of the cycle."""
+"""Tissue at each point of the heart at a moment of the cycle."""
 
 from dataclasses import dataclass
 

@@ -44,7 +44,7 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What the requests of one model amount to."""
+    """Counts of the requests that were written for one model."""
 
     status_counts: Counter[str]
     most_frames: int  # that one request shows

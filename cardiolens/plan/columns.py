@@ -36,7 +36,7 @@ class RequestColumns:
         return max(map(len, self._distinct), default=0)
 
     def status_counts(self) -> Counter[str]:
-        """How many requests have each status."""
+        """Number of requests of each status."""
         return Counter(map(str, self._columns[_SCALARS.index("status")]))
 
     def table(self) -> pa.Table:

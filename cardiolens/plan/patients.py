@@ -1,4 +1,4 @@
-"""Whether questions and prepared studies are about the same patients."""
+"""Check that questions and prepared studies are about the same patients."""
 
 import logging
 from collections import Counter

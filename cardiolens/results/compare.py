@@ -36,12 +36,12 @@ class ArmDifference:
     lost: int
 
     def worse(self, margin: float) -> bool:
-        """Whether b is shown to be lower by more than a margin: its whole interval lies below."""
+        """Return whether b is shown to be lower by more than a margin: its whole interval lies below."""
         return self.n_patients >= FEWEST_PATIENTS and self.high < -margin
 
 
 def configuration_changes(first: Run, second: Run) -> Iterator[str]:
-    """What decides numbers and differs, with both values."""
+    """Configuration entries that decide numbers and differ between two runs, with both values."""
     trees = (_flat(deciding(documents.read_configuration(run))) for run in (first, second))
     old, new = ({name: value for name, value in tree} for tree in trees)
     changed = [name for name in sorted(old | new) if old.get(name) != new.get(name)]

@@ -188,7 +188,7 @@ def _of(requests: pa.Table, completions: pa.Table) -> pa.Table:
 
 
 def _ended(requests: pa.Table, completions: pa.Table) -> Counter[str]:
-    """How each distinct planned request ended."""
+    """Count distinct planned requests by how they ended: a final status, `engine_error` or `missing`."""
     planned = pc.unique(requests.filter(pc.equal(requests["status"], PLANNED))["request_key"])
     final = finals(completions)
     ended = Counter(final["status"].to_pylist())

@@ -72,7 +72,7 @@ class Encoder:
 
     @contextmanager
     def _used_as(self, role: str) -> Iterator[None]:
-        """What a model of another kind, or one that does not fit its processor, raises when it is used."""
+        """Raise InputError where a model is of another kind, or does not fit its processor."""
         try:
             yield
         except InputError:

@@ -30,7 +30,7 @@ _COLUMNS = ("idx", "height", "width", "pixels", "digest")
 
 
 class StudyFeatures:
-    """What data-driven selectors know of a study: how far its frames are from each other and a question."""
+    """Features of a study for data-driven selectors: distances between its frames, and to a question."""
 
     def __init__(self, vectors: dict[str, NDArray[np.float32]], sight: Sight = PIXELS) -> None:
         self._volumes = sorted(vectors, key=_canonical)

@@ -1,4 +1,4 @@
-"""What data-driven selectors see of a frame: numbers without labels and without a question (protocol 6).
+"""Features of frames for data-driven selectors, made without labels or questions (protocol 6).
 
 A vector has three blocks, each scaled to unit length: brightness of the centre, directions of its edges, and
 its change to the neighbouring phases. Where 6 leaves a choice: the centre is a square of 70 % of the shorter

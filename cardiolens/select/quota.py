@@ -1,4 +1,4 @@
-"""How a budget is split over views and what becomes of quotas that a view cannot fill (protocol 5.3)."""
+"""Quotas: a budget split over views, and the use of quotas that a view cannot fill (protocol 5.3)."""
 
 from collections.abc import Sequence
 

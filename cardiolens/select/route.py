@@ -12,7 +12,7 @@ Volumes = tuple[VolumeStructure, ...]
 
 
 class Routable(Protocol):
-    """What routing needs to know of a subtask."""
+    """The attributes of a subtask that routing reads."""
 
     @property
     def id(self) -> str: ...

@@ -1,4 +1,4 @@
-"""What selectors choose from one study, for people to look at: records or pictures."""
+"""Selections from one study for people to look at: records or pictures."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a data-driven selector sees of frames: features of their pixels, or an encoder's."""
+"""Sights: the features by which a data-driven selector sees frames, from their pixels or an encoder."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -38,12 +38,12 @@ PIXELS = Sight(f"v{features.VERSION}")
 
 
 def sight_of(selector: SelectorSpec) -> Sight:
-    """How a selector sees frames; InputError where its encoder's folder holds no model."""
+    """The sight of a selector; InputError where its encoder's folder holds no model."""
     return PIXELS if selector.encoder is None else _encoder_sight(selector.encoder)
 
 
 def sights_of(spec: SweepSpec) -> tuple[Sight, ...]:
-    """How the selectors of a sweep see frames, each way once; none where no selector looks at them."""
+    """The distinct sights of a sweep's selectors; none where no selector looks at frames."""
     return tuple({sight_of(selector): None for selector in spec.selector if selector.looks_at_pixels})
 
 

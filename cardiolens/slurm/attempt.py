@@ -114,7 +114,7 @@ def given_up_on_error(run: Run, model: str) -> Iterator[None]:
 
 
 def _cause(error: Exception) -> str:
-    """Why, on one line. The words of an error that nobody foresaw are left out: they may name a patient."""
+    """The reason, on one line, without the words of an unforeseen error: they may name a patient."""
     if isinstance(error, InputError | RunError):
         return str(error)
     told = f" ({error.strerror})" if isinstance(error, OSError) else ""

@@ -16,7 +16,7 @@ ANY = "any"
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """What a phrase means: a kind of word, and which one of its kind."""
+    """Meaning of a phrase: a kind of word, and a name within that kind."""
 
     kind: str  # structure, place, name, state, neutral, or a kind of the grammar
     name: str

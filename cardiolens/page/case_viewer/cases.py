@@ -202,7 +202,7 @@ def _request(
 
 
 def index_of(sources: Sources, facts: Facts) -> dict[str, Any]:
-    """What the list of cases needs: arms, studies, and a letter an arm for how each question ended.
+    """Data of the list of cases: arms, studies, and how each question ended, one letter per arm.
 
     `r` right, `w` wrong, `u` not readable, `o` no answer, a space where it was not asked.
     """
