@@ -108,7 +108,7 @@ def _is_denied(kinds: list[str], at: int) -> bool:
 
 
 def _is_obscure(kinds: list[str], at: int) -> bool:
-    """Return whether a denial is doubled ("not normal"), or it is unclear which name it concerns ("A not B")."""
+    """Return whether a denial is doubled ("not normal"), or its name is unclear ("A not B")."""
     if kinds[at] == "no":
         return at > 0 and kinds[at - 1] == "not"
     return at > 0 and kinds[at - 1] in NAMES and any(kind in NAMES for kind in kinds[at + 1 :])
