@@ -35,7 +35,7 @@ def sweep(spec: SweepSpec) -> int:
     check_readers(spec)
     check_access(spec)
     check_encoders(spec)
-    open_text_metrics(spec.statistics)  # so that what they lack is said before anything starts
+    open_text_metrics(spec.statistics)  # fails now if a package or model is missing
     documents.log_to(run_of(spec))
     with ExitStack() as cluster:
         if (
