@@ -16,7 +16,7 @@ def show_jobs(
     """Print one row per job, with GPU hours if the requests are known."""
     hours = {deployment.model: deployment.gpu_hours for deployment in deployments}
     table = Table(title="jobs", title_justify="left")
-    for name in ("job", "models", "nodes", "GPUs a node", "time limit", "GPU hours, at most"):
+    for name in ("job", "models", "nodes", "GPUs per node", "time limit", "GPU hours, at most"):
         table.add_column(name, justify="left" if name in ("job", "models") else "right")
     for job in jobs:
         limit = cluster.time if job.step == "model" else cluster.cpu_time
