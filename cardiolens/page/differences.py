@@ -1,4 +1,4 @@
-"""Differences of arms that were varied in one thing: a row a pair and scope, and how each may be read."""
+"""Differences of arms that were varied in one thing: one row per pair and scope, with the reading that each allows."""
 
 import math
 from collections.abc import Mapping

@@ -22,7 +22,7 @@ from cardiolens.tasks.catalogue import Subtask, load_catalogue
 class Facts:
     """Everything that sections are made of.
 
-    `manifests` and `specs` have one entry a run; `subtasks` are empty where the protocol's folder is gone.
+    `manifests` and `specs` have one entry per run; `subtasks` are empty where the protocol's folder is gone.
     """
 
     name: str

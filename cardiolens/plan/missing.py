@@ -71,7 +71,7 @@ def missing(requests: Path, completions: Path, max_attempts: int) -> Missing:
     """Each distinct request without a final completion once, grouped by study.
 
     Memory: the keys of one part (with controls that show no frames or another patient's, of all parts) and of
-    the completions, and four bytes a missing request.
+    the completions, and four bytes per missing request.
     """
     done = Done.of(completions)
     exhausted = done.exhausted(max_attempts)
@@ -120,7 +120,7 @@ def _among(keys: pa.ChunkedArray, known: pa.Array) -> np.ndarray:
 
 
 def _by_study(part: Path, table: pa.Table, rows: np.ndarray, failed: dict[str, int]) -> Iterator[StudyWork]:
-    """One row of work a study."""
+    """One row of work per study."""
     studies = table["frames_study_id"].take(rows).to_pylist()
     keys = table["request_key"].take(rows).to_pylist()
     grouped: dict[str, list[int]] = {}

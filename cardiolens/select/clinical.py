@@ -1,4 +1,4 @@
-"""The clinical selector: quotas by view, a cascade a view, then fallback to other views (protocol 5)."""
+"""The clinical selector: quotas by view, one cascade per view, then fallback to other views (protocol 5)."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping

@@ -48,7 +48,7 @@ class Encoder:
         self._folder = folder
 
     def frames(self, frames_FHW: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """A unit vector a frame, (frames, features)."""
+        """One unit vector per frame: (frames, features)."""
         encode = getattr(self._model, "get_image_features", self._model)
         found = []
         for start in range(0, len(frames_FHW), _AT_ONCE):

@@ -1,4 +1,4 @@
-"""Features beside the shards: computed once a frame, read a study at a time.
+"""Features beside the shards: computed once per frame, read study by study.
 
 `store/features/<sight>/<part>` has the row groups of `store/frames/<part>`: a changed study gets a new
 frames part, and so new features.

@@ -23,7 +23,7 @@ _STEPS = 256  # small pictures are kept in 1/256 grey levels, so that sums canno
 
 
 def volume_features(frames_FHW: NDArray[np.uint8], n_phases: int, cyclic: bool) -> NDArray[np.float32]:
-    """One vector a frame, in canonical order; frames are windowed grey values as displayed."""
+    """One vector per frame, in canonical order; frames are windowed grey values as displayed."""
     small = small_pictures(frames_FHW)
     n_frames = len(small)
     blocks = (

@@ -67,7 +67,7 @@ def records(study: Study, spec: SweepSpec) -> Iterator[dict[str, object]]:
 
 
 def draw(study: Study, spec: SweepSpec, folder: Path) -> list[Path]:
-    """One picture a subtask, `<study>-<subtask>.png`."""
+    """One picture per subtask, `<study>-<subtask>.png`."""
     seen = look_at(study, spec.dataset.window_pct)
     panels: dict[str, list[Panel]] = {}
     for shown in _shown(seen.structure, spec, _features(seen, spec)):

@@ -23,7 +23,7 @@ class Sight:
     encoder: Path | None = None
 
     def of_volume(self, frames_FHW: NDArray[np.uint8], n_phases: int, cyclic: bool) -> NDArray[np.float32]:
-        """One vector a frame, in canonical order; frames are windowed grey values as displayed."""
+        """One vector per frame, in canonical order; frames are windowed grey values as displayed."""
         if self.encoder is None:
             return features.volume_features(frames_FHW, n_phases, cyclic)
         return open_encoder(self.encoder).frames(frames_FHW)
