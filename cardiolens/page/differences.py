@@ -1,4 +1,4 @@
-"""Differences of arms that were varied in one thing: one row per pair and scope, with the reading that each allows."""
+"""Differences of arms that were varied in one thing: one row per pair and scope, and its reading."""
 
 import math
 from collections.abc import Mapping
