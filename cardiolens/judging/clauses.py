@@ -15,7 +15,7 @@ _SAYS_NOTHING = frozenset({"label", "word", "subject", "part", "bullet", "neutra
 
 
 class Statement(NamedTuple):
-    """A clause and what it says of the options in it."""
+    """A clause and its judgement on the options in it."""
 
     clause: Clause
     said: Polarity

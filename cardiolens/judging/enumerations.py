@@ -73,5 +73,5 @@ def is_broken_list(clause: Clause) -> bool:
 
 
 def _is_name(kinds: list[Kind]) -> bool:
-    """Return whether the first that is no conjunction is an option."""
+    """Return whether the first kind that is no conjunction is that of an option."""
     return next((kind for kind in kinds if kind not in CONTINUES), None) in NAMES

@@ -195,7 +195,7 @@ class _ListReader:
         return None
 
     def _tail(self, named: list[str]) -> bool:
-        """Check what follows the list; whether it is nothing."""
+        """Check what follows the list, and return whether that is nothing."""
         self._skip({"close", "subject", "label"})
         if self._only_punctuation():
             return True

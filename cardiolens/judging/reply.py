@@ -30,7 +30,7 @@ def visible(text: str) -> str:
 
 
 def visible_with_boxes(text: str) -> str:
-    """The same with boxed answers between BOX and END, tagged ones between TAG and END."""
+    """Return a reply's visible text, boxed answers between BOX and END, tagged ones between TAG and END."""
     plain = without_thought(text)
     if not plain.isascii():
         plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", plain)).replace("’", "'")

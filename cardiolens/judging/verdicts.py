@@ -58,7 +58,7 @@ def judge(
     protocol: str | None = None,
     metrics: Sequence[TextMetric] = (),
 ) -> pa.Table:
-    """One verdict a (arm_id, qa_id, channel), in that order.
+    """Return one verdict per (arm_id, qa_id, channel), in that order.
 
     `protocol` is the folder of the questions' data files, where they are not a shipped protocol's; `metrics`
     add to the counts of report texts.

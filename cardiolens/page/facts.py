@@ -20,7 +20,7 @@ from cardiolens.tasks.catalogue import Subtask, load_catalogue
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything that sections are made of.
+    """The data that sections of a page are made of.
 
     `manifests` and `specs` have one entry per run; `subtasks` are empty where the protocol's folder is gone.
     """

@@ -75,7 +75,7 @@ def covered(seed: int, ids: list[str]) -> list[str]:
 
 
 def answers(truth: Truth) -> Iterator[Choice]:
-    """Every tier-1 option that is an answer of a study."""
+    """Yield every tier-1 option that is an answer of a study."""
     found = findings(truth)
     for subtask in asked(catalogue(), found, SEQUENCES):
         if subtask.tier == 1:

@@ -14,7 +14,7 @@ _LENGTH_MM = 5.0  # of a lesion in a long-axis slice
 
 
 def check_oedema_seen(p: Parameters) -> None:
-    """GuardBandError where a T2 lesion has a segment in which no T2 slice cuts it."""
+    """Raise GuardBandError if a T2 lesion has a segment in which no T2 slice cuts it."""
     for shape in p.oedema:
         if unseen := [number for number in shape.segments if not _is_seen(shape, number, p)]:
             raise GuardBandError("oedema_seen", f"fails: no T2 slice cuts the lesion in segments {unseen}")

@@ -49,7 +49,7 @@ class RequestColumns:
         return pa.Table.from_arrays([arrays[name] for name in REQUESTS.names], schema=REQUESTS)
 
     def _frame_lists(self) -> pa.Array:
-        """Each distinct list made once, then repeated by its place."""
+        """Build the column of frame lists: each distinct list once, then repeated by its index."""
         flat = [frame for frames in self._distinct for frame in frames]
         offsets = [0]
         for frames in self._distinct:

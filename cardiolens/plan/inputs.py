@@ -43,7 +43,7 @@ class _QuestionRow(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Everything that a plan is made from, whatever the model."""
+    """The inputs of a plan that all models share."""
 
     store: Store
     catalogue: Catalogue

@@ -246,7 +246,7 @@ class ModelPlanner:
         return block
 
     def _counted(self, block: _FrameBlock) -> _FrameBlock:
-        """With the tokens that all requests which show it share."""
+        """Add the count of tokens that all requests showing the block share."""
         frames, found, rest = block.text.rpartition(FRAME)
         if self._counter is None or not found:
             return block

@@ -47,7 +47,7 @@ def system_message(template: Template) -> str:
 def question_block(
     asked: AskedQuestion, n_frames: int, template: Template, closing: Closing = "letters"
 ) -> str:
-    """Everything after the frames; `closing` says in which form the answer is to end."""
+    """Render the text after the frames; `closing` names the form in which the answer is to end."""
     return template.render(
         {
             "n": n_frames,

@@ -35,7 +35,7 @@ def kcenter(distance: Floats, k: int) -> list[int]:
 
 
 def kmedoids(distance: Floats, k: int) -> list[int]:
-    """From the k-centre frames by best single swaps, until none gains or 20 rounds are done; ascending."""
+    """Improve the k-centre frames by best single swaps, until none gains or after 20 rounds; ascending."""
     swaps = _Swaps(distance, kcenter(distance, k))
     for _ in range(_ROUNDS):
         frame, place, gain = swaps.best()

@@ -9,7 +9,7 @@ LADDER = (8, 16, 32, 64)  # the budgets of 5.1, which a nested order is built on
 
 
 def presented(frames: Iterable[Frame], volumes: Volumes) -> tuple[Frame, ...]:
-    """By volume as listed, then slice, then phase from end-diastole; perfusion by time."""
+    """Sort frames by volume as listed, then slice, then phase from end-diastole; perfusion by time."""
     places = {
         volume.volume_id: (place, 0 if volume.sequence == "perfusion" else volume.ed_phase, volume.n_phases)
         for place, volume in enumerate(volumes)

@@ -48,7 +48,7 @@ def sights_of(spec: SweepSpec) -> tuple[Sight, ...]:
 
 
 def check_encoders(spec: SweepSpec) -> None:
-    """InputError unless every encoder that a sweep names can be loaded and does what is needed of it."""
+    """Raise InputError unless every encoder of a sweep loads and reads what its selector needs."""
     for selector in spec.selector:
         if selector.encoder is not None:
             sight = sight_of(selector)

@@ -42,7 +42,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Trait:
-    """Something that a report says of a structure, and how its places are reported."""
+    """A property that a report gives to structures, and the fields that report its places."""
 
     of: Mapping[str, Scale | None]  # by structure, or ANY; None: not of this one
     default: str | None

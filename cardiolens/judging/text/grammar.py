@@ -37,7 +37,7 @@ class Grammar:
 
 @functools.cache
 def grammar() -> Grammar:
-    """The grammar that is shipped."""
+    """The packaged grammar, read once."""
     tree = read_yaml(Path(__file__).parent / "grammar.yaml")
     headings = {phrase: name for name, written in tree["sections"].items() for phrase in phrases(written)}
     return Grammar(dict(_tags(tree)), headings, frozenset(tree["plain"]))

@@ -114,13 +114,13 @@ def with_column(table: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) 
 
 
 def study_cases(sources: Sources) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Each study's number and its cases."""
+    """Yield the number of each study with its cases."""
     read = case_reader(sources)
     return ((number, read(number)) for number in range(len(sources.studies)))
 
 
 def case_reader(sources: Sources) -> Callable[[int], dict[str, Any]]:
-    """From a study's number to its cases: questions, what was asked under each arm, what came of it."""
+    """Return a function from a study's number to its cases: questions, and requests and verdicts by arm."""
     studies = sources.studies
     numbers = {study: at for at, study in enumerate(studies)}
     requests, verdicts, questions = (
