@@ -1,4 +1,4 @@
-"""The first screen: which model reads best, and whether selection, budget and prompting matter."""
+"""Answers of the first screen: the best model, and the effects of selection, budget and prompting."""
 
 import math
 from collections import Counter

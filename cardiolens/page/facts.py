@@ -73,9 +73,9 @@ class Facts:
 
 
 def read_facts(run: Run, parts: Sequence[Run]) -> Facts:
-    """The facts of a judged run; `parts` are the runs that it joins, or itself alone.
+    """Read the facts of a judged run; `parts` are the runs that it joins, or itself alone.
 
-    InputError where there is nothing to make a page of.
+    InputError where analyses of the run are missing.
     """
     specs = tuple(documents.read_configuration(part) for part in parts)
     verdicts = tables.read(run.verdicts, tables.VERDICTS, ["patient_id"])

@@ -18,7 +18,7 @@ _STRICT = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True)
 class Variant:
-    """A canonical study and what is changed against it."""
+    """A canonical study with changes to its values."""
 
     study: str
     change: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -28,7 +28,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Archetype:
-    """One diagnostic class: how often it occurs and what it looks like."""
+    """One diagnostic class: its share and its variants."""
 
     share: float
     etiology: str

@@ -1,4 +1,4 @@
-"""Above the ventricles: atria, aortic root, valves and jets (protocol 10.1)."""
+"""The base of the heart, above the ventricles: atria, aortic root, valves and jets (protocol 10.1)."""
 
 import numpy as np
 from numpy.typing import NDArray

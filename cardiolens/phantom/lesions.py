@@ -1,4 +1,4 @@
-"""Lesions: which part of the wall they take, by segment, depth and pattern (protocol 10.3, 10.4)."""
+"""Lesions: the part of the wall that each covers, by segment, depth and pattern (protocol 10.3, 10.4)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

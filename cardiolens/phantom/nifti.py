@@ -1,4 +1,4 @@
-"""NIfTI files whose bytes depend on nothing but what is in them, on any machine."""
+"""NIfTI files whose bytes depend on their content alone, on any machine."""
 
 import struct
 import zlib

@@ -1,4 +1,4 @@
-"""The planes that a view shows, as data: where they lie in the heart, and their places in the scanner."""
+"""The planes of each view, as data, and their positions in heart and scanner coordinates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Reference reports: exact fields, and text in one of four wordings a group (protocol 3.1, 10.5)."""
+"""Reference reports: exact fields, and text in one of four wordings per group (protocol 3.1, 10.5)."""
 
 import hashlib
 from collections.abc import Mapping, Sequence

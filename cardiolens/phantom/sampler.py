@@ -24,7 +24,7 @@ _SCALED = (  # one factor per name: a map of segments is scaled as a whole
 
 @dataclass(frozen=True)
 class Study:
-    """One study to render: what it is made of, and what is true of it."""
+    """One study to render: its parameters and its truth."""
 
     study_id: str
     seed: str

@@ -27,7 +27,7 @@ def _is_seen(shape: LesionShape, segment: int, p: Parameters) -> bool:
 
 
 def _cuts(view: View, area: NDArray[np.bool_], p: Parameters) -> bool:
-    """True where one slice of a view shows enough of an area of (angle, height) bins."""
+    """Return whether one slice of a view shows enough of an area of (angle, height) bins."""
     if view.kind == "long_axis":  # through the long axis: two opposite angles, every height
         angles = [round((view.angle + turn) * ANGLES / 360) % ANGLES for turn in (0, 180)]
         return bool(area[angles].sum(axis=1).max() * p.length / (HEIGHTS - 1) >= _LENGTH_MM)

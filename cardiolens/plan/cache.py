@@ -1,4 +1,4 @@
-"""A plan that is on disk already: written from the same inputs by the same code, it is not made again."""
+"""Reuse of a plan on disk that the same code wrote from the same inputs."""
 
 import json
 import logging

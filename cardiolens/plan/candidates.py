@@ -78,7 +78,7 @@ def candidate(
     left: Missing,
     totals: Totals | None,
 ) -> Candidate:
-    """Facts that the placement must know of a model; tokens are those of the requests left, on average."""
+    """Facts of a model for the placement; its tokens are scaled by the share of requests left."""
     weight = weight_gib(model, folder) if needs == "gpu" else 0.0
     share = left.left / left.unique
     return Candidate(
@@ -100,7 +100,7 @@ def candidate(
 
 
 def _lacks(model: ModelSpec, folder: Path | None) -> str:
-    """Return the weights that a model's folder lacks; a processor alone is enough for a plan, not for a run."""
+    """Return the weights that a model's folder lacks; a processor alone suffices for a plan, not a run."""
     if model.engine != "vllm" or folder is None or model.load_format == "dummy":
         return ""
     lacking = lacking_weights(folder)

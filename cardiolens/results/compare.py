@@ -1,4 +1,4 @@
-"""Two runs against each other: configuration, paired differences, flips."""
+"""Comparison of two runs: configuration, paired differences, flips."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _SAID = 20  # configuration changes that are told
 
 @dataclass(frozen=True, slots=True)
 class ArmDifference:
-    """One arm at one tier: b minus a, on the items that both judged, and how many flipped."""
+    """One arm at one tier: b minus a on the items that both judged, and the numbers of flips."""
 
     arm: str
     scope: str

@@ -1,4 +1,4 @@
-"""Cine cascades: which slices and phases a quota buys (protocol 5.4 and 5.5)."""
+"""Cine cascades: the slices and phases that a quota shows (protocol 5.4 and 5.5)."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -67,7 +67,7 @@ def _key_layer_dynamics(volume: VolumeStructure, wanted: int) -> list[Frame]:
 def _remaining_layer_dynamics(
     volume: VolumeStructure, layers: Sequence[int], wanted: int, extra: Iterable[int]
 ) -> list[Frame]:
-    """Non-ED phases uniform over layers, each layer's shifted so that together they cover the cycle."""
+    """Non-ED phases spread evenly over layers, shifted per layer so that together they cover the cycle."""
     if wanted <= 0:
         return []
     candidates, extra, chosen = volume.n_phases - 1, set(extra), []

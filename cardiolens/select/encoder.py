@@ -1,4 +1,4 @@
-"""A pretrained image encoder from a local folder: what it makes of frames and, of CLIP type, of questions.
+"""A pretrained image encoder from a local folder: vectors of frames and, if of CLIP type, of questions.
 
 The folder is one that `save_pretrained` wrote: config, weights, image processor and, to compare frames with
 questions, text tower and tokenizer. Vectors have unit length, so that a product of two is their cosine. They
@@ -23,7 +23,7 @@ _REMEDY = "give the folder of a saved image encoder, e.g. of CLIP or ResNet type
 
 @lru_cache(maxsize=4)
 def open_encoder(folder: Path) -> "Encoder":
-    """The encoder of a folder, loaded once a process."""
+    """The encoder of a folder, loaded once per process."""
     return Encoder(folder)
 
 
@@ -104,5 +104,5 @@ class Encoder:
 
 
 def _first(error: Exception) -> str:
-    """The first line of what a library says, which may be many."""
+    """The first line of a library's error message, which may have many."""
     return str(error).strip().partition("\n")[0]

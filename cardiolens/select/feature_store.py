@@ -87,7 +87,7 @@ def missing_parts(store: Path, volumes: pa.Table, sight: Sight = PIXELS) -> list
 
 
 def write_features(store: Path, part: str, sight: Sight = PIXELS) -> None:
-    """Compute the features of every frame of one part, a volume at a time."""
+    """Compute the features of every frame of one part, volume by volume."""
     rows = tables.read_part(
         store / VOLUMES_FOLDER / part, tables.VOLUMES, ["row_group", "sequence", "n_phases"]
     )

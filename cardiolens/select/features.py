@@ -47,7 +47,7 @@ def small_pictures(frames_FHW: NDArray[np.uint8]) -> Floats:
 
 @lru_cache(maxsize=64)
 def _area_weights(length: int, side: float) -> Floats:
-    """Row i: how much of each pixel lies in cell i of a centred span of `side` pixels; rows sum to one."""
+    """Weights of pixels in the cells of a centred span of `side` pixels; one row per cell, sum one."""
     edges = (length - side) / 2 + side * np.arange(SIDE + 1) / SIDE
     pixels = np.arange(length)
     upper = np.minimum(edges[1:, None], pixels + 1)

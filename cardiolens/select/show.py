@@ -21,7 +21,7 @@ from cardiolens.tasks.catalogue import load_catalogue
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One selection with what it was made for."""
+    """One selection with its subtask, selector and budget."""
 
     study_id: str
     subtask: str
@@ -58,7 +58,7 @@ def find_study(name: str, spec: SweepSpec) -> Study:
 
 
 def records(study: Study, spec: SweepSpec) -> Iterator[dict[str, object]]:
-    """A record for each subtask, selector and budget; pixels are read only if a selector looks at them."""
+    """One record per subtask, selector and budget; pixels are read only if a selector looks at them."""
     if sights_of(spec):
         seen = look_at(study, spec.dataset.window_pct)
         return (shown.record() for shown in _shown(seen.structure, spec, _features(seen, spec)))

@@ -13,7 +13,7 @@ _WINDOW_SECONDS = 600.0  # over which the rate is averaged
 
 @dataclass(frozen=True, slots=True)
 class ModelProgress:
-    """One model's line."""
+    """The progress of one model, as one row of `status`."""
 
     model: str
     state: str  # queued | running | starting again | done | failed | not running | not planned

@@ -79,7 +79,7 @@ def score_step(run: Run, spec: SweepSpec) -> int:
 
 
 def _known(spec: SweepSpec) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The models whose files are what they should be, and why others are not."""
+    """The models that can be identified, and the reason for each other one; InputError if none can."""
     known, unknown = [], {}
     for model in spec.model:
         try:

@@ -86,7 +86,7 @@ def _write_and_show(run: Run, replies: Replies, spec: SweepSpec, asked: Sequence
 
 
 def _moved(before: pa.Table, after: pa.Table) -> list[tuple[str, str, float, float]]:
-    """Tier scores that are not what they were: arm, tier, old and new value."""
+    """Changed tier scores: arm, tier, old and new value."""
     old, new = _tier_scores(before), _tier_scores(after)
     both = sorted(set(old) & set(new))
     return [(*key, old[key], new[key]) for key in both if repr(old[key]) != repr(new[key])]

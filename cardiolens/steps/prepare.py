@@ -112,7 +112,7 @@ def is_prepared(spec: SweepSpec) -> bool:
 
 
 def _as_found(dataset: DatasetSpec, store: Path) -> Prepared:
-    """Outcome for a store that is taken as it is."""
+    """The outcome of using a store as it is; InputError if it holds no studies."""
     known = current_cohort(store, dataset.window_pct)
     if not known.studies:
         raise InputError(

@@ -55,7 +55,7 @@ def held(store: Store) -> list[Held]:
 
 
 def contents(store: Store) -> Iterator[Content]:
-    """Sizes of all tables."""
+    """Yield the size of every table of a store."""
     for table in held(store):
         rows, n_bytes, versions, broken = 0, 0, set(), []
         paths = tables.parts(table.folder)

@@ -119,7 +119,7 @@ def _said(lexicon: Lexicon) -> Iterator[tuple[str, str]]:
 
 
 def _tags(tree: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[tuple[Phrase, Tag]]:
-    """Phrases with what they mean; a later one replaces an earlier one."""
+    """Phrases with their meanings; a later one replaces an earlier one."""
     for kind, groups in (
         ("structure", tree.get("structures", {})),
         ("place", tree.get("places", {})),

@@ -1,4 +1,4 @@
-"""Other wordings of a question: rules that show where one would ask something else (protocol 16.10)."""
+"""Rules for other wordings of a question, which detect a changed question (protocol 16.10)."""
 
 import re
 from collections import Counter

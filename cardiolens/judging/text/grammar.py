@@ -28,7 +28,7 @@ _FAMILIES = {"predicates": "predicate", "grades": "grade", "connectives": ""}
 
 @dataclass(frozen=True)
 class Grammar:
-    """Phrases by what they do, whatever is found."""
+    """Phrases of report English by their function, the same for all sequences."""
 
     tags: Mapping[Phrase, Tag]
     headings: Mapping[Phrase, str]  # a sequence, "silent", or "any"

@@ -95,7 +95,7 @@ def _normal(clause: Clause, at: int) -> bool:
 
 
 def _distance(clause: Clause, at: int, place: int) -> tuple[bool, int]:
-    """Predicates with another name between come after those without."""
+    """Sort key of a predicate: without a verb between first, then by distance in mentions."""
     return _parted(clause, at, place, kinds=("verb",)), abs(place - at)
 
 

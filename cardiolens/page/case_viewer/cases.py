@@ -80,7 +80,7 @@ def read_sources(run: Run, parts: Sequence[Run], facts: Facts) -> Sources:
 
 
 def _read_requests(run: Run, model: str) -> pa.Table:
-    """Requests of a model; what many of them have alike is held once."""
+    """Requests of a model, with values that many of them share held once."""
     parts = [
         _shared(tables.read_part(path, tables.REQUESTS, _REQUEST))
         for path in tables.parts(run.requests(model))
@@ -97,7 +97,7 @@ def _shared(requests: pa.Table) -> pa.Table:
 
 
 def _as_json(frames: pa.ListArray) -> pa.Array:
-    """Lists of frames as JSON, without a Python object a frame: a sweep shows some ten million."""
+    """Lists of frames as JSON, without one Python object per frame: a sweep shows about ten million."""
     volumes = frames.flatten().field("volume_id").dictionary_encode()
     names = pa.array([json.dumps(name) for name in volumes.dictionary.to_pylist()], pa.string())
     idx = frames.flatten().field("idx").cast(pa.string())
