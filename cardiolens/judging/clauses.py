@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 from cardiolens.judging.tokens import Token
 
 Clause = list[Token]
-Polarity = Literal["bare", "yes", "no", "open"]  # "bare" names without a predicate, "open" cannot be told
+Polarity = Literal["bare", "yes", "no", "open"]  # "bare": names without a predicate; "open": undecidable
 
 NAMES = frozenset({"key", "text", "short"})
 _ENDS = frozenset({"stop", "semicolon", "newline", "but", "query"})

@@ -6,7 +6,7 @@ import unicodedata
 
 from cardiolens.judging.lexicon import Tag, words
 
-# Private characters that stand around what a reply has marked as its answer; nobody types them.
+# Private characters around the marked answer of a reply; nobody types them.
 BOX, TAG, END = "\ue000", "\ue001", "\ue002"
 
 _NO_SIGNS = str.maketrans("", "", BOX + TAG + END)

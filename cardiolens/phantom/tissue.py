@@ -178,7 +178,7 @@ def _paint_rv(scene: Scene, where: Points, a: float, painted: Codes) -> None:
 
 
 def _outside_rv(heart: Heart, at: Points, a: float) -> tuple[Floats, NDArray[np.bool_]]:
-    """Radial distance outside the right ventricle, mm (negative inside), and a mask of points that a lesion can take."""
+    """Radial distance outside the right ventricle, mm (negative inside); mask of points open to a lesion."""
     p = heart.parameters
     egg = rv_egg(heart, a, at.heights)
     row = at.at_height

@@ -27,14 +27,14 @@ def code_digest() -> str:
 class Fingerprint:
     """Everything that decides the requests of a model, by name; two equal ones give the same plan."""
 
-    configuration: object  # the part of the sweep's configuration that decides what is asked
+    configuration: object  # the part of the sweep's configuration that decides its requests
     cohort: str  # SHA-256 of cohort.json
     questions: str  # SHA-256 of the questions file
     catalogue: str  # SHA-256 of the protocol's tasks
     templates: str | None  # digest of the user's own prompt templates
-    sights: tuple[str, ...]  # keys of what selectors see of frames
+    sights: tuple[str, ...]  # keys of the sights of selectors
     code: str  # digest of this package
-    model_key: str | None = None  # None in what all models of a sweep share
+    model_key: str | None = None  # None in the part that all models of a sweep share
 
     @property
     def parts(self) -> dict[str, str]:

@@ -45,7 +45,7 @@ class _FrameBlock:
     state: "blake2b"
     sizes: tuple[tuple[int, int], ...]  # as rendered
     rest: str = ""  # of the text, after the last frame
-    counted: tuple[int, str] | None = None  # tokens up to the last frame; what follows the question
+    counted: tuple[int, str] | None = None  # tokens up to the last frame; template text after the question
 
 
 _Picture = tuple[str, tuple[int, int]]  # frame key; height and width as rendered
@@ -80,7 +80,7 @@ class _View:
     study_id: str | None
     study: _Study
     selection: Selection
-    told: tuple[Frame, ...] = ()  # frames of which the captions alone are given
+    told: tuple[Frame, ...] = ()  # frames shown by their captions alone
 
 
 _Protocol = tuple[SelectorSpec, int | None, Budget]  # selector, its seed, budget

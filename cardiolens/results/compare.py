@@ -16,7 +16,7 @@ from cardiolens.record.places import Run, deciding
 from cardiolens.stats.scores import score
 
 _FACTORS = ("model", "selector", "budget", "prompt", "control")
-_WORDING = "wording"  # of which manifests of earlier versions say nothing
+_WORDING = "wording"  # absent from manifests of earlier versions
 _ALIKE = ("protocol", "catalogue_sha256", "questions_digest")
 _SAID = 20  # configuration changes that are told
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from cardiolens.select.route import Volumes
 from cardiolens.select.selection import Frame
 
-LADDER = (8, 16, 32, 64)  # the budgets of 5.1, which a nested order is built on
+LADDER = (8, 16, 32, 64)  # the budgets of 5.1, on which a nested order is built
 
 
 def presented(frames: Iterable[Frame], volumes: Volumes) -> tuple[Frame, ...]:

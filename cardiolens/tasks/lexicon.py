@@ -69,8 +69,8 @@ class Lexicon:
     aliases: Mapping[str, Phrase]
     groups: Mapping[str, tuple[str, ...]]  # structures that stand for several
     traits: Mapping[str, Trait]
-    wholes: Mapping[str, Mapping[str, str]]  # by structure: what is said when it is called normal
-    foreign: frozenset[Phrase]  # what reports of other sequences find
+    wholes: Mapping[str, Mapping[str, str]]  # by structure: the values it has when called normal
+    foreign: frozenset[Phrase]  # findings of other sequences' reports
 
 
 def load_lexicon(path: Path, sequence: str, fields: Mapping[str, Collection[str]]) -> Lexicon:

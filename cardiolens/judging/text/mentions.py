@@ -11,7 +11,7 @@ from cardiolens.tasks.phrases import Phrase
 from cardiolens.tasks.segments import LEVELS, WALLS
 
 _WORD, _NUMBER, _MEASURE = Tag("word", ""), Tag("number", ""), Tag("measure", "")
-_Tree = dict[str, "Tag | _Tree"]  # words to what may follow them; "" to what a phrase that ends here means
+_Tree = dict[str, "Tag | _Tree"]  # phrases word by word; under "" the meaning of one that ends here
 _GRADES = ("trivial", "mild", "moderate", "severe")
 
 
