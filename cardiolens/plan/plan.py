@@ -108,7 +108,7 @@ def plan(spec: SweepSpec, models: Collection[str] | None = None) -> Plan:
 
 
 def _counter(model: ModelSpec, identity: Identity) -> TokenCounter | None:
-    """The token counter of a model's prompts; None where they cannot be counted."""
+    """What counts the tokens of a model's prompts; None where nothing can."""
     if identity.folder is not None:
         return Chat(identity.folder, model.template_options, trust_remote_code=model.trust_remote_code)
     if model.estimates_tokens:

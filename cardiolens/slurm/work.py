@@ -51,7 +51,7 @@ def work(words: Mapping[str, str]) -> int:
 
 
 def prepare_step(run: Run, spec: SweepSpec) -> int:
-    """Prepare studies and write the plan; a model that cannot be identified is recorded as failed."""
+    """Prepare studies and write the plan; a model that cannot be planned is recorded as failed."""
     with ray_cluster(spec.cluster):
         for study, error in prepare_sweep(spec).failed:
             say(f"not prepared: {study}: {error}")
@@ -64,7 +64,7 @@ def prepare_step(run: Run, spec: SweepSpec) -> int:
 
 
 def score_step(run: Run, spec: SweepSpec) -> int:
-    """Judge and score all completions so far and write the page; 0 only if none is missing."""
+    """Judge, score and show whatever was completed; 0 only if that is everything."""
     known, unknown = _known(spec)
     planned = plan(spec, known)
     groups = {model: read_model_record(run.model_records, model) for model in known}
@@ -79,7 +79,7 @@ def score_step(run: Run, spec: SweepSpec) -> int:
 
 
 def _known(spec: SweepSpec) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The models that can be identified, and the reason for each other one; InputError if none can."""
+    """The models whose files are what they should be, and why others are not."""
     known, unknown = [], {}
     for model in spec.model:
         try:
