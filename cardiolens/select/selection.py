@@ -26,9 +26,8 @@ class Selection:
     """Frames in the order shown; `skipped` says why there are none."""
 
     frames: tuple[Frame, ...]
-    flags: tuple[
-        str, ...
-    ] = ()  # short, degraded, substituted:<view shown instead>, no_temporal_evidence, ...
+    # short, degraded, substituted:<view shown instead>, no_temporal_evidence, ...
+    flags: tuple[str, ...] = ()
     skipped: str | None = None
 
     @property

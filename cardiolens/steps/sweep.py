@@ -38,9 +38,8 @@ def sweep(spec: SweepSpec) -> int:
     open_text_metrics(spec.statistics)  # fails now if a package or model is missing
     documents.log_to(run_of(spec))
     with ExitStack() as cluster:
-        if (
-            not spec.dataset.studies.exists() or not spec.store.exists()
-        ):  # much to do: one cluster for all of it
+        if not spec.dataset.studies.exists() or not spec.store.exists():
+            # Everything is to be prepared: one Ray cluster for all steps.
             cluster.enter_context(ray_cluster(spec.cluster))
         prepared = prepare_sweep(spec)
         planned = plan(spec)

@@ -27,9 +27,8 @@ def shown() -> Iterator[Watch]:
         yield partial(_plain_progress, quiet="SLURM_JOB_ID" in os.environ)
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
-    note = TextColumn(
-        "{task.fields[note]}", table_column=Column(ratio=1)
-    )  # wraps; the others keep their width
+    # The note wraps; the other columns keep their width.
+    note = TextColumn("{task.fields[note]}", table_column=Column(ratio=1))
     with Progress(*columns, note, console=console, expand=True) as bars:
         yield partial(_bar_progress, bars)
 
