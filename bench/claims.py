@@ -98,7 +98,7 @@ def claims(found: Sequence[Finding]) -> list[Finding]:
 
 
 def null(experiments: int, patients: int, resamples: int, swaps: int) -> list[int]:
-    """How many claims each experiment without any difference prints."""
+    """Number of claims printed by each experiment without any difference."""
     arms = arms_of(("clinical", "random@1", "kcenter"), ("8", "16", "32", "64"), ("standard", "reasoning"))
     counts = []
     for seed in range(experiments):

@@ -28,7 +28,7 @@ FIELDS = (
     "field",
     "architecture in vLLM",
     "GiB",
-    "tokens a frame",
+    "tokens per frame",
     "context",
     f"GPUs of {' / '.join(map(str, GPU_SIZES))} GiB",
     "thinking",

@@ -36,7 +36,7 @@ class Arm:
 
     @property
     def budget_value(self) -> int | str:
-        """For a chart: a number of frames, or what the configuration says."""
+        """The budget as a chart shows it: a number of frames, or the configuration's words."""
         return self.budget if isinstance(self.budget, int) else str(self.budget)
 
     @property

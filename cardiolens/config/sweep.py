@@ -18,7 +18,7 @@ class SelectorSpec(Spec):
 
     name: str
     kind: Literal["random", "stratified", "clinical", "uniform", "all", "kcenter", "kmedoids", "relevance"]
-    seeds: tuple[Seed, ...] = ()  # random and stratified: one arm a seed
+    seeds: tuple[Seed, ...] = ()  # random and stratified: one arm per seed
     pool: Literal["routed", "sequence"] = "routed"  # of every kind but clinical and stratified
     lax_small_k: Literal["temporal", "spatial"] = "temporal"  # clinical
     encoder: GivenPath | None = None  # an image encoder that sees for kcenter, kmedoids, relevance
@@ -56,7 +56,7 @@ class PromptSpec(Spec):
 
 
 class TokenBudget(Spec):
-    """As many frames as fit into so many visual tokens of the model that is asked; written tokens:8192."""
+    """A budget of visual tokens: as many frames as fit into them at the asked model; written tokens:8192."""
 
     tokens: Positive
 

@@ -1,1 +1,1 @@
-"""Replies made into verdicts."""
+"""Judging: verdicts from replies."""

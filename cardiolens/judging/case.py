@@ -27,7 +27,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class CaseReply:
-    """What a model said, as far as it is judged."""
+    """The part of a model's reply that is judged."""
 
     text: str
     refused: bool  # by the engine or its host, not in words

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 from cardiolens.judging.tokens import Token
 
 Clause = list[Token]
-Polarity = Literal["bare", "yes", "no", "open"]  # "bare" names without a predicate, "open" cannot be told
+Polarity = Literal["bare", "yes", "no", "open"]  # "bare": names without a predicate; "open": undecidable
 
 NAMES = frozenset({"key", "text", "short"})
 _ENDS = frozenset({"stop", "semicolon", "newline", "but", "query"})
@@ -15,7 +15,7 @@ _SAYS_NOTHING = frozenset({"label", "word", "subject", "part", "bullet", "neutra
 
 
 class Statement(NamedTuple):
-    """A clause and what it says of the options in it."""
+    """A clause and its judgement on the options in it."""
 
     clause: Clause
     said: Polarity
@@ -46,14 +46,14 @@ def clauses(tokens: list[Token]) -> list[Clause]:
 
 
 def _after_letter(token: Token, clause: Clause) -> bool:
-    """Whether a full stop is that of "A. Basal segment"."""
+    """Return whether a full stop is that of "A. Basal segment"."""
     if token.kind != "stop" or not clause or clause[-1].kind != "key":
         return False
     return all(before.kind in {"label", "open", "yes", "no", "bar", "bullet"} for before in clause[:-1])
 
 
 def _divides(token: Token, clause: Clause, ahead: Clause) -> bool:
-    """Whether a comma, an "and" or a reason begins a statement of its own."""
+    """Return whether a comma, an "and" or a reason begins a statement of its own."""
     if token.kind == "reason":
         return any(before.kind in NAMES for before in clause)
     if token.kind not in {"comma", "join"}:
@@ -65,14 +65,14 @@ def _divides(token: Token, clause: Clause, ahead: Clause) -> bool:
 
 
 def _is_judged(clause: Clause) -> bool:
-    """Whether a clause says yes or no after a name."""
+    """Return whether a clause says yes or no after a name."""
     kinds = [token.kind for token in clause]
     first = next((at for at, kind in enumerate(kinds) if kind in NAMES), len(kinds))
     return any(kind in _POLAR for kind in kinds[first:])
 
 
 def polarity(clause: Clause) -> Polarity:
-    """What a clause says of the options in it."""
+    """Judgement of a clause on its options: "yes", "no", "open", or "bare" where it only names them."""
     kinds = [token.kind for token in clause]
     names = any(kind in NAMES for kind in kinds)
     if "perhaps" in kinds or "query" in kinds or (names and "either" in kinds and not _is_denied_list(kinds)):
@@ -83,7 +83,7 @@ def polarity(clause: Clause) -> Polarity:
 
 
 def _is_denied_list(kinds: Sequence[str]) -> bool:
-    """Whether a denial stands before all names: "not A or B" denies both."""
+    """Return whether a denial stands before all names: "not A or B" denies both."""
     first = next(at for at, kind in enumerate(kinds) if kind in NAMES)
     return "not" in kinds[:first]
 
@@ -100,7 +100,7 @@ def _judged(kinds: list[str]) -> Polarity:
 
 
 def _is_denied(kinds: list[str], at: int) -> bool:
-    """Whether "not" stands before an affirmation, with at most names and a verb between."""
+    """Return whether "not" stands before an affirmation, with at most names and a verb between."""
     before = at - 1
     while before >= 0 and kinds[before] in {"verb", "join", "comma", "reason", *NAMES}:
         before -= 1
@@ -108,19 +108,19 @@ def _is_denied(kinds: list[str], at: int) -> bool:
 
 
 def _is_obscure(kinds: list[str], at: int) -> bool:
-    """Whether a denial is doubled ("not normal"), or follows a name that it may not be about ("A not B")."""
+    """Return whether a denial is doubled ("not normal"), or its name is unclear ("A not B")."""
     if kinds[at] == "no":
         return at > 0 and kinds[at - 1] == "not"
     return at > 0 and kinds[at - 1] in NAMES and any(kind in NAMES for kind in kinds[at + 1 :])
 
 
 def denies(clause: Clause) -> bool:
-    """Whether a clause says no of what it names."""
+    """Return whether a clause says no of what it names."""
     return polarity(clause) == "no"
 
 
 def is_open(clause: Clause) -> bool:
-    """Whether a clause leaves what it says open."""
+    """Return whether a clause leaves what it says open."""
     return polarity(clause) == "open"
 
 

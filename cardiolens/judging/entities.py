@@ -9,7 +9,7 @@ from cardiolens.tasks.catalogue import Catalogue, Subtask
 
 @dataclass(frozen=True, slots=True)
 class ReportForm:
-    """What the fields of one sequence's report may hold."""
+    """The fields of one sequence's report, with the options that each may hold."""
 
     fields: Mapping[str, Subtask]  # by field name
 
@@ -37,7 +37,7 @@ class ReportForm:
         return frozenset((field, value) for field, value in entities if value not in self._normal(field))
 
     def polarity(self, entities: frozenset[Entity], field: str) -> bool | None:
-        """Whether a gate field is abnormal; None where nothing is said of it."""
+        """Return whether a gate field is abnormal; None where no entity names it."""
         values = {value for name, value in entities if name == field}
         return bool(values - self._normal(field)) if values else None
 
@@ -84,7 +84,7 @@ def entity_counts(form: ReportForm, gold: frozenset[Entity], found: frozenset[En
 
 
 def fields_equal(form: ReportForm, gold: frozenset[Entity], found: frozenset[Entity]) -> int:
-    """How many fields hold exactly the gold value or set."""
+    """Number of fields that hold exactly the gold value or set."""
     return sum(_of_field(gold, field) == _of_field(found, field) for field in form.fields)
 
 

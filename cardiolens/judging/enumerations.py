@@ -64,7 +64,7 @@ def _is_small_letter(token: Token) -> bool:
 
 
 def is_broken_list(clause: Clause) -> bool:
-    """Whether a list in a clause has an entry that is no option ("A and the level below")."""
+    """Return whether a list in a clause has an entry that is no option ("A and the level below")."""
     kinds = [token.kind for token in clause if token.kind not in TRANSPARENT]
     for at, kind in enumerate(kinds):
         if kind in CONTINUES and (_is_name(kinds[:at][::-1]) != _is_name(kinds[at + 1 :])):
@@ -73,5 +73,5 @@ def is_broken_list(clause: Clause) -> bool:
 
 
 def _is_name(kinds: list[Kind]) -> bool:
-    """Whether the first that is no conjunction is an option."""
+    """Return whether the first kind that is no conjunction is that of an option."""
     return next((kind for kind in kinds if kind not in CONTINUES), None) in NAMES

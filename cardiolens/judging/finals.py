@@ -1,4 +1,4 @@
-"""Which completion of a request counts, and how many were one too many."""
+"""Final completions: the one of each request that counts, and the number of surplus ones."""
 
 from dataclasses import dataclass
 

@@ -76,7 +76,7 @@ def _from_broken(text: str, start: int) -> list[Given]:
 
 
 def is_answer_key(key: str) -> bool:
-    """Whether a key announces the answer, in any case and with any separators."""
+    """Return whether a key announces the answer, in any case and with any separators."""
     return re.sub(r"[_\s-]", "", key).casefold() in _answer_keys()
 
 

@@ -102,7 +102,7 @@ class _ListReader:
         return False
 
     def _begins_sentence(self, at: int, between: list[Kind]) -> bool:
-        """Whether the name ahead is the subject of a sentence of its own ("A. B is spared")."""
+        """Return whether the name ahead is the subject of a sentence of its own ("A. B is spared")."""
         if not _STOPS & set(between):
             return False
         start = self._at + 2 if self._kinds[self._at + 1] in {"stop", "close"} else self._at
@@ -195,7 +195,7 @@ class _ListReader:
         return None
 
     def _tail(self, named: list[str]) -> bool:
-        """Check what follows the list; whether it is nothing."""
+        """Check what follows the list, and return whether that is nothing."""
         self._skip({"close", "subject", "label"})
         if self._only_punctuation():
             return True
@@ -220,7 +220,7 @@ class _ListReader:
         return False
 
     def _refuses(self, first: Kind, predicate: Clause) -> bool:
-        """Whether what is said of a list denies it or leaves it open; behind a comma only the latter."""
+        """Return whether a predicate denies a list or leaves it open; behind a comma, only the latter."""
         said = polarity(predicate)
         if first == "dash" and said == "no" and [token.text for token in predicate[1:2]] == ["the"]:
             return False  # "A - the septum is normal" speaks of something else
@@ -270,5 +270,5 @@ class _ListReader:
 
 
 def _predicate_alone(clause: Clause) -> bool:
-    """Whether a remark says no and nothing else: "A (no)"."""
+    """Return whether a remark says no and nothing else: "A (no)"."""
     return all(token.kind in {"no", "not", "verb"} for token in clause)

@@ -80,7 +80,7 @@ class _Marked:
         return "\n".join(lines[first:last]), end if last >= len(lines) else start
 
     def _may_be_entry(self, line: str, adjacent: bool) -> bool:
-        """Whether a line below an answer begins with an option, or is the next bullet."""
+        """Return whether a line below an answer begins with an option, or is the next bullet."""
         if not line.strip() or line.lstrip()[:4].lower() == "the ":
             return False
         kinds = (token.kind for token in self._tokenizer.tokens(line[:_BEGINNING]))
@@ -88,13 +88,13 @@ class _Marked:
         return first in NAMES or first == "unsure" or (adjacent and _BULLET.match(line) is not None)
 
     def _end(self, at: int) -> int:
-        """Where the value of a mark ends at the latest: at the next mark or the end of its box."""
+        """Latest position where the value of a mark can end: the next mark or the end of its box."""
         following = self._marks[at + 1].start if at + 1 < len(self._marks) else len(self._plain)
         box = self._plain.find(END, self._marks[at].end, following)
         return following if box < 0 else box
 
     def _is_cut_off(self, text: str, end: int, reading: Reading) -> bool:
-        """Whether the token limit may have taken a part of a list, or of a text, that ends with the reply."""
+        """Return whether the token limit may have cut off part of a list or text that ends with the reply."""
         if not self._cut or end < len(self._plain):
             return False
         kinds = {token.kind for token in self._tokenizer.tokens(text)}
@@ -112,7 +112,7 @@ class _Marked:
         return UNREADABLE if close >= 0 and self._continues(close) else self._values.line(inner)
 
     def _joined(self, before: int, after: int) -> bool:
-        """Whether nothing but a conjunction stands between two boxes."""
+        """Return whether nothing but a conjunction stands between two boxes."""
         if self._marks[before].rule != self._marks[after].rule:
             return False
         close = self._plain.find(END, self._marks[before].end, self._marks[after].start)
@@ -120,7 +120,7 @@ class _Marked:
         return close >= 0 and all(token.kind in _JOINS | {"label"} for token in between)
 
     def _continues(self, close: int) -> bool:
-        """Whether a list that began in a box goes on behind it."""
+        """Return whether a list that began in a box goes on behind it."""
         line = self._plain[close + 1 :].partition("\n")[0]
         tokens = [token for token in self._tokenizer.tokens(line) if token.kind != "label"]
         kinds = [token.kind for token in tokens[:2]]

@@ -54,7 +54,7 @@ def _introduced(lower: str) -> list[Mark]:
 
 
 def _is_supposed(lower: str, position: int) -> bool:
-    """Whether a phrase stands in a condition or a doubt ("if it moved, the answer would be A")."""
+    """Return whether a phrase stands in a condition or a doubt ("if it moved, the answer would be A")."""
     before = lower[max(0, position - 200) : position]
     return _supposition().search(_SENTENCE_END.split(before)[-1]) is not None
 
@@ -114,7 +114,7 @@ def _mark(found: re.Match[str]) -> Mark:
 
 
 def _stands_alone(lower: str, found: re.Match[str]) -> bool:
-    """Whether a noun is a word of its own, and no bare letter is taken from "answer a question"."""
+    """Return whether a noun is a word of its own, and no bare letter is taken from "answer a question"."""
     before = lower[found.start() - 1 : found.start()]
     return not (before and before.isascii() and before.isalnum())
 

@@ -26,7 +26,7 @@ def common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 def overlap_counts(reference: str, hypothesis: str) -> dict[str, float]:
-    """`lcs`, both lengths, and for n = 1..4 the clipped `match_n` and all `gram_n` of the hypothesis."""
+    """Count `lcs`, both lengths, and for n = 1..4 clipped `match_n` and all `gram_n` of the hypothesis."""
     told, said = tokens(reference), tokens(hypothesis)
     found: dict[str, float] = {
         "lcs": common_subsequence(told, said),

@@ -21,7 +21,7 @@ ParseStatus = Literal["ok", "inconsistent", "parse_error", "refusal", "truncated
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a reply names: displayed keys in the order of the options, and the rule that found them.
+    """The options that a reply names: displayed keys in the options' order, and the rule that found them.
 
     Rules are answer_line, json, boxed, answer_tag, answer_phrase, letters, last_line, enumeration,
     option_text and none.

@@ -39,25 +39,25 @@ def prose(stated: list[Statement], *, several: bool, brief: bool, marked: bool) 
 
 
 def is_one_sentence(tokens: list[Token]) -> bool:
-    """Whether a text goes on neither behind a full stop nor on a further line."""
+    """Return whether a text goes on neither behind a full stop nor on a further line."""
     ends = [at for at, token in enumerate(tokens) if token.kind in {"stop", "newline", "semicolon", "query"}]
     return all(at == len(tokens) - 1 for at in ends)
 
 
 def _is_quoted(token: Token, clause: Clause) -> bool:
-    """Whether a text is written as in the options: with a capital that no sentence begins with."""
+    """Return whether a text is written as in the options: with a capital that no sentence begins with."""
     return clause == [token] or (
         token.text[0].isupper() and (_has_several_words(token) or clause[0] is not token)
     )
 
 
 def _is_meant(token: Token, clause: Clause) -> bool:
-    """Whether a text in any case says what the clause comes to."""
+    """Return whether a text in any case says what the clause comes to."""
     return _has_several_words(token) or _ends_with(clause, token)
 
 
 def _closes(token: Token, clause: Clause) -> bool:
-    """Whether a clause ends with a text, quoted or as a predicate, and says no more of it."""
+    """Return whether a clause ends with a text, quoted or as a predicate, and says no more of it."""
     return _ends_with(clause, token) and (_is_quoted(token, clause) or _is_predicate(token, clause))
 
 
@@ -66,7 +66,7 @@ def _has_several_words(token: Token) -> bool:
 
 
 def _is_predicate(token: Token, clause: Clause) -> bool:
-    """Whether a verb, and at most further options, stands before a text."""
+    """Return whether a verb, and at most further options, stands before a text."""
     before = clause[: clause.index(token)]
     others = {*CONTINUES, "text", "label"}
     return next((earlier.kind for earlier in reversed(before) if earlier.kind not in others), None) == "verb"
@@ -77,20 +77,20 @@ def _concludes(clause: Clause) -> bool:
 
 
 def _ends_with(clause: Clause, token: Token) -> bool:
-    """Whether nothing but further options follows a text."""
+    """Return whether nothing but further options follows a text."""
     after = clause[clause.index(token) + 1 :]
     return all(later.kind in CONTINUES | {"text", "label", "close", "also"} for later in after)
 
 
 def _is_incomplete(clause: Clause, said: str) -> bool:
-    """Whether a list in prose has an entry that is no option, or a predicate that is not understood."""
+    """Return whether a list in prose has an entry that is no option or a predicate that is not understood."""
     kinds = [token.kind for token in clause if token.kind not in TRANSPARENT]
     unjudged = any(kind == "text" and after in _PREDICATES for kind, after in pairwise(kinds))
     return is_broken_list(clause) or (unjudged and said != "yes")
 
 
 def _others(stated: list[Statement], named: list[str], several: bool) -> bool:
-    """Whether a clause that is not a denial speaks of an option beyond those named."""
+    """Return whether a clause that is not a denial speaks of an option beyond those named."""
     kinds = {"text", "part", "short"} if several else {"text"}
     return any(
         token.kind in kinds and token.key not in named

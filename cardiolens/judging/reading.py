@@ -1,4 +1,4 @@
-"""What one part of a reply is taken to say."""
+"""Reading of one part of a reply: the options that it names, or that it cannot be read."""
 
 from dataclasses import dataclass
 

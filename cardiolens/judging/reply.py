@@ -6,7 +6,7 @@ import unicodedata
 
 from cardiolens.judging.lexicon import Tag, words
 
-# Private characters that stand around what a reply has marked as its answer; nobody types them.
+# Private characters around the marked answer of a reply; nobody types them.
 BOX, TAG, END = "\ue000", "\ue001", "\ue002"
 
 _NO_SIGNS = str.maketrans("", "", BOX + TAG + END)
@@ -25,12 +25,12 @@ _CONTROL = re.compile(r"<\|[a-z_]+\|>|</?s>|<(?:end|start)_of_turn>|<eos>", re.I
 
 
 def visible(text: str) -> str:
-    """What a reply says outside its reasoning, in NFKC, without Markdown and LaTeX."""
+    """Return a reply's text outside its reasoning, in NFKC, without Markdown and LaTeX."""
     return visible_with_boxes(text).translate(_NO_SIGNS)
 
 
 def visible_with_boxes(text: str) -> str:
-    """The same with boxed answers between BOX and END, tagged ones between TAG and END."""
+    """Return a reply's visible text, boxed answers between BOX and END, tagged ones between TAG and END."""
     plain = without_thought(text)
     if not plain.isascii():
         plain = _INVISIBLE.sub("", unicodedata.normalize("NFKC", plain)).replace("’", "'")
@@ -124,5 +124,5 @@ def _refusal() -> re.Pattern[str]:
 
 
 def refuses(plain: str) -> bool:
-    """Whether a visible reply declines to answer."""
+    """Return whether a visible reply declines to answer."""
     return _refusal().search(plain) is not None

@@ -52,7 +52,7 @@ def judge_text(case: Case, reply: CaseReply) -> Judgement:
 
 
 def texts(case: Case, reply: CaseReply) -> tuple[str, str]:
-    """The text of the reference, and what is taken as that of a reply."""
+    """The text of the reference, and the part of a reply that is compared with it."""
     written = _written(_form(case), reply)
     text = _prose(written) if written else "" if reply.refused else visible(reply.text)
     return _prose(_reference(case)), text

@@ -1,6 +1,6 @@
 """Text metrics that need more than words: METEOR and BERTScore, opened only where they are asked for.
 
-A metric takes pairs of a reference and a text and gives named values of 0..1, one set a pair, which are
+A metric takes pairs of a reference and a text and gives named values of 0..1, one set per pair, which are
 averaged over reports. Without any word on a side the values are 0.
 """
 

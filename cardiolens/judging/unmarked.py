@@ -59,7 +59,7 @@ def _list_only(said: str, tokens: list[Token], tokenizer: Tokenizer) -> Found | 
 
 
 def _opens_with_letters(tokens: list[Token], listed: Reading) -> bool:
-    """Whether a reply begins with a capital letter set off from what follows, which names no other option."""
+    """Return whether a reply begins with a capital letter that is set off, and names no other option."""
     letters = [token for token in tokens[:2] if token.kind == "key" and token.text.isupper()]
     after = tokens[tokens.index(letters[0]) + 1 :] if letters else []
     if not after or after[0].kind not in _SETS_OFF:
@@ -68,7 +68,7 @@ def _opens_with_letters(tokens: list[Token], listed: Reading) -> bool:
 
 
 def _deliberate(said: str, tokens: list[Token]) -> bool:
-    """Whether letters written together are a list ("ACD", "DB") and no word ("be", "BAD")."""
+    """Return whether letters written together are a list ("ACD", "DB") and no word ("be", "BAD")."""
     if any(token.key for token in tokens):
         return True
     letters = said[tokens[0].start : tokens[0].start + len(tokens[0].text)]

@@ -1,4 +1,4 @@
-"""What stands after a mark, as the options it names."""
+"""Values of marks: the text after a mark, read as the options that it names."""
 
 from cardiolens.judging.clauses import NAMES, statements
 from cardiolens.judging.enumerations import enumeration

@@ -34,7 +34,7 @@ _SEPARATOR = "\x1f"
 
 @dataclass(frozen=True, slots=True)
 class _Sheet:
-    """What was asked and said, row by row, and the questions that the rows point into."""
+    """Requests and replies, row by row, and the questions that the rows point to."""
 
     asked: pa.Table
     said: pa.Table
@@ -58,7 +58,7 @@ def judge(
     protocol: str | None = None,
     metrics: Sequence[TextMetric] = (),
 ) -> pa.Table:
-    """One verdict a (arm_id, qa_id, channel), in that order.
+    """Return one verdict per (arm_id, qa_id, channel), in that order.
 
     `protocol` is the folder of the questions' data files, where they are not a shipped protocol's; `metrics`
     add to the counts of report texts.
@@ -143,7 +143,7 @@ def _judged(channel: str, sheet: _Sheet, metrics: Sequence[TextMetric]) -> pa.Ta
 
 
 def _reply(said: dict[str, object]) -> CaseReply | None:
-    """What is judged; None where no reply is final."""
+    """The reply that is judged; None where no completion is final."""
     if said["text"] is None:
         return None
     shown = tuple(str(said["shown"]).split(_SEPARATOR)) if said["shown"] else ()

@@ -1,4 +1,4 @@
-"""The first screen: which model reads best, and whether selection, budget and prompting matter."""
+"""Answers of the first screen: the best model, and the effects of selection, budget and prompting."""
 
 import math
 from collections import Counter
@@ -77,7 +77,7 @@ def _headlines(facts: Facts) -> list[AnalysisRow]:
 
 
 def _shown_lower(facts: Facts, row: AnalysisRow, first: AnalysisRow) -> bool:
-    """Whether a headline is shown to be lower than the highest, by their paired difference."""
+    """Return whether a headline is shown to be lower than the highest, by their paired difference."""
     pair = {row["arm_id"], first["arm_id"]}
     metrics = ["primary", "primary.holm_p", "primary.bounds"]
     rows = {

@@ -52,7 +52,7 @@ def arm_cells(arm: ArmFactors, simulated: frozenset[str]) -> dict[str, object]:
 
 
 def prompt_words(arm: ArmFactors) -> str:
-    """A prompt, with the wording of the questions where it is not their own."""
+    """Name of a prompt, with the wording of the questions where it is not their own."""
     return arm.prompt if arm.wording == "0" else f"{arm.prompt}, wording {arm.wording}"
 
 

@@ -1,4 +1,4 @@
-"""Differences of arms that were varied in one thing: a row a pair and scope, and how each may be read."""
+"""Differences of arms that were varied in one thing: one row per pair and scope, and its reading."""
 
 import math
 from collections.abc import Mapping
@@ -73,7 +73,7 @@ class Difference:
 
     @property
     def comparison(self) -> str:
-        """What was taken from what, e.g. clinical − random@2026."""
+        """The two settings that were subtracted, e.g. clinical − random@2026."""
         prefix = "K = " if self.factor == "budget" else ""
         return f"{prefix}{getattr(self.ours, self.factor)} − {getattr(self.theirs, self.factor)}"
 
@@ -88,7 +88,7 @@ class Difference:
 
     @property
     def reading(self) -> Reading:
-        """What may be said: a difference, equivalence, or neither."""
+        """The conclusion that is allowed: a difference, equivalence, or neither."""
         if self.change.verdict != "cannot tell":
             return "shown"
         same = sentences.equivalence("", "", "", self.equivalence, self.beside).verdict

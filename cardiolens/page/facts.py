@@ -1,4 +1,4 @@
-"""What a page is made from: the records, scores and analyses of one run, or of several seen as one."""
+"""Facts that a page shows: records, scores and analyses of one run, or of several seen as one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ from cardiolens.tasks.catalogue import Subtask, load_catalogue
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything that sections are made of.
+    """The data that sections of a page are made of.
 
-    `manifests` and `specs` have one entry a run; `subtasks` are empty where the protocol's folder is gone.
+    `manifests` and `specs` have one entry per run; `subtasks` are empty where the protocol's folder is gone.
     """
 
     name: str
@@ -73,9 +73,9 @@ class Facts:
 
 
 def read_facts(run: Run, parts: Sequence[Run]) -> Facts:
-    """The facts of a judged run; `parts` are the runs that it joins, or itself alone.
+    """Read the facts of a judged run; `parts` are the runs that it joins, or itself alone.
 
-    InputError where there is nothing to make a page of.
+    InputError where analyses of the run are missing.
     """
     specs = tuple(documents.read_configuration(part) for part in parts)
     verdicts = tables.read(run.verdicts, tables.VERDICTS, ["patient_id"])

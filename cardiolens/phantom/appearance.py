@@ -1,4 +1,4 @@
-"""How hard a study is to read: noise and distractors by difficulty; labels never depend on it (10.2)."""
+"""Appearance of a study: noise and distractors by difficulty; labels never depend on it (10.2)."""
 
 import hashlib
 from collections.abc import Mapping

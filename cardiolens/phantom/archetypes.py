@@ -18,7 +18,7 @@ _STRICT = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True)
 class Variant:
-    """A canonical study and what is changed against it."""
+    """A canonical study with changes to its values."""
 
     study: str
     change: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -28,7 +28,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Archetype:
-    """One diagnostic class: how often it occurs and what it looks like."""
+    """One diagnostic class: its share and its variants."""
 
     share: float
     etiology: str
@@ -55,7 +55,7 @@ class Modifier:
 
 @lru_cache(maxsize=1)
 def canonical_values() -> dict[str, dict[str, Any]]:
-    """What every canonical study sets, by name."""
+    """The values that each canonical study sets, by the study's name."""
     tree: dict[str, dict[str, Any]] = yaml.safe_load((DATA / "canonical.yaml").read_text())
     return tree
 

@@ -1,4 +1,4 @@
-"""Above the ventricles: atria, aortic root, valves and jets (protocol 10.1)."""
+"""The base of the heart, above the ventricles: atria, aortic root, valves and jets (protocol 10.1)."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,7 +117,7 @@ def _atrium(at: Points, spot: Spot, plane: float, radius: float, *, a: float, or
 
 
 def opening(t: float) -> float:
-    """How far the atrioventricular valves are open, 0 .. 1: early filling, diastasis, atrial contraction."""
+    """Opening of the atrioventricular valves, 0 .. 1: early filling, diastasis, atrial contraction."""
     early = smoothstep((t - END_SYSTOLE) / 0.06) - 0.5 * smoothstep((t - 0.60) / 0.10)
     late = 0.5 * smoothstep((t - 0.84) / 0.05)
     return (early + late) * (1 - smoothstep((t - 0.96) / 0.04))

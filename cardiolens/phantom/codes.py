@@ -21,7 +21,7 @@ FAT = 31
 SLOW_FLOW = 32
 LUNG, LIVER, CHEST_MUSCLE, CHEST_FAT, AIR, DESCENDING_AORTA = 33, 34, 35, 36, 37, 38
 
-# what the heart and its fluid are painted over
+# ground on which the heart and its fluid are painted
 SURROUNDINGS = np.zeros(256, dtype=bool)
 SURROUNDINGS[[BACKGROUND, FAT, LUNG, LIVER, CHEST_MUSCLE, CHEST_FAT, AIR, DESCENDING_AORTA]] = True
 

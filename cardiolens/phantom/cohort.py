@@ -1,4 +1,4 @@
-"""A cohort of phantom studies as a folder that any dataset could be: studies and one questions file."""
+"""A cohort of phantom studies as a folder in the form of any dataset: studies and one questions file."""
 
 import json
 import shutil

@@ -28,7 +28,7 @@ def _start(seed: int) -> int:
 
 
 def pick(point: float, weights: Sequence[float]) -> tuple[int, float]:
-    """Where a point of [0, 1) falls among weights, and where in that interval it lies, again in [0, 1)."""
+    """Return the index of the weight that a point of [0, 1) falls on, and its place within it, in [0, 1)."""
     place = point * sum(weights)
     for index, weight in enumerate(weights):
         if place < weight:

@@ -13,7 +13,7 @@ from cardiolens.study.manifest import read_study
 from cardiolens.study.sheet import WINDOW_PCT, ShownFrame, contact_sheet
 
 COLUMNS, TILE = 8, 96
-# frames of each view: slices and phases as shares of how many there are, cine phases also by name
+# frames of each view: slices and phases as shares of their numbers, cine phases also by name
 _SHOWN: Mapping[str, tuple[tuple[float, ...], tuple[float | str, ...]]] = {
     "cine_sax": ((0.05, 0.25, 0.5, 0.75), ("ed", "es")),
     "cine_4ch": ((0.5,), ("ed", "es", 0.5)),

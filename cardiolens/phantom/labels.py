@@ -1,4 +1,4 @@
-"""From the measured heart to the truth of its study (protocol 10.3)."""
+"""Truth of a study, from measures of its modelled heart (protocol 10.3)."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Lesions: which part of the wall they take, by segment, depth and pattern (protocol 10.3, 10.4)."""
+"""Lesions: the part of the wall that each covers, by segment, depth and pattern (protocol 10.3, 10.4)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class Lesions:
 
     @cached_property
     def areas(self) -> tuple[NDArray[np.bool_], ...]:
-        """For each lesion the (angle, height) bins that it takes."""
+        """Masks of the (angle, height) bins that each lesion covers, one per lesion."""
         return tuple(_area(shape, self.length) for shape in self.shapes)
 
     def paint(self, segment: Codes, angle: Ints, height: Ints, depth: Floats) -> Codes:

@@ -1,4 +1,4 @@
-"""What the model of a heart measures at end-diastole (a = 0) and end-systole (a = 1)."""
+"""Volumes and ejection fractions of a modelled heart, from end-diastole (a = 0) and end-systole (a = 1)."""
 
 from dataclasses import dataclass
 

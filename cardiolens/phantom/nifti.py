@@ -1,4 +1,4 @@
-"""NIfTI files whose bytes depend on nothing but what is in them, on any machine."""
+"""NIfTI files whose bytes depend on their content alone, on any machine."""
 
 import struct
 import zlib
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 # gzip header: deflate, no flags, no time, fastest, unknown system; gzip.compress would store the platform
 _HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"
 _BLOCK = 65535  # bytes of a stored deflate block, at most
-_DECIMALS = 6  # of what is computed for the NIfTI header, where linear algebra may round differently
+_DECIMALS = 6  # of computed values in the NIfTI header, where linear algebra may round differently
 _COMPUTED = ("pixdim", "srow_x", "srow_y", "srow_z", "quatern_b", "quatern_c", "quatern_d")
 _OFFSETS = ("qoffset_x", "qoffset_y", "qoffset_z")
 

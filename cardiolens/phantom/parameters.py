@@ -15,7 +15,7 @@ _STRICT = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True)
 class LesionShape:
-    """Where signal is changed: in segments between two depths (0 endocardium, 1 epicardium), or elsewhere."""
+    """Region of changed signal: segments between two depths (0 endocardium, 1 epicardium), or elsewhere."""
 
     segments: Segments = ()
     depth: tuple[float, float] = (0.0, 1.0)
@@ -58,7 +58,7 @@ class Parameters:
     tapse: float = 20.0
     rv_wall: float = 3.0
     rv_bump: float = 0.0  # outpouching of the free wall at end-diastole
-    rv_bump_growth: float = 0.0  # what systole adds to it
+    rv_bump_growth: float = 0.0  # its growth in systole
     la_radius: float = 20.0
     ra_radius: float = 20.0
     fluid: float = 1.0  # e, pericardial

@@ -1,4 +1,4 @@
-"""The planes that a view shows, as data: where they lie in the heart, and their places in the scanner."""
+"""The planes of each view, as data, and their positions in heart and scanner coordinates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class View:
     sequence: Literal["cine", "lge", "perfusion", "t2"]
     view: str
     kind: Literal["short_axis", "levels", "long_axis"]
-    every: int = 1  # short axis: each so-manieth of the cine positions ...
+    every: int = 1  # short axis: every nth of the cine positions ...
     first: int = 0  # ... from this one on
     levels: tuple[float, ...] = ()  # levels: positions as u
     angle: float = 0.0  # long axis: degrees of the direction shown on image right

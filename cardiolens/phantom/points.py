@@ -1,4 +1,4 @@
-"""Points of a plane in heart coordinates, with what never changes about them."""
+"""Points of a plane in heart coordinates, with the quantities that time does not change."""
 
 from dataclasses import dataclass
 

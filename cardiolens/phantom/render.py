@@ -37,7 +37,7 @@ class Rendered:
 
 @dataclass(frozen=True)
 class Shot:
-    """All that a view is rendered from."""
+    """The inputs from which a view is rendered."""
 
     scene: Scene
     view: View

@@ -1,4 +1,4 @@
-"""Reference reports: exact fields, and text in one of four wordings a group (protocol 3.1, 10.5)."""
+"""Reference reports: exact fields, and text in one of four wordings per group (protocol 3.1, 10.5)."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ WORDINGS = 4
 
 
 def reports(findings: Findings, seed: str, catalogue: Catalogue, sequences: Sequence[str]) -> dict[str, Any]:
-    """One reference report a sequence: {fields, findings, impression}."""
+    """One reference report per sequence: {fields, findings, impression}."""
     forms = {one.sequence: one for one in catalogue.subtasks.values() if one.answer_type == "report"}
     written: dict[str, Any] = {}
     for sequence in (one for one in sequences if one in forms):

@@ -1,4 +1,4 @@
-"""Which studies make up a cohort; a study is a function of seed and id alone."""
+"""The studies of a cohort; each is a function of seed and id alone."""
 
 import re
 from collections import Counter
@@ -75,7 +75,7 @@ def covered(seed: int, ids: list[str]) -> list[str]:
 
 
 def answers(truth: Truth) -> Iterator[Choice]:
-    """Every tier-1 option that is an answer of a study."""
+    """Yield every tier-1 option that is an answer of a study."""
     found = findings(truth)
     for subtask in asked(catalogue(), found, SEQUENCES):
         if subtask.tier == 1:

@@ -16,7 +16,7 @@ from cardiolens.tasks.truth import Truth
 
 MAX_TRIES = 400
 _SPREAD = 0.06
-_SCALED = (  # one factor a name: a map of segments is scaled as a whole
+_SCALED = (  # one factor per name: a map of segments is scaled as a whole
     *("radius", "length", "wall", "wall_of", "bulge_of", "cap", "contraction", "mapse", "early_filling"),
     *("rv_width", "rv_contraction", "tapse", "rv_wall", "rv_bump", "la_radius", "ra_radius", "fluid", "bsa"),
 )
@@ -24,7 +24,7 @@ _SCALED = (  # one factor a name: a map of segments is scaled as a whole
 
 @dataclass(frozen=True)
 class Study:
-    """One study to render: what it is made of, and what is true of it."""
+    """One study to render: its parameters and its truth."""
 
     study_id: str
     seed: str

@@ -1,4 +1,4 @@
-"""From tissue to signal: contrast, first-pass kinetics, bias and noise (protocol 10.2)."""
+"""Signal of tissue: contrast, first-pass kinetics, bias and noise (protocol 10.2)."""
 
 import hashlib
 import math
@@ -104,7 +104,7 @@ def muscle_signal(t: float, amplitude: float = 1.0, delay: float = 0.0) -> float
 
 
 def defect_signal(t: float) -> float:
-    """Myocardium of a perfusion defect: less and later."""
+    """Myocardium of a perfusion defect: lower and later uptake."""
     return muscle_signal(t, _DEFECT_AMPLITUDE, _DEFECT_DELAY)
 
 

@@ -20,7 +20,7 @@ def class_of(seed: int, number: int) -> tuple[str, str]:
 
 
 def is_public(seed: int, number: int) -> bool:
-    """Whether a numbered study belongs to the public sub-cohort."""
+    """Return whether a numbered study belongs to the public sub-cohort."""
     return number in _public(seed, -(-number // _GROWTH) * _GROWTH)
 
 

@@ -1,4 +1,4 @@
-"""What lies around the heart: lung, liver, chest wall and descending aorta, so that a picture has a place."""
+"""Surroundings of the heart: lung, liver, chest wall and descending aorta, by which a picture is located."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Which tissue lies at a point of the heart at a moment of the cycle."""
+"""Tissue at each point of the heart at a moment of the cycle."""
 
 from dataclasses import dataclass
 
@@ -178,7 +178,7 @@ def _paint_rv(scene: Scene, where: Points, a: float, painted: Codes) -> None:
 
 
 def _outside_rv(heart: Heart, at: Points, a: float) -> tuple[Floats, NDArray[np.bool_]]:
-    """Radial distance outside the right ventricle, mm (negative inside); which points a lesion can take."""
+    """Radial distance outside the right ventricle, mm (negative inside); mask of points open to a lesion."""
     p = heart.parameters
     egg = rv_egg(heart, a, at.heights)
     row = at.at_height

@@ -14,7 +14,7 @@ _LENGTH_MM = 5.0  # of a lesion in a long-axis slice
 
 
 def check_oedema_seen(p: Parameters) -> None:
-    """GuardBandError where a T2 lesion has a segment in which no T2 slice cuts it."""
+    """Raise GuardBandError if a T2 lesion has a segment in which no T2 slice cuts it."""
     for shape in p.oedema:
         if unseen := [number for number in shape.segments if not _is_seen(shape, number, p)]:
             raise GuardBandError("oedema_seen", f"fails: no T2 slice cuts the lesion in segments {unseen}")
@@ -27,7 +27,7 @@ def _is_seen(shape: LesionShape, segment: int, p: Parameters) -> bool:
 
 
 def _cuts(view: View, area: NDArray[np.bool_], p: Parameters) -> bool:
-    """True where one slice of a view shows enough of an area of (angle, height) bins."""
+    """Return whether one slice of a view shows enough of an area of (angle, height) bins."""
     if view.kind == "long_axis":  # through the long axis: two opposite angles, every height
         angles = [round((view.angle + turn) * ANGLES / 360) % ANGLES for turn in (0, 180)]
         return bool(area[angles].sum(axis=1).max() * p.length / (HEIGHTS - 1) >= _LENGTH_MM)

@@ -111,7 +111,7 @@ def write_labels(folder: Path) -> None:
 
 
 def _step(rendered: Rendered) -> tuple[Vector, float]:
-    """From one slice to the next, in heart coordinates, and how far that is in mm."""
+    """Vector from one slice to the next in heart coordinates, and its length in mm."""
     first = rendered.planes[0]
     if len(rendered.planes) > 1:
         between = np.array(rendered.planes[1].centre) - np.array(first.centre)

@@ -1,1 +1,1 @@
-"""Questions x arms made into requests, each with the key of what it asks."""
+"""Plans: questions x arms as requests, each with a key that identifies its content."""

@@ -8,7 +8,7 @@ from cardiolens.select.route import Route
 
 @dataclass(frozen=True, slots=True)
 class PlannedQuestion:
-    """A question as the plan needs it: its words, its route, and whose it is. No answer."""
+    """A question as the plan needs it: words, route and study, but no answer."""
 
     qa_id: str
     study_id: str

@@ -1,4 +1,4 @@
-"""A plan that is on disk already: written from the same inputs by the same code, it is not made again."""
+"""Reuse of a plan on disk that the same code wrote from the same inputs."""
 
 import json
 import logging
@@ -27,14 +27,14 @@ def code_digest() -> str:
 class Fingerprint:
     """Everything that decides the requests of a model, by name; two equal ones give the same plan."""
 
-    configuration: object  # the part of the sweep's configuration that decides what is asked
+    configuration: object  # the part of the sweep's configuration that decides its requests
     cohort: str  # SHA-256 of cohort.json
     questions: str  # SHA-256 of the questions file
     catalogue: str  # SHA-256 of the protocol's tasks
     templates: str | None  # digest of the user's own prompt templates
-    sights: tuple[str, ...]  # keys of what selectors see of frames
+    sights: tuple[str, ...]  # keys of the sights of selectors
     code: str  # digest of this package
-    model_key: str | None = None  # None in what all models of a sweep share
+    model_key: str | None = None  # None in the part that all models of a sweep share
 
     @property
     def parts(self) -> dict[str, str]:
@@ -44,7 +44,7 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What the requests of one model amount to."""
+    """Counts of the requests that were written for one model."""
 
     status_counts: Counter[str]
     most_frames: int  # that one request shows

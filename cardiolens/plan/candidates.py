@@ -1,4 +1,4 @@
-"""From a plan to the placement of its models: what each has left, weighs, and may take."""
+"""Candidates for placement: the work that each model of a plan has left, its weight and its needs."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,7 +20,11 @@ _GIB = 2**30
 
 
 def at_hand(spec: SweepSpec) -> tuple[SweepSpec, dict[str, str]]:
-    """With `keep_going` the sweep of those models whose files are here, and why each other one is not."""
+    """Return the sweep of models that are on this machine, and the reason for each that is left out.
+
+    Without `keep_going` the sweep stays whole. InputError where no model is left, or one of the declared
+    comparison is absent.
+    """
     absent = {model.name: why for model in spec.model if (why := absence(model)) is not None}
     here = tuple(model for model in spec.model if model.name not in absent)
     if not spec.keep_going or not absent:
@@ -74,7 +78,7 @@ def candidate(
     left: Missing,
     totals: Totals | None,
 ) -> Candidate:
-    """Facts that the placement must know of a model; tokens are those of the requests left, on average."""
+    """Facts of a model for the placement; its tokens are scaled by the share of requests left."""
     weight = weight_gib(model, folder) if needs == "gpu" else 0.0
     share = left.left / left.unique
     return Candidate(
@@ -96,7 +100,7 @@ def candidate(
 
 
 def _lacks(model: ModelSpec, folder: Path | None) -> str:
-    """A folder may hold a processor alone: enough for a plan, not for a run."""
+    """Return the weights that a model's folder lacks; a processor alone suffices for a plan, not a run."""
     if model.engine != "vllm" or folder is None or model.load_format == "dummy":
         return ""
     lacking = lacking_weights(folder)
@@ -104,7 +108,7 @@ def _lacks(model: ModelSpec, folder: Path | None) -> str:
 
 
 def weight_gib(model: ModelSpec, folder: Path | None) -> float:
-    """Declared, else the size of the files; two bytes a declared parameter where there are no files."""
+    """Weight as declared, else the size of the files, else two bytes per declared parameter; GiB."""
     if model.weight_gib is not None:
         return model.weight_gib
     for pattern in WEIGHTS:
@@ -118,5 +122,5 @@ def weight_gib(model: ModelSpec, folder: Path | None) -> float:
 
 
 def _totals(plan: Plan, model: ModelSpec, nodes: Sequence[Node]) -> Totals | None:
-    """Tokens decide an order and an estimate only where GPUs are divided."""
+    """Totals of a model; None without GPUs, for tokens matter only where GPUs are divided."""
     return totals_of(plan.run.requests(model.name)) if nodes else None

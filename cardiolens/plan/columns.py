@@ -36,7 +36,7 @@ class RequestColumns:
         return max(map(len, self._distinct), default=0)
 
     def status_counts(self) -> Counter[str]:
-        """How many requests have each status."""
+        """Number of requests of each status."""
         return Counter(map(str, self._columns[_SCALARS.index("status")]))
 
     def table(self) -> pa.Table:
@@ -49,7 +49,7 @@ class RequestColumns:
         return pa.Table.from_arrays([arrays[name] for name in REQUESTS.names], schema=REQUESTS)
 
     def _frame_lists(self) -> pa.Array:
-        """Each distinct list made once, then repeated by its place."""
+        """Build the column of frame lists: each distinct list once, then repeated by its index."""
         flat = [frame for frames in self._distinct for frame in frames]
         offsets = [0]
         for frames in self._distinct:

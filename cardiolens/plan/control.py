@@ -27,7 +27,7 @@ class Subject:
 
 
 def shuffled(asked: AskedQuestion, qa_id: str) -> AskedQuestion:
-    """The question with its options in an order of its own; ordinal options and reports stay as they are."""
+    """The question with its options in a shuffled order of its own; ordinal options and reports stay."""
     if asked.answer_type in ("ordinal", "report"):
         return asked
     order = sorted(asked.options, key=lambda option: digest_of([SEED, qa_id, option[0]]))

@@ -1,4 +1,4 @@
-"""The first part of planning: what a sweep asks about is read and checked, and nothing is decided yet."""
+"""Inputs of planning: a sweep's questions, studies and templates, read and checked before any decision."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class _QuestionRow(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Everything that a plan is made from, whatever the model."""
+    """The inputs of a plan that all models share."""
 
     store: Store
     catalogue: Catalogue
@@ -56,7 +56,7 @@ class Inputs:
 
 
 def read_inputs(spec: SweepSpec) -> Inputs:
-    """Read what a sweep is about. InputError for questions, templates or subtasks that cannot be used."""
+    """Read the inputs of a sweep; InputError for questions, templates or subtasks that cannot be used."""
     store = Store(spec.store)
     catalogue = load_catalogue(spec.dataset.protocol)
     if spec.templates is not None:

@@ -1,4 +1,4 @@
-"""Request keys: the identity of what is asked, and of nothing else."""
+"""Request keys: digests of all that is asked, and of nothing else."""
 
 import hashlib
 from typing import TYPE_CHECKING
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 def hash_model(model_key: str, sampling: Sampling) -> "Hash":
-    """A hash that has seen who is asked; copies of it go on with what is shown and asked."""
+    """Start a hash with the model that is asked and its sampling; copies go on with frames and question."""
     state = hashlib.blake2b(digest_size=DIGEST_BYTES)
     _add(state, model_key, digest_of(sampling.model_dump(mode="json")))
     return state
 
 
 def hash_frames(asked: "Hash", system: str, frames_text: str, frame_keys: tuple[str, ...]) -> "Hash":
-    """The hash after the frames: each stands, by its key, where it stands in the message."""
+    """Copy a hash and feed the text up to the question; each frame stands by its key."""
     state = asked.copy()
     _add(state, system, frames_text, *frame_keys)
     return state

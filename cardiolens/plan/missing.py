@@ -1,4 +1,4 @@
-"""Which requests still have to be executed: the anti-join of a plan with the completions that exist."""
+"""Requests that still have to be executed: the anti-join of a plan with the completions that exist."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class Done:
 
     @classmethod
     def of(cls, completions: Path) -> "Done":
-        """As the store says now."""
+        """Read the state from a folder of completions, as it is now."""
         rows = tables.read(completions, tables.COMPLETIONS, ("request_key", "status"))
         is_final = pc.is_in(rows["status"], pa.array(FINAL))
         failed = pc.value_counts(rows.filter(pc.invert(is_final))["request_key"])
@@ -71,7 +71,7 @@ def missing(requests: Path, completions: Path, max_attempts: int) -> Missing:
     """Each distinct request without a final completion once, grouped by study.
 
     Memory: the keys of one part (with controls that show no frames or another patient's, of all parts) and of
-    the completions, and four bytes a missing request.
+    the completions, and four bytes per missing request.
     """
     done = Done.of(completions)
     exhausted = done.exhausted(max_attempts)
@@ -106,7 +106,7 @@ def _first_planned(table: pa.Table, seen: set[str] | None) -> np.ndarray:
 
 
 def _shares_keys(requests: Path) -> bool:
-    """Whether parts can ask the same: a study stands in one part, unless a control shows none or another."""
+    """Return whether parts can share requests: only where a control shows no frames or another patient's."""
     for part in tables.parts(requests):
         table = tables.read_part(part, tables.REQUESTS, ("study_id", "frames_study_id"))
         own = pc.fill_null(pc.equal(table["study_id"], table["frames_study_id"]), False)
@@ -120,7 +120,7 @@ def _among(keys: pa.ChunkedArray, known: pa.Array) -> np.ndarray:
 
 
 def _by_study(part: Path, table: pa.Table, rows: np.ndarray, failed: dict[str, int]) -> Iterator[StudyWork]:
-    """One row of work a study."""
+    """One row of work per study."""
     studies = table["frames_study_id"].take(rows).to_pylist()
     keys = table["request_key"].take(rows).to_pylist()
     grouped: dict[str, list[int]] = {}
@@ -136,6 +136,6 @@ def _by_study(part: Path, table: pa.Table, rows: np.ndarray, failed: dict[str, i
 
 
 def missing_of(planned: Plan, model: str) -> Missing:
-    """What one model of a plan still has to answer."""
+    """Work that is left for one model of a plan."""
     completions = planned.store.completions(planned.identities[model].model_key)
     return missing(planned.run.requests(model), completions, planned.spec.stream.max_attempts)

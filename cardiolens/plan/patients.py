@@ -1,4 +1,4 @@
-"""Whether questions and prepared studies are about the same patients."""
+"""Check that questions and prepared studies are about the same patients."""
 
 import logging
 from collections import Counter
@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 def check_patients(path: Path, questions: pa.Table, volumes: pa.Table) -> None:
-    """InputError for a question whose patient is not that of its study; patients are not named.
+    """Raise InputError for a question whose patient is not that of its study, without naming patients.
 
     Questions on studies that are not prepared are counted in a warning: they are not asked.
     """

@@ -1,4 +1,4 @@
-"""The plan of a sweep: its requests on disk, and what they amount to before any engine is touched.
+"""The plan of a sweep: its requests on disk and their counts, before any engine is touched.
 
 Three parts: what the sweep is about is read (`inputs`), whose requests must be made is decided by their
 fingerprints (`cache`), and those are made (`planner`) and written.
@@ -36,7 +36,7 @@ PART_ROWS = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A sweep whose requests are written: what is asked, by whom, on which studies."""
+    """A sweep whose requests are written: its arms, models, questions and studies."""
 
     spec: SweepSpec
     run: Run

@@ -45,7 +45,7 @@ class _FrameBlock:
     state: "blake2b"
     sizes: tuple[tuple[int, int], ...]  # as rendered
     rest: str = ""  # of the text, after the last frame
-    counted: tuple[int, str] | None = None  # tokens up to the last frame; what follows the question
+    counted: tuple[int, str] | None = None  # tokens up to the last frame; template text after the question
 
 
 _Picture = tuple[str, tuple[int, int]]  # frame key; height and width as rendered
@@ -53,7 +53,7 @@ _Picture = tuple[str, tuple[int, int]]  # frame key; height and width as rendere
 
 @dataclass(frozen=True, slots=True)
 class StudyFrames:
-    """A study as far as its frames are shown; features where a selector looks at them, by its encoder."""
+    """The frames of a study: structure and digests, and features by encoder if a selector needs them."""
 
     structure: StudyStructure
     digests: Mapping[tuple[str, int], FrameDigest]
@@ -62,7 +62,7 @@ class StudyFrames:
 
 @dataclass(frozen=True, slots=True)
 class _Study:
-    """Things that the requests which show one study share."""
+    """Data that all requests showing one study share."""
 
     structure: StudyStructure
     pictures: Mapping[tuple[str, int], _Picture]  # by volume_id, idx
@@ -75,12 +75,12 @@ class _Study:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """The frames that one request shows, and the study they are of; none of a blind one."""
+    """The frames that one request shows, and their study; no study for a blind request."""
 
     study_id: str | None
     study: _Study
     selection: Selection
-    told: tuple[Frame, ...] = ()  # frames of which the captions alone are given
+    told: tuple[Frame, ...] = ()  # frames shown by their captions alone
 
 
 _Protocol = tuple[SelectorSpec, int | None, Budget]  # selector, its seed, budget
@@ -95,7 +95,7 @@ def _by_protocol(arms: Sequence[Arm]) -> dict[_Protocol, list[tuple[Arm, str]]]:
 
 
 class ModelPlanner:
-    """Plans all requests of one model, a study at a time, so that its memory does not grow."""
+    """Plans all requests of one model study by study, so that memory does not grow with the cohort."""
 
     def __init__(
         self,
@@ -246,7 +246,7 @@ class ModelPlanner:
         return block
 
     def _counted(self, block: _FrameBlock) -> _FrameBlock:
-        """With the tokens that all requests which show it share."""
+        """Add the count of tokens that all requests showing the block share."""
         frames, found, rest = block.text.rpartition(FRAME)
         if self._counter is None or not found:
             return block
@@ -275,7 +275,7 @@ class ModelPlanner:
         ending: str,
         max_tokens: int,
     ) -> tuple[str, int | None]:
-        """Planned, or why the request will not be sent; and its prompt tokens where the model counts any."""
+        """Status of a request, planned or the reason not to send it, and its prompt tokens if counted."""
         if selection.skipped is not None:
             return f"skipped: {selection.skipped}", None
         if self._counter is None:

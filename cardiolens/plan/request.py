@@ -47,7 +47,7 @@ class Request:
 
     @property
     def constraint(self) -> Constraint:
-        """What decoding holds the reply to: hashed into the key, and handed to the engine."""
+        """The constraint on decoding the reply: hashed into the key, and handed to the engine."""
         return constraint_of(self.answer_format, self.answer_type, self.option_keys, self.exclusive)
 
 

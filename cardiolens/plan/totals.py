@@ -1,4 +1,4 @@
-"""What the requests of one model amount to, counted from the written plan."""
+"""Totals of one model's requests, counted from the written plan."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""How a question and its frames are put into words."""
+"""Prompts: a question and its frames put into words."""

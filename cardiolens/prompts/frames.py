@@ -16,7 +16,7 @@ _LEVEL_WORDS = {1: ("mid",), 2: ("basal", "apical"), 3: ("basal", "mid", "apical
 
 
 def frame_block(frames: Sequence[Frame], structure: StudyStructure, level: CaptionLevel) -> str:
-    """For each frame, in order: its caption on a line, its place on the next."""
+    """The captions and places of frames in order: a caption on one line, the frame's place on the next."""
     volumes = structure.volumes
     places = {name: captions(volumes[name], level) for name in {frame.volume_id for frame in frames}}
     return "".join(
@@ -26,7 +26,7 @@ def frame_block(frames: Sequence[Frame], structure: StudyStructure, level: Capti
 
 
 def caption_block(frames: Sequence[Frame], structure: StudyStructure, level: CaptionLevel) -> str:
-    """For each frame, in order, its caption on a line, and nothing where it would stand (protocol 16.8)."""
+    """The captions of frames in order, one per line, without places for the frames (protocol 16.8)."""
     volumes = structure.volumes
     return "".join(
         f"{caption(frame, volumes[frame.volume_id], number, level)}\n"

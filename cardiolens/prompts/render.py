@@ -33,13 +33,13 @@ def render(
     *,
     closing: Closing = "letters",
 ) -> Prompt:
-    """Frames and captions first, then everything that depends on their number or on the question."""
+    """Render frames and captions first, then all that depends on their number or on the question."""
     text = frame_block(frames, structure, level) + question_block(asked, len(frames), template, closing)
     return Prompt(system_message(template), text, template.name)
 
 
 def system_message(template: Template) -> str:
-    """The system message: it knows nothing of the question, so that what follows can be shared."""
+    """The system message; it is independent of the question, so that requests share it."""
     return template.system
 
 
@@ -47,7 +47,7 @@ def system_message(template: Template) -> str:
 def question_block(
     asked: AskedQuestion, n_frames: int, template: Template, closing: Closing = "letters"
 ) -> str:
-    """Everything after the frames; `closing` says in which form the answer is to end."""
+    """Render the text after the frames; `closing` names the form in which the answer is to end."""
     return template.render(
         {
             "n": n_frames,

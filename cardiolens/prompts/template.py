@@ -110,7 +110,7 @@ def _template(template_id: str, kind: str, shown: Shown, folder: Path | None) ->
 
 
 def _checked(template_id: str, kind: str, folder: Path | None) -> tuple[jinja2.Template, str, str]:
-    """A compiled template, its file's SHA-256, and what it says on trial."""
+    """A compiled template, its file's SHA-256, and the text of its trial rendering."""
     own = None if folder is None else folder / f"{template_id}.jinja"
     if own is not None and own.is_file():
         return _compiled(_text(own), kind, str(own))
@@ -140,7 +140,7 @@ def _compiled(text: str, kind: str, where: str) -> tuple[jinja2.Template, str, s
 
 @contextmanager
 def _jinja(where: str) -> Iterator[None]:
-    """A template is code: what it raises is the template's fault."""
+    """Turn exceptions that a template raises, which is code, into InputError."""
     try:
         yield
     except (

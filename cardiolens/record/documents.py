@@ -1,4 +1,4 @@
-"""Documents that a run leaves behind besides its tables: configuration, declaration, manifest, log."""
+"""Documents of a run besides its tables: configuration, declaration, manifest, log."""
 
 import json
 import logging
@@ -21,7 +21,7 @@ _REMEDY = "another version of CardioLens wrote it, or it was changed: run the sw
 
 
 def write_configuration(run: Run, spec: SweepSpec) -> None:
-    """The resolved configuration, so that a person can see every value that applied."""
+    """Write the resolved configuration, with every value that applied."""
     tables.write_text(run.configuration, spec.model_dump_json(indent=1) + "\n")
 
 
@@ -113,7 +113,7 @@ def read_manifest(run: Run) -> dict[str, Any]:
 
 
 def log_to(run: Run) -> None:
-    """Messages of warning and above on the terminal, everything in the run's log."""
+    """Send messages of warning and above to the terminal, and all messages to the run's log."""
     try:
         run.root.mkdir(parents=True, exist_ok=True)
         kept = logging.FileHandler(run.log)

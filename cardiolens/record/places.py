@@ -1,4 +1,4 @@
-"""Two places on disk: the store, shared by all sweeps on the same data, and the folder of one run."""
+"""Paths on disk: the store, shared by all sweeps on the same data, and the folder of one run."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One sweep's folder; the same configuration finds its own again."""
+    """The folder of one sweep; the same configuration leads to the same folder."""
 
     root: Path
 
@@ -91,7 +91,7 @@ class Run:
         return self.root / "groups"
 
     def excluded(self, model: str) -> Path:
-        """Nodes that a model's job should not see again."""
+        """File of the nodes that a model's job must avoid."""
         return self.model_records / f"{model}.exclude"
 
 
@@ -109,7 +109,7 @@ def run_of(spec: SweepSpec) -> Run:
 
 
 def deciding(spec: SweepSpec) -> dict[str, Any]:
-    """The part of a configuration that decides a sweep's numbers."""
+    """Select the part of a configuration that decides a sweep's numbers."""
     left_out: dict[str, Any] = {
         **dict.fromkeys(_EXECUTION, True),
         "dataset": {"prepared_only"},

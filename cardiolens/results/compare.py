@@ -1,4 +1,4 @@
-"""Two runs against each other: configuration, paired differences, flips."""
+"""Comparison of two runs: configuration, paired differences, flips."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from cardiolens.record.places import Run, deciding
 from cardiolens.stats.scores import score
 
 _FACTORS = ("model", "selector", "budget", "prompt", "control")
-_WORDING = "wording"  # of which manifests of earlier versions say nothing
+_WORDING = "wording"  # absent from manifests of earlier versions
 _ALIKE = ("protocol", "catalogue_sha256", "questions_digest")
 _SAID = 20  # configuration changes that are told
 
 
 @dataclass(frozen=True, slots=True)
 class ArmDifference:
-    """One arm at one tier: b minus a, on the items that both judged, and how many flipped."""
+    """One arm at one tier: b minus a on the items that both judged, and the numbers of flips."""
 
     arm: str
     scope: str
@@ -36,12 +36,12 @@ class ArmDifference:
     lost: int
 
     def worse(self, margin: float) -> bool:
-        """Whether b is shown to be lower by more than a margin: its whole interval lies below."""
+        """Return whether b is shown to be lower by more than a margin: its whole interval lies below."""
         return self.n_patients >= FEWEST_PATIENTS and self.high < -margin
 
 
 def configuration_changes(first: Run, second: Run) -> Iterator[str]:
-    """What decides numbers and differs, with both values."""
+    """Configuration entries that decide numbers and differ between two runs, with both values."""
     trees = (_flat(deciding(documents.read_configuration(run))) for run in (first, second))
     old, new = ({name: value for name, value in tree} for tree in trees)
     changed = [name for name in sorted(old | new) if old.get(name) != new.get(name)]

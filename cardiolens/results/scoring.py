@@ -36,7 +36,7 @@ _REQUESTED = pa.schema([tables.REQUESTS.field(name) for name in _REQUEST_COLUMNS
 
 @dataclass(frozen=True, slots=True)
 class Replies:
-    """The verdicts of a run, and how its distinct planned requests ended."""
+    """The verdicts of a run, and the counts of its distinct planned requests by ending."""
 
     verdicts: pa.Table
     beside: pa.Table  # scores that need requests or completions as well
@@ -60,7 +60,7 @@ class Replies:
 
 @dataclass(frozen=True, slots=True)
 class RunResults:
-    """All that follows from the replies of a run, as written."""
+    """The results that were written from the replies of a run."""
 
     replies: Replies
     scores: pa.Table
@@ -68,7 +68,7 @@ class RunResults:
 
 
 def judge_and_write(run: Run, store: Store, model_keys: Mapping[str, str], spec: SweepSpec) -> RunResults:
-    """Write verdicts, scores and analyses of a run anew from what its models said; no engine is touched."""
+    """Write verdicts, scores and analyses of a run anew from its completions; no engine is touched."""
     replies = judge_replies(run, store, model_keys, spec)
     groups = groups_of(store.root, replies.verdicts)
     scores, analyses = write_results(run, replies, groups, arms(spec), spec)
@@ -130,7 +130,7 @@ def _check_subtasks(questions: pa.Table, protocol: str) -> None:
 
 
 def _beside(verdicts: pa.Table, requests: pa.Table, completions: pa.Table, spec: SweepSpec) -> list[pa.Table]:
-    """Scores that need more than verdicts: of option probabilities, and of places where options moved."""
+    """Scores that need more than verdicts: of option probabilities, and of the positions of moved options."""
     resampling = spec.statistics.resamples, spec.statistics.seed
     moved = [arm.arm_id for arm in arms(spec) if arm.control == "shuffled_options"]
     of_moved = verdicts.filter(pc.is_in(verdicts["arm_id"], pa.array(moved, pa.string())))
@@ -193,7 +193,7 @@ def _of(requests: pa.Table, completions: pa.Table) -> pa.Table:
 
 
 def _ended(requests: pa.Table, completions: pa.Table) -> Counter[str]:
-    """How each distinct planned request ended."""
+    """Count distinct planned requests by how they ended: a final status, `engine_error` or `missing`."""
     planned = pc.unique(requests.filter(pc.equal(requests["status"], PLANNED))["request_key"])
     final = finals(completions)
     ended = Counter(final["status"].to_pylist())

@@ -1,1 +1,1 @@
-"""Which frames of a study a request shows. No selector sees labels, masks, reports or patients."""
+"""Selection of the frames that a request shows. No selector sees labels, masks, reports or patients."""

@@ -1,6 +1,6 @@
-"""One door to all selectors: a study's structure, a route and a budget give frames to show.
+"""Choice of frames by any selector, from a study's structure, a route and a budget.
 
-No selector can see a label, a mask, a report or a patient: what they are given does not hold any.
+No selector can see a label, a mask, a report or a patient: its arguments hold none.
 """
 
 from collections.abc import Sequence
@@ -122,5 +122,5 @@ def _selection(
 
 
 def _shows_motion(frames: Sequence[Frame]) -> bool:
-    """True where some layer of some view is shown at two phases or more."""
+    """Return whether some layer of some view is shown at two phases or more."""
     return len({(frame.volume_id, frame.slice) for frame in frames}) < len(frames)

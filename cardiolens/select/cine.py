@@ -1,4 +1,4 @@
-"""Cine cascades: which slices and phases a quota buys (protocol 5.4 and 5.5)."""
+"""Cine cascades: the slices and phases that a quota shows (protocol 5.4 and 5.5)."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -67,7 +67,7 @@ def _key_layer_dynamics(volume: VolumeStructure, wanted: int) -> list[Frame]:
 def _remaining_layer_dynamics(
     volume: VolumeStructure, layers: Sequence[int], wanted: int, extra: Iterable[int]
 ) -> list[Frame]:
-    """Non-ED phases uniform over layers, each layer's shifted so that together they cover the cycle."""
+    """Non-ED phases spread evenly over layers, shifted per layer so that together they cover the cycle."""
     if wanted <= 0:
         return []
     candidates, extra, chosen = volume.n_phases - 1, set(extra), []
@@ -90,7 +90,7 @@ def _temporal(volume: VolumeStructure, layers: Sequence[int], quota: int) -> lis
 
 
 def _systole_first(volume: VolumeStructure, count: int) -> list[int]:
-    """So many phases besides ED: ES, then an even sample of those that are neither."""
+    """`count` phases besides ED: ES first, then an even sample of the others."""
     others = [_after_ed(volume, place) for place in range(volume.n_phases - 1)]
     if count < 1 or volume.es_phase not in others:
         return [others[place] for place in even(len(others), count)]
@@ -103,5 +103,5 @@ def _after_ed(volume: VolumeStructure, place: int) -> int:
 
 
 def _at_most(volume: VolumeStructure, n_layers: int, wanted: int) -> int:
-    """So many non-ED frames can layers give."""
+    """Number of non-ED frames that layers can give, at most `wanted`."""
     return max(0, min(wanted, n_layers * (volume.n_phases - 1)))

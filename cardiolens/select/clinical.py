@@ -1,4 +1,4 @@
-"""The clinical selector: quotas by view, a cascade a view, then fallback to other views (protocol 5)."""
+"""The clinical selector: quotas by view, one cascade per view, then fallback to other views (protocol 5)."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -73,5 +73,5 @@ def fallbacks(sources: tuple[Source, ...], volumes: Volumes) -> Volumes:
 
 
 def unknown_levels(routed: Routed) -> bool:
-    """True where a cascade would tell base from apex in a stack whose order is not known."""
+    """Return whether a cascade would rely on base and apex in a stack of unknown order."""
     return any(not v.levels_known and v.volume_id in rules().levels for v in routed.volumes)

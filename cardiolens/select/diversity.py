@@ -35,7 +35,7 @@ def kcenter(distance: Floats, k: int) -> list[int]:
 
 
 def kmedoids(distance: Floats, k: int) -> list[int]:
-    """From the k-centre frames by best single swaps, until none gains or 20 rounds are done; ascending."""
+    """Improve the k-centre frames by best single swaps, until none gains or after 20 rounds; ascending."""
     swaps = _Swaps(distance, kcenter(distance, k))
     for _ in range(_ROUNDS):
         frame, place, gain = swaps.best()
@@ -71,7 +71,7 @@ def _first(values: Floats) -> int:
 
 
 class _Swaps:
-    """How much the summed distance to the nearest medoid falls by each swap of a medoid for a frame.
+    """Gains of swapping a medoid for a frame: how far the summed distance to the nearest medoid falls.
 
     The sums of Schubert and Rousseeuw 2021 (FastPAM1), kept up to date: after a swap, only frames whose two
     nearest medoids changed are counted anew.

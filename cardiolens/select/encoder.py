@@ -1,4 +1,4 @@
-"""A pretrained image encoder from a local folder: what it makes of frames and, of CLIP type, of questions.
+"""A pretrained image encoder from a local folder: vectors of frames and, if of CLIP type, of questions.
 
 The folder is one that `save_pretrained` wrote: config, weights, image processor and, to compare frames with
 questions, text tower and tokenizer. Vectors have unit length, so that a product of two is their cosine. They
@@ -23,7 +23,7 @@ _REMEDY = "give the folder of a saved image encoder, e.g. of CLIP or ResNet type
 
 @lru_cache(maxsize=4)
 def open_encoder(folder: Path) -> "Encoder":
-    """The encoder of a folder, loaded once a process."""
+    """The encoder of a folder, loaded once per process."""
     return Encoder(folder)
 
 
@@ -48,7 +48,7 @@ class Encoder:
         self._folder = folder
 
     def frames(self, frames_FHW: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """A unit vector a frame, (frames, features)."""
+        """One unit vector per frame: (frames, features)."""
         encode = getattr(self._model, "get_image_features", self._model)
         found = []
         for start in range(0, len(frames_FHW), _AT_ONCE):
@@ -72,7 +72,7 @@ class Encoder:
 
     @contextmanager
     def _used_as(self, role: str) -> Iterator[None]:
-        """What a model of another kind, or one that does not fit its processor, raises when it is used."""
+        """Raise InputError where a model is of another kind, or does not fit its processor."""
         try:
             yield
         except InputError:
@@ -104,5 +104,5 @@ class Encoder:
 
 
 def _first(error: Exception) -> str:
-    """The first line of what a library says, which may be many."""
+    """The first line of a library's error message, which may have many."""
     return str(error).strip().partition("\n")[0]

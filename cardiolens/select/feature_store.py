@@ -1,4 +1,4 @@
-"""Features beside the shards: computed once a frame, read a study at a time.
+"""Features beside the shards: computed once per frame, read study by study.
 
 `store/features/<sight>/<part>` has the row groups of `store/frames/<part>`: a changed study gets a new
 frames part, and so new features.
@@ -30,7 +30,7 @@ _COLUMNS = ("idx", "height", "width", "pixels", "digest")
 
 
 class StudyFeatures:
-    """What data-driven selectors know of a study: how far its frames are from each other and a question."""
+    """Features of a study for data-driven selectors: distances between its frames, and to a question."""
 
     def __init__(self, vectors: dict[str, NDArray[np.float32]], sight: Sight = PIXELS) -> None:
         self._volumes = sorted(vectors, key=_canonical)
@@ -87,7 +87,7 @@ def missing_parts(store: Path, volumes: pa.Table, sight: Sight = PIXELS) -> list
 
 
 def write_features(store: Path, part: str, sight: Sight = PIXELS) -> None:
-    """Compute the features of every frame of one part, a volume at a time."""
+    """Compute the features of every frame of one part, volume by volume."""
     rows = tables.read_part(
         store / VOLUMES_FOLDER / part, tables.VOLUMES, ["row_group", "sequence", "n_phases"]
     )

@@ -1,4 +1,4 @@
-"""What data-driven selectors see of a frame: numbers without labels and without a question (protocol 6).
+"""Features of frames for data-driven selectors, made without labels or questions (protocol 6).
 
 A vector has three blocks, each scaled to unit length: brightness of the centre, directions of its edges, and
 its change to the neighbouring phases. Where 6 leaves a choice: the centre is a square of 70 % of the shorter
@@ -23,7 +23,7 @@ _STEPS = 256  # small pictures are kept in 1/256 grey levels, so that sums canno
 
 
 def volume_features(frames_FHW: NDArray[np.uint8], n_phases: int, cyclic: bool) -> NDArray[np.float32]:
-    """One vector a frame, in canonical order; frames are windowed grey values as displayed."""
+    """One vector per frame, in canonical order; frames are windowed grey values as displayed."""
     small = small_pictures(frames_FHW)
     n_frames = len(small)
     blocks = (
@@ -47,7 +47,7 @@ def small_pictures(frames_FHW: NDArray[np.uint8]) -> Floats:
 
 @lru_cache(maxsize=64)
 def _area_weights(length: int, side: float) -> Floats:
-    """Row i: how much of each pixel lies in cell i of a centred span of `side` pixels; rows sum to one."""
+    """Weights of pixels in the cells of a centred span of `side` pixels; one row per cell, sum one."""
     edges = (length - side) / 2 + side * np.arange(SIDE + 1) / SIDE
     pixels = np.arange(length)
     upper = np.minimum(edges[1:, None], pixels + 1)

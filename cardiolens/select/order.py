@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Sequence
 from cardiolens.select.route import Volumes
 from cardiolens.select.selection import Frame
 
-LADDER = (8, 16, 32, 64)  # the budgets of 5.1, which a nested order is built on
+LADDER = (8, 16, 32, 64)  # the budgets of 5.1, on which a nested order is built
 
 
 def presented(frames: Iterable[Frame], volumes: Volumes) -> tuple[Frame, ...]:
-    """By volume as listed, then slice, then phase from end-diastole; perfusion by time."""
+    """Sort frames by volume as listed, then slice, then phase from end-diastole; perfusion by time."""
     places = {
         volume.volume_id: (place, 0 if volume.sequence == "perfusion" else volume.ed_phase, volume.n_phases)
         for place, volume in enumerate(volumes)

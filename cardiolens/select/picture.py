@@ -22,7 +22,7 @@ _STEPS = ("#1b6ca8", "#d1495b", "#edae49", "#66a182")  # by the step of the rule
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One selection and what to call it."""
+    """One selection and its title."""
 
     title: str
     selection: Selection

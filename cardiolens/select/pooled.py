@@ -41,7 +41,7 @@ def chosen(pool: Volumes, lent: Volumes, budget: int, given: Given) -> list[Fram
 
 
 def stratified(pool: Volumes, lent: Volumes, quotas: Mapping[str, int], given: Given) -> list[Frame]:
-    """Random frames, of each volume as many as its quota says: the same ranking as `random`."""
+    """Random frames, as many of each volume as its quota allows, in the same ranking as `random`."""
     own, others = (
         [frame for volume in volumes for frame in _random((volume,), quotas.get(volume.volume_id, 0), given)]
         for volumes in (pool, lent)

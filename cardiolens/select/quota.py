@@ -1,4 +1,4 @@
-"""How a budget is split over views and what becomes of quotas that a view cannot fill (protocol 5.3)."""
+"""Quotas: a budget split over views, and the use of quotas that a view cannot fill (protocol 5.3)."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ def split(budget: int, weights: Sequence[int]) -> list[int]:
 
 
 def settle(quotas: Sequence[int], capacities: Sequence[int]) -> list[int]:
-    """Quotas that every view can fill: what one cannot is offered to the others in listed order."""
+    """Quotas that every view can fill: the unfilled rest of one is offered to the others in listed order."""
     filled = [min(quota, capacity) for quota, capacity in zip(quotas, capacities, strict=True)]
     deficit = sum(quotas) - sum(filled)
     for place, capacity in enumerate(capacities):

@@ -1,4 +1,4 @@
-"""From a subtask to the volumes of a study that it is read on (protocol 5.6)."""
+"""Routes from a subtask to the volumes of a study on which it is read (protocol 5.6)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Volumes = tuple[VolumeStructure, ...]
 
 
 class Routable(Protocol):
-    """What routing needs to know of a subtask."""
+    """The attributes of a subtask that routing reads."""
 
     @property
     def id(self) -> str: ...
@@ -57,7 +57,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """A route as one study can serve it."""
+    """A route resolved in one study."""
 
     sources: tuple[Source, ...] = ()
     flags: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class Routed:
 
 @lru_cache(maxsize=256)
 def resolve(volumes: Volumes, route: Route) -> Routed:
-    """The sources of a route in a study; substitutes where all are absent, or why the question is skipped."""
+    """Resolve a route in a study: its sources, substitutes if all are absent, or the reason to skip."""
     by_id = {volume.volume_id: volume for volume in volumes}
     sources = [source for name, weight in route.views if (source := _source(name, weight, by_id)).volumes]
     if sources:

@@ -11,7 +11,7 @@ Views = tuple[str, ...]
 
 
 class Rules(BaseModel):
-    """Which views a sequence has, and which view may stand in for which (`rules.yaml`)."""
+    """The views of each sequence, and the views that may stand in for others (`rules.yaml`)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

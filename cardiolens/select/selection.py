@@ -1,4 +1,4 @@
-"""What a selector returns: frames in the order shown, and what must be known about them."""
+"""Selections, as selectors return them: frames in the order shown, with flags on how they were found."""
 
 import hashlib
 from collections.abc import Iterable
@@ -26,14 +26,13 @@ class Selection:
     """Frames in the order shown; `skipped` says why there are none."""
 
     frames: tuple[Frame, ...]
-    flags: tuple[
-        str, ...
-    ] = ()  # short, degraded, substituted:<view shown instead>, no_temporal_evidence, ...
+    # short, degraded, substituted:<view shown instead>, no_temporal_evidence, ...
+    flags: tuple[str, ...] = ()
     skipped: str | None = None
 
     @property
     def sha256(self) -> str:
-        """Of the UTF-8 lines `volume|idx` joined by a newline, in order (protocol 5.11)."""
+        """SHA-256 of the UTF-8 lines `volume|idx` joined by a newline, in order (protocol 5.11)."""
         lines = "\n".join(f"{frame.volume_id}|{frame.idx}" for frame in self.frames)
         return hashlib.sha256(lines.encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""What selectors choose from one study, for people to look at: records or pictures."""
+"""Selections from one study for people to look at: records or pictures."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from cardiolens.tasks.catalogue import load_catalogue
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One selection with what it was made for."""
+    """One selection with its subtask, selector and budget."""
 
     study_id: str
     subtask: str
@@ -58,7 +58,7 @@ def find_study(name: str, spec: SweepSpec) -> Study:
 
 
 def records(study: Study, spec: SweepSpec) -> Iterator[dict[str, object]]:
-    """A record for each subtask, selector and budget; pixels are read only if a selector looks at them."""
+    """One record per subtask, selector and budget; pixels are read only if a selector looks at them."""
     if sights_of(spec):
         seen = look_at(study, spec.dataset.window_pct)
         return (shown.record() for shown in _shown(seen.structure, spec, _features(seen, spec)))
@@ -67,7 +67,7 @@ def records(study: Study, spec: SweepSpec) -> Iterator[dict[str, object]]:
 
 
 def draw(study: Study, spec: SweepSpec, folder: Path) -> list[Path]:
-    """One picture a subtask, `<study>-<subtask>.png`."""
+    """One picture per subtask, `<study>-<subtask>.png`."""
     seen = look_at(study, spec.dataset.window_pct)
     panels: dict[str, list[Panel]] = {}
     for shown in _shown(seen.structure, spec, _features(seen, spec)):

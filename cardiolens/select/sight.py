@@ -1,4 +1,4 @@
-"""What a data-driven selector sees of frames: features of their pixels, or an encoder's."""
+"""Sights: the features by which a data-driven selector sees frames, from their pixels or an encoder."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,7 +23,7 @@ class Sight:
     encoder: Path | None = None
 
     def of_volume(self, frames_FHW: NDArray[np.uint8], n_phases: int, cyclic: bool) -> NDArray[np.float32]:
-        """One vector a frame, in canonical order; frames are windowed grey values as displayed."""
+        """One vector per frame, in canonical order; frames are windowed grey values as displayed."""
         if self.encoder is None:
             return features.volume_features(frames_FHW, n_phases, cyclic)
         return open_encoder(self.encoder).frames(frames_FHW)
@@ -38,17 +38,17 @@ PIXELS = Sight(f"v{features.VERSION}")
 
 
 def sight_of(selector: SelectorSpec) -> Sight:
-    """How a selector sees frames; InputError where its encoder's folder holds no model."""
+    """The sight of a selector; InputError where its encoder's folder holds no model."""
     return PIXELS if selector.encoder is None else _encoder_sight(selector.encoder)
 
 
 def sights_of(spec: SweepSpec) -> tuple[Sight, ...]:
-    """How the selectors of a sweep see frames, each way once; none where no selector looks at them."""
+    """The distinct sights of a sweep's selectors; none where no selector looks at frames."""
     return tuple({sight_of(selector): None for selector in spec.selector if selector.looks_at_pixels})
 
 
 def check_encoders(spec: SweepSpec) -> None:
-    """InputError unless every encoder that a sweep names can be loaded and does what is needed of it."""
+    """Raise InputError unless every encoder of a sweep loads and reads what its selector needs."""
     for selector in spec.selector:
         if selector.encoder is not None:
             sight = sight_of(selector)

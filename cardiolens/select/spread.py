@@ -14,5 +14,5 @@ def center_out(n: int) -> list[int]:
 
 
 def deal(count: int, hands: int) -> list[int]:
-    """How many of `count` cards each hand holds when they are dealt round-robin."""
+    """Number of cards in each hand when `count` cards are dealt round-robin."""
     return [count // hands + (hand < count % hands) for hand in range(hands)]

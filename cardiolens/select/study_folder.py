@@ -27,7 +27,7 @@ class LookedAt:
     pixels: Pixels
 
     def features(self, sight: Sight) -> StudyFeatures:
-        """What data-driven selectors know of it."""
+        """Features of the study for data-driven selectors."""
         volumes = self.structure.volumes
         seen = {
             name: sight.of_volume(frames, volumes[name].n_phases, cyclic=volumes[name].sequence == "cine")

@@ -1,4 +1,4 @@
-"""A budget in visual tokens, since a frame costs each model another number of them."""
+"""A budget in visual tokens; the number of them per frame depends on the model."""
 
 from collections.abc import Callable
 

@@ -1,1 +1,1 @@
-"""From a sweep to the jobs of a SLURM cluster."""
+"""Sweeps as jobs of a SLURM cluster: submission, the work of each job, status."""

@@ -1,4 +1,4 @@
-"""One start of a model's job: noted when it begins and when it ends, whatever happens between."""
+"""One start of the job of a model, recorded when it begins and when it ends."""
 
 import os
 import socket
@@ -27,16 +27,17 @@ from cardiolens.stream.pipeline import Streamed
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """One start of a job: its number and its nodes; outside SLURM the process stands for the job."""
+    """The job of this start, its count of restarts and its nodes; outside SLURM the process is the job."""
 
     job: str
     restarts: int
     max_restarts: int
     nodes: tuple[str, ...]
-    n_nodes: int  # that the job could run on
+    n_nodes: int  # on which the job could run
 
     @staticmethod
     def of(environment: Mapping[str, str], max_restarts: int) -> "Start":
+        """Read the start from the environment of the process."""
         if "SLURM_JOB_NODELIST" not in environment:
             return Start(f"process-{os.getpid()}", 0, max_restarts, (socket.gethostname(),), 2)
         return Start(
@@ -49,9 +50,9 @@ class Start:
 
 
 def begin(run: Run, model: str, start: Start, rows: int) -> RestartDecision:
-    """Note a start, after closing one that ended unheard; whether to go on with it.
+    """Record a start, after closing one that never recorded its end, and decide whether it may go on.
 
-    `rows`: final completions that there are. A start on a node that is to be left out is not made.
+    `rows`: the number of final completions so far. A start on an excluded node is not recorded.
     """
     record = read_model_record(run.model_records, model)
     attempts = [_closed(attempt, rows) for attempt in record.attempts]
@@ -73,7 +74,7 @@ def end(
     reason: str = "",
     streamed: Streamed | None = None,
 ) -> RestartDecision:
-    """Note how a start ended; whether the job should start again."""
+    """Record the end of a start, and decide whether the job should start again."""
     record = read_model_record(run.model_records, model)
     closed = record.attempts[-1].model_copy(
         update={
@@ -92,7 +93,7 @@ def end(
 
 
 def give_up(run: Run, model: str, reason: str) -> None:
-    """Note that a model cannot run; a start that was under way failed."""
+    """Record that a model cannot run; a start in progress is recorded as failed."""
     record = read_model_record(run.model_records, model)
     failed = {"outcome": "failed", "reason": reason, "ended": datetime.now(UTC)}
     attempts = tuple(
@@ -105,7 +106,7 @@ def give_up(run: Run, model: str, reason: str) -> None:
 
 @contextmanager
 def given_up_on_error(run: Run, model: str) -> Iterator[None]:
-    """Whatever is raised ends the job of a model for good, and its record says why."""
+    """Record any exception of a block as the final failure of a model, and raise it again."""
     try:
         yield
     except Exception as error:
@@ -114,7 +115,7 @@ def given_up_on_error(run: Run, model: str) -> Iterator[None]:
 
 
 def _cause(error: Exception) -> str:
-    """Why, on one line. The words of an error that nobody foresaw are left out: they may name a patient."""
+    """The cause on one line, without the message of an unforeseen error: it may name a patient."""
     if isinstance(error, InputError | RunError):
         return str(error)
     told = f" ({error.strerror})" if isinstance(error, OSError) else ""
@@ -126,7 +127,7 @@ def _cause(error: Exception) -> str:
 
 
 def _closed(attempt: Attempt, rows: int) -> Attempt:
-    """A start that was killed could not say so."""
+    """Close an attempt that never recorded its end, e.g. because it was killed."""
     if attempt.outcome != "running":
         return attempt
     return attempt.model_copy(update={"outcome": "lost", "reason": "ended unheard", "rows_after": rows})
@@ -140,7 +141,7 @@ def _verdict(attempts: Sequence[Attempt], start: Start, restarts: int) -> Restar
 def _write(
     run: Run, record: ModelRecord, attempts: Sequence[Attempt], said: RestartDecision, state: ModelState
 ) -> None:
-    """The record for people and the score job; the nodes to leave out for the job's script."""
+    """Write the record, for people and the score job, and the nodes to exclude, for the batch script."""
     changed = {
         "attempts": tuple(attempts),
         "state": state if said.go_on else "failed",

@@ -1,4 +1,4 @@
-"""The commands of SLURM that submitting needs; what they say against it is shown whole."""
+"""The SLURM commands that submission needs; their error messages are shown in full."""
 
 import subprocess
 from collections.abc import Sequence
@@ -7,20 +7,20 @@ from pathlib import Path
 
 from cardiolens.errors import InputError, RunError
 
-_FIELDS = "%i|%T|%R|%k"  # job or task, state, nodes or why it waits, comment
+_FIELDS = "%i|%T|%R|%k"  # job or task, state, nodes or reason of waiting, comment
 
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """A job, or a task of an array, that SLURM knows and that has not ended."""
+    """A job, or a task of an array, that SLURM lists as not ended."""
 
     id: str
     state: str  # PENDING, RUNNING, ...
-    where: str  # its nodes; in parentheses why it waits
+    where: str  # its nodes, or in parentheses the reason why it waits
 
 
 def submit(script: Path, after: Sequence[str] = (), *, on_success: bool = False) -> str:
-    """Queue a batch script behind other jobs; its id."""
+    """Queue a batch script behind other jobs, and return its id."""
     words = ["sbatch", "--parsable"]
     if after:
         words.append(f"--dependency={'afterok' if on_success else 'afterany'}:{':'.join(after)}")
@@ -29,17 +29,18 @@ def submit(script: Path, after: Sequence[str] = (), *, on_success: bool = False)
 
 
 def rehearse(script: Path) -> None:
-    """RunError with SLURM's own words if a script could never run."""
+    """Raise RunError with SLURM's message if a script could never run."""
     run("sbatch", "--test-only", str(script))
 
 
 def cancel(ids: Sequence[str]) -> None:
+    """Cancel jobs; none is no error."""
     if ids:
         run("scancel", *ids)
 
 
 def alive(mark: str) -> list[Alive]:
-    """The jobs that carry a comment, array tasks one by one."""
+    """The jobs whose comment is `mark`, array tasks one by one."""
     found = []
     for line in run("squeue", "--noheader", "--array", f"--format={_FIELDS}").splitlines():
         job, state, where, comment = line.strip().split("|", 3)
@@ -49,7 +50,7 @@ def alive(mark: str) -> list[Alive]:
 
 
 def partitions() -> dict[str, int]:
-    """The nodes of each partition."""
+    """The number of nodes of each partition."""
     lines = run("sinfo", "--noheader", "--format=%R|%D").split()
     counts: dict[str, int] = {}
     for line in lines:
@@ -59,7 +60,7 @@ def partitions() -> dict[str, int]:
 
 
 def check_partition(name: str | None) -> None:
-    """InputError with the partitions that there are."""
+    """Raise InputError unless a name, or each of a list with commas, is a partition of the cluster."""
     if name is None:
         return
     known = partitions()
@@ -69,12 +70,12 @@ def check_partition(name: str | None) -> None:
 
 
 def hostnames(nodelist: str) -> tuple[str, ...]:
-    """n[1-2] as n1, n2."""
+    """Expand a node list: n[1-2] to n1, n2."""
     return tuple(run("scontrol", "show", "hostnames", nodelist).split())
 
 
 def run(*words: str) -> str:
-    """Run a command of SLURM and return what it prints."""
+    """Run a SLURM command and return its output; RunError with its message if it fails."""
     try:
         done = subprocess.run(words, capture_output=True, text=True, check=False)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Deployments of a sweep before its jobs are submitted: the work that is left, and what each model takes."""
+"""The deployments of a sweep before submission: models with work left, and the GPUs of each."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,10 +25,9 @@ _MANY_STUDIES = 1_000_000
 
 
 def deployments_of(spec: SweepSpec, planned: Plan | None, cluster: SlurmSpec) -> tuple[Deployment, ...]:
-    """A deployment for each model with work left, each placed as if the nodes it may have were its alone.
+    """One deployment per model with work left, each placed as if it had the cluster alone.
 
-    InputError where a model fits nowhere. Without a plan every model counts as having work, nobody knows how
-    much.
+    Without a plan every model counts as having an unknown amount of work. InputError if a model fits nowhere.
     """
     nodes = nodes_to_plan_with(cluster) if cluster.gpus else ()
     rates = Rates(cluster.prefill_rate, cluster.decode_rate)
@@ -49,7 +48,7 @@ def deployments_of(spec: SweepSpec, planned: Plan | None, cluster: SlurmSpec) ->
 def _candidate(
     spec: SweepSpec, model: ModelSpec, planned: Plan | None, nodes: Sequence[Node]
 ) -> Candidate | None:
-    """The model as placement needs it; None where nothing is left to do."""
+    """The facts of a model for the placement; None if it has no work left."""
     occupied = needs(model, nodes, spec.cluster)
     if planned is None:
         folder = identify(model, Store(spec.store).models).folder

@@ -1,4 +1,4 @@
-"""The jobs of a run: prepare, one a model (an array where models ask for the same), score and page."""
+"""The jobs of a run: prepare, one per model (an array if several need the same resources), score."""
 
 import math
 from collections import Counter
@@ -13,7 +13,7 @@ Step = Literal["prepare", "model", "score"]
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Resources that the job of a model asks for."""
+    """The resources that the job of a model requests."""
 
     nodes: int
     gpus: int  # of each node
@@ -24,8 +24,8 @@ class Job:
     """One batch script."""
 
     step: Step
-    name: str  # of the file and, with the run's, of the job
-    models: tuple[str, ...] = ()  # a task each, where they are several
+    name: str  # of the script file; the job's name adds that of the run
+    models: tuple[str, ...] = ()  # one array task per model if there are several
     resources: Resources = Resources(1, 0)
 
     @property
@@ -34,7 +34,7 @@ class Job:
 
 
 def jobs_of(deployments: Sequence[Deployment], *, prepare: bool) -> tuple[Job, ...]:
-    """The jobs in the order in which they depend on each other; models in the order given."""
+    """The jobs in the order of their dependencies, models in the order of their deployments."""
     alike: dict[Resources, list[str]] = {}
     for deployment in deployments:
         alike.setdefault(resources(deployment), []).append(deployment.model)
@@ -50,7 +50,7 @@ def _model_jobs(alike: Iterable[tuple[Resources, list[str]]]) -> Iterable[Job]:
 
 
 def resources(deployment: Deployment) -> Resources:
-    """Nodes of a deployment, and the GPUs that it takes of the node where it takes most."""
+    """The number of nodes of a deployment, and the largest number of GPUs that it takes of one node."""
     if not deployment.gpus:
         return Resources(1, 0)
     taken: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""The job of one model: what it has left is answered, and how the start went is noted for the next one."""
+"""The job of one model: answer its missing requests, and record the outcome for the next start."""
 
 import os
 import time
@@ -24,23 +24,25 @@ from cardiolens.store.compact import compact_folder
 from cardiolens.stream.pipeline import Streamed
 from cardiolens.terminal.console import say
 
-_MANY_PARTS = 64  # of one model; shared file systems suffer from thousands
+_MANY_PARTS = 64  # of one model; thousands of files slow shared file systems down
 _TOLD = "told to stop"
 _JOIN_SECONDS = 180.0  # for all nodes of a job to join its Ray cluster
 
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
+    """The outcome of one start."""
+
     outcome: Literal["done", "stopped", "failed"]
     reason: str = ""
     streamed: Streamed | None = None
 
 
 def run_model(run: Run, spec: SweepSpec, model: str, n_nodes: int) -> int:
-    """Answer what one model has left, on the Ray cluster of so many nodes that the configuration names.
+    """Answer the missing requests of one model on the configured Ray cluster of `n_nodes` nodes.
 
-    0: nothing is left; 75: it ended early and the job should start again. Whatever is raised ends the job for
-    good; the model's record then says why.
+    Returns 0 if none is left, 75 if the job should start again. Any exception ends the job for good; the
+    record of the model then holds the reason.
     """
     with stopping.graceful(), given_up_on_error(run, model):
         planned = plan(spec, {model})
@@ -83,7 +85,7 @@ def _answer(planned: Plan, model: str, left: Missing, n_nodes: int) -> _Ending:
 
 
 def _await_nodes(n_nodes: int) -> None:
-    """Ray's workers join its head one by one."""
+    """Wait until all nodes have joined the Ray cluster; RunError after _JOIN_SECONDS."""
     import ray
 
     deadline = time.monotonic() + _JOIN_SECONDS
@@ -95,7 +97,7 @@ def _await_nodes(n_nodes: int) -> None:
 
 
 def _close(run: Run, planned: Plan, model: str, start: Start, ending: _Ending) -> int:
-    """Note the end; requests that the engine failed on are tried again by another start."""
+    """Record the end and return the exit code; another start retries requests that the engine failed on."""
     after = missing_of(planned, model)
     outcome, reason = ending.outcome, ending.reason
     if not after.left:
@@ -113,7 +115,7 @@ def _close(run: Run, planned: Plan, model: str, start: Start, ending: _Ending) -
 
 
 def _merge_parts(planned: Plan, model: str) -> None:
-    """Few large completion parts for many small ones: there are never more than 64 and those of one start."""
+    """Compact the completions of a model if they have more than _MANY_PARTS parts."""
     name = planned.identities[model].model_key
     folder = planned.store.completions(name)
     if len(tables.parts(folder)) > _MANY_PARTS:

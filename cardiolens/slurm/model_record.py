@@ -1,4 +1,4 @@
-"""Record of the starts of a model's job, and the decision whether another start makes sense."""
+"""The record of the job of a model, start by start, and the decision about another start."""
 
 import json
 from collections import Counter
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from cardiolens import tables
 
 ModelState = Literal["running", "waiting", "done", "failed"]
-_FAULTS = ("failed", "lost")  # endings that a node may be to blame for
+_FAULTS = ("failed", "lost")  # outcomes that a faulty node may cause
 
 
 class _Record(BaseModel):
@@ -35,11 +35,12 @@ class Attempt(_Record):
 
     @property
     def added(self) -> int:
+        """Final completions that this start added."""
         return (self.rows_after or self.rows_before) - self.rows_before
 
 
 class ModelRecord(_Record):
-    """The starts of one model's jobs, and how it stands."""
+    """The state of one model, and the starts of its jobs."""
 
     model: str
     state: ModelState = "waiting"
@@ -48,7 +49,7 @@ class ModelRecord(_Record):
 
     @property
     def counters(self) -> Counter[str]:
-        """Counters of all starts; for one that ended without a word, the rows that it left."""
+        """Sum of the counters of all starts; a start without counters counts its rows as ok."""
         total: Counter[str] = Counter()
         for attempt in self.attempts:
             total += Counter(attempt.counters or {"ok": attempt.added})
@@ -56,23 +57,23 @@ class ModelRecord(_Record):
 
 
 class RestartDecision(_Record):
-    """Decision whether a job may start again, and the nodes that it should avoid."""
+    """The decision whether a job may start again, and the nodes that it must avoid."""
 
     go_on: bool
     reason: str = ""
     exclude: tuple[str, ...] = ()
 
     def bars(self, nodes: Sequence[str]) -> bool:
-        """Return whether one of these nodes is to be left out."""
+        """Return whether one of the nodes is excluded."""
         return bool(set(self.exclude) & set(nodes))
 
 
 def verdict(attempts: Sequence[Attempt], restarts: int, max_restarts: int, n_nodes: int) -> RestartDecision:
-    """After starts of one job that did not end its work.
+    """Decide whether a job with work left may start again, from the attempts of that job.
 
-    A job that was restarted too often ends, and one whose restart added no rows; unless a node is to blame on
-    which it failed twice in the same way: that is left out, and one more start tells. `n_nodes`: those that
-    it can run on.
+    It may not after `max_restarts` restarts, nor after two starts without new rows. Exception: if the last
+    start put a further node to blame (two equal failures there), that node is excluded and the job starts
+    once more. `n_nodes` is the number of nodes on which it can run; if all are to blame, the job ends.
     """
     exclude, last = to_blame(attempts), attempts[-1].reason if attempts else ""
     if len(exclude) >= n_nodes:
@@ -86,7 +87,7 @@ def verdict(attempts: Sequence[Attempt], restarts: int, max_restarts: int, n_nod
 
 
 def to_blame(attempts: Sequence[Attempt]) -> tuple[str, ...]:
-    """Nodes on which two starts ended by the same fault. Of several nodes at once none can be named."""
+    """Nodes on which two starts failed in the same way; starts on several nodes blame none."""
     faults = Counter(
         (attempt.nodes[0], attempt.outcome, attempt.reason)
         for attempt in attempts
@@ -96,7 +97,7 @@ def to_blame(attempts: Sequence[Attempt]) -> tuple[str, ...]:
 
 
 def read_model_record(folder: Path, model: str) -> ModelRecord:
-    """The record of a model; an empty one where no job has started."""
+    """Read the record of a model; an empty one if no job has started."""
     try:
         return ModelRecord.model_validate_json((folder / f"{model}.json").read_text())
     except FileNotFoundError:

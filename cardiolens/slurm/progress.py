@@ -1,4 +1,4 @@
-"""Progress of each model of a run, from the disk and from what SLURM says of its jobs."""
+"""Progress of each model of a run, from the disk and from SLURM's list of jobs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,20 +8,20 @@ from cardiolens.plan.missing import Missing
 from cardiolens.slurm.commands import Alive
 from cardiolens.slurm.model_record import ModelRecord
 
-_WINDOW_SECONDS = 600.0  # over which a rate is taken
+_WINDOW_SECONDS = 600.0  # over which the rate is averaged
 
 
 @dataclass(frozen=True, slots=True)
 class ModelProgress:
-    """One model's line."""
+    """The progress of one model, as one row of `status`."""
 
     model: str
     state: str  # queued | running | starting again | done | failed | not running | not planned
-    where: str  # nodes, or why it waits or failed
+    where: str  # nodes, or the reason why it waits or failed
     done: int
     unique: int
     failed: int  # requests given up
-    rate: float  # requests a second, of late; 0 where nothing runs
+    rate: float  # recent requests per second; 0 if no job runs
     restarts: int
 
     @property
@@ -33,7 +33,7 @@ class ModelProgress:
 def progress_of(
     model: str, left: Missing, group: ModelRecord, alive: Sequence[Alive], rate: float
 ) -> ModelProgress:
-    """The line of a model; `alive`: its jobs."""
+    """The progress of a planned model; `alive`: its jobs."""
     state, where = _state(left, group, alive)
     return ModelProgress(
         model=model,
@@ -48,7 +48,7 @@ def progress_of(
 
 
 def without_requests(model: str, group: ModelRecord, alive: Sequence[Alive]) -> ModelProgress:
-    """The line of a model that is not planned, or cannot be; `alive`: its jobs."""
+    """The progress of a model without a plan; `alive`: its jobs."""
     failed = group.state == "failed"
     where = group.reason if failed or not alive else f"job {alive[0].id} {alive[0].where}"
     return ModelProgress(model, "failed" if failed else "not planned", where, 0, 0, 0, 0.0, _restarts(group))
@@ -68,13 +68,13 @@ def _state(left: Missing, group: ModelRecord, alive: Sequence[Alive]) -> tuple[s
 
 
 def _restarts(group: ModelRecord) -> int:
-    """State of the job that came last."""
+    """The number of restarts of the last job."""
     job = group.attempts[-1].job if group.attempts else ""
     return max(0, sum(attempt.job == job for attempt in group.attempts) - 1)
 
 
 def rate_of(completions: Sequence[datetime], now: datetime, started: datetime | None) -> float:
-    """Completions a second over the last minutes of a start."""
+    """Completions per second over the last ten minutes of a start."""
     since = max(now.timestamp() - _WINDOW_SECONDS, started.timestamp() if started else 0.0)
     late = [moment for moment in completions if moment.timestamp() >= since]
     return len(late) / max(1.0, now.timestamp() - since) if late else 0.0

@@ -19,7 +19,7 @@ from cardiolens.slurm.jobs import Job
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Surroundings of scripts: the cluster, the folder of relative paths, and the Python to run."""
+    """The place where scripts run: cluster, working directory and the command of Python."""
 
     cluster: SlurmSpec
     workdir: Path
@@ -27,7 +27,7 @@ class Site:
 
 
 def site_of(cluster: SlurmSpec) -> Site:
-    """The folder and the Python of this process, unless another Python is configured."""
+    """The site with the working directory of this process, and its Python unless configured."""
     return Site(cluster, Path.cwd(), cluster.python or shlex.quote(sys.executable))
 
 
@@ -39,7 +39,7 @@ def templates() -> Path:
 
 
 def mark_of(run: Run) -> str:
-    """The comment that every job of a run carries: names of jobs can be the same in another folder."""
+    """The comment of every job of a run; job names alone would collide between folders."""
     return f"cardiolens:{run.root.name}:{digest_of(str(run.root.resolve()))[:12]}"
 
 

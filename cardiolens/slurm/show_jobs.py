@@ -1,4 +1,4 @@
-"""The jobs of a run on the terminal."""
+"""Terminal output of the jobs of a run."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,10 +13,10 @@ from cardiolens.terminal.console import console, say
 def show_jobs(
     jobs: Sequence[Job], deployments: Sequence[Deployment], cluster: SlurmSpec, *, planned: bool
 ) -> None:
-    """A line a job, and GPU hours where the requests are known."""
+    """Print one row per job, with GPU hours if the requests are known."""
     hours = {deployment.model: deployment.gpu_hours for deployment in deployments}
     table = Table(title="jobs", title_justify="left")
-    for name in ("job", "models", "nodes", "GPUs a node", "time limit", "GPU hours, at most"):
+    for name in ("job", "models", "nodes", "GPUs per node", "time limit", "GPU hours, at most"):
         table.add_column(name, justify="left" if name in ("job", "models") else "right")
     for job in jobs:
         limit = cluster.time if job.step == "model" else cluster.cpu_time
@@ -30,7 +30,7 @@ def show_jobs(
 
 
 def show_scripts(scripts: Mapping[Job, str]) -> None:
-    """Every script whole."""
+    """Print every script in full."""
     for job, script in scripts.items():
         say(f"\n# ---- {job.name}.sbatch")
         say(script)

@@ -1,4 +1,4 @@
-"""Copying to the nodes of a model's job before its engines start; see `cluster/staging.py`."""
+"""Copies of files to the nodes of a model's job before its engines start; see `cluster.staging`."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -13,9 +13,9 @@ from cardiolens.terminal.console import say
 
 
 def stage_on_nodes(planned: Plan, model: str) -> None:
-    """Copy shards and weights to every node of the Ray cluster at once, and say how that went.
+    """Copy shards and weights to every node of the Ray cluster in parallel, and print the outcomes.
 
-    Nothing where the job names no place for them; ended early where the process is asked to stop.
+    Does nothing if the job script names no folder for them; returns early if the process is asked to stop.
     """
     root = os.environ.get(VARIABLE)
     if root is None:

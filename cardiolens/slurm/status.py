@@ -24,7 +24,7 @@ from cardiolens.terminal.console import console, say
 
 
 def status(run: Run) -> int:
-    """Print one line per model; 0 if every planned request has a final completion, else 1."""
+    """Print one row per model; 0 if every planned request has a final completion, else 1."""
     spec = documents.read_configuration(run)
     submission = read_submission(run)
     alive = commands.alive(mark_of(run)) if shutil.which("squeue") and submission.jobs else []

@@ -1,4 +1,4 @@
-"""Queueing of a run's jobs, and the record of them beside the scripts."""
+"""The record of the queued jobs of a run, kept beside its scripts, and queueing itself."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,11 +19,11 @@ class _Record(BaseModel):
 
 
 class Queued(_Record):
-    """A job that SLURM took."""
+    """A job that SLURM accepted."""
 
     id: str
     step: Step
-    models: tuple[str, ...]  # a task each, where they are several
+    models: tuple[str, ...]  # one array task per model if there are several
     submitted: datetime
 
 
@@ -33,25 +33,25 @@ class Submission(_Record):
     jobs: tuple[Queued, ...] = ()
 
     def models_of(self, task: str) -> tuple[str, ...]:
-        """The models of a job, or of one task of an array (12_3); none for a job of another kind."""
+        """The models of a job, or of one task of an array (12_3); empty for other steps."""
         found, index = self._find(task), task.partition("_")[2]
         if found is None:
             return ()
         return (found.models[int(index)],) if index.isdigit() else found.models
 
     def step_of(self, task: str) -> str:
-        """prepare, models or score; empty where the record does not have the job."""
+        """The step of a job: prepare, model or score; empty if the record does not have the job."""
         found = self._find(task)
         return "" if found is None else found.step
 
     def _find(self, task: str) -> Queued | None:
-        """Ids may come twice where a cluster was set up anew: the last is meant."""
+        """The last job with an id; a cluster that was set up anew may reuse ids."""
         job = task.partition("_")[0]
         return next((queued for queued in reversed(self.jobs) if queued.id == job), None)
 
 
 def read_submission(run: Run) -> Submission:
-    """The record of a run; an empty one where nothing was submitted."""
+    """Read the record of a run; an empty one if nothing was submitted."""
     path = run.jobs / "jobs.json"
     try:
         return Submission.model_validate_json(path.read_text())
@@ -64,10 +64,10 @@ def read_submission(run: Run) -> Submission:
 
 
 def queue(run: Run, scripts: Mapping[Job, str], behind: Sequence[str]) -> tuple[Queued, ...]:
-    """Write and queue scripts in their order; model jobs wait for the first to succeed, the last for all.
+    """Write and queue scripts in order: model jobs wait until preparation succeeds, scoring until all end.
 
-    `behind`: jobs that are alive already, for which the last waits too. Should SLURM refuse one, those that
-    it took before are cancelled.
+    `behind`: jobs that are alive already; scoring waits for them too. If SLURM refuses a job, those that it
+    accepted before are cancelled, and RunError is raised.
     """
     paths = {job: _write(run, job, script) for job, script in scripts.items()}
     for path in paths.values():

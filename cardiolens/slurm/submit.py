@@ -1,4 +1,4 @@
-"""A sweep queued as jobs of SLURM."""
+"""Submission of a sweep as SLURM jobs."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ from cardiolens.tracker.mirror import check_tracker
 
 
 def submit(spec: SweepSpec) -> int:
-    """Submit what a sweep lacks; 0 also where its jobs are alive already, or nothing is missing."""
+    """Submit jobs for the missing work of a sweep; 0 also if they are alive, or if nothing is missing."""
     cluster = _checked(spec)
     spec, absent = at_hand(spec)
     for model, why in absent.items():
@@ -57,7 +57,7 @@ def submit(spec: SweepSpec) -> int:
 
 
 def _checked(spec: SweepSpec) -> SlurmSpec:
-    """The cluster, after everything that can be found out before jobs wait in a queue."""
+    """The cluster of a sweep, after all checks that are possible before jobs wait in a queue."""
     if not isinstance(spec.cluster, SlurmSpec):
         raise InputError("cluster: jobs are submitted to SLURM; add cluster=slurm, or use cardiolens.sweep")
     check_tracker(spec.tracker)
@@ -71,7 +71,7 @@ def _checked(spec: SweepSpec) -> SlurmSpec:
 
 
 def _planned(spec: SweepSpec) -> Plan | None:
-    """The plan; None where studies must be prepared first. Studies that would only fail again are named."""
+    """The plan; None if studies must be prepared first. Prints the studies whose preparation failed."""
     if not is_prepared(spec):
         return None
     cohort = read_cohort(spec.store)
@@ -93,7 +93,7 @@ def _tell_alive(run: Run, alive: Sequence[Alive]) -> None:
 
 
 def _not_alive(run: Run, deployments: Sequence[Deployment], alive: Sequence[Alive]) -> tuple[Deployment, ...]:
-    """The deployments that no job of the run is about, or will be about."""
+    """The deployments without a live job; none if an unrecorded job of the run is alive."""
     submission = read_submission(run)
     if not all(submission.step_of(job.id) for job in alive):
         return ()
@@ -102,7 +102,7 @@ def _not_alive(run: Run, deployments: Sequence[Deployment], alive: Sequence[Aliv
 
 
 def _has_page(planned: Plan | None) -> bool:
-    """Return whether the page is younger than everything that it should show."""
+    """Return whether the page is younger than every completion part that it shows."""
     if planned is None or not planned.run.page.exists():
         return False
     folders = [planned.store.completions(one.model_key) for one in planned.identities.values()]

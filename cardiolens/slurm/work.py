@@ -1,4 +1,4 @@
-"""The part of a sweep that one job does."""
+"""The step of a sweep that one job executes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -26,7 +26,7 @@ _WORDS = ("run", "step", "model", "address", "nodes")
 
 
 def work(words: Mapping[str, str]) -> int:
-    """Do one step of a run as its configuration says."""
+    """Execute the step of a run that the words name, and return the exit code."""
     run = read_run([f"run={words.get('run', '')}"])
     spec = documents.read_configuration(run)
     if run_of(spec).root.resolve() != run.root.resolve():
@@ -51,7 +51,7 @@ def work(words: Mapping[str, str]) -> int:
 
 
 def prepare_step(run: Run, spec: SweepSpec) -> int:
-    """Prepare studies and write the plan of every model that can be planned; the others are noted."""
+    """Prepare studies and write the plan; a model that cannot be planned is recorded as failed."""
     with ray_cluster(spec.cluster):
         for study, error in prepare_sweep(spec).failed:
             say(f"not prepared: {study}: {error}")
@@ -93,13 +93,14 @@ def _known(spec: SweepSpec) -> tuple[tuple[str, ...], dict[str, str]]:
 
 
 def _prepared(spec: SweepSpec) -> Prepared:
-    """Outcome of the job that prepared the studies."""
+    """The outcome of the preparation job, from the cohort in the store."""
     cohort = read_cohort(spec.store)
     failed = {} if cohort is None else cohort.failed
     return Prepared(0, 0, tuple(sorted(failed.items())), 0.0, 0)
 
 
 def read_words(argv: Sequence[str]) -> dict[str, str]:
+    """Parse name=value words; InputError for an unknown name."""
     words = dict(word.partition("=")[::2] for word in argv)
     if unknown := set(words) - set(_WORDS):
         raise InputError(f"{', '.join(sorted(unknown))}: not one of {', '.join(_WORDS)}")

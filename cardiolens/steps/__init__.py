@@ -1,1 +1,1 @@
-"""The steps of a sweep, run in one process by `sweep` and one a job by `work`."""
+"""The steps of a sweep: `sweep` runs all in one process, `work` one per job."""

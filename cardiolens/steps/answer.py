@@ -1,4 +1,4 @@
-"""The answering step: missing requests of placed models to completions, watched by terminal and tracker."""
+"""The answering step: missing requests to completions, with progress on the terminal and in W&B."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -13,6 +13,6 @@ from cardiolens.tracker.live import watching
 
 
 def answer(plan: Plan, placement: Placement, missing: Mapping[str, Missing]) -> Executed:
-    """Run every placed model while the terminal and Weights & Biases see how far each one is."""
+    """Run every placed model; the terminal and Weights & Biases show its progress."""
     with watching(plan) as mirror, bars.shown() as terminal:
         return execute(plan, placement, missing, partial(begin_watches, (terminal, mirror)))

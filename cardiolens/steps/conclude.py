@@ -1,4 +1,4 @@
-"""The end of a sweep: judge, score, write the record, mirror it, say how it ended."""
+"""The last step of a sweep: judge, score, record, mirror, and print the summary."""
 
 import time
 
@@ -22,7 +22,7 @@ def conclude(
     placement: Placement,
     executed: Executed,
 ) -> int:
-    """Judge, score, write the record, mirror it, and say how it ended."""
+    """Judge and score the completions, write manifest and page, mirror them; return the exit code."""
     started = time.monotonic()
     keys = {name: identity.model_key for name, identity in planned.identities.items()}
     judged = judge_and_write(planned.run, planned.store, keys, planned.spec)
@@ -49,13 +49,14 @@ def conclude(
     )
     write_page(planned.run, [planned.run], include_images=planned.spec.page.include_images)
     show.show_scores(planned.arms, judged.scores)
-    track(planned.run, planned.spec.tracker)  # last: a server that cannot be reached takes its time
+    track(planned.run, planned.spec.tracker)  # last: an unreachable server takes long to fail
     return _exit_code(planned, prepared, judged, counted["requests"], executed.failed)
 
 
 def _exit_code(
     planned: Plan, prepared: Prepared, judged: RunResults, requests: dict[str, int], failed: dict[str, str]
 ) -> int:
+    """Print the summary; 1 if requests, studies or models are missing, else 0."""
     say(
         f"requests: {requests['asked']} asked, {requests['unique']} unique, {requests['executed']} executed, "
         f"{requests['reused']} reused, {requests['error']} failed, {requests['overflow']} overflow, "

@@ -1,4 +1,4 @@
-"""Judging again what is on disk, one run or several as one."""
+"""Judge completions on disk again, for one run or several as one."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ from cardiolens.terminal.console import say
 
 
 def judge(run: Run) -> int:
-    """Replace a run's verdicts, scores and analyses, and say what changed; 0 only if all were made."""
+    """Replace verdicts, scores and analyses of a run and print the changes; 0 only if no reply is missing."""
     spec = documents.read_configuration(run)
     before, scored = tables.read(run.verdicts, tables.VERDICTS), tables.read(run.scores, tables.SCORES)
     replies = _replies(run, spec)
@@ -36,7 +36,7 @@ def judge(run: Run) -> int:
 
 
 def judge_together(runs: Sequence[Run]) -> int:
-    """Judge several runs as one, in a folder of its own beside the first; mixtures are refused."""
+    """Judge several runs as one, in a new folder beside the first; InputError if they do not match."""
     specs = [documents.read_configuration(run) for run in runs]
     merging.check_alike(runs, specs, [documents.read_manifest(run) for run in runs])
     parts = [_replies(run, spec) for run, spec in zip(runs, specs, strict=True)]
@@ -48,7 +48,7 @@ def judge_together(runs: Sequence[Run]) -> int:
 
 
 def joined(runs: Sequence[Run]) -> Run:
-    """The run itself, or several seen as one, which are judged together where that was not done."""
+    """The run itself, or the merged run of several, which is judged first if necessary."""
     if len(runs) == 1:
         return runs[0]
     view = merging.merged_run(runs)
@@ -58,6 +58,7 @@ def joined(runs: Sequence[Run]) -> Run:
 
 
 def _replies(run: Run, spec: SweepSpec) -> Replies:
+    """The judged replies of one run; InputError if its store is gone."""
     manifest = documents.read_manifest(run)
     if not spec.store.is_dir():
         raise InputError(
@@ -69,7 +70,7 @@ def _replies(run: Run, spec: SweepSpec) -> Replies:
 
 
 def _write_and_show(run: Run, replies: Replies, spec: SweepSpec, asked: Sequence[Arm]) -> pa.Table:
-    """Write what follows from replies, and show it."""
+    """Write verdicts, scores and analyses of replies, and print them; return the scores."""
     known = {arm.arm_id for arm in asked}
     if strange := sorted(set(replies.verdicts["arm_id"].to_pylist()) - known):
         raise InputError(
@@ -84,7 +85,7 @@ def _write_and_show(run: Run, replies: Replies, spec: SweepSpec, asked: Sequence
 
 
 def _moved(before: pa.Table, after: pa.Table) -> list[tuple[str, str, float, float]]:
-    """Tier scores that are not what they were: arm, tier, old and new value."""
+    """Changed tier scores: arm, tier, old and new value."""
     old, new = _tier_scores(before), _tier_scores(after)
     both = sorted(set(old) & set(new))
     return [(*key, old[key], new[key]) for key in both if repr(old[key]) != repr(new[key])]

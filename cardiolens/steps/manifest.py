@@ -21,7 +21,7 @@ _PACKAGES = ("ray", "torch", "transformers", "pyarrow", "numpy", "pillow", "vllm
 
 
 def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
-    """Everything needed to say what these numbers are: versions, hashes, seeds, arms and counters."""
+    """Write the manifest: versions, digests, arms, seeds, declared comparison and outcome of a run."""
     manifest = {
         "schema": "manifest-1",
         "experiment": plan.spec.name,
@@ -63,9 +63,9 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
 def counters(
     plan: Plan, unique: int, executed: Mapping[str, Counter[str]], final: Mapping[str, int]
 ) -> dict[str, Any]:
-    """Counters of requests, frames and tokens over all models.
+    """Numbers of requests, frames and tokens over all models.
 
-    `executed`: counters of this invocation by model; `final`: how each distinct planned request stands now.
+    `executed`: counters of this invocation per model; `final`: counts of distinct planned requests by status.
     """
     total = sum(executed.values(), Counter())
     n_executed = total["ok"] + total["refused"] + total["error"]
@@ -91,7 +91,7 @@ def counters(
 
 
 def placed(placement: Placement, executed: Executed) -> dict[str, Any]:
-    """Planned placement of models, the seats of their replicas (Ray node and GPUs), and when they ran."""
+    """The placement as planned, and the nodes, GPUs and times as reported by the replicas."""
     return {
         "nodes": [asdict(node) for node in placement.nodes],
         "waves": [[_placed(deployment, executed) for deployment in wave] for wave in placement.waves],
@@ -115,7 +115,7 @@ def _placed(deployment: Deployment, executed: Executed) -> dict[str, Any]:
 
 
 def git_commit() -> str | None:
-    """The commit of the checkout that runs, None for an installed wheel."""
+    """The git commit of the running checkout; None for an installed wheel."""
     here = Path(__file__).resolve().parents[1]
     words = ["git", "-C", str(here), "rev-parse", "HEAD"]
     try:

@@ -1,4 +1,4 @@
-"""Study folders to shards, in parallel; what is unchanged stays."""
+"""Preparation: study folders to shards, in parallel; unchanged studies are not read again."""
 
 import logging
 import time
@@ -31,7 +31,7 @@ STUDIES_EXPECTED = "expected a folder of study folders with a study.json each; c
 
 log = logging.getLogger(__name__)
 
-# What a worker tells the driver of one study; `record` is the JSON that goes into cohort.json.
+# Rows from workers to the driver, one per study; `record` is the JSON for cohort.json.
 OUTCOMES = pa.schema(
     [
         ("name", pa.string()),
@@ -40,7 +40,7 @@ OUTCOMES = pa.schema(
         ("error", pa.string()),
         ("warnings", pa.list_(pa.string())),
         ("n_bytes", pa.int64()),
-        ("fatal", pa.string()),  # the run cannot go on, e.g. a full disk
+        ("fatal", pa.string()),  # a reason to end the run, e.g. a full disk
     ]
 )
 
@@ -66,8 +66,8 @@ class Prepared:
 def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpec = OWN_CLUSTER) -> Prepared:
     """Bring the shards of a store up to date with a folder of studies.
 
-    A study that cannot be prepared is reported and left out; the others are prepared. InputError where there
-    are no studies, and with strict for the first that fails; RunError where the store cannot be written.
+    A study that fails is logged and left out. InputError if there are no studies, or with `strict` for the
+    first that fails; RunError if the store cannot be written.
     """
     started = time.monotonic()
     if dataset.prepared_only:
@@ -101,7 +101,7 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
 
 
 def is_prepared(spec: SweepSpec) -> bool:
-    """Return whether `prepare` and `prepare_features` would find nothing new to do."""
+    """Return whether `prepare` and `prepare_features` have nothing new to do."""
     dataset, store = spec.dataset, spec.store
     if dataset.prepared_only:
         return bool(_as_found(dataset, store).unchanged)
@@ -112,7 +112,7 @@ def is_prepared(spec: SweepSpec) -> bool:
 
 
 def _as_found(dataset: DatasetSpec, store: Path) -> Prepared:
-    """Outcome for a store that is taken as it is."""
+    """The outcome of using a store as it is; InputError if it holds no studies."""
     known = current_cohort(store, dataset.window_pct)
     if not known.studies:
         raise InputError(
@@ -123,7 +123,7 @@ def _as_found(dataset: DatasetSpec, store: Path) -> Prepared:
 
 
 def prepare_features(store: Path, sight: Sight, cluster: ClusterSpec = OWN_CLUSTER) -> int:
-    """Compute what selectors see of frames, for the parts that lack it; the number of those parts."""
+    """Compute missing features of frames for selectors, and return the number of parts computed."""
     parts = missing_parts(store, read_volumes(store), sight)
     if not parts:
         return 0
@@ -163,7 +163,7 @@ def _stop_if(strict: bool, failed: dict[str, str]) -> None:
 
 
 def _read_studies(root: Path) -> tuple[list[Study], dict[str, str]]:
-    """Every study whose manifest holds, in order of folder names, and the errors of the others."""
+    """The studies with a valid study.json, in order of folder names, and the errors of the others."""
     try:
         folders = sorted(path for path in root.iterdir() if path.is_dir())
     except OSError as error:
@@ -181,7 +181,7 @@ def _read_studies(root: Path) -> tuple[list[Study], dict[str, str]]:
 
 
 def _distinct(studies: Sequence[Study], failed: dict[str, str]) -> list[Study]:
-    """Studies with an id of their own; of two folders with one id neither can be trusted."""
+    """The studies with a unique id; all folders that share an id are added to `failed`."""
     folders: dict[str, list[str]] = {}
     for study in studies:
         folders.setdefault(study.study_id, []).append(study.folder.name)
@@ -201,7 +201,7 @@ def _is_current(study: Study, known: Cohort, store: Path) -> bool:
 
 
 def _is_current_cohort(dataset: DatasetSpec, store: Path) -> bool:
-    """Return whether a cohort is what the studies give: those prepared, and those that fail as they did."""
+    """Return whether the stored cohort matches the studies: the same prepared, the same failing unchanged."""
     studies, failed = _read_studies(dataset.studies)
     known, prepared = current_cohort(store, dataset.window_pct), set()
     for study in studies:
@@ -223,7 +223,7 @@ def _publish(store: Path, cohort: Cohort, known: Cohort) -> None:
 def _outcomes(
     studies: Sequence[Study], options: dict[str, object], cluster: ClusterSpec
 ) -> Generator[Outcome, None, None]:
-    """Prepare studies as tasks of Ray Data, a part a task, and give their outcomes as tasks end."""
+    """Prepare studies in Ray Data, one part per task, and yield outcomes as tasks end."""
     if not studies:
         return
     with ray_cluster(cluster):
@@ -240,7 +240,7 @@ def _outcomes(
 
 
 def _groups(studies: Sequence[Study], cpus: int) -> list[dict[str, object]]:
-    """Parts of about 128 MiB, smaller where a cohort would leave processors idle."""
+    """Group studies into parts of about 128 MiB, or smaller ones to occupy all processors."""
     target = min(PART_PIXELS, -(-sum(study.n_pixels for study in studies) // cpus))
     return [
         {"part": tables.part_name(), "folders": [str(study.folder.absolute()) for study in group]}
@@ -291,7 +291,7 @@ def prepare_dataset(spec: SweepSpec) -> int:
 
 
 def prepare_sweep(spec: SweepSpec) -> Prepared:
-    """Bring a sweep's dataset and what selectors see of it up to date; a phantom is made at first use."""
+    """Bring shards and features of a sweep up to date; a phantom dataset is generated at first use."""
     _make_phantom(spec.dataset)
     prepared = prepare(spec.dataset, spec.store, spec.strict, spec.cluster)
     for sight in sights_of(spec):
@@ -300,7 +300,7 @@ def prepare_sweep(spec: SweepSpec) -> Prepared:
 
 
 def _make_phantom(dataset: DatasetSpec) -> None:
-    """A synthetic dataset is made at first use."""
+    """Generate a synthetic dataset if its folder does not exist."""
     if dataset.phantom is not None and not dataset.studies.exists():
         say(f"making the phantom cohort {dataset.name} in {dataset.studies.parent}")
         make_cohort(dataset.phantom, dataset.studies.parent, dataset.protocol)

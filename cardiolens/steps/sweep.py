@@ -41,12 +41,11 @@ def sweep(spec: SweepSpec) -> int:
     check_readers(spec)
     check_access(spec)
     check_encoders(spec)
-    open_text_metrics(spec.statistics)  # so that what they lack is said before anything starts
+    open_text_metrics(spec.statistics)  # fails now if a package or model is missing
     documents.log_to(run_of(spec))
     with ExitStack() as cluster:
-        if (
-            not spec.dataset.studies.exists() or not spec.store.exists()
-        ):  # much to do: one cluster for all of it
+        if not spec.dataset.studies.exists() or not spec.store.exists():
+            # Everything is to be prepared: one Ray cluster for all steps.
             cluster.enter_context(ray_cluster(spec.cluster))
         prepared = prepare_sweep(spec)
         planned = plan(spec)

@@ -1,1 +1,1 @@
-"""Care for a store: contents, verify, prune, compact, bundle."""
+"""Maintenance of a store: contents, verify, prune, compact, bundle."""

@@ -1,4 +1,4 @@
-"""`python -m cardiolens.store ls|verify|prune|compact store=stores/...`: look at a store, care for it."""
+"""`python -m cardiolens.store ls|verify|prune|compact store=stores/...`: inspect and maintain a store."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ Words = Mapping[str, str]
 
 
 def ls(store: Store, words: Words) -> int:
-    """Show the tables of a store: parts, rows, bytes, schema versions."""
+    """Print the tables of a store with their parts, rows, bytes and schema versions."""
     table = Table(title=f"store {store.root}", title_justify="left")
     for name in ("table", "parts", "rows", "MB", "schema", "broken parts"):
         table.add_column(name, justify="left" if name == "table" else "right")
@@ -36,7 +36,7 @@ def ls(store: Store, words: Words) -> int:
 
 
 def verify(store: Store, words: Words) -> int:
-    """Read everything; 1 if anything is wrong."""
+    """Read every part and print what is wrong; 1 if anything is, else 0."""
     found = 0
     for problem in problems(store):
         found += 1
@@ -46,7 +46,7 @@ def verify(store: Store, words: Words) -> int:
 
 
 def prune(store: Store, words: Words) -> int:
-    """Say what nobody reads any more; delete it with apply=true."""
+    """Print the files that no command reads any more; with apply=true delete them."""
     files = removable(store, _listed(words.get("models", "[]")))
     for file in files:
         say(f"{file.path}: {file.n_bytes / 1e6:.1f} MB, {file.why}")
@@ -60,7 +60,7 @@ def prune(store: Store, words: Words) -> int:
 
 
 def compacted(store: Store, words: Words) -> int:
-    """Merge small completion parts."""
+    """Merge small completion parts of every model."""
     for done in compact(store):
         say(
             f"{done.name}: {done.parts_before} parts became {done.parts_after}, {done.rows:,} rows"

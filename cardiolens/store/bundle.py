@@ -1,4 +1,4 @@
-"""Everything a sweep needs on machines without internet, in one folder whose files are digested."""
+"""A bundle: one folder with everything that a sweep needs offline, and an index of digests."""
 
 import json
 import shutil
@@ -19,12 +19,12 @@ from cardiolens.models.identity import EMBEDDED, Identity, identify
 from cardiolens.record.places import Store
 
 INDEX = "bundle.json"
-_ELSEWHERE = ("completions", "models")  # of a store: what was answered stays, the embedded model is built
+_ELSEWHERE = ("completions", "models")  # of a store: left out; the embedded model is built at first use
 
 
 @dataclass(frozen=True, slots=True)
 class Bundled:
-    """A bundle, and the words that name the sweep inside it."""
+    """The size of a bundle, and the command-line words that select its sweep."""
 
     n_files: int
     n_bytes: int
@@ -34,8 +34,8 @@ class Bundled:
 def bundle(spec: SweepSpec, folder: Path, conf: Path | None) -> Bundled:
     """Gather prepared studies, questions, model files at their revisions, encoders and configuration.
 
-    `conf`: the user's own configuration folder. InputError where a model or the studies are not here, or
-    where the folder holds something already.
+    `conf` is the user's own configuration folder. InputError if a model is missing or the folder is not
+    empty; RunError if files cannot be copied.
     """
     if folder.exists() and any(folder.iterdir()):
         raise InputError(f"out={folder}: is not empty; give a new folder")
@@ -57,7 +57,7 @@ def bundle(spec: SweepSpec, folder: Path, conf: Path | None) -> Bundled:
 
 
 def gather_wheels(lock: Path, folder: Path) -> None:
-    """Download the wheels of a lock file, each by its hash, and build that of the checkout it lies in."""
+    """Download the wheels of a lock file, checked by hash, and build the wheel of its checkout."""
     pip = [sys.executable, "-m", "pip"]
     root = lock.resolve().parent.parent
     commands = [
@@ -71,7 +71,7 @@ def gather_wheels(lock: Path, folder: Path) -> None:
 
 
 def differences(folder: Path) -> Iterator[str]:
-    """Yield one line per file of a bundle that is not as it was gathered."""
+    """Yield one line per missing or changed file of a bundle."""
     try:
         index: Mapping[str, Mapping[str, object]] = json.loads((folder / INDEX).read_text())
     except (OSError, ValueError) as error:
@@ -94,7 +94,7 @@ def _gather_data(spec: SweepSpec, folder: Path) -> None:
 
 
 def _gather_model(model: ModelSpec, identity: Identity, folder: Path) -> None:
-    """Files of a hub model as the hub's cache keeps them, so that its key stays; a folder as a folder."""
+    """Copy the files of a model: a folder as it is, a hub model in the hub's cache layout to keep its key."""
     options = model.model_dump(mode="json", exclude_unset=True, exclude={"name"})
     if identity.folder is not None and model.source != EMBEDDED:
         if Path(model.source).expanduser().is_dir():
@@ -112,7 +112,7 @@ def _write_option(path: Path, content: Mapping[str, object]) -> None:
 
 
 def _words(spec: SweepSpec) -> tuple[str, ...]:
-    """Words that replace those which said where things are."""
+    """The words that replace dataset, store, models and encoders of the original command."""
     models = ",".join(model.name for model in spec.model)
     encoders = [f"selector.{one.name}.encoder=encoders/{one.name}" for one in spec.selector if one.encoder]
     return ("dataset=bundled", "store=store", f"model=[{models}]", *encoders)

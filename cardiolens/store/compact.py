@@ -1,7 +1,7 @@
-"""Few large completion parts for many small ones: shared file systems suffer from thousands of files.
+"""Compaction of many small completion parts into few large ones, which shared file systems need.
 
-A merged part appears whole before its sources go. A kill in between leaves rows twice, alike in every column;
-the next compaction drops them. A reader that listed the sources lists again (tables.read).
+A merged part is complete before its sources are deleted. A kill in between leaves rows twice, equal in every
+column; the next compaction drops the copies. A reader whose listed parts have gone lists again (tables.read).
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ class Compacted:
     parts_before: int
     parts_after: int
     rows: int
-    repeated: int  # rows that stood there twice, alike in every column
+    repeated: int  # dropped copies of rows, equal in every column
 
 
 def compact(store: Store) -> Iterator[Compacted]:
@@ -54,7 +54,7 @@ def compact_folder(name: str, folder: Path) -> Compacted:
 
 
 def _groups(paths: list[Path]) -> Iterator[list[Path]]:
-    """Neighbouring parts that together hold as many rows as one part may."""
+    """Split parts into groups of neighbours with at most PART_ROWS rows; a larger part stays alone."""
     group: list[Path] = []
     held_rows = 0
     for path in paths:
@@ -69,7 +69,7 @@ def _groups(paths: list[Path]) -> Iterator[list[Path]]:
 
 
 def _distinct(rows: pa.Table) -> pa.Table:
-    """Rows in their order, one of those that are alike in every column."""
+    """Rows in their order, without copies that are equal in every column."""
     by_key: dict[str, list[int]] = {}
     for place, key in enumerate(rows["request_key"].to_pylist()):
         by_key.setdefault(key, []).append(place)

@@ -32,12 +32,12 @@ class Content:
     parts: int
     rows: int
     n_bytes: int
-    versions: tuple[str, ...]  # of the schemas that the parts were written with
-    broken: tuple[Path, ...]  # parts whose end cannot be read
+    versions: tuple[str, ...]  # schema versions of the parts
+    broken: tuple[Path, ...]  # parts with an unreadable footer
 
 
 def held(store: Store) -> list[Held]:
-    """Every table of a store; InputError where the folder is none."""
+    """Every table of a store; InputError if the folder is not a store."""
     known = [
         Held(FRAMES_FOLDER, store.root / FRAMES_FOLDER, tables.FRAMES),
         Held(VOLUMES_FOLDER, store.root / VOLUMES_FOLDER, tables.VOLUMES),
@@ -55,7 +55,7 @@ def held(store: Store) -> list[Held]:
 
 
 def contents(store: Store) -> Iterator[Content]:
-    """Sizes of all tables."""
+    """Yield the size of every table of a store."""
     for table in held(store):
         rows, n_bytes, versions, broken = 0, 0, set(), []
         paths = tables.parts(table.folder)

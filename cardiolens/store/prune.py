@@ -1,4 +1,4 @@
-"""Files that nobody reads any more: parts of studies prepared again, leftovers of killed writers."""
+"""Removal of files that no command reads any more, and of completions that the user names."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -11,12 +11,12 @@ from cardiolens.record.places import Store
 from cardiolens.store.contents import held
 from cardiolens.study.cohort import read_cohort
 
-_SETTLED = 24 * 3600.0  # seconds: younger files may belong to a writer that is at work
+_SETTLED = 24 * 3600.0  # seconds: younger files may belong to a running writer
 
 
 @dataclass(frozen=True, slots=True)
 class Removable:
-    """A file that can go, and why."""
+    """A file that can be deleted, and the reason."""
 
     path: Path
     n_bytes: int
@@ -33,19 +33,20 @@ def removable(store: Store, models: Sequence[str] = ()) -> list[Removable]:
 
 
 def delete(files: Sequence[Removable]) -> None:
-    """Delete files; one that is gone already is no error."""
+    """Delete files; an absent file is no error."""
     for file in files:
         file.path.unlink(missing_ok=True)
 
 
 def _leftovers(store: Store) -> Iterator[tuple[Path, str]]:
+    """Temporary files of writers that were killed."""
     for path in sorted(store.root.rglob(".*.tmp")):
         if path.is_file() and _settled(path):
             yield path, "left by a writer that was killed"
 
 
 def _superseded(store: Store) -> Iterator[tuple[Path, str]]:
-    """Parts that no study of the cohort is in; their features too."""
+    """Parts without a study of the current cohort, and their features."""
     cohort = read_cohort(store.root)
     if cohort is None:
         return

@@ -1,4 +1,4 @@
-"""Verification of a store: every part is read, every pixel digested again, every reference followed."""
+"""Verification of a store: read every part, digest all pixels again, look up every referenced part."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -83,7 +83,7 @@ class PartWriter:
 
 
 class _NothingKeptError(Exception):
-    """No study of a part is complete."""
+    """Raised where no study of a part is complete."""
 
 
 @contextmanager

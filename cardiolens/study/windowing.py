@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cardiolens.errors import InputError
 
-MAX_LEVELS = 1 << 16  # integers within so many levels are counted, and converted by a table
+MAX_LEVELS = 1 << 16  # integers within this many levels are counted, and converted by a table
 
 Grey = NDArray[np.uint8]
 

@@ -38,7 +38,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Subtask:
-    """One kind of question: what is asked, which views are shown, when it is asked at all.
+    """One kind of question: its words and options, the views shown, and the condition for asking.
 
     `route` holds (view code, weight) in priority order; `lge_lax` stands for all long-axis LGE views, `lge`
     and `t2` for every view of the sequence. A conditional subtask is asked where the truth of its parent is

@@ -16,7 +16,7 @@ ANY = "any"
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """What a phrase means: a kind of word, and which one of its kind."""
+    """Meaning of a phrase: a kind of word, and a name within that kind."""
 
     kind: str  # structure, place, name, state, neutral, or a kind of the grammar
     name: str
@@ -42,7 +42,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Trait:
-    """Something that a report says of a structure, and how its places are reported."""
+    """A property that a report gives to structures, and the fields that report its places."""
 
     of: Mapping[str, Scale | None]  # by structure, or ANY; None: not of this one
     default: str | None
@@ -69,8 +69,8 @@ class Lexicon:
     aliases: Mapping[str, Phrase]
     groups: Mapping[str, tuple[str, ...]]  # structures that stand for several
     traits: Mapping[str, Trait]
-    wholes: Mapping[str, Mapping[str, str]]  # by structure: what is said when it is called normal
-    foreign: frozenset[Phrase]  # what reports of other sequences find
+    wholes: Mapping[str, Mapping[str, str]]  # by structure: the values it has when called normal
+    foreign: frozenset[Phrase]  # findings of other sequences' reports
 
 
 def load_lexicon(path: Path, sequence: str, fields: Mapping[str, Collection[str]]) -> Lexicon:
@@ -119,7 +119,7 @@ def _said(lexicon: Lexicon) -> Iterator[tuple[str, str]]:
 
 
 def _tags(tree: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[tuple[Phrase, Tag]]:
-    """Phrases with what they mean; a later one replaces an earlier one."""
+    """Phrases with their meanings; a later one replaces an earlier one."""
     for kind, groups in (
         ("structure", tree.get("structures", {})),
         ("place", tree.get("places", {})),

@@ -29,7 +29,7 @@ def _expanded(text: str) -> tuple[Phrase, ...]:
 
 
 def _choice(pieces: list[str], at: int) -> tuple[list[Phrase], int]:
-    """The alternatives from a place to the bracket that closes them, and where that stands."""
+    """The alternatives from a place to the bracket that closes them, and that bracket's place."""
     alternatives: list[Phrase] = []
     parts: list[list[Phrase]] = []
     while at < len(pieces) and pieces[at] not in "])":

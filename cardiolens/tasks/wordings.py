@@ -1,4 +1,4 @@
-"""Other wordings of a question: rules that show where one would ask something else (protocol 16.10)."""
+"""Rules for other wordings of a question, which detect a changed question (protocol 16.10)."""
 
 import re
 from collections import Counter
@@ -50,6 +50,6 @@ def _negations(text: str) -> int:
 
 
 def _says(text: str, option: str) -> bool:
-    """True where an option's text, or what of it stands before a bracket, is among the words of a text."""
+    """Return whether an option's text, or its part before a bracket, is among the words of a text."""
     heads = {option.lower(), option.lower().partition("(")[0]}
     return any(re.search(rf"(?<!\w){re.escape(head.strip())}(?!\w)", text) for head in heads if head.strip())

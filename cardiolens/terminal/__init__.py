@@ -1,1 +1,1 @@
-"""The terminal: tables, progress, and the frame of a verb."""
+"""Terminal output, and the common frame of the verbs."""

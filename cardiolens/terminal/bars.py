@@ -1,7 +1,7 @@
-"""Progress of each model of a sweep while it runs: bars on a terminal, else a line every 30 seconds.
+"""Progress of each model of a sweep: bars on a terminal, else one line every 30 seconds.
 
-In a job of SLURM nobody watches: a line when a model begins and one when it is done, and
-`python -m cardiolens.status` from anywhere.
+In a SLURM job there is one line when a model begins and one when it is done; `python -m cardiolens.status`
+shows the progress.
 """
 
 import os
@@ -17,19 +17,18 @@ from cardiolens.plan.missing import Missing
 from cardiolens.stream.standing import Standing, Watch
 from cardiolens.terminal.console import console, say
 
-_PLAIN_SECONDS = 30.0  # between lines where no terminal shows a bar
+_PLAIN_SECONDS = 30.0  # between lines if the output is no terminal
 
 
 @contextmanager
 def shown() -> Iterator[Watch]:
-    """Bars on a terminal, lines elsewhere, while the context is open."""
+    """Yield a watch that shows progress: bars on a terminal, lines elsewhere."""
     if not console.is_terminal:
         yield partial(_plain_progress, quiet="SLURM_JOB_ID" in os.environ)
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
-    note = TextColumn(
-        "{task.fields[note]}", table_column=Column(ratio=1)
-    )  # wraps; the others keep their width
+    # The note wraps; the other columns keep their width.
+    note = TextColumn("{task.fields[note]}", table_column=Column(ratio=1))
     with Progress(*columns, note, console=console, expand=True) as bars:
         yield partial(_bar_progress, bars)
 

@@ -1,10 +1,10 @@
-"""The terminal that everything is printed on."""
+"""The console of all terminal output."""
 
 import sys
 
 from rich.console import Console
 
-_PIPE_WIDTH = 120  # columns where the output goes to a file
+_PIPE_WIDTH = 120  # columns if the output goes to a file or pipe
 
 console = Console(highlight=False)
 if not console.is_terminal:
@@ -12,5 +12,5 @@ if not console.is_terminal:
 
 
 def say(line: str) -> None:
-    """One line of result."""
+    """Print one line to stdout at once."""
     print(line, flush=True, file=sys.stdout)

@@ -16,7 +16,7 @@ _ESTIMATED = (
 
 
 def show_placement(placement: Placement) -> None:
-    """A line a model, then what all of it takes and what cannot run."""
+    """Print one row per model, the estimated total, and the models that cannot run."""
     table = Table(
         title=cluster_of(placement), title_justify="left", caption=_ESTIMATED, caption_justify="left"
     )
@@ -34,7 +34,7 @@ def show_placement(placement: Placement) -> None:
 
 
 def placement_rows(placement: Placement) -> Iterator[tuple[str, ...]]:
-    """The table's lines, in the order of COLUMNS; models as they would begin."""
+    """Yield the cells of each row in the order of COLUMNS; models in the order in which they begin."""
     begins = schedule(placement).begins
     for deployment in sorted(placement.deployments, key=lambda deployment: begins[deployment.model]):
         yield (
@@ -48,13 +48,13 @@ def placement_rows(placement: Placement) -> Iterator[tuple[str, ...]]:
 
 
 def cluster_of(placement: Placement) -> str:
-    """The cluster in words."""
+    """The title of the table: the GPUs of each node."""
     gpus = [f"{node.gpus} x {node.gpu_memory_gib:g} GiB" for node in placement.nodes]
     return f"Placement on {' + '.join(gpus) or 'no GPU'}"
 
 
 def _split(deployment: Deployment) -> str:
-    """Tensor parallel size, and stages where nodes are spanned."""
+    """Tensor parallel size, and the number of pipeline stages if there are several."""
     return (
         f"{deployment.tensor_parallel} x {deployment.pipeline_parallel}"
         if deployment.spans_nodes

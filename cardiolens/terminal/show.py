@@ -1,4 +1,4 @@
-"""Tables on the terminal: the plan, the scores."""
+"""Terminal output of plan, scores, findings and changes."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ _SENTENCES = 8  # of one analysis on the terminal; all are in analyses.json
 
 
 def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, Totals]) -> None:
-    """A sweep before it runs, one line per model, and the comparison that it declares."""
+    """Print the plan of a sweep, one row per model, and the declared comparison."""
     table = Table(title=f"plan of {plan.run.root}", title_justify="left")
     columns = ("model", "arms", "asked", "unique", "done", "to do", "overflow", "skipped")
     for name in (*columns, "frames referenced", "distinct", "prompt tokens"):
@@ -52,7 +52,7 @@ def show_power(lines: Sequence[str]) -> None:
 
 
 def show_scores(arms: Sequence[Arm], scores: pa.Table) -> None:
-    """Tier scores an arm, with 95 % intervals; simulated readers are marked as such."""
+    """Print tier scores with 95 % intervals, one row per arm; simulated readers carry an asterisk."""
     rows = scores.filter(
         pc.and_(pc.starts_with(scores["scope"], "tier:"), pc.is_null(scores["versus_arm_id"]))
     )
@@ -82,7 +82,7 @@ def show_scores(arms: Sequence[Arm], scores: pa.Table) -> None:
 
 
 def _items(rows: list[dict[str, Any]], tiers: list[str]) -> str:
-    """Items and patients behind each tier: a number, or the range over arms."""
+    """Numbers of items and patients of each tier; a range if the items differ between arms."""
     parts = []
     for tier in tiers:
         counts = sorted({row["n_items"] for row in rows if row["scope"] == tier})
@@ -101,7 +101,7 @@ def _cell(row: dict[str, Any] | None) -> str:
 
 
 def show_findings(analyses: Sequence[Analysis]) -> None:
-    """Print the findings, analysis by analysis; those that cannot be told are counted."""
+    """Print the findings of each analysis; undecided ones are only counted."""
     for analysis in analyses:
         told = [finding for finding in analysis.findings if finding.verdict != "cannot tell"]
         untold = len(analysis.findings) - len(told)

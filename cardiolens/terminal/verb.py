@@ -1,4 +1,4 @@
-"""The frame of a verb: words to a SweepSpec or runs, errors to exit codes."""
+"""The common frame of the verbs: words to a SweepSpec or runs, errors to exit codes."""
 
 import os
 import sys
@@ -31,10 +31,10 @@ Verb = Callable[[SweepSpec], int]
 
 
 def run_verb(verb: Verb, argv: Sequence[str] | None = None) -> int:
-    """Run a verb on the sweep that the command line describes; the exit code tells the truth.
+    """Run a verb on the sweep that the command line describes, and return the exit code.
 
-    2: something the user gave cannot be used; 1: the run could not be completed; 75: it was asked to stop and
-    did in good order. Words that begin with a dash are Hydra's own (`-m`, `--cfg=job`, `--help`).
+    0: complete; 1: the run could not be completed; 2: an input cannot be used; 75: stopped on request. Words
+    that begin with a dash go to Hydra (`-m`, `--cfg=job`, `--help`).
     """
     be_quiet()
     words = list(sys.argv[1:] if argv is None else argv)
@@ -47,7 +47,7 @@ def run_verb(verb: Verb, argv: Sequence[str] | None = None) -> int:
 
 
 def read_runs(argv: Sequence[str]) -> list[Run]:
-    """The runs that `run=outputs/...` or `runs=[outputs/...,outputs/...]` names."""
+    """The runs that `run=outputs/...` or `runs=[outputs/...,outputs/...]` names, else InputError."""
     match [word.partition("=") for word in argv]:
         case [("runs", "=", listed)] if listed.startswith("[") and listed.endswith("]"):
             folders = [folder.strip() for folder in listed[1:-1].split(",") if folder.strip()]
@@ -59,7 +59,7 @@ def read_runs(argv: Sequence[str]) -> list[Run]:
 
 
 def read_run(argv: Sequence[str]) -> Run:
-    """The run that `run=outputs/...` names, for verbs that work on one that exists."""
+    """The existing run that `run=outputs/...` names; InputError for other words."""
     match [word.partition("=") for word in argv]:
         case [("run", "=", folder)] if Path(folder).is_dir():
             return Run(Path(folder))
@@ -70,7 +70,7 @@ def read_run(argv: Sequence[str]) -> Run:
 
 
 def tell(error: InputError | RunError | StoppedError) -> int:
-    """Print what went wrong, alone; the exit code that says whose it was."""
+    """Print an error without a traceback, and return its exit code."""
     if isinstance(error, StoppedError):
         print(f"stopped {error}", file=sys.stderr)
         return EXIT_CODE
@@ -92,11 +92,11 @@ def _through_hydra(verb: Verb, words: list[str]) -> int:
             codes.append(verb(spec_of_tree(tree)))
         except (InputError, RunError, StoppedError) as error:
             codes.append(tell(error))
-        if codes[-1] and os.getpid() != home:  # of a launcher's process nothing else comes back
+        if codes[-1] and os.getpid() != home:  # the exception is all that a launcher's process passes back
             raise RunError(f"a job ended with code {codes[-1]}; its output says why")
 
     sys.argv = [sys.argv[0], *words]
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come here, not on the terminal
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them
     try:
         hydra.main(config_path=str(packaged_conf()), config_name=CONFIG_NAME, version_base="1.3")(job)()
     except (HydraException, OmegaConfBaseException) as error:

@@ -1,1 +1,1 @@
-"""Weights & Biases: how its runs are opened, and what it is told while models answer."""
+"""The mirror of runs in Weights & Biases, during and after a sweep."""

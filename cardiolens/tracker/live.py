@@ -1,4 +1,4 @@
-"""Live progress of models, kept on disk and given to Weights & Biases as it comes."""
+"""Progress of models while they answer, written to disk and passed on to Weights & Biases."""
 
 import logging
 import threading
@@ -21,7 +21,7 @@ _PATIENCE = 20.0  # seconds for W&B to take in the last rows
 
 @contextmanager
 def watching(plan: Plan) -> Iterator[Watch]:
-    """To begin the watch over a model: what it returns is told how far the model is."""
+    """Yield a function that begins to watch a model and returns the receiver of its progress."""
     tracker = plan.spec.tracker
     group = WandbGroup.of(plan.run, plan.spec, tracker, plan.protocol, len(plan.study_ids))
     mirror = None if tracker.kind == "none" else _Mirror(group)
@@ -48,7 +48,7 @@ def watching(plan: Plan) -> Iterator[Watch]:
 
 
 def mirror_progress(group: WandbGroup, model: str, rows: Sequence[ProgressRow]) -> None:
-    """A run for a model with all that was kept of its way."""
+    """Write all progress rows of a model to a run of W&B."""
     run = _open(group, model)
     for step, row in enumerate(rows):
         run.log(row, step=step)
@@ -62,10 +62,9 @@ def _open(group: WandbGroup, model: str) -> Any:
 
 
 class _Mirror:
-    """A run of W&B for every model that is told of.
+    """One run of W&B per model, written by a thread of its own: a tracker that hangs delays no model.
 
-    A thread of its own speaks to W&B, so that a tracker which hangs holds nobody up. Rows are numbered from
-    the first that was ever kept: a run that goes on online leaves out those that it has.
+    Steps are numbered from the first row on disk: a run that is resumed online skips the rows it has.
     """
 
     def __init__(self, group: WandbGroup) -> None:
@@ -75,9 +74,11 @@ class _Mirror:
         self._thread.start()
 
     def tell(self, model: str, rows: list[ProgressRow]) -> None:
+        """Queue rows of a model for writing."""
         self._told.put((model, rows))
 
     def close(self) -> None:
+        """Finish all runs; logs an error if that takes longer than _PATIENCE."""
         self._told.put(None)
         self._thread.join(_PATIENCE)
         if self._thread.is_alive():
@@ -86,7 +87,7 @@ class _Mirror:
     def _run(self) -> None:
         try:
             self._speak()
-        except Exception as error:  # noqa: BLE001 - whatever a tracker does, the sweep goes on
+        except Exception as error:  # noqa: BLE001 - no failure of a tracker may stop the sweep
             log.error("Weights & Biases is not told how far models are (%s); the disk is", error)
 
     def _speak(self) -> None:

@@ -1,4 +1,4 @@
-"""Load of the driver's machine and its GPUs; not what it is, nor what it is called."""
+"""Load of the driver's machine and its GPUs, without any name or description of the machine."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ import psutil
 
 
 def busy() -> dict[str, float]:
-    """Shares in percent: processors since the last call, memory, each GPU and its memory now."""
+    """Load in percent: processors since the last call; memory, and each GPU and its memory, now."""
     return {
         "machine/cpu_percent": psutil.cpu_percent(),
         "machine/memory_percent": psutil.virtual_memory().percent,
@@ -16,7 +16,7 @@ def busy() -> dict[str, float]:
 
 
 def _gpus() -> Sequence[Any]:
-    """Handles of NVML; none where there is no NVIDIA driver or nothing to ask it with."""
+    """NVML handles of the GPUs; empty without an NVIDIA driver or without pynvml."""
     try:
         import pynvml
     except ImportError:
@@ -33,7 +33,7 @@ def _busy_gpu(number: int, gpu: Any) -> Sequence[tuple[str, float]]:
 
     try:
         rates, memory = pynvml.nvmlDeviceGetUtilizationRates(gpu), pynvml.nvmlDeviceGetMemoryInfo(gpu)
-    except pynvml.NVMLError:  # a driver that does not tell, as of a GPU cut into parts
+    except pynvml.NVMLError:  # some drivers report no rates, e.g. of a MIG device
         return ()
     return (
         (f"machine/gpu{number}_percent", float(rates.gpu)),

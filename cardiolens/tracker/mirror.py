@@ -1,4 +1,4 @@
-"""Weights & Biases as a mirror of what is on disk: a run for the sweep, one for each arm."""
+"""Mirror of a judged run in Weights & Biases: one run of W&B for the sweep, and one per arm."""
 
 import logging
 import os
@@ -24,13 +24,13 @@ from cardiolens.tracker.session import WandbGroup
 
 log = logging.getLogger(__name__)
 
-_COUNTED = ("requests", "frames", "tokens")  # of the manifest
+_COUNTED = ("requests", "frames", "tokens")  # counters of the manifest
 _TABLED = ("arm_id", "metric", "scope", "value", "low", "high", "n_items", "n_patients", "method")
 
 
 @dataclass(frozen=True, slots=True)
 class _Mirrored:
-    """A run as it is on disk, and where it is mirrored."""
+    """A run as it is on disk, and its group in W&B."""
 
     run: Run
     spec: SweepSpec
@@ -40,10 +40,10 @@ class _Mirrored:
 
 
 def track(run: Run, tracker: TrackerSpec, *, progress: bool = False) -> bool:
-    """Mirror a judged run, and whether that was done.
+    """Mirror a judged run; False if the tracker failed.
 
-    `progress`: how far models were, too, which W&B was told while they ran. A tracker that fails is reported
-    and fails nothing: the disk is the record.
+    With `progress`, mirror the progress of the models too; during a sweep W&B got it while they ran. A
+    failure is logged and raises nothing: the disk is the record.
     """
     if tracker.kind == "none":
         return True
@@ -66,7 +66,7 @@ def track(run: Run, tracker: TrackerSpec, *, progress: bool = False) -> bool:
 
 
 def check_tracker(tracker: TrackerSpec) -> None:
-    """Refuse an online tracker without a key before anything is loaded."""
+    """Raise InputError for an online tracker without a login, before anything is loaded."""
     if tracker.kind == "none" or tracker.mode == "offline" or os.environ.get("WANDB_API_KEY"):
         return
     try:
@@ -81,7 +81,7 @@ def check_tracker(tracker: TrackerSpec) -> None:
 
 
 def _track_sweep(mirrored: _Mirrored) -> None:
-    """Counters of the whole sweep, every score, and what was answered for what, as tables."""
+    """Write the counters of the sweep, and tables of scores and confusions."""
     import wandb
 
     with mirrored.group.open("sweep", tags=["sweep"]) as run:
@@ -93,6 +93,7 @@ def _track_sweep(mirrored: _Mirrored) -> None:
 
 
 def _track_arm(mirrored: _Mirrored, arm: Arm) -> None:
+    """Write the options and scores of one arm."""
     scores = mirrored.scores.filter(pc.equal(mirrored.scores["arm_id"], arm.arm_id))
     tags = [arm.model.name, arm.selector_name, arm.prompt.name, mirrored.spec.dataset.name]
     options = _options(mirrored, arm)
@@ -119,7 +120,7 @@ def _options(mirrored: _Mirrored, arm: Arm) -> dict[str, object]:
 
 
 def _counters(manifest: Mapping[str, Any]) -> dict[str, object]:
-    """`sweep/requests/executed` and the like."""
+    """Counters of a manifest under names such as `sweep/requests/executed`."""
     return {f"sweep/{part}/{name}": n for part in _COUNTED for name, n in manifest[part].items()}
 
 
@@ -127,7 +128,7 @@ _CONFUSED = ("arm_id", "subtask", "gold", "answered", "n")
 
 
 def _confusion(run: Run) -> list[list[object]]:
-    """Counts of one option answered for another, for questions with one right option."""
+    """Counts of (gold, answered) options, over questions with one right option: rows of _CONFUSED."""
     names = ("arm_id", "subtask", "answer_type", "status", "gold", "parsed")
     counted: Counter[tuple[str, str, str, str]] = Counter()
     for row in tables.read(run.verdicts, tables.VERDICTS, names).to_pylist():
@@ -147,5 +148,5 @@ def _values(row: Mapping[str, Any]) -> dict[str, object]:
 
 
 def summary_name(scope: str, metric: str) -> str:
-    """Name of a score in the summary of an arm: `tier_1/primary`."""
+    """The name of a score in the summary of an arm, e.g. `tier_1/primary`."""
     return f"{scope.replace(':', '_')}/{metric}"

@@ -1,4 +1,4 @@
-"""Progress of a model: one line of counters per finished study, kept with the run."""
+"""The progress file of a model: one JSON line of counters per finished study."""
 
 import json
 import logging
@@ -18,7 +18,7 @@ _ROW = TypeAdapter(ProgressRow)
 
 
 def row_of(standing: Standing) -> ProgressRow:
-    """Counters since the model began, under names that W&B can chart; what it never did is left out."""
+    """Counters since the model began, under names that W&B can chart; zero failure kinds are left out."""
     of = standing.counters
     failed = {f"failed/{kind.name.lower()}": of.get(kind, 0) for kind in ErrorKind}
     row = {
@@ -45,7 +45,7 @@ def row_of(standing: Standing) -> ProgressRow:
 
 
 def appender(path: Path) -> Callable[[ProgressRow], None]:
-    """Writes rows to the end of a file; one that cannot be written is reported once and stops nothing."""
+    """Return a function that appends rows to a file; a failed write is logged once, and is no error."""
     failed = False
 
     def append(row: ProgressRow) -> None:
@@ -66,7 +66,7 @@ def appender(path: Path) -> Callable[[ProgressRow], None]:
 
 
 def read_rows(path: Path) -> list[ProgressRow]:
-    """The rows of a file, none if absent, without a line that a killed process left unfinished."""
+    """Read the rows of a file, without unfinished lines of killed processes; empty if there is no file."""
     if not path.exists():
         return []
     rows = []

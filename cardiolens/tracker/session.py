@@ -1,4 +1,4 @@
-"""Opens runs of Weights & Biases, with ids of their own, so that one made again replaces the old one."""
+"""Runs of Weights & Biases with fixed ids: mirroring again replaces them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ JobType = Literal["sweep", "arm", "model"]
 
 @dataclass(frozen=True, slots=True)
 class WandbGroup:
-    """The runs of one sweep, and what all of them say."""
+    """The runs of W&B of one sweep, and their common configuration."""
 
     folder: Path
     tracker: TrackerSpec
@@ -23,7 +23,7 @@ class WandbGroup:
 
     @classmethod
     def of(cls, run: Run, spec: SweepSpec, tracker: TrackerSpec, protocol: str, studies: int) -> "WandbGroup":
-        """The group of a run that holds so many studies."""
+        """The group of a run, configured with the number of its studies."""
         said = {
             "experiment": spec.name,
             "protocol": protocol,
@@ -41,7 +41,7 @@ class WandbGroup:
         tags: Sequence[str] = (),
         config: Mapping[str, object] | None = None,
     ) -> Any:
-        """A run of W&B; `key` tells it from the others."""
+        """Open a run of W&B; its id is a digest of the run's folder and `key`."""
         import wandb
 
         return wandb.init(
@@ -62,7 +62,7 @@ class WandbGroup:
 
 
 def _settings() -> Any:
-    """Nothing of the machine's name, its code or its output: a path or a log line may hold a name."""
+    """Settings without host name, code and output: a path or a log line may hold a patient's name."""
     import wandb
 
     return wandb.Settings(

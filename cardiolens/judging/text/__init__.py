@@ -1,1 +1,1 @@
-"""Findings of report text by rules: words, clauses, what is meant, of what and where (protocol 3.2)."""
+"""Findings of report text by rules: words, clauses, assertion, subjects and places (protocol 3.2)."""

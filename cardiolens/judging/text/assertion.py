@@ -1,4 +1,4 @@
-"""How a clause means its findings: affirmed or negated; certain, uncertain, past or only asked for.
+"""Assertion of findings in a clause: affirmed or negated; certain, uncertain, past or only asked for.
 
 After ConText (Harkema et al. 2009): cues reach forward or back within their clause, and along a list.
 """
@@ -11,7 +11,7 @@ _LIST_ENDS = ("negated", "verb", "grade", "measure", "colon", "uncertain")
 
 
 def reaches(clauses: Sequence[Clause], number: int, at: int, cue: str) -> bool:
-    """Whether a cue stands before a place of a clause, or before the list that the clause goes on with."""
+    """Return whether a cue stands before a place of a clause, or before the list that the clause extends."""
     before = clauses[number].of_kind(cue)
     if before and before[0] < at:
         return True
@@ -21,12 +21,12 @@ def reaches(clauses: Sequence[Clause], number: int, at: int, cue: str) -> bool:
 
 
 def follows(clause: Clause, at: int, cue: str) -> bool:
-    """Whether a cue stands behind a place of a clause."""
+    """Return whether a cue stands behind a place of a clause."""
     return any(place > at for place in clause.of_kind(cue))
 
 
 def is_negated(clauses: Sequence[Clause], number: int, at: int) -> bool:
-    """Whether what stands at a place of a clause is denied."""
+    """Return whether the mention at a place of a clause is denied."""
     mentions = clauses[number].mentions
     return (
         reaches(clauses, number, at, "negated")
@@ -37,7 +37,7 @@ def is_negated(clauses: Sequence[Clause], number: int, at: int) -> bool:
 
 
 def certainty(clauses: Sequence[Clause], number: int, at: int, *, negated: bool) -> str:
-    """Whether what stands at a place is "certain", "uncertain", "historical" or "hypothetical"."""
+    """Return how sure a mention is: "certain", "uncertain", "historical" or "hypothetical"."""
     if any(clause.of_kind("technique") for clause in clauses):
         return "hypothetical"
     if _earlier(clauses, number, at, "hypothetical", across=True):
@@ -50,7 +50,7 @@ def certainty(clauses: Sequence[Clause], number: int, at: int, *, negated: bool)
 
 
 def _carries_on(clauses: Sequence[Clause], number: int) -> bool:
-    """Whether a clause is a further member of the list of the one before: `no A, B or C`, `no A and B`."""
+    """Return whether a clause continues the list of the one before it: `no A, B or C`, `no A and B`."""
     clause = clauses[number]
     if clause.joint not in ("and", "comma") or clause.of_kind(*_LIST_ENDS):
         return False
@@ -65,7 +65,7 @@ def _carries_on(clauses: Sequence[Clause], number: int) -> bool:
 
 
 def _earlier(clauses: Sequence[Clause], number: int, at: int, cue: str, *, across: bool) -> bool:
-    """Whether a cue stands earlier in the sentence, or since its last contrast."""
+    """Return whether a cue stands earlier in the sentence, or since its last contrast."""
     while number >= 0:
         if any(place < at for place in clauses[number].of_kind(cue)):
             return True
@@ -77,7 +77,7 @@ def _earlier(clauses: Sequence[Clause], number: int, at: int, cue: str, *, acros
 
 
 def _lasts(clauses: Sequence[Clause], number: int) -> bool:
-    """Whether a clause, or one behind that goes on about the same, says that something is there still."""
+    """Return whether a clause, or a next one on the same subject, says that something is still there."""
     following = clauses[number + 1 : number + 2]
     behind = [one for one in following if not one.of_kind("name", "state")]
     return any(one.of_kind("lasting") for one in [clauses[number], *behind])

@@ -65,7 +65,7 @@ def _statements(chunk: Sequence[Mention], joint: str) -> Iterator[Clause]:
 
 
 def _may_break(chunk: Sequence[Mention], at: int) -> bool:
-    """Whether a connective stands at a place, or the negation of a further statement."""
+    """Return whether a connective stands at a place, or the negation of a further statement."""
     return chunk[at].kind in _SOFT or (chunk[at].kind == "negated" and chunk[at].text.split()[0] in _DENYING)
 
 

@@ -20,7 +20,7 @@ def extract(text: str, sequence: str, catalogue: Catalogue) -> frozenset[Entity]
 
 
 def _settled(said: list[Finding], subtask: Subtask) -> Iterator[str]:
-    """What is left where a field was given several values: the worst of a scale, else the abnormal ones."""
+    """Reduce a field's values: the worst of a scale, the first of a single choice, else the abnormal ones."""
     texts = [option.text for option in subtask.options]
     ordinal = subtask.answer_type == "ordinal"
     values = _plain(said) if ordinal else list(dict.fromkeys(one.value for one in said if one.value))

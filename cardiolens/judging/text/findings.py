@@ -15,7 +15,7 @@ CERTAIN = "certain"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What some words of a text say of a report field; `value` is None where they tell no option of it."""
+    """A statement on a report field, and the words that make it; `value` is None if they tell no option."""
 
     field: str
     value: str | None

@@ -28,7 +28,7 @@ _FAMILIES = {"predicates": "predicate", "grades": "grade", "connectives": ""}
 
 @dataclass(frozen=True)
 class Grammar:
-    """Phrases by what they do, whatever is found."""
+    """Phrases of report English by their function, the same for all sequences."""
 
     tags: Mapping[Phrase, Tag]
     headings: Mapping[Phrase, str]  # a sequence, "silent", or "any"
@@ -37,7 +37,7 @@ class Grammar:
 
 @functools.cache
 def grammar() -> Grammar:
-    """The grammar that is shipped."""
+    """The packaged grammar, read once."""
     tree = read_yaml(Path(__file__).parent / "grammar.yaml")
     headings = {phrase: name for name, written in tree["sections"].items() for phrase in phrases(written)}
     return Grammar(dict(_tags(tree)), headings, frozenset(tree["plain"]))

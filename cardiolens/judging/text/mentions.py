@@ -1,4 +1,4 @@
-"""What the words of a sentence mean one by one: the longest phrase of grammar and lexicon wins."""
+"""Mentions: the phrases of a sentence with their meanings; the longest in grammar and lexicon wins."""
 
 import functools
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from cardiolens.tasks.phrases import Phrase
 from cardiolens.tasks.segments import LEVELS, WALLS
 
 _WORD, _NUMBER, _MEASURE = Tag("word", ""), Tag("number", ""), Tag("measure", "")
-_Tree = dict[str, "Tag | _Tree"]  # words to what may follow them; "" to what a phrase that ends here means
+_Tree = dict[str, "Tag | _Tree"]  # phrases word by word; under "" the meaning of one that ends here
 _GRADES = ("trivial", "mild", "moderate", "severe")
 
 
@@ -63,7 +63,7 @@ def reader(lexicon: Lexicon) -> Reader:
 
 
 def _foreign(lexicon: Lexicon) -> dict[Phrase, Tag]:
-    """What reports of other sequences find, where no word of it is one of this sequence."""
+    """Findings of other sequences' reports, as phrases without a word of this one's names and states."""
     own = {word for phrase, tag in lexicon.tags.items() if tag.kind in ("name", "state") for word in phrase}
     return {phrase: Tag("foreign", "") for phrase in lexicon.foreign if own.isdisjoint(phrase)}
 
@@ -146,7 +146,7 @@ def _of_members(mention: Mention, lexicon: Lexicon) -> Mention:
 
 
 def _range(kept: Sequence[Mention]) -> int | None:
-    """Where a range of grades starts that a further grade ends: `mild to moderate`, `mild-moderate`."""
+    """Index where a range of grades starts that a further grade ends: `mild to moderate`, `mild-moderate`."""
     if kept and kept[-1].kind == "grade":
         return len(kept) - 1
     if len(kept) > 1 and kept[-2].kind == "grade" and kept[-1].kind in ("to", "or"):
@@ -155,7 +155,7 @@ def _range(kept: Sequence[Mention]) -> int | None:
 
 
 def _enumeration(kept: Sequence[Mention]) -> int | None:
-    """Where an enumeration starts that a further structure ends: `mitral and [mild] tricuspid`."""
+    """Index where an enumeration starts that a further structure ends: `mitral and [mild] tricuspid`."""
     at = len(kept) - 1
     while at >= 0 and (kept[at].kind == "grade" or kept[at].text in ("the", "both")):
         at -= 1
@@ -174,6 +174,6 @@ def _enumerated(first: Sequence[Mention], last: Mention) -> Mention:
 
 
 def _goes_on(kept: Sequence[Mention]) -> bool:
-    """Whether another structure and a comma stand before an enumeration: `mitral, tricuspid and aortic`."""
+    """Return whether a structure and a comma stand before an enumeration: `mitral, tricuspid and aortic`."""
     before = [mention.kind for mention in kept[-4:-1]]
     return before[-2:] == ["structure", "comma"] and before[0] not in ("state", "predicate")

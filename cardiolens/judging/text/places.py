@@ -1,4 +1,4 @@
-"""Where findings are: which finding a place belongs to, and what the places of one finding amount to."""
+"""Places of findings: the finding that each belongs to, and the options that a finding's places tell."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -60,13 +60,13 @@ def _bearer(reading: Reading, number: int, at: int, last: Statement | None) -> S
 
 
 def bears(one: Statement, lexicon: Lexicon) -> bool:
-    """Whether the places of a statement are reported."""
+    """Return whether the places of a statement are reported."""
     entry = lexicon.traits[one.trait]
     return bool(entry.places) and (not entry.bearers or one.structure in entry.bearers)
 
 
 def _denied(clauses: Sequence[Clause], number: int, at: int, bearer: Statement) -> bool:
-    """Whether a place is named as one that is not affected."""
+    """Return whether a place is named as one that is not affected."""
     clause = clauses[number]
     if clause.joint == "exceptions" and (bearer.clause != number or _opens(clauses, number, at)):
         return True
@@ -78,7 +78,7 @@ def _denied(clauses: Sequence[Clause], number: int, at: int, bearer: Statement) 
 
 
 def _opens(clauses: Sequence[Clause], number: int, at: int) -> bool:
-    """Whether a sentence opens with an exception that a place belongs to: `except for the apex, ...`."""
+    """Return whether a place belongs to an exception that opens its sentence: `except for the apex, ...`."""
     return number == 0 and not any(place < at for place in clauses[0].of_kind("comma"))
 
 

@@ -30,7 +30,7 @@ class Sentence:
     section: str  # a sequence, "silent", or "any" where no heading names one
     opens: bool  # whether it begins with the heading of a section
     asks: bool  # whether it ends with a question mark
-    topic: Heading | None  # what it stands under: of a line above, or earlier in its line
+    topic: Heading | None  # the heading above it, or earlier in its line
 
 
 def sentences(text: str) -> Iterator[Sentence]:

@@ -29,7 +29,7 @@ class Statement:
 
     @property
     def abnormal(self) -> bool:
-        """Whether it affirms something that may have a place."""
+        """True if the statement affirms an abnormality, which may have a place."""
         return not self.negated and self.said.state != "normal" and self.value != self.scale.normal
 
 

@@ -1,4 +1,4 @@
-"""What is said of a trait: the state that its word has, or that a predicate or a number beside it gives."""
+"""States of traits: as the trait's word says, or as a predicate or a number beside it gives."""
 
 from dataclasses import dataclass, replace
 
@@ -32,7 +32,7 @@ class Said:
 
 
 def said(clause: Clause, at: int) -> list[Said]:
-    """What a clause says of the name or state at a place, the plainest first."""
+    """The states that a clause gives the name or state at a place, the plainest first."""
     mention = clause.mentions[at]
     if mention.kind == "state":
         called_normal = mention.name == "present" and _normal(clause, at)
@@ -95,7 +95,7 @@ def _normal(clause: Clause, at: int) -> bool:
 
 
 def _distance(clause: Clause, at: int, place: int) -> tuple[bool, int]:
-    """Predicates with another name between come after those without."""
+    """Sort key of a predicate: without a verb between first, then by distance in mentions."""
     return _parted(clause, at, place, kinds=("verb",)), abs(place - at)
 
 
@@ -108,7 +108,7 @@ def _parted(
 
 
 def _past(clause: Clause, place: int) -> bool:
-    """Whether a number is an earlier one: `previously 38 %`, or `from 30 %` beside another number."""
+    """Return whether a number is an earlier one: `previously 38 %`, or `from 30 %` beside another number."""
     before = clause.mentions[max(0, place - 2) : place]
     others = len(clause.of_kind("measure")) > 1
     if any(one.kind == "historical" or one.text.startswith("compared") for one in before):

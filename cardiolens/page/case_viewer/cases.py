@@ -80,7 +80,7 @@ def read_sources(run: Run, parts: Sequence[Run], facts: Facts) -> Sources:
 
 
 def _read_requests(run: Run, model: str) -> pa.Table:
-    """Requests of a model; what many of them have alike is held once."""
+    """Requests of a model, with values that many of them share held once."""
     parts = [
         _shared(tables.read_part(path, tables.REQUESTS, _REQUEST))
         for path in tables.parts(run.requests(model))
@@ -97,7 +97,7 @@ def _shared(requests: pa.Table) -> pa.Table:
 
 
 def _as_json(frames: pa.ListArray) -> pa.Array:
-    """Lists of frames as JSON, without a Python object a frame: a sweep shows some ten million."""
+    """Lists of frames as JSON, without one Python object per frame: a sweep shows about ten million."""
     volumes = frames.flatten().field("volume_id").dictionary_encode()
     names = pa.array([json.dumps(name) for name in volumes.dictionary.to_pylist()], pa.string())
     idx = frames.flatten().field("idx").cast(pa.string())
@@ -114,13 +114,13 @@ def with_column(table: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) 
 
 
 def study_cases(sources: Sources) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Each study's number and its cases."""
+    """Yield the number of each study with its cases."""
     read = case_reader(sources)
     return ((number, read(number)) for number in range(len(sources.studies)))
 
 
 def case_reader(sources: Sources) -> Callable[[int], dict[str, Any]]:
-    """From a study's number to its cases: questions, what was asked under each arm, what came of it."""
+    """Return a function from a study's number to its cases: questions, and requests and verdicts by arm."""
     studies = sources.studies
     numbers = {study: at for at, study in enumerate(studies)}
     requests, verdicts, questions = (
@@ -202,7 +202,7 @@ def _request(
 
 
 def index_of(sources: Sources, facts: Facts) -> dict[str, Any]:
-    """What the list of cases needs: arms, studies, and a letter an arm for how each question ended.
+    """Data of the list of cases: arms, studies, and how each question ended, one letter per arm.
 
     `r` right, `w` wrong, `u` not readable, `o` no answer, a space where it was not asked.
     """

@@ -17,7 +17,7 @@ _COLUMNS = (
     Column("prompt_tokens", "prompt tokens", "count"),
     Column("cached_tokens", "from cache", "count"),
     Column("output_tokens", "output tokens", "count"),
-    Column("per_request", "prompt tokens a request", "score"),
+    Column("per_request", "prompt tokens per request", "score"),
     Column("seconds", "seconds, summed over requests", "score"),
     Column("gpus", "GPUs", "count"),
 )
