@@ -26,6 +26,7 @@ _SETS_OFF = frozenset({"colon", "dash"})
 _WITHIN_SUBJECT = frozenset({"join", "comma", "subject", "label"})
 _LIST_SIGNS = frozenset({"comma", "join", "either"})
 _PREDICATE = frozenset({"verb", "yes", "no", "not"})
+_SAYS = frozenset({"yes", "no", "not"})
 _ADDING = frozenset({"also", "perhaps", "either"})
 
 
@@ -143,7 +144,9 @@ class _ListReader:
         own = self._texts.own.get(key, frozenset())
         while (token := self._peek()) and (token.text in own or token.kind == "subject"):
             self._at += 1
-        if self._at == at or self._kind() not in _BETWEEN | {None}:
+        stepped = {token.kind for token in self._tokens[at : self._at]}
+        # "A: no" says no of A, also where its text is "No abnormality"
+        if stepped <= _SAYS | {"subject"} or self._kind() not in _BETWEEN | {None}:
             self._at = at
             return False
         return True
@@ -169,7 +172,7 @@ class _ListReader:
         end = kinds.index("close") if "close" in kinds else len(kinds)
         remark = self._tokens[self._at + 1 : self._at + end]
         self._check_remark(remark, [key])
-        self._at += end + 1
+        self._at = min(self._at + end + 1, len(self._tokens))  # one that is never closed goes to the end
 
     def _check_remark(self, remark: list[Token], named: list[str]) -> None:
         for clause in clauses(remark):

@@ -49,6 +49,7 @@ _PUNCTUATION: dict[str, Kind] = {
 }
 _MARKS: dict[str, Kind] = {"->": "perhaps", "=>": "perhaps", "...": "perhaps", "…": "perhaps", "[ ]": "no"}
 _NUMBER = r"\(?(?:\d{1,2}|[ivx]{1,4})[.)][ \t]+"  # of an entry: "1." or "(ii)"
+_SPACES = frozenset({"gap", "space"})
 _BEFORE_PROSE = frozenset({"word", "subject", "perhaps", "also"})
 
 
@@ -68,7 +69,9 @@ class Tokenizer:
         self.texts = texts
         self._kinds = kinds()
         self._lexeme = re.compile(
-            rf"(?P<option>(?<![{LATIN}-]){texts.pattern}(?![{LATIN}-]))"
+            # most lexemes are spaces within a line: tried first, since all else is tried at every place
+            r"(?P<gap>(?<=[^\n])[ \t\r]+)"
+            rf"|(?P<option>(?<![{LATIN}-]){texts.pattern}(?![{LATIN}-]))"
             rf"|(?P<script>(?=[^\x00-ɏ])(?:{_other_scripts()}))"
             rf"|(?P<numbering>^[ \t]*(?:[-•·‣#>–]+[ \t]+(?:{_NUMBER})?|{_NUMBER})"
             r"|\((?:\d{1,2}|[ivx]{2,4})\))"
@@ -93,7 +96,7 @@ class Tokenizer:
         end_of_phrase = 0
         for lexeme in self._lexeme.finditer(text):
             group, start = lexeme.lastgroup, lexeme.start()
-            if group == "space" or start < end_of_phrase:
+            if group in _SPACES or start < end_of_phrase:
                 continue
             said = lexeme[0]
             phrase = _phrase_at(text, start, said) if group in {"word", "letter"} else ""

@@ -262,3 +262,16 @@ def test_no_reply_raises_or_names_a_letter_outside_the_options(
 @given(st.permutations(["A", "C", "E"]), st.sampled_from([", ", " ", "/", " and ", "，"]))
 def test_order_and_separator_of_letters_do_not_matter(keys: list[str], separator: str) -> None:
     assert parse_answer(f"ANSWER: {separator.join(keys)}", LEVELS, "multi").keys == ("A", "C", "E")
+
+
+@pytest.mark.parametrize("reply", ["A{", "B (", "ANSWER: A, C [", "A (no", "Answer: {"])
+def test_a_bracket_that_is_never_closed_is_no_error(reply: str) -> None:
+    options = (("A", "Basal segment"), ("B", "Mid segment"), ("C", "Apical segment"))
+    assert set(parse_answer(reply, options, "multi").keys) <= {"A", "B", "C"}
+
+
+def test_no_behind_a_letter_is_not_the_text_of_an_option_that_begins_with_no() -> None:
+    options = (("A", "No abnormality"), ("B", "Mitral regurgitant jet"), ("C", "Tricuspid regurgitant jet"))
+    for reply in ("A: no\nB: yes\nC: no", "A - no\nB - yes\nC - no", "A: No\nB: Yes\nC: No"):
+        assert parse_answer(reply, options, "multi").keys in {("B",), ()}, reply
+    assert parse_answer("A: No abnormality", options, "multi").keys == ("A",)
