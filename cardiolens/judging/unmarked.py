@@ -119,8 +119,8 @@ def _announces(token: Token) -> bool:
 def _closing_letters(tokens: list[Token], texts: OptionTexts) -> Reading | None:
     """The only letters of a reply, which end its last sentence ("The abnormal walls are B and D.")."""
     opening = next((at for at, token in enumerate(tokens) if token.kind == "key" and token.text.isupper()), 0)
-    before = tokens[:opening]
-    sentence = clauses(before)[-1] if before else []
+    before = clauses(tokens[:opening])
+    sentence = before[-1] if before else []
     if not sentence or not _announces(sentence[-1]) or polarity(sentence) in {"no", "open"}:
         return None
     if any(token.key or token.kind == "either" or token.text in _NO_CHOICE for token in sentence):

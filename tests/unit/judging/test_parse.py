@@ -1,7 +1,7 @@
 """Reply forms and what they name (protocol 7.6)."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cardiolens.judging.parse import Parsed, parse_answer
@@ -241,6 +241,34 @@ pieces = st.sampled_from(
         '"answer":',
         "}",
         "**",
+        *(
+            " ; ",
+            "[",
+            "]",
+            "<answer>",
+            "</answer>",
+            "\\boxed{",
+            "<think>",
+            "</think>",
+            "1. ",
+            "• ",
+            "|",
+            "->",
+        ),
+        *(
+            " either ",
+            " neither ",
+            " except ",
+            " maybe ",
+            "frame ",
+            "选",
+            "不",
+            "\ufeff",
+            "A",
+            "B",
+            " no",
+            ": yes",
+        ),
     ]
 )
 replies = st.one_of(
@@ -248,6 +276,7 @@ replies = st.one_of(
 )
 
 
+@settings(max_examples=1_000)
 @given(replies, st.sampled_from(["single", "ordinal", "multi"]), st.sampled_from([SIZE, WALL, LEVELS, LGE]))
 def test_no_reply_raises_or_names_a_letter_outside_the_options(
     text: str, answer_type: str, options: tuple[tuple[str, str], ...]
