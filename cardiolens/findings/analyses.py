@@ -127,7 +127,7 @@ def controls(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
 
 
 def _of_captions(pair: Compared) -> bool:
-    """Whether captions are compared with nothing but the text (protocol 16.8)."""
+    """Return whether captions are compared with nothing but the text (protocol 16.8)."""
     return (pair.ours.control, pair.theirs.control) == ("captions", "blind")
 
 

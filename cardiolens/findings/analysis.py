@@ -1,4 +1,4 @@
-"""What the analyses of protocol 11 share: a table, what can be said from it, and arms in words."""
+"""Shared parts of the analyses of protocol 11: a table, what can be said from it, and arms in words."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -15,7 +15,7 @@ _GUESSING = 50.0  # AUROC of a coin, percent
 
 
 def confidence(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
-    """How well probabilities separate and are calibrated, and whether they tell yes from no at all."""
+    """Separation and calibration of probabilities, and whether they tell yes from no at all."""
     labels = factors_of(arms)
     rows = [row for row in alone(scores) if str(row["metric"]).partition(".")[0] in _NAMED]
     claims = [row for row in rows if row["metric"] == "auroc" and row["arm_id"] in labels]

@@ -10,7 +10,7 @@ _UNPARSED = "unparsed"
 
 
 def confusion_rows(verdicts: pa.Table) -> list[Row]:
-    """How often each option was predicted for each gold one, by arm and subtask; zero cells are left out.
+    """Counts of each predicted option for each gold one, by arm and subtask; zero cells are left out.
 
     `D01+D02` joins both diagnoses of a patient. The subtype is asked only where NICM is true, so that a
     patient wrongly called NICM is predicted `C`.

@@ -1,4 +1,4 @@
-"""How hard items are over models, and how well they tell models apart (protocol 16.11)."""
+"""Difficulty of items over models, and how well they tell models apart (protocol 16.11)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""What a sentence rests on beside its interval: its family, items that fell out, requests that differ."""
+"""Evidence of a sentence beside its interval: its family, items that fell out, requests that differ."""
 
 import math
 import re
@@ -21,7 +21,7 @@ Rows = Mapping[str, Row]  # of one place, by metric
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Of one comparison: its p after Holm over its family, that family's size, and bounds (protocol 16.6)."""
+    """One comparison's p after Holm over its family, that family's size, and bounds (protocol 16.6)."""
 
     adjusted_p: float = math.nan  # NaN: in no family, to be described only
     comparisons: int = 1
@@ -31,11 +31,11 @@ class Evidence:
 
     @property
     def carried(self) -> bool:
-        """Whether the test rejects at 5 % in its family."""
+        """True if the test rejects at 5 % in its family."""
         return self.adjusted_p <= LEVEL
 
     def keeps(self, low: float, high: float) -> bool:
-        """Whether the difference stays between these ends whatever items that fell out had said."""
+        """Return whether the difference stays between these ends whatever items that fell out had said."""
         if self.bounds is None:
             return True
         return low < float(str(self.bounds["low"])) and float(str(self.bounds["high"])) < high
@@ -64,7 +64,7 @@ def places(scores: Sequence[Row]) -> dict[Place, dict[str, Row]]:
 
 
 def place(row: Row) -> Place:
-    """Where a row stands."""
+    """The place of a row."""
     return str(row["arm_id"]), str(row["versus_arm_id"]), str(row["scope"])
 
 

@@ -41,7 +41,7 @@ def _differences(rows: Sequence[Row]) -> Iterator[Finding]:
 
 
 def _declines(rows: Sequence[Row]) -> Iterator[Finding]:
-    """Whether accuracy changes from tier to tier over models, and whether tiers 1 and 3 rank alike.
+    """Findings on accuracy from tier to tier over models, and on agreement of ranks of tiers 1 and 3.
 
     A change is claimed on corrected accuracy alone, and only where the share of exact answers changes the
     same way: neither readers that know as much in each tier and guess the rest, nor readers that are wrong as

@@ -1,4 +1,4 @@
-"""What a cohort can show, before anything is asked: expected detectable differences (protocol 16.12)."""
+"""Differences that a cohort can be expected to show, before anything is asked (protocol 16.12)."""
 
 from collections.abc import Sequence
 

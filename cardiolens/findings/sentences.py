@@ -25,7 +25,7 @@ class Finding:
 def equivalence(
     ours: str, theirs: str, where: str, row: Row, beside: Mapping[str, Row] = MappingProxyType({})
 ) -> Finding:
-    """Of two protocols within the margin, from a row `primary.equivalence` (90 % interval).
+    """Finding on two protocols within the margin, from a row `primary.equivalence` (90 % interval).
 
     `beside` are all rows of the comparison by metric. Claimed only if it also holds on items whose requests
     differ (protocol 16.7); that they differ by more only where the test of their difference carries it.
@@ -70,7 +70,7 @@ def _same(row: Row) -> str:
 
 
 def change(cause: str, subject: str, row: Row, evidence: Evidence) -> Finding:
-    """Whether a cause raises a subject, from the row of their difference with its 95 % interval.
+    """Finding on a cause that may raise a subject, from the row of their difference with its 95 % interval.
 
     Supported above zero, not supported below; nothing is claimed where the interval holds zero, Holm's p is
     above 5 % or there is none, or items that fell out could turn the sign (protocol 16.3, 16.6).
@@ -99,7 +99,7 @@ def largest(which: str, row: Row, evidence: Evidence) -> Finding:
 
 
 def repeated(what: str, row: Row, evidence: Evidence) -> Finding:
-    """Whether answers change when the same is asked again, from a row `answers_changed`."""
+    """Finding on answers that change when the same is asked again, from a row `answers_changed`."""
     interval = interval_of(row)
     if interval.value == 0:
         most = 100 * wilson(0, int(str(row["n_patients"]))).high
@@ -116,7 +116,7 @@ def repeated(what: str, row: Row, evidence: Evidence) -> Finding:
 
 
 def threshold(claim: str, row: Row, limit: float, evidence: Evidence, *, beyond: bool = False) -> Finding:
-    """That a value reaches or exceeds a limit: its whole interval does, none of it, or it cannot be told.
+    """Finding that a value reaches or exceeds a limit: its whole interval does, none of it, or it is open.
 
     `evidence` that it differs from the limit must carry either claim.
     """
@@ -132,7 +132,7 @@ def threshold(claim: str, row: Row, limit: float, evidence: Evidence, *, beyond:
 
 
 def tested(claim: str, p: float, detail: str) -> Finding:
-    """That a test rejects at 5 %, by its p in its family; an undefined or larger p cannot tell."""
+    """Finding that a test rejects at 5 %, by its p in its family; an undefined or larger p cannot tell."""
     if math.isnan(p):
         return Finding("cannot tell", f"It cannot be told whether {claim}: {detail}, no test possible.")
     if p <= LEVEL:
@@ -174,7 +174,7 @@ def _adjusted(evidence: Evidence) -> str:
 
 
 def _fallen(evidence: Evidence) -> str:
-    """How many items fell out, and between which ends the difference lies whatever they would have been."""
+    """Number of items that fell out, and the ends of the difference whatever they would have been."""
     row = evidence.bounds
     if row is None:
         return ""
@@ -184,7 +184,7 @@ def _fallen(evidence: Evidence) -> str:
 
 
 def _power(interval: Interval, evidence: Evidence) -> str:
-    """What this cohort could have shown, at the level that Holm's first step asks for."""
+    """Difference that this cohort could have shown, at the level that Holm's first step asks for."""
     if math.isnan(interval.low) or interval.high == interval.low:
         return ""
     error = (interval.high - interval.low) / (2 * _NORMAL_95)

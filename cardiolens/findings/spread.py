@@ -1,4 +1,4 @@
-"""How far scores move over each thing that was varied: wordings beside selections (protocol 16.9, 16.10)."""
+"""Ranges of scores over each thing that was varied: wordings beside selections (protocol 16.9, 16.10)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict

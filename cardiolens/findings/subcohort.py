@@ -97,7 +97,7 @@ def _changes(name: str, rows: Sequence[Row]) -> list[Finding]:
 
 
 def _agreements(name: str, rows: Sequence[Row]) -> list[Finding]:
-    """Whether the full cohort and the part rank models alike."""
+    """Findings on the ranks of models in the full cohort and in the part."""
     claims = []
     for tier in TIERS:
         of_tier = [row for row in rows if (row["metric"], row["scope"]) == ("primary", tier)]

@@ -108,7 +108,7 @@ def plan(spec: SweepSpec, models: Collection[str] | None = None) -> Plan:
 
 
 def _counter(model: ModelSpec, identity: Identity) -> TokenCounter | None:
-    """What counts the tokens of a model's prompts; None where nothing can."""
+    """The counter of tokens of a model's prompts; None where nothing can count them."""
     if identity.folder is not None:
         return Chat(identity.folder, model.template_options, trust_remote_code=model.trust_remote_code)
     if model.estimates_tokens:

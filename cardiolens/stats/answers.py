@@ -88,5 +88,5 @@ def _joined(first: Rows, second: Rows) -> Rows:
 
 
 def _rows(arms: NDArray[np.str_], arm: str) -> slice:
-    """Where an arm stands in a sorted column."""
+    """Slice of an arm in a sorted column."""
     return slice(int(np.searchsorted(arms, arm, "left")), int(np.searchsorted(arms, arm, "right")))

@@ -20,7 +20,7 @@ class Interval:
 
 
 def resampling_weights(patients: int, resamples: int, seed: int) -> Floats:
-    """How often each resample holds each patient: (1 + resamples, patients); row 0 is the cohort itself.
+    """Counts of each patient in each resample: (1 + resamples, patients); row 0 is the cohort itself.
 
     Every statistic of every arm uses these same weights, so differences between arms are paired.
     """
@@ -58,7 +58,7 @@ def _tail(level: float, patients: float) -> float:
 
 
 def effective_patients(class_sizes: Sequence[Ints]) -> float:
-    """How many patients a mean over questions of means over classes is worth, by the sizes of their classes.
+    """Number of patients that a mean over questions of means over classes is worth, by the classes' sizes.
 
     One more than the degrees of freedom of its variance (Satterthwaite 1946; Welch 1947), where a class of n
     items has a variance in proportion to 1 / n, known with n - 1 degrees of freedom (1 for one item).

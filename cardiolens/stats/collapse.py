@@ -41,8 +41,10 @@ def of_confusion(confusion: Floats) -> dict[str, Floats]:
 
 
 def collapsed(indices: dict[str, Floats], excess_low: float) -> Bools:
-    """Whether indices reach the flag of 8.4 and the interval of the modal excess, its lower end given, lies
-    above EXCESS (16.13)."""
+    """Return whether indices reach the flag of 8.4 and the interval of the modal excess lies above EXCESS.
+
+    `excess_low` is the interval's lower end (protocol 16.13).
+    """
     narrow = (indices["modal_share"] >= MODAL_SHARE) & (indices["modal_excess"] >= MODAL_EXCESS)
     reached = (indices["collapse_index"] >= COLLAPSE_INDEX) | narrow
     return np.asarray(reached & (excess_low > EXCESS))
@@ -76,6 +78,6 @@ def _shares(counts: Floats) -> Floats:
 
 
 def _entropy(shares: Floats) -> Floats:
-    """Of (..., class), in nats; an empty class adds nothing."""
+    """Entropy of shares (..., class), in nats; an empty class adds nothing."""
     logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
     return np.where(np.isnan(shares).any(axis=-1), np.nan, -(shares * logs).sum(axis=-1))

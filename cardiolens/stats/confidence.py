@@ -140,7 +140,7 @@ def _separation(items: Probabilities, times: Floats) -> dict[str, Statistic]:
 
 
 def _options(items: Probabilities) -> Iterator[tuple[str, int]]:
-    """What is separated: each option of multi-select, the second of two options, else nothing."""
+    """Options that are separated: each of multi-select, the second of two, else none."""
     if items.several:
         yield from ((f".{key}", at) for at, key in enumerate(items.keys))
     elif len(items.keys) == 2:

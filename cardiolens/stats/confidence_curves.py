@@ -1,4 +1,4 @@
-"""How often what a model is sure of is right: calibration, and risk against coverage, as statistics."""
+"""Calibration, and risk against coverage, as statistics: how often what a model is sure of is right."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields

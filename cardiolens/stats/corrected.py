@@ -67,7 +67,7 @@ def _of_fields(subtask: str, reports: Reports, weights: Floats) -> _Parts:
 def _corrected(
     exact: Bools, gold: Ints, patient: Ints, weights: Floats, basis: Basis
 ) -> list[tuple[Statistic, Statistic] | None]:
-    """Of columns of items (item, column) both statistics; None where there is one answer throughout."""
+    """Both statistics of columns of items (item, column); None where there is one answer throughout."""
     units = weights.shape[1]
     number = weights @ np.bincount(patient, minlength=units)
     right = np.zeros((units, exact.shape[1]))

@@ -43,7 +43,7 @@ DIFFERING = "primary.equivalence_differing"
 
 @dataclass(frozen=True, slots=True)
 class Resampling:
-    """What is the same for every statistic of a table of scores."""
+    """Settings that every statistic of a table of scores shares."""
 
     weights: Floats
     min_n: int
@@ -63,7 +63,7 @@ class Resampling:
 
     @property
     def coins(self) -> Coins:
-        """Which patients change arms in each swap."""
+        """Patients that change arms in each swap."""
         return coins(self.patients, self.seed, self.swaps)
 
     @property
@@ -118,7 +118,7 @@ def difference_rows(
 
 
 def is_test(row: Mapping[str, object]) -> bool:
-    """Whether a row holds a p-value that a sentence may rest on."""
+    """Return whether a row holds a p-value that a sentence may rest on."""
     return str(row["metric"]).endswith((SWAP_P, EQUIVALENCE_P))
 
 
@@ -158,7 +158,7 @@ class Pair:
 
     @property
     def same(self) -> int:
-        """How many items were asked by the same request in both."""
+        """Number of items that were asked by the same request in both."""
         return len(self.arm) - len(self.differing[0])
 
 

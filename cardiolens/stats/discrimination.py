@@ -1,4 +1,4 @@
-"""How well probabilities separate and how well they are calibrated, for a cohort and its resamples at once.
+"""Separation and calibration of probabilities, for a cohort and its resamples at once.
 
 Scores are one a item, `times[resample, item]` is how often a resample holds the item. Ties share a threshold.
 """
@@ -59,7 +59,7 @@ def bins(confidence: Floats) -> Ints:
 
 
 def calibration(confidence: Floats, right: Bools, times: Floats) -> tuple[Floats, Floats, Floats]:
-    """Of each bin: items, summed confidence, right items; (resample, bin)."""
+    """Items, summed confidence and right items of each bin, as arrays (resample, bin)."""
     groups = (bins(confidence)[:, None] == np.arange(BINS)).astype(np.float64)
     return times @ groups, (times * confidence) @ groups, (times * right) @ groups
 

@@ -1,4 +1,4 @@
-"""How requests ended, counted beside every score: what was judged, what was not, and why."""
+"""Endings of requests, counted beside every score: what was judged, what was not, and why."""
 
 from collections import Counter
 
@@ -21,7 +21,7 @@ STATUSES = pa.schema(
 
 
 def status_counts(verdicts: pa.Table) -> pa.Table:
-    """How many verdicts of each arm, subtask and channel ended in each way, sorted."""
+    """Counts of verdicts of each arm, subtask and channel by how they ended, sorted."""
     names = STATUSES.names[:-1]
     counted = verdicts.group_by(names).aggregate([([], "count_all")]).rename_columns(STATUSES.names)
     return counted.sort_by([(name, "ascending") for name in names]).cast(STATUSES)

@@ -1,4 +1,4 @@
-"""What arms differ in, and the pairs of arms that differ in one thing."""
+"""Factors of arms, and the pairs of arms that differ in one thing."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace

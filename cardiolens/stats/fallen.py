@@ -18,7 +18,7 @@ Rows = TypeVar("Rows", Items, Reports)
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How many items fell out of a comparison, of how many, and its values had they been wrong or right."""
+    """Items that fell out of a comparison, of how many, and its values had they been wrong or right."""
 
     fallen: int
     asked: int

@@ -22,7 +22,7 @@ class Tested:
 
     @property
     def family(self) -> tuple[str, ...] | None:
-        """What Holm adjusts over; None where no sentence is made of it."""
+        """The family that Holm adjusts over; None where no sentence is made of the row."""
         metric, _, kind = str(self.row["metric"]).rpartition(".")
         if metric in BESIDE and self.question != "prompt":
             return None

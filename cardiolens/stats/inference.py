@@ -25,7 +25,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def equivalent(interval_90: Interval, margin: float = MARGIN) -> Support:
-    """Whether a difference is within a margin, by its 90 % interval (two one-sided tests at 5 %).
+    """Support for a difference within a margin, by its 90 % interval (two one-sided tests at 5 %).
 
     `not supported` where all of it lies outside, `cannot tell` where it reaches across or is undefined.
     """

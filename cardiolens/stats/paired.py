@@ -19,7 +19,7 @@ class Test:
 
 
 def mcnemar(only_first: int, only_second: int) -> Test:
-    """Of items that only one of two readers got right (McNemar 1947; Edwards' correction).
+    """Test of the items that only one of two readers got right (McNemar 1947; Edwards' correction).
 
     Exact binomial below 25 such items, else chi-squared with one degree of freedom. It takes items as
     independent; `swaps.swap_p` does not. Without discordant items p is 1.

@@ -20,7 +20,7 @@ _PLACES = 26
 
 
 def position_scores(verdicts: pa.Table, requests: pa.Table, resamples: int, seed: int) -> pa.Table:
-    """By arm and displayed place: how often it is chosen less how often it is right, of parsed answers.
+    """Share chosen less share right of each displayed place, by arm, of parsed answers.
 
     Rows as those of `scores`, metrics `position_bias.1`, `position_bias.2`, ..., scope `tier:1`. Ordinal
     questions, whose options are never shuffled, stay out. Without shuffling places stand for the options
@@ -48,7 +48,7 @@ def position_scores(verdicts: pa.Table, requests: pa.Table, resamples: int, seed
 def order_scores(
     verdicts: pa.Table, requests: pa.Table, pairs: Collection[tuple[str, str]], resamples: int, seed: int
 ) -> pa.Table:
-    """By arm with reversed options: preference for first places on ordinal questions (protocol 16.8).
+    """Preference for first places on ordinal questions, by arm with reversed options (protocol 16.8).
 
     `pairs`: arms as asked, each with its reversed one. Of an item that was read in both orders the places of
     the chosen option, 0 first to 1 last, add up to 1 where the answer follows the meaning, be it as

@@ -1,4 +1,4 @@
-"""What answers without looking would score on the same items, and skill beyond it (protocol 8.3)."""
+"""Scores of answers without looking on the same items, and skill beyond them (protocol 8.3)."""
 
 import functools
 import zlib

@@ -1,4 +1,4 @@
-"""How often an engine answers otherwise when it is asked the same again (control `repeat`)."""
+"""Share of answers that change when an engine is asked the same again (control `repeat`)."""
 
 from collections.abc import Collection
 

@@ -1,4 +1,4 @@
-"""What reports written without looking would score on the same studies (protocol 8.3).
+"""Scores of reports written without looking on the same studies (protocol 8.3).
 
 What a guess of a report is, 8.3 leaves open; ours: *prevalence* copies the reference of a study drawn at
 random, *uniform* draws every field (of several values any non-empty set, each as likely; of a conditional

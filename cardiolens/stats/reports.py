@@ -162,7 +162,7 @@ def _entities(*columns: pa.ChunkedArray) -> tuple[str, ...]:
 
 
 def _flags(column: pa.ChunkedArray, names: tuple[str, ...]) -> Bools:
-    """Which of some strings each list holds."""
+    """Flags of the strings that each list holds."""
     lists = column.combine_chunks()
     flags = np.zeros((len(lists), len(names)), np.bool_)
     parent = np.asarray(pc.list_parent_indices(lists))

@@ -28,7 +28,7 @@ def as_row(key: Key, statistic: Statistic, method: str, level: float = 0.95) -> 
 
 
 def scale(metric: str) -> float:
-    """What turns a fraction into the metric's unit."""
+    """Factor that turns a fraction into the metric's unit."""
     return 1.0 if metric in OWN_UNIT or metric.endswith("_p") else 100.0
 
 

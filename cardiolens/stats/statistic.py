@@ -27,7 +27,7 @@ class JudgedRows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What a statistic rests on."""
+    """Basis of a statistic: items, patients, unreadable replies."""
 
     n_items: int
     n_patients: int

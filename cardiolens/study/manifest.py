@@ -207,7 +207,7 @@ class StudyManifest(Spec):
 
     @property
     def subgroups(self) -> dict[str, str]:
-        """What the manifest says of the patient and the scanner, by attribute (protocol 16.11)."""
+        """Subgroups of the patient and the scanner, by attribute (protocol 16.11)."""
         told = {"sex": self.sex, "age band": self.age_band, "vendor": self.vendor, "site": self.site}
         told |= {"field strength": None if self.field_tesla is None else f"{self.field_tesla:g} T"}
         return {name: value for name, value in told.items() if value is not None}

@@ -44,7 +44,7 @@ def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, T
 
 
 def show_power(lines: Sequence[str]) -> None:
-    """What the cohort can show before anything is asked, by tier, and what that assumes."""
+    """Print what the cohort can show before anything is asked, by tier, and what that assumes."""
     if lines:
         say(f"what this cohort can show of two arms ({ASSUMED}):")
     for line in lines:
