@@ -61,6 +61,8 @@ def _best(facts: Facts) -> Answer:
     tied = [_model(row) for row in found if not _shown_lower(facts, row, found[0])]
     first = found[0]
     verdict = tied[0] if len(tied) == 1 else f"{len(tied)} of {len(found)} cannot be told apart"
+    if len(found) == 1:
+        verdict = "One model alone"
     said = f"Highest headline score on tier 1: {_model(first)} with {_interval(first)}, "
     said += f"{first['n_patients']} patients{_incomplete(first)}."
     if len(tied) > 1:
