@@ -7,8 +7,9 @@ from weakref import WeakKeyDictionary
 
 from cardiolens.cluster.staging import nearby
 from cardiolens.config.model import ModelSpec
-from cardiolens.engine.ask import Ask, EngineDeadError, ErrorKind, Pictures, Reply, RequestError
+from cardiolens.engine.ask import Ask, ErrorKind, Pictures, Reply, RequestError
 from cardiolens.engine.decoding import alternatives, bound, direct, option_logprobs
+from cardiolens.engine.failure import failure_of
 from cardiolens.engine.gpu_memory import turn_on, wait_for_memory
 from cardiolens.engine.option_probabilities import TokenStep, set_logprobs
 from cardiolens.engine.root_cause import root_cause, written_so_far
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from vllm.v1.engine.async_llm import AsyncLLM
     from vllm.v1.metrics.loggers import StatLoggerBase
     from vllm.v1.metrics.stats import MultiModalCacheStats
+
+_CUT_OFF = ("abort", "error")  # finish reasons of requests that vLLM gave up; their text is no answer
 
 EngineOption = bool | int | float | str | dict[str, int] | None
 
@@ -62,6 +65,7 @@ class VllmEngine:
         from vllm.v1.engine.async_llm import AsyncLLM
 
         self.close()
+        _ = self._chat  # a template or processor that fails is the model's failure, not that of each request
         options = AsyncEngineArgs(**self._engine_options())
         written_before = written_so_far()
         with turn_on(self._deployment.share):
@@ -73,23 +77,18 @@ class VllmEngine:
                 raise RuntimeError(root_cause(written_before) or str(error)) from error
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
-        from vllm.v1.engine.exceptions import EngineDeadError as Dead
-
         assert self._engine is not None, "the supervisor starts an engine before it asks"
-        prompt = self._prompt(ask, pictures)
         # One id per try, because a request may be asked again after its engine died.
         request_id = f"{ask.request_key}-{uuid4().hex[:8]}"
         final = None
         try:
             outputs = self._engine.generate(
-                prompt, self._sampling(ask), request_id, lora_request=self._lora_request
+                self._prompt(ask, pictures), self._sampling(ask), request_id, lora_request=self._lora_request
             )
             async for output in outputs:
                 final = output
-        except Dead as error:
-            raise EngineDeadError(str(error) or "the engine process died") from error
-        except ValueError as error:  # vLLM's own checks refuse the request; the engine lives
-            raise RequestError(ErrorKind.REJECTED, f"{type(error).__name__}: {error}") from error
+        except Exception as error:  # vLLM, processors and templates raise whatever they like
+            raise failure_of(error, dead=self._engine.errored) from error
         if final is None:
             raise RequestError(ErrorKind.NO_ANSWER, "vLLM ended the request without an output")
         return _reply(final, ask)
@@ -212,6 +211,8 @@ def _frame_counter(engine: VllmEngine) -> "StatLoggerBase":
 
 def _reply(output: "RequestOutput", ask: Ask) -> Reply:
     completion = output.outputs[0]
+    if completion.finish_reason in _CUT_OFF:
+        raise RequestError(ErrorKind.NO_ANSWER, f"vLLM ended the request with {completion.finish_reason!r}")
     return Reply(
         text=completion.text,
         finish_reason=completion.finish_reason or "unknown",
