@@ -82,7 +82,10 @@ def _planned(spec: SweepSpec) -> Plan | None:
         say(
             "their files are as they were when they failed; python -m cardiolens.prepare ... tries them again"
         )
-    return plan(spec)
+    planned = plan(spec)
+    for model, why in planned.failed.items():
+        say(f"left out: {model}: {why}")
+    return planned
 
 
 def _tell_alive(run: Run, alive: Sequence[Alive]) -> None:

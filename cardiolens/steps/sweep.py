@@ -44,7 +44,7 @@ def sweep(spec: SweepSpec) -> int:
             cluster.enter_context(ray_cluster(spec.cluster))
         prepared = prepare_sweep(spec)
         planned = plan(spec)
-        left = {model.name: missing_of(planned, model.name) for model in spec.model}
+        left = {name: missing_of(planned, name) for name in planned.identities}
         if spec.mode == "plan":
             _show_plan(planned, left)
             return 0
@@ -57,12 +57,14 @@ def sweep(spec: SweepSpec) -> int:
         placement = place_sweep(planned, left, nodes)
         with stopping.graceful():
             executed = answer(planned, placement, left)
-            executed.failed |= absent
+            executed.failed |= {**absent, **planned.failed}
     stopping.raise_if_stopping()
     return conclude(planned, prepared, left, placement, executed)
 
 
 def _show_plan(planned: Plan, left: dict[str, Missing]) -> None:
+    for model, why in planned.failed.items():
+        say(f"left out: {model}: {why}")
     totals = {name: totals_of(planned.run.requests(name)) for name in left}
     show.show_plan(planned, left, totals)
     show_placement(place_sweep(planned, left, nodes_to_plan_with(planned.spec.cluster), totals))
