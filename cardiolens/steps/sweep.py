@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from cardiolens.cluster import stopping
 from cardiolens.cluster.connect import ray_cluster
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.engine.arguments import check_engine_options
 from cardiolens.engine.http.access import check_access
 from cardiolens.engine.readers import check_readers
 from cardiolens.judging.text_metrics import open_text_metrics
@@ -34,6 +35,7 @@ def sweep(spec: SweepSpec) -> int:
     check_tracker(spec.tracker)
     check_readers(spec)
     check_access(spec)
+    check_engine_options(spec)
     check_encoders(spec)
     open_text_metrics(spec.statistics)  # so that what they lack is said before anything starts
     documents.log_to(run_of(spec))
