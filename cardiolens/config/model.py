@@ -59,6 +59,7 @@ class ModelCard(Spec):
     architecture: str | None = None  # as the pinned vLLM registers it; None: closed
     field: Literal["general", "medical"]
     licence: Text
+    precision_of: str | None = None  # the entry of the same model with weights of more bits
     context: Positive | None  # tokens, as published
     thinking: Literal["never", "always", "off", "on"]  # off, on: set by `template_options`
     image_rule: Text  # the computation of `image_tokens`

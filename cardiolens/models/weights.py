@@ -14,7 +14,6 @@ _HALVED = ("bfloat16", "float16")  # in which weights of 32 bits are loaded
 # Part of the size that is left where vLLM quantizes while it loads: more than the ratio of the bits, because
 # embeddings, image encoders and norms keep theirs. Methods that are not here count whole.
 _ONLINE = {
-    "fp8": 0.6,
     "fp8_per_tensor": 0.6,
     "fp8_per_block": 0.6,
     "fp8_per_channel": 0.6,

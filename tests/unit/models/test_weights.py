@@ -59,10 +59,10 @@ def test_published_quantized_weights_count_as_they_are(tmp_path: Path):
 def test_weights_that_vllm_quantizes_shrink(tmp_path: Path):
     config(tmp_path)
     write(tmp_path / "model.safetensors", 10)
-    assert mib(model(quantization="fp8"), tmp_path) == pytest.approx(6, abs=0.01)
-    assert mib(model(quantization="fp8", weight_gib=3.0), tmp_path) == pytest.approx(6, abs=0.01)
+    assert mib(model(quantization="fp8_per_tensor"), tmp_path) == pytest.approx(6, abs=0.01)
+    assert mib(model(quantization="fp8_per_tensor", weight_gib=3.0), tmp_path) == pytest.approx(6, abs=0.01)
     assert mib(model(quantization="unheard_of"), tmp_path) == pytest.approx(10, abs=0.01)
-    served = model(quantization="fp8", weight_gib=0.001)  # as served, declared
+    served = model(quantization="fp8_per_tensor", weight_gib=0.001)  # as served, declared
     assert weight_gib(served, tmp_path) == 0.001
 
 
