@@ -56,8 +56,10 @@ def prepare_step(run: Run, spec: SweepSpec) -> int:
         for study, error in prepare_sweep(spec).failed:
             say(f"not prepared: {study}: {error}")
         known, unknown = _known(spec)
+        for model, reason in unknown.items():
+            give_up(run, model, reason)
         planned = plan(_going_on(spec), known)
-        for model, reason in {**unknown, **planned.failed}.items():
+        for model, reason in planned.failed.items():
             give_up(run, model, reason)
     say(f"{planned.run.root}: {planned.asked} requests asked, {planned.planned} planned")
     return 0
