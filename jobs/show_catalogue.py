@@ -62,7 +62,8 @@ def catalogue_table(models: Sequence[ModelSpec]) -> Iterator[str]:
 
 def placement_table(models: Sequence[ModelSpec], cluster: Sequence[Node]) -> Iterator[str]:
     """Markdown table with one line per published open model, and the hours of all of them together."""
-    placement = place(cluster, (_candidate(model) for model in models if _published(model)))
+    asked = (model for model in models if _published(model) and not _card(model).precision_of)
+    placement = place(cluster, (_candidate(model) for model in asked))
     yield f"### {cluster_of(placement)}"
     yield ""
     yield from _table(COLUMNS, placement_rows(placement))

@@ -26,6 +26,24 @@ QUIET_ENVIRONMENT = {
 }
 
 
+_ENGINES_READ = ("VLLM_", "HF_", "OMP_NUM_THREADS")
+_SECRETS = ("TOKEN", "KEY", "SECRET", "PASSWORD")  # Ray writes what it hands to workers into its own logs
+
+
+def for_workers(environment: Mapping[str, str]) -> dict[str, str]:
+    """Variables that workers and their engines get on every node: the quiet ones, and the user's for vLLM.
+
+    A value of the user's always wins. Secrets are left to the environment of each node.
+    """
+    own = {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(_ENGINES_READ) and not any(word in name for word in _SECRETS)
+    }
+    quiet = {name: environment.get(name, value) for name, value in QUIET_ENVIRONMENT.items()}
+    return quiet | own
+
+
 def be_quiet() -> None:
     """Set the environment that libraries read on import; variables that the user set are kept."""
     os.environ.update({name: value for name, value in QUIET_ENVIRONMENT.items() if name not in os.environ})
@@ -84,7 +102,7 @@ def _connect(options: dict[str, object]) -> None:
             **options,
             log_to_driver=False,
             logging_level=logging.ERROR,
-            runtime_env={"env_vars": QUIET_ENVIRONMENT},
+            runtime_env={"env_vars": for_workers(os.environ)},
         )
 
 

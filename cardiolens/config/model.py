@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue, field_validator, model_validator
 
 from cardiolens.config.base import Auto, Gib, Positive, Seed, Spec
+from cardiolens.config.engine_options import check_names
 from cardiolens.config.http import HttpSpec
 
 
@@ -58,6 +59,7 @@ class ModelCard(Spec):
     architecture: str | None = None  # as the pinned vLLM registers it; None: closed
     field: Literal["general", "medical"]
     licence: Text
+    precision_of: str | None = None  # the entry of the same model with weights of more bits
     context: Positive | None  # tokens, as published
     thinking: Literal["never", "always", "off", "on"]  # off, on: set by `template_options`
     image_rule: Text  # the computation of `image_tokens`
@@ -89,6 +91,7 @@ class ModelSpec(Spec):
     attention_heads: Positive | None = None  # tensor_parallel must divide it
     image_tokens: Positive | None = None  # http: per frame, declared if there is no processor to count them
     adapter: str | None = None  # LoRA: a folder within the model's files, or a separate one
+    engine_options: Mapping[str, JsonValue] = {}  # any other option of vLLM's AsyncEngineArgs
     template_options: Mapping[str, bool | int | str] = {}  # of the chat template, e.g. enable_thinking
     trust_remote_code: bool = False  # run Python code from the model's files
     long_side: Positive = 448  # pixels of the longer side of a resized frame
@@ -130,6 +133,20 @@ class ModelSpec(Spec):
         """The server of a model with engine: http."""
         assert self.http is not None, "checked when the configuration was read"
         return self.http
+
+    @field_validator("engine_options")
+    @classmethod
+    def _not_set_here(cls, value: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+        check_names(value)
+        return value
+
+    @model_validator(mode="after")
+    def _handed_on(self) -> "ModelSpec":
+        if self.engine_options and self.engine != "vllm":
+            raise ValueError(
+                f"engine_options are vLLM's, and {self.name} has engine: {self.engine}; remove them"
+            )
+        return self
 
     @model_validator(mode="after")
     def _shared_or_split(self) -> "ModelSpec":

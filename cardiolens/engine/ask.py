@@ -53,6 +53,7 @@ class ErrorKind(StrEnum):
 
     KILLED = "killed the engine"
     REJECTED = "not accepted"
+    FAILED = "failed in the engine"
     NO_ANSWER = "no usable answer"
     SLOW = "timed out"
     BROKEN = "server failed"

@@ -13,6 +13,7 @@ from pathlib import Path
 log = logging.getLogger(__name__)
 
 _PATIENCE = 60.0  # seconds; an engine of an earlier wave that is still there then will not go away
+_LARGE = 76.0  # GiB: a GPU that is sold with 80 GB reports up to 80 and no less
 _QUERY = ("nvidia-smi", "--query-gpu=memory.free,memory.total", "--format=csv,noheader,nounits")
 
 
@@ -48,17 +49,37 @@ def wait_for_memory(utilization: float, patience: float = _PATIENCE) -> None:
         log.warning("GPU memory that the engine needs is in use by another process: %s", full)
 
 
+def batched_tokens(gib: float) -> int:
+    """Tokens that vLLM works on in one step, by the memory that the engine has of each GPU."""
+    return 16_384 if gib >= _LARGE else 8_192
+
+
+def gpu_gib() -> float:
+    """Memory of the smallest of this process's GPUs, in GiB; 0 where no driver answers."""
+    return min((_free_and_total(line)[1] / 1024 for line in _table()), default=0.0)
+
+
 def _full_gpus(utilization: float) -> list[str]:
     """Lines of nvidia-smi of the GPUs with too little free memory; empty where no driver answers."""
+    return [line for line in _table() if not _enough(line, utilization)]
+
+
+def _table() -> list[str]:
+    """Lines of nvidia-smi about this process's GPUs; empty where no driver answers."""
     gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     only = (f"--id={gpus}",) if gpus else ()
     try:
         table = subprocess.run((*_QUERY, *only), capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
         return []
-    return [line for line in table.splitlines() if not _enough(line, utilization)]
+    return table.splitlines()
 
 
 def _enough(line: str, utilization: float) -> bool:
-    free, total = (float(part) for part in line.split(","))
+    free, total = _free_and_total(line)
     return free >= utilization * total
+
+
+def _free_and_total(line: str) -> tuple[float, float]:
+    free, total = (float(part) for part in line.split(","))
+    return free, total

@@ -1,6 +1,5 @@
 """Root cause of a failure in vLLM's own processes, read from the output that they share with this process."""
 
-import os
 import re
 from pathlib import Path
 
@@ -21,7 +20,7 @@ def root_cause(since: tuple[int, ...]) -> str | None:
     """Last error written after `since` that says more than that something failed; None without one."""
     for stream, start in zip(_STREAMS, since, strict=True):
         if stream.is_file():
-            with Path(os.readlink(stream)).open("rb") as file:
+            with stream.open("rb") as file:  # by its descriptor: the name may be gone
                 file.seek(start)
                 cause = cause_in(file.read().decode(errors="replace"))
             if cause is not None:

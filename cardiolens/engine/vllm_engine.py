@@ -1,17 +1,18 @@
 """vLLM as an engine; the only module that imports vLLM."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from cardiolens.cluster.staging import nearby
 from cardiolens.config.model import ModelSpec
-from cardiolens.engine.ask import Ask, EngineDeadError, ErrorKind, Pictures, Reply, RequestError
+from cardiolens.engine.ask import Ask, ErrorKind, Pictures, Reply, RequestError
 from cardiolens.engine.decoding import alternatives, bound, direct, option_logprobs
-from cardiolens.engine.gpu_memory import turn_on, wait_for_memory
+from cardiolens.engine.failure import failure_of
+from cardiolens.engine.gpu_memory import batched_tokens, gpu_gib, turn_on, wait_for_memory
 from cardiolens.engine.option_probabilities import TokenStep, set_logprobs
-from cardiolens.engine.root_cause import root_cause, written_so_far
+from cardiolens.engine.starting import started, use_all_threads
 from cardiolens.models.adapter import room_for
 from cardiolens.models.chat import Chat
 from cardiolens.models.identity import Identity, installed_engine
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from vllm.v1.metrics.loggers import StatLoggerBase
     from vllm.v1.metrics.stats import MultiModalCacheStats
 
-EngineOption = bool | int | float | str | dict[str, int] | None
+_CUT_OFF = ("abort", "error")  # finish reasons of requests that vLLM gave up; their text is no answer
 
 
 class _Prompt(TypedDict, total=False):
@@ -58,38 +59,36 @@ class VllmEngine:
         self._images: WeakKeyDictionary[Pictures, dict[str, Image]] = WeakKeyDictionary()
 
     async def start(self) -> None:
+        if self._deployment.gpus:
+            use_all_threads()  # before torch is imported
+        _ = self._chat  # a template or processor that fails is the model's failure, not that of each request
         from vllm import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM
 
         self.close()
         options = AsyncEngineArgs(**self._engine_options())
-        written_before = written_so_far()
-        with turn_on(self._deployment.share):
+
+        def make() -> "AsyncLLM":
             if self._deployment.gpus:
                 wait_for_memory(self._deployment.utilization)
-            try:
-                self._engine = AsyncLLM.from_engine_args(options, stat_loggers=[self._stat_logger])
-            except RuntimeError as error:  # often says only that one of vLLM's processes failed
-                raise RuntimeError(root_cause(written_before) or str(error)) from error
+            return AsyncLLM.from_engine_args(options, stat_loggers=[self._stat_logger])
+
+        with turn_on(self._deployment.share):
+            self._engine = started(make)
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
-        from vllm.v1.engine.exceptions import EngineDeadError as Dead
-
         assert self._engine is not None, "the supervisor starts an engine before it asks"
-        prompt = self._prompt(ask, pictures)
         # One id per try, because a request may be asked again after its engine died.
         request_id = f"{ask.request_key}-{uuid4().hex[:8]}"
         final = None
         try:
             outputs = self._engine.generate(
-                prompt, self._sampling(ask), request_id, lora_request=self._lora_request
+                self._prompt(ask, pictures), self._sampling(ask), request_id, lora_request=self._lora_request
             )
             async for output in outputs:
                 final = output
-        except Dead as error:
-            raise EngineDeadError(str(error) or "the engine process died") from error
-        except ValueError as error:  # vLLM's own checks refuse the request; the engine lives
-            raise RequestError(ErrorKind.REJECTED, f"{type(error).__name__}: {error}") from error
+        except Exception as error:  # vLLM, processors and templates raise whatever they like
+            raise failure_of(error, dead=self._engine.errored) from error
         if final is None:
             raise RequestError(ErrorKind.NO_ANSWER, "vLLM ended the request without an output")
         return _reply(final, ask)
@@ -113,21 +112,20 @@ class VllmEngine:
 
         return None if self._adapter is None else LoRARequest("adapter", 1, str(self._adapter))
 
-    def _engine_options(self) -> dict[str, EngineOption]:
+    def _engine_options(self) -> dict[str, Any]:
         on_cpu = installed_engine()[0] == "cpu"
         model = self._model
-        options: dict[str, EngineOption] = {
+        options: dict[str, Any] = {
             "model": str(self._folder),
             "served_model_name": model.name,
             "dtype": model.dtype,
             "quantization": model.quantization,
-            "load_format": model.load_format,
             "max_model_len": model.max_model_len,
             "max_num_seqs": model.max_num_seqs,
             "trust_remote_code": model.trust_remote_code,
             "tensor_parallel_size": self._deployment.tensor_parallel,
             "pipeline_parallel_size": self._deployment.pipeline_parallel,
-            "limit_mm_per_prompt": {"image": self._max_frames},
+            "limit_mm_per_prompt": {"image": self._max_frames, "video": 0},  # 0: no room is kept for any
             "seed": 0,
             "enable_prefix_caching": True,
             "enforce_eager": on_cpu,  # compiling for CPU takes minutes and gains little
@@ -136,10 +134,15 @@ class VllmEngine:
             options["kv_cache_memory_bytes"] = int((model.kv_cache_gib or 4.0) * 2**30)
         else:
             options["gpu_memory_utilization"] = self._deployment.utilization
+            # At vLLM's 2,048 a prompt of images takes many steps, and the encoder cache holds as few tokens.
+            options["max_num_batched_tokens"] = batched_tokens(gpu_gib() * (self._deployment.share or 1.0))
         if self._adapter is not None:
             options |= {"enable_lora": True, "max_lora_rank": room_for(self._adapter)}
         if self._deployment.spans_nodes:
             options["distributed_executor_backend"] = "ray"  # within one node, vLLM starts its own processes
+        options |= model.engine_options
+        if model.load_format != "auto":
+            options["load_format"] = model.load_format
         return options
 
     def _prompt(self, ask: Ask, pictures: Pictures) -> _Prompt:
@@ -212,6 +215,8 @@ def _frame_counter(engine: VllmEngine) -> "StatLoggerBase":
 
 def _reply(output: "RequestOutput", ask: Ask) -> Reply:
     completion = output.outputs[0]
+    if completion.finish_reason in _CUT_OFF:
+        raise RequestError(ErrorKind.NO_ANSWER, f"vLLM ended the request with {completion.finish_reason!r}")
     return Reply(
         text=completion.text,
         finish_reason=completion.finish_reason or "unknown",

@@ -6,7 +6,7 @@ from typing import Any
 
 from cardiolens.errors import InputError
 
-_INDEX = "model.safetensors.index.json"
+INDEX = "model.safetensors.index.json"
 _OBJECTS = (
     "config.json",
     "generation_config.json",
@@ -14,7 +14,7 @@ _OBJECTS = (
     "processor_config.json",
     "tokenizer.json",
     "tokenizer_config.json",
-    _INDEX,
+    INDEX,
 )
 WEIGHTS = ("*.safetensors", "*.bin", "*.pt")  # the patterns by which vLLM finds weights
 _LENGTH = 8  # bytes at the start of a safetensors file that state the length of its header
@@ -45,12 +45,12 @@ def lacking_weights(folder: Path) -> str | None:
     """A message about missing weights, all of them or some that the index names; None if complete."""
     if not any(next(folder.glob(pattern), None) for pattern in WEIGHTS):
         return f"{folder} holds no weights ({', '.join(WEIGHTS)}); {_AGAIN}"
-    index = folder / _INDEX
+    index = folder / INDEX
     files = read_object(index).get("weight_map") if index.exists() else None
     if files is not None and not isinstance(files, dict):
         raise InputError(f"{index}: its weight_map is no object of tensor names and files; {_AGAIN}")
     absent = sorted({str(name) for name in (files or {}).values() if not (folder / str(name)).exists()})
-    return f"{folder} lacks {', '.join(absent)}, which {_INDEX} names; {_AGAIN}" if absent else None
+    return f"{folder} lacks {', '.join(absent)}, which {INDEX} names; {_AGAIN}" if absent else None
 
 
 def read_object(path: Path) -> dict[str, Any]:

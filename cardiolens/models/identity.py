@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from cardiolens.config.engine_options import changing_answers
 from cardiolens.config.model import ModelSpec
 from cardiolens.digest import digest_of, digest_of_files
 from cardiolens.errors import InputError
@@ -28,7 +29,8 @@ def identify(model: ModelSpec, cache: Path) -> Identity:
     """Resolve the files of a model and the facts that decide its answers, without downloads.
 
     `cache` is the folder of the embedded model and of cached file digests. Tensor parallel size, batch size,
-    node and attention backend are no facts: they must not change the requests. InputError if files are
+    node, attention backend and other options that only say how an engine works are no facts: they must not
+    change the requests. InputError if files are
     missing or damaged.
     """
     if model.engine == "http":
@@ -55,6 +57,8 @@ def identify(model: ModelSpec, cache: Path) -> Identity:
         facts["load_format"] = model.load_format
     if model.template_options:
         facts["template_options"] = dict(model.template_options)
+    if changing := changing_answers(model.engine_options):
+        facts["engine_options"] = changing
     adapter = None if model.adapter is None else find_adapter(model.adapter, folder)
     if adapter is not None:
         facts["adapter"] = digest_of_files(sorted(path for path in adapter.iterdir() if path.is_file()))

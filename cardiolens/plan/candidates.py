@@ -7,8 +7,9 @@ from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.errors import InputError
-from cardiolens.models.files import WEIGHTS, lacking_weights
+from cardiolens.models.files import lacking_weights
 from cardiolens.models.identity import absence, installed_engine
+from cardiolens.models.weights import weight_gib
 from cardiolens.placement.estimate import Rates
 from cardiolens.placement.footprint import Candidate, Needs, Node
 from cardiolens.placement.placement import Placement, place
@@ -80,6 +81,12 @@ def candidate(
 ) -> Candidate:
     """Facts of a model for the placement; its tokens are scaled by the share of requests left."""
     weight = weight_gib(model, folder) if needs == "gpu" else 0.0
+    lacks = _lacks(model, folder)
+    if weight is None:
+        weight = 0.0
+        lacks = lacks or (
+            f"model {model.name}: weight_gib is not declared and its folder holds no weights; declare it"
+        )
     share = left.left / left.unique
     return Candidate(
         name=model.name,
@@ -95,7 +102,7 @@ def candidate(
         requests=left.left,
         prompt_tokens=int(share * (totals.prompt_tokens or 0)) if totals else 0,
         output_tokens=int(share * totals.output_tokens) if totals else 0,
-        lacks=_lacks(model, folder),
+        lacks=lacks,
     )
 
 
@@ -103,22 +110,11 @@ def _lacks(model: ModelSpec, folder: Path | None) -> str:
     """Return the weights that a model's folder lacks; a processor alone suffices for a plan, not a run."""
     if model.engine != "vllm" or folder is None or model.load_format == "dummy":
         return ""
-    lacking = lacking_weights(folder)
+    try:
+        lacking = lacking_weights(folder)
+    except InputError as error:
+        return f"{model.name}: {error}"
     return f"{model.name}: {lacking}" if lacking else ""
-
-
-def weight_gib(model: ModelSpec, folder: Path | None) -> float:
-    """Weight as declared, else the size of the files, else two bytes per declared parameter; GiB."""
-    if model.weight_gib is not None:
-        return model.weight_gib
-    for pattern in WEIGHTS:
-        if folder is not None and (sizes := [path.stat().st_size for path in folder.glob(pattern)]):
-            return sum(sizes) / _GIB
-    if model.parameters is None:
-        raise InputError(
-            f"model {model.name}: weight_gib is not declared and its folder holds no weights; declare it"
-        )
-    return 2e9 * model.parameters / _GIB
 
 
 def _totals(plan: Plan, model: ModelSpec, nodes: Sequence[Node]) -> Totals | None:

@@ -4,10 +4,12 @@ Three parts: what the sweep is about is read (`inputs`), whose requests must be 
 fingerprints (`cache`), and those are made (`planner`) and written.
 """
 
+import logging
 import shutil
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,7 +20,9 @@ from cardiolens import tables
 from cardiolens.config.arms import Arm, arms
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.errors import InputError
 from cardiolens.models.chat import Chat
+from cardiolens.models.fault import BlamingCounter, ModelError, fault_of
 from cardiolens.models.identity import Identity, identify
 from cardiolens.models.tokens import EstimatedTokens, TokenCounter
 from cardiolens.plan.cache import Written, cached, keep
@@ -33,6 +37,8 @@ from cardiolens.tables import OVERFLOW, PLANNED
 
 PART_ROWS = 4_096
 
+log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -42,7 +48,7 @@ class Plan:
     run: Run
     store: Store
     arms: tuple[Arm, ...]
-    identities: Mapping[str, Identity]  # by model name
+    identities: Mapping[str, Identity]  # by model name, of those that could be planned
     study_ids: tuple[str, ...]
     volumes: pa.Table  # of these studies
     questions_sha256: str
@@ -51,6 +57,7 @@ class Plan:
     status_counts: Mapping[str, int]
     most_frames: Mapping[str, int]  # that one request shows, by model name
     seconds: float
+    failed: Mapping[str, str]  # reason, by model that could not be planned; with `keep_going` alone
 
     @property
     def asked(self) -> int:
@@ -72,30 +79,32 @@ class Plan:
 def plan(spec: SweepSpec, models: Collection[str] | None = None) -> Plan:
     """Write the `requests` of a sweep; studies must have been prepared, engines are not touched.
 
-    `models`: the names of some of its models, as if the others were not there; None for all.
+    `models`: the names of some of its models, as if the others were not there; None for all. ModelError for
+    one whose files, template or processor cannot be used; with `keep_going` it is left out instead.
     """
     started = time.monotonic()
     inputs, run = read_inputs(spec), run_of(spec)
     _write_questions(inputs)
-    planned = tuple(arm for arm in arms(spec) if models is None or arm.model.name in models)
-    chosen = {arm.model.name: arm.model for arm in planned}
-    identities = {name: identify(model, inputs.store.models) for name, model in chosen.items()}
+    wanted = tuple(arm for arm in arms(spec) if models is None or arm.model.name in models)
+    chosen = {arm.model.name: arm.model for arm in wanted}
+    identities: dict[str, Identity] = {}
     written: dict[str, Written] = {}
+    failed: dict[str, str] = {}
+    for name, model in chosen.items():
+        with _left_out(spec, name, failed), fault_of(name):
+            identities[name] = identify(model, inputs.store.models)
     for name, identity in identities.items():
-        folder, mark = run.requests(name), replace(inputs.fingerprint, model_key=identity.model_key)
-        found = cached(folder, mark)
-        if found is None:
-            own = [arm for arm in planned if arm.model.name == name]
-            counter = _counter(chosen[name], identity)
-            found = _write(ModelPlanner(spec, chosen[name], identity, own, counter), folder, inputs)
-            keep(folder, mark, found)
-        written[name] = found
+        own = [arm for arm in wanted if arm.model.name == name]
+        with _left_out(spec, name, failed):
+            written[name] = _requests(spec, identity, own, inputs, run.requests(name))
+    if not written:
+        raise InputError(f"no model of this sweep can be planned: {next(iter(failed.values()))}")
     return Plan(
         spec=spec,
         run=run,
         store=inputs.store,
-        arms=planned,
-        identities=identities,
+        arms=tuple(arm for arm in wanted if arm.model.name in written),
+        identities={name: identities[name] for name in written},
         study_ids=inputs.study_ids,
         volumes=inputs.volumes,
         questions_sha256=inputs.fingerprint.questions,
@@ -104,13 +113,48 @@ def plan(spec: SweepSpec, models: Collection[str] | None = None) -> Plan:
         status_counts=sum((made.status_counts for made in written.values()), Counter()),
         most_frames={name: made.most_frames for name, made in written.items()},
         seconds=time.monotonic() - started,
+        failed=failed,
     )
+
+
+@contextmanager
+def _left_out(spec: SweepSpec, model: str, failed: dict[str, str]) -> Iterator[None]:
+    """Note the ModelError of a block where the sweep keeps going without that model."""
+    try:
+        yield
+    except ModelError as error:
+        if not spec.keep_going:
+            raise
+        if model in spec.compared:
+            raise InputError(f"primary compares {model}, which cannot be asked: {error}") from error
+        log.warning("model %s is left out: %s", model, error)
+        failed[model] = str(error)
+
+
+def _requests(
+    spec: SweepSpec, identity: Identity, own: Sequence[Arm], inputs: Inputs, folder: Path
+) -> Written:
+    """The requests of the one model that these arms have, made unless they are in its folder already."""
+    model = own[0].model
+    mark = replace(inputs.fingerprint, model_key=identity.model_key)
+    found = cached(folder, mark)
+    if found is None:
+        try:
+            counter = _counter(model, identity)
+            found = _write(ModelPlanner(spec, model, identity, own, counter), folder, inputs)
+        except ModelError:
+            shutil.rmtree(folder, ignore_errors=True)  # half of a plan would be taken for all of it
+            raise
+        keep(folder, mark, found)
+    return found
 
 
 def _counter(model: ModelSpec, identity: Identity) -> TokenCounter | None:
     """The counter of tokens of a model's prompts; None where nothing can count them."""
     if identity.folder is not None:
-        return Chat(identity.folder, model.template_options, trust_remote_code=model.trust_remote_code)
+        with fault_of(model.name):
+            chat = Chat(identity.folder, model.template_options, trust_remote_code=model.trust_remote_code)
+        return BlamingCounter(model.name, chat)
     if model.estimates_tokens:
         assert model.image_tokens is not None
         return EstimatedTokens(model.image_tokens)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cardiolens.config.engine_options import changing_answers
 from cardiolens.config.http import SERVING as HTTP_SERVING
 from cardiolens.config.model import SERVING
 from cardiolens.config.sweep import SweepSpec
@@ -117,4 +118,8 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
         "model": {"__all__": {**dict.fromkeys(SERVING, True), "http": set(HTTP_SERVING)}},
     }
     told = spec.model_dump(mode="json", exclude=left_out)
+    for model in told["model"]:
+        model["engine_options"] = changing_answers(model["engine_options"])
+        if not model["engine_options"]:  # as in all sweeps before there were any
+            del model["engine_options"]
     return {key: value for key, value in told.items() if (key, value) not in _AS_BEFORE}

@@ -53,6 +53,8 @@ def _candidate(
     if planned is None:
         folder = identify(model, Store(spec.store).models).folder
         return replace(candidate(model, occupied, folder, _UNPLANNED, None), studies=_MANY_STUDIES)
+    if model.name in planned.failed:
+        return None
     left = missing_of(planned, model.name)
     if not left.left:
         return None

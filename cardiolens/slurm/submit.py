@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from cardiolens import tables
 from cardiolens.config.cluster import SlurmSpec
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.engine.arguments import check_engine_options
 from cardiolens.engine.http.access import check_access
 from cardiolens.engine.readers import check_readers
 from cardiolens.errors import InputError
@@ -63,6 +64,7 @@ def _checked(spec: SweepSpec) -> SlurmSpec:
     check_tracker(spec.tracker)
     check_readers(spec)
     check_access(spec)
+    check_engine_options(spec)
     check_encoders(spec)
     if not spec.keep_going:
         for model in spec.model:
@@ -82,7 +84,10 @@ def _planned(spec: SweepSpec) -> Plan | None:
         say(
             "their files are as they were when they failed; python -m cardiolens.prepare ... tries them again"
         )
-    return plan(spec)
+    planned = plan(spec)
+    for model, why in planned.failed.items():
+        say(f"left out: {model}: {why}")
+    return planned
 
 
 def _tell_alive(run: Run, alive: Sequence[Alive]) -> None:

@@ -58,7 +58,9 @@ def prepare_step(run: Run, spec: SweepSpec) -> int:
         known, unknown = _known(spec)
         for model, reason in unknown.items():
             give_up(run, model, reason)
-        planned = plan(spec, known)
+        planned = plan(_going_on(spec), known)
+        for model, reason in planned.failed.items():
+            give_up(run, model, reason)
     say(f"{planned.run.root}: {planned.asked} requests asked, {planned.planned} planned")
     return 0
 
@@ -66,16 +68,21 @@ def prepare_step(run: Run, spec: SweepSpec) -> int:
 def score_step(run: Run, spec: SweepSpec) -> int:
     """Judge, score and show whatever was completed; 0 only if that is everything."""
     known, unknown = _known(spec)
-    planned = plan(spec, known)
-    groups = {model: read_model_record(run.model_records, model) for model in known}
-    executed = Executed(failed=unknown)
+    planned = plan(_going_on(spec), known)
+    groups = {model: read_model_record(run.model_records, model) for model in planned.identities}
+    executed = Executed(failed={**unknown, **planned.failed})
     for model, group in groups.items():
         seats = frozenset(seat for attempt in group.attempts for seat in attempt.seats)
         executed.streamed[model] = Streamed(group.counters, seats)
         if group.state == "failed":
             executed.failed[model] = group.reason
-    left = {model: missing_of(planned, model) for model in known}
+    left = {model: missing_of(planned, model) for model in planned.identities}
     return conclude(planned, _prepared(spec), left, Placement((), (), ()), executed)
+
+
+def _going_on(spec: SweepSpec) -> SweepSpec:
+    """The sweep as a job sees it: what one model cannot do is noted, and the other models have their jobs."""
+    return spec.model_copy(update={"keep_going": True})
 
 
 def _known(spec: SweepSpec) -> tuple[tuple[str, ...], dict[str, str]]:

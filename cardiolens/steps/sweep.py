@@ -9,6 +9,7 @@ from cardiolens import tables
 from cardiolens.cluster import stopping
 from cardiolens.cluster.connect import ray_cluster
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.engine.arguments import check_engine_options
 from cardiolens.engine.http.access import check_access
 from cardiolens.engine.readers import check_readers
 from cardiolens.findings.planned import detectable
@@ -40,6 +41,7 @@ def sweep(spec: SweepSpec) -> int:
     check_tracker(spec.tracker)
     check_readers(spec)
     check_access(spec)
+    check_engine_options(spec)
     check_encoders(spec)
     open_text_metrics(spec.statistics)  # fails now if a package or model is missing
     documents.log_to(run_of(spec))
@@ -49,7 +51,7 @@ def sweep(spec: SweepSpec) -> int:
             cluster.enter_context(ray_cluster(spec.cluster))
         prepared = prepare_sweep(spec)
         planned = plan(spec)
-        left = {model.name: missing_of(planned, model.name) for model in spec.model}
+        left = {name: missing_of(planned, name) for name in planned.identities}
         if spec.mode == "plan":
             _show_plan(planned, left)
             return 0
@@ -62,7 +64,7 @@ def sweep(spec: SweepSpec) -> int:
         placement = place_sweep(planned, left, nodes)
         with stopping.graceful():
             executed = answer(planned, placement, left)
-            executed.failed |= absent
+            executed.failed |= {**absent, **planned.failed}
     stopping.raise_if_stopping()
     return conclude(planned, prepared, left, placement, executed)
 
@@ -77,6 +79,8 @@ def _asked(planned: Plan) -> pa.Table:
 
 
 def _show_plan(planned: Plan, left: dict[str, Missing]) -> None:
+    for model, why in planned.failed.items():
+        say(f"left out: {model}: {why}")
     totals = {name: totals_of(planned.run.requests(name)) for name in left}
     show.show_plan(planned, left, totals)
     show.show_power(detectable(_asked(planned), varied(planned.arms)))

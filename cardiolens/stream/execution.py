@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from cardiolens.cluster import stopping
-from cardiolens.errors import RunError
+from cardiolens.cluster.stopping import StoppedError
+from cardiolens.errors import InputError, RunError
 from cardiolens.placement.placement import Deployment, Placement
 from cardiolens.placement.schedule import Seating, schedule
 from cardiolens.plan.missing import Missing
@@ -105,9 +106,12 @@ class _Models:
             self._executed.streamed[name] = outcome
             up = began + outcome.counters["load_ms"] / 1000 / deployment.replicas
             self._executed.spans[name] = Span(began, up, self._now())
-        elif isinstance(outcome, RunError) and self._plan.spec.keep_going:
-            log.warning("model %s is left out: %s", name, outcome)
-            self._executed.failed[name] = str(outcome)
+        elif isinstance(outcome, StoppedError) or not isinstance(outcome, Exception):
+            raise outcome
+        elif self._plan.spec.keep_going:
+            reason = _reason(outcome)
+            log.warning("model %s is left out: %s", name, reason)
+            self._executed.failed[name] = reason
         else:
             raise outcome
         return name
@@ -122,6 +126,12 @@ class _Models:
             self._ended.put((name, streamed))
         except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
             self._ended.put((name, error))
+
+
+def _reason(error: Exception) -> str:
+    """Why a model failed, on one line; the type too where the error was not made for people."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, RunError | InputError) else f"{type(error).__name__}: {text}"
 
 
 def seconds_of_loading(spans: Iterable[Span]) -> float:

@@ -55,7 +55,8 @@ def track(run: Run, tracker: TrackerSpec, *, progress: bool = False) -> bool:
     try:
         _track_sweep(mirrored)
         for arm in arms(spec):
-            _track_arm(mirrored, arm)
+            if arm.model.name in manifest["models"]:  # not one that could not be planned
+                _track_arm(mirrored, arm)
         for model in spec.model if progress else ():
             if rows := read_rows(run.progress(model.name)):
                 mirror_progress(group, model.name, rows)

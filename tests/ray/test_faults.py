@@ -131,6 +131,17 @@ def test_requests_that_kill_the_engine_or_get_no_output_are_isolated_and_the_oth
 
 
 @pytest.mark.slow
+def test_requests_that_vllm_refuses_are_failed_ones_and_the_run_is_concluded(place: Place) -> None:
+    words = [*ASKED, "selector=[clinical]", "limit=1", "subtask=[L01]", "answer_format=choice"]
+    printed = place.sweep(*words, "+model.tiny.engine_options.max_logprobs=1", expect=1)
+    assert "incomplete: " in printed
+    ended = place.completions()
+    assert set(ended["status"].to_pylist()) == {"engine_error"}
+    assert all("VLLMValidationError: " in error for error in ended["error"].to_pylist())
+    assert place.manifest()["requests"]["error"] == place.manifest()["requests"]["unique"] > 0
+
+
+@pytest.mark.slow
 def test_an_engine_that_hangs_ends_the_run_with_a_true_error(
     place: Place, fault_environment: FaultEnvironment
 ) -> None:

@@ -8,6 +8,7 @@ import yaml
 
 from cardiolens.config.compose import packaged_conf, read_spec
 from cardiolens.config.model import ModelCard, ModelSpec
+from cardiolens.engine.arguments import check_engine_options
 from cardiolens.errors import InputError
 from cardiolens.models.adapter import find_adapter, room_for
 from cardiolens.placement.footprint import Candidate, Node, footprints
@@ -15,6 +16,7 @@ from jobs import show_catalogue
 
 ROOT = Path(__file__).resolve().parents[3]
 RUN_HERE = {"tiny"}  # by vLLM, in tests/ray
+DIFFERING = ("name", "source", "revision", "weight_gib", "engine_options", "card")  # between precisions
 QUOTED = {"qwen2_5_vl_3b", "qwen3_vl_4b"}  # their config.json was read
 
 
@@ -99,9 +101,26 @@ def test_tokens_of_a_qwen_frame_are_those_of_the_processor_class(size, tokens):
     assert processor.get_number_of_image_patches(448, 448, {}) // processor.merge_size**2 == tokens
 
 
-def test_the_landscape_asks_every_open_model_of_the_catalogue():
+def test_the_landscape_asks_every_open_model_of_the_catalogue_in_one_precision():
     asked = {model.name for model in read_spec(["+experiment=landscape"]).model}
-    assert asked == (set(OPEN) - RUN_HERE) | {"oracle", "uniform"}
+    fewer_bits = {name for name, model in OPEN.items() if card(model).precision_of}
+    assert asked == (set(OPEN) - RUN_HERE - fewer_bits) | {"oracle", "uniform"}
+
+
+def test_a_model_in_fewer_bits_is_lighter_and_otherwise_the_same():
+    for name, model in OPEN.items():
+        other = OPEN.get(card(model).precision_of or "")
+        assert (card(model).precision_of is None) == (other is None)
+        if other is not None:
+            assert model.source == f"{other.source}-FP8", name
+            assert (model.weight_gib or 0) < 0.6 * (other.weight_gib or 0)
+            assert model.model_copy(update=dict.fromkeys(DIFFERING)) == other.model_copy(
+                update=dict.fromkeys(DIFFERING)
+            )
+
+
+def test_every_engine_option_of_the_catalogue_is_one_of_vllm():
+    check_engine_options(read_spec([f"model=[{','.join(MODELS)}]"]))
 
 
 def test_an_adapter_is_found_in_the_models_files_and_vllm_makes_room_for_its_rank(tmp_path: Path):

@@ -12,7 +12,7 @@ from cardiolens.errors import InputError
 from cardiolens.placement.footprint import Node
 from cardiolens.placement.inventory import nodes_to_plan_with
 from cardiolens.placement.placement import place
-from cardiolens.plan.candidates import at_hand, candidate, needs, weight_gib
+from cardiolens.plan.candidates import at_hand, candidate, needs
 from cardiolens.plan.missing import WORK, Missing
 from cardiolens.plan.totals import Totals
 from cardiolens.record.places import run_of
@@ -38,16 +38,6 @@ def test_tokens_of_what_is_left_and_declared_limits_reach_the_placement():
     assert (found.tensor_parallel, found.replicas, found.heads, found.billions) == (2, 3, 32, 8)
 
 
-def test_weights_are_declared_counted_from_files_or_from_parameters(tmp_path: Path):
-    assert weight_gib(model(weight_gib=3.0), tmp_path) == 3.0
-    (tmp_path / "model-1.safetensors").write_bytes(b"\0" * 1024)
-    (tmp_path / "model-2.safetensors").write_bytes(b"\0" * 1024)
-    assert weight_gib(model(parameters=8), tmp_path) == 2048 / 2**30
-    assert weight_gib(model(parameters=8), None) == pytest.approx(14.9, abs=0.01)
-    with pytest.raises(InputError, match="weight_gib is not declared"):
-        weight_gib(model(), None)
-
-
 def test_a_model_that_lacks_weights_can_be_planned_and_not_run(tmp_path: Path):
     def refusals(**options: object) -> list[str]:
         spec = model(weight_gib=16.0, **options)
@@ -66,6 +56,14 @@ def test_a_model_that_lacks_weights_can_be_planned_and_not_run(tmp_path: Path):
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(names))
     (said,) = refusals()
     assert "lacks model-2.safetensors, which model.safetensors.index.json names" in said
+
+
+def test_a_model_of_unknown_size_is_refused_alone():
+    one = candidate(model(), "gpu", None, work(left=1, done=0, studies=1), None)
+    other = candidate(model(name="other", weight_gib=3.0), "gpu", None, work(left=1, done=0, studies=1), None)
+    placement = place(EIGHT, [one, other])
+    assert "weight_gib is not declared" in placement.refusals[0].reason
+    assert [deployment.model for deployment in placement.deployments] == ["other"]
 
 
 def test_a_reader_with_weights_rehearses_a_cluster_and_stays_on_the_processor_without_one():

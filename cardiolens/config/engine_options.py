@@ -1,0 +1,91 @@
+"""Options that a model's file hands to vLLM: who sets what, and which of them change answers."""
+
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
+_PLACED = "the placement, which gives each replica its GPUs; see tensor_parallel and replicas"
+
+SET_HERE: Mapping[str, str] = {
+    "model": "source",
+    "tokenizer": "source",
+    "served_model_name": "the name of the model's file",
+    "revision": "revision",
+    "code_revision": "revision",
+    "tokenizer_revision": "revision",
+    "hf_token": "the environment variable HF_TOKEN",
+    "dtype": "dtype",
+    "quantization": "quantization",
+    "max_model_len": "max_model_len",
+    "max_num_seqs": "max_num_seqs",
+    "gpu_memory_utilization": "gpu_memory_utilization",
+    "kv_cache_memory_bytes": "gpu_memory_utilization, or kv_cache_gib without GPUs",
+    "trust_remote_code": "trust_remote_code",
+    "seed": "sampling.seed",
+    "enable_lora": "adapter",
+    "max_lora_rank": "adapter",
+    "limit_mm_per_prompt": "budget, of the sweep",
+    "disable_log_stats": "nothing: CardioLens counts frames by vLLM's statistics",
+    "runner": "nothing: every model generates",
+    "convert": "nothing: every model generates",
+    "tensor_parallel_size": "tensor_parallel",
+    "pipeline_parallel_size": _PLACED,
+    "prefill_context_parallel_size": _PLACED,
+    "data_parallel_size": "replicas",
+    "data_parallel_rank": "replicas",
+    "data_parallel_start_rank": "replicas",
+    "data_parallel_size_local": "replicas",
+    "data_parallel_address": "replicas",
+    "data_parallel_rpc_port": "replicas",
+    "data_parallel_hybrid_lb": "replicas",
+    "data_parallel_external_lb": "replicas",
+    "data_parallel_multi_port_external_lb": "replicas",
+    "data_parallel_backend": "replicas",
+    "distributed_executor_backend": _PLACED,
+    "device_ids": _PLACED,
+    "nnodes": _PLACED,
+    "node_rank": _PLACED,
+    "master_addr": _PLACED,
+    "master_port": _PLACED,
+}
+"""Options of vLLM that CardioLens sets itself, and the setting to use instead."""
+
+_SAME_ANSWERS = {
+    "memory": """block_size num_gpu_blocks_override cpu_offload_gb cpu_offload_params offload_backend
+        offload_group_size offload_num_in_group offload_prefetch_step offload_params kv_offloading_size
+        kv_offloading_backend skip_mm_profiling enable_sleep_mode enable_cumem_allocator
+        mm_ipc_gpu_memory_gb cudagraph_capture_sizes max_cudagraph_capture_size enforce_eager""",
+    "caches": """enable_prefix_caching prefix_caching_hash_algo mm_processor_cache_gb
+        mm_processor_cache_type mm_shm_cache_max_object_size_mb mm_hasher_algorithm""",
+    "batches": """max_num_batched_tokens max_num_scheduled_tokens long_prefill_token_threshold
+        enable_chunked_prefill disable_chunked_mm_input async_scheduling stream_interval
+        scheduler_reserve_full_isl prefill_schedule_interval""",
+    "parallelism": """enable_expert_parallel enable_eplb eplb_config expert_placement_strategy
+        all2all_backend mm_encoder_tp_mode decode_context_parallel_size disable_custom_all_reduce
+        renderer_num_workers max_parallel_loading_workers numa_bind numa_bind_nodes numa_bind_cpus
+        distributed_timeout_seconds cpu_distributed_timeout_seconds attention_backend
+        mm_encoder_attn_backend""",
+    "loading": """safetensors_load_strategy safetensors_prefetch_num_threads
+        safetensors_prefetch_block_size use_tqdm_on_load""",
+    "logging": """enable_log_requests aggregate_engine_logging logging_config log_level log_config_file
+        show_hidden_metrics_for_version otlp_traces_endpoint collect_detailed_traces kv_cache_metrics
+        kv_cache_metrics_sample cudagraph_metrics enable_layerwise_nvtx_tracing enable_mfu_metrics
+        enable_logging_iteration_details enable_mm_processor_stats profiler_config
+        fail_on_environ_validation shutdown_timeout""",
+}
+SAME_ANSWERS = frozenset(name for names in _SAME_ANSWERS.values() for name in names.split())
+"""Options that say how an engine works, not what it answers; any other one counts as changing answers."""
+
+
+def check_names(options: Mapping[str, JsonValue]) -> None:
+    """Raise ValueError for an option that CardioLens sets itself; which ones vLLM has is not known here."""
+    for name in options:
+        if name in SET_HERE:
+            raise ValueError(f"{name} is set by CardioLens; use {SET_HERE[name]}")
+    if options.get("load_format") == "dummy":
+        raise ValueError("load_format dummy is a setting of the model; write load_format: dummy beside it")
+
+
+def changing_answers(options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """The options that are part of what a model is."""
+    return {name: value for name, value in options.items() if name not in SAME_ANSWERS}

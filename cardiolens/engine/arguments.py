@@ -1,0 +1,48 @@
+"""Names of the options that the installed vLLM takes, read from its source without importing it."""
+
+import ast
+import difflib
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from cardiolens.config.engine_options import SET_HERE
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.errors import InputError
+
+_CLASSES = ("EngineArgs", "AsyncEngineArgs")
+_NEAREST = 3
+
+
+def check_engine_options(spec: SweepSpec) -> None:
+    """Refuse, before anything starts, an engine option that the installed vLLM does not have.
+
+    Nothing is refused where vLLM is not installed; a model that needs it is refused for that.
+    """
+    for model in spec.model:
+        known = known_options() if model.engine_options else frozenset()
+        for name in sorted(model.engine_options.keys() - known) if known else ():
+            nearest = difflib.get_close_matches(name, known - SET_HERE.keys(), n=_NEAREST, cutoff=0.5)
+            legal = f"the nearest are {', '.join(nearest)}" if nearest else "see its AsyncEngineArgs"
+            raise InputError(
+                f"model {model.name}: engine_options.{name}: vLLM has no such option; {legal}; correct or "
+                "remove it"
+            )
+
+
+@cache
+def known_options() -> frozenset[str]:
+    """The fields of vLLM's AsyncEngineArgs; empty where vLLM is not installed."""
+    package = find_spec("vllm")
+    if package is None or package.origin is None:
+        return frozenset()
+    source = Path(package.origin).parent / "engine" / "arg_utils.py"
+    classes = [node for node in ast.parse(source.read_text()).body if isinstance(node, ast.ClassDef)]
+    names = {
+        field.target.id
+        for node in classes
+        if node.name in _CLASSES
+        for field in node.body
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+    }
+    return frozenset(name for name in names if not name.startswith("_"))

@@ -1,0 +1,115 @@
+"""Options that a model's file hands to vLLM: which are legal, who sets them, and that they arrive."""
+
+from dataclasses import fields
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from cardiolens.config.compose import read_spec
+from cardiolens.config.engine_options import SAME_ANSWERS, SET_HERE
+from cardiolens.config.model import ModelSpec
+from cardiolens.engine import arguments, gpu_memory, vllm_engine
+from cardiolens.engine.arguments import check_engine_options, known_options
+from cardiolens.engine.vllm_engine import VllmEngine
+from cardiolens.errors import InputError
+from cardiolens.models.identity import Identity
+from cardiolens.placement.placement import Deployment
+from cardiolens.record.places import deciding, run_of
+
+TINY = ["model=[tiny]"]
+
+
+def option(text: str) -> list[str]:
+    return [*TINY, f"+model.tiny.engine_options.{text}"]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, when vLLM imports it
+def test_the_legal_names_are_the_fields_of_the_installed_vllm():
+    of_vllm = {field.name for field in fields(import_module("vllm.engine.arg_utils").AsyncEngineArgs)}
+    assert known_options() == {name for name in of_vllm if not name.startswith("_")}
+    assert known_options() >= SAME_ANSWERS | SET_HERE.keys()
+    assert not SAME_ANSWERS & SET_HERE.keys()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("kv_cache_dtyp=fp8", r"model tiny: engine_options\.kv_cache_dtyp: .*nearest are kv_cache_dtype"),
+        ("zzz=1", r"engine_options\.zzz: vLLM has no such option; see its AsyncEngineArgs; correct or rem"),
+    ],
+)
+def test_an_option_that_vllm_does_not_have_is_refused(text: str, said: str):
+    with pytest.raises(InputError, match=said):
+        check_engine_options(read_spec(option(text)))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("tensor_parallel_size=2", "tensor_parallel_size is set by CardioLens; use tensor_parallel"),
+        ("model=x", "model is set by CardioLens; use source"),
+        ("data_parallel_size=2", "use replicas"),
+        ("load_format=dummy", "write load_format: dummy beside it"),
+    ],
+)
+def test_an_option_that_has_a_setting_is_refused_with_its_name(text: str, said: str):
+    with pytest.raises(InputError, match=said):
+        read_spec(option(text))
+
+
+def test_only_an_engine_of_vllm_has_them():
+    with pytest.raises(InputError, match="engine: oracle"):
+        read_spec(["model=[oracle]", "+model.oracle.engine_options.kv_cache_dtype=fp8"])
+
+
+def test_without_vllm_nothing_is_known_and_nothing_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(arguments, "known_options", frozenset)
+    check_engine_options(read_spec(option("zzz=1")))
+
+
+def test_a_run_is_another_one_only_where_answers_may_be():
+    plain = read_spec(TINY)
+    assert "engine_options" not in deciding(plain)["model"][0]
+    assert run_of(read_spec(option("mm_processor_cache_gb=8"))) == run_of(plain)
+    assert run_of(read_spec(option("kv_cache_dtype=fp8"))) != run_of(plain)
+
+
+def handed(
+    monkeypatch: pytest.MonkeyPatch, device: str = "cuda", share: float = 1.0, **options: object
+) -> dict[str, object]:
+    """What vLLM is given for a model."""
+    monkeypatch.setattr(vllm_engine, "installed_engine", lambda: (device, "0.32.0"))
+    model = ModelSpec.model_validate({"name": "m", "source": "hub/m", **options})
+    deployment = Deployment("m", 2, 1, (("a",),), share, 0.9, "", 0.0)
+    return VllmEngine(model, Identity("m-0", Path("/m"), {}), 8, deployment)._engine_options()
+
+
+def test_they_arrive_at_vllm_above_defaults_and_below_settings(monkeypatch: pytest.MonkeyPatch):
+    nested = {"mm_processor_kwargs": {"max_pixels": 100_000}, "enable_prefix_caching": False}
+    found = handed(monkeypatch, engine_options={**nested, "load_format": "hf"})
+    assert found["mm_processor_kwargs"] == {"max_pixels": 100_000}
+    assert found["enable_prefix_caching"] is False
+    assert found["load_format"] == "hf"
+    assert found["tensor_parallel_size"] == 2
+    dummy = handed(monkeypatch, engine_options={"load_format": "hf"}, load_format="dummy")
+    assert dummy["load_format"] == "dummy"
+    assert "load_format" not in handed(monkeypatch)
+
+
+def test_no_room_is_kept_for_video(monkeypatch: pytest.MonkeyPatch):
+    assert handed(monkeypatch)["limit_mm_per_prompt"] == {"image": 8, "video": 0}
+
+
+@pytest.mark.parametrize(
+    ("mib", "share", "tokens"),
+    [(81_559, 1.0, 16_384), (143_771, 1.0, 16_384), (143_771, 0.5, 8_192), (46_068, 1.0, 8_192)],
+)
+def test_steps_are_as_large_as_the_memory_bears(
+    mib: int, share: float, tokens: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(gpu_memory, "_table", lambda: [f"{mib}, {mib}", f"{2 * mib}, {2 * mib}"])
+    assert handed(monkeypatch, share=share)["max_num_batched_tokens"] == tokens
+    own = handed(monkeypatch, engine_options={"max_num_batched_tokens": 4096})
+    assert own["max_num_batched_tokens"] == 4096
+    assert "max_num_batched_tokens" not in handed(monkeypatch, device="cpu")

@@ -1,0 +1,149 @@
+"""What vLLM and the processors of models raise for one request: a failed request, and the engine goes on."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from cardiolens.config.model import ModelSpec
+from cardiolens.engine.ask import Ask, EngineDeadError, ErrorKind, Reply, RequestError
+from cardiolens.engine.supervisor import Supervisor
+from cardiolens.engine.vllm_engine import VllmEngine
+from cardiolens.errors import InputError
+from cardiolens.models.identity import Identity
+from cardiolens.placement.placement import Deployment
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, when vLLM imports it
+
+DEPLOYMENT = Deployment("m", 1, 1, ((),), 0.0, 0.9, "", 0.0, "processor")
+
+
+def refused(name: str, *said: str) -> Callable[[], Exception]:
+    """A refusal of vLLM by the name of its class; vLLM is imported only when the test runs."""
+    return lambda: getattr(import_module("vllm.exceptions"), name)(*said)
+
+
+def wrapped(cause: Exception | None) -> Callable[[], Exception]:
+    """What vLLM makes of any error that one request meets on its way."""
+
+    def error() -> Exception:
+        outer: Exception = import_module("vllm.v1.engine.exceptions").EngineGenerateError()
+        outer.__cause__ = cause
+        return outer
+
+    return error
+
+
+def dead() -> Exception:
+    error: Exception = import_module("vllm.v1.engine.exceptions").EngineDeadError()
+    return error
+
+
+class Generating:
+    """In the place of AsyncLLM: raises what is to be raised for requests named "bad", answers the others."""
+
+    def __init__(self, error: Exception | None, *, dead: bool = False, finish: str = "stop") -> None:
+        self.error, self.errored, self.finish = error, dead, finish
+
+    async def generate(self, prompt: object, sampling: object, request_id: str, **_: object) -> AsyncIterator:
+        if request_id.startswith("bad") and self.error is not None:
+            raise self.error
+        said = SimpleNamespace(text="A", token_ids=[1], logprobs=None, finish_reason="stop")
+        said.finish_reason = self.finish if request_id.startswith("bad") else "stop"
+        yield SimpleNamespace(outputs=[said], prompt_token_ids=[1], num_cached_tokens=0)
+
+    def shutdown(self) -> None:
+        pass
+
+
+class Started(VllmEngine):
+    """The engine with a stand-in for vLLM behind it, and for the chat template before it."""
+
+    def __init__(self, tmp_path: Path, behind: Generating, template: Exception | None = None) -> None:
+        identity = Identity("m-0", tmp_path, {})
+        super().__init__(ModelSpec(name="m", source="hub/m"), identity, 8, DEPLOYMENT)
+        self.behind, self.template, self.starts = behind, template, 0
+
+    async def start(self) -> None:
+        self.starts += 1
+        self._engine = self.behind  # type: ignore[assignment]
+
+    def _prompt(self, ask, pictures):
+        if self.template is not None and ask.request_key == "bad":
+            raise self.template
+        return {"prompt": ask.text}
+
+
+def ask(name: str) -> Ask:
+    return Ask(name, "", "?", (), "single", ("A", "B"), 8)
+
+
+def answers(engine: Started) -> list[Reply | BaseException]:
+    async def all_of() -> list[Reply | BaseException]:
+        supervisor = Supervisor(engine, width=4, max_restarts=1)
+        asks = [ask("good-1"), ask("bad"), ask("good-2")]
+        return await asyncio.gather(
+            *(supervisor.answer(one, lambda key: np.zeros((1, 1), np.uint8)) for one in asks),
+            return_exceptions=True,
+        )
+
+    return asyncio.run(all_of())
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "said"),
+    [
+        (refused("VLLMValidationError", "too long"), ErrorKind.REJECTED, "too long"),
+        (refused("VLLMUnprocessableEntityError", "no image"), ErrorKind.REJECTED, "EntityError: no image"),
+        (lambda: ValueError("at most 8 images"), ErrorKind.REJECTED, "ValueError: at most 8 images"),
+        (
+            wrapped(RuntimeError("9 places\n8 images")),
+            ErrorKind.FAILED,
+            "RuntimeError: 9 places 8",
+        ),
+        (wrapped(TypeError("unexpected keyword")), ErrorKind.FAILED, "TypeError: unexpected"),
+        (wrapped(None), ErrorKind.FAILED, "EngineGenerateError"),
+        (lambda: RuntimeError("CUDA"), ErrorKind.FAILED, "RuntimeError: CUDA"),
+        (AssertionError, ErrorKind.FAILED, "AssertionError"),
+    ],
+)
+def test_an_error_of_one_request_is_its_own(error, kind, said, tmp_path: Path):
+    engine = Started(tmp_path, Generating(error()))
+    first, bad, last = answers(engine)
+    assert isinstance(first, Reply)
+    assert isinstance(last, Reply)
+    assert isinstance(bad, RequestError)
+    assert bad.kind == kind
+    assert said in str(bad)
+    assert engine.starts == 1
+
+
+@pytest.mark.parametrize("error", [InputError("cannot be rendered"), KeyError("role")])
+def test_a_template_that_fails_on_one_request_is_that_requests_failure(error, tmp_path: Path):
+    first, bad, last = answers(Started(tmp_path, Generating(None), template=error))
+    assert isinstance(bad, RequestError)
+    assert isinstance(first, Reply)
+    assert isinstance(last, Reply)
+
+
+@pytest.mark.parametrize("finish", ["abort", "error"])
+def test_a_request_that_vllm_gave_up_has_no_answer(finish, tmp_path: Path):
+    _, bad, _ = answers(Started(tmp_path, Generating(None, finish=finish)))
+    assert isinstance(bad, RequestError)
+    assert bad.kind == ErrorKind.NO_ANSWER
+
+
+@pytest.mark.parametrize(("error", "errored"), [(dead, False), (wrapped(RuntimeError("pipe")), True)])
+def test_a_dead_engine_is_told_apart(error, errored, tmp_path: Path):
+    engine = Started(tmp_path, Generating(error(), dead=errored))
+
+    async def one() -> None:
+        await engine.start()
+        await engine.answer(ask("bad"), lambda key: np.zeros((1, 1), np.uint8))
+
+    with pytest.raises(EngineDeadError):
+        asyncio.run(one())

@@ -1,0 +1,120 @@
+"""One model that cannot be planned or run never ends a sweep that keeps going."""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.errors import InputError, RunError
+from cardiolens.models import embedded
+from cardiolens.models.chat import Chat
+from cardiolens.models.fault import ModelError
+from cardiolens.placement.placement import Deployment, Placement
+from cardiolens.plan.missing import Missing, missing_of
+from cardiolens.plan.plan import Plan, plan
+from cardiolens.record import documents
+from cardiolens.steps.conclude import conclude
+from cardiolens.steps.prepare import Prepared
+from cardiolens.steps.sweep import sweep
+from cardiolens.stream import execution
+from cardiolens.stream.execution import Executed, execute
+from cardiolens.stream.pipeline import Streamed
+
+Sweep = Callable[..., SweepSpec]
+WORDS = ("model=[tiny,uniform]", "model.tiny.long_side=64", "subtask=[C01]", "budget=[2]")
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> str:
+    """A word for the embedded model with a template that refuses every message."""
+    embedded.build(tmp_path / "model")
+    (tmp_path / "model" / "chat_template.jinja").write_text("{{ raise_exception('No system') }}")
+    return f"model.tiny.source={tmp_path}/model"
+
+
+def test_a_template_that_refuses_is_left_out_and_the_sweep_is_concluded(
+    sweep_of: Sweep, broken: str, capsys: pytest.CaptureFixture[str]
+):
+    with pytest.raises(ModelError, match="No system"):
+        plan(sweep_of(*WORDS, broken))
+    planned = plan(sweep_of(*WORDS, broken, "keep_going=true"))
+    assert list(planned.identities) == ["uniform"]
+    assert {arm.model.name for arm in planned.arms} == {"uniform"}
+    assert "No system" in planned.failed["tiny"]
+    assert not planned.run.requests("tiny").exists()
+    documents.write_configuration(planned.run, planned.spec)
+    left = {name: missing_of(planned, name) for name in planned.identities}
+    executed = Executed(failed=dict(planned.failed))
+    assert conclude(planned, Prepared(0, 1, (), 0.0, 0), left, Placement((), (), ()), executed) == 1
+    assert "not run: tiny: " in capsys.readouterr().out
+    assert list(json.loads(planned.run.manifest.read_text())["failed"]) == ["tiny"]
+
+
+def test_a_dry_run_names_it(sweep_of: Sweep, broken: str, capsys: pytest.CaptureFixture[str]):
+    assert sweep(sweep_of(*WORDS, broken, "keep_going=true", "mode=plan")) == 0
+    printed = capsys.readouterr().out
+    assert "left out: tiny: " in printed
+    assert "uniform" in printed
+
+
+@pytest.mark.parametrize("where", ["image_tokens", "_tokens", "__init__"])
+@pytest.mark.parametrize("error", [RuntimeError("shapes differ"), ImportError("flash"), AssertionError()])
+def test_a_processor_that_fails_is_its_models_failure(
+    where: str, error: Exception, sweep_of: Sweep, monkeypatch: pytest.MonkeyPatch
+):
+    def fails(*_: object, **__: object) -> int:
+        raise error
+
+    monkeypatch.setattr(Chat, "_count_image" if where == "image_tokens" else where, fails)
+    with pytest.raises(InputError, match=type(error).__name__):
+        plan(sweep_of(*WORDS))
+    planned = plan(sweep_of(*WORDS, "keep_going=true"))
+    assert list(planned.identities) == ["uniform"]
+    assert str(error) in planned.failed["tiny"]
+
+
+def test_a_sweep_of_nothing_else_or_that_declared_it_is_refused(sweep_of: Sweep, broken: str):
+    with pytest.raises(InputError, match=r"no model of this sweep can be planned: .*No system"):
+        plan(sweep_of("model=[tiny]", *WORDS[1:], broken, "keep_going=true"))
+    primary = "+primary={model: tiny, versus: uniform, tier: 1}"
+    with pytest.raises(InputError, match="primary compares tiny, which cannot be asked"):
+        plan(sweep_of(*WORDS, broken, primary, "keep_going=true"))
+
+
+def test_a_plan_that_broke_off_is_not_taken_for_a_whole_one(sweep_of: Sweep, monkeypatch: pytest.MonkeyPatch):
+    spec = sweep_of(*WORDS, "keep_going=true")
+    with monkeypatch.context() as patched:
+        patched.setattr(Chat, "count_asked", lambda *_: 1 / 0)
+        assert "ZeroDivisionError" in plan(spec).failed["tiny"]
+    assert plan(spec).failed == {}
+
+
+def seated(name: str) -> Deployment:
+    return Deployment(name, 1, 1, ((),), 0.0, 0.9, "", 0.0, "processor")
+
+
+@pytest.mark.parametrize("error", [RunError("no memory"), InputError("no template"), KeyError("frame")])
+def test_a_stream_that_ends_with_any_error_leaves_the_others_running(
+    error: Exception, sweep_of: Sweep, monkeypatch: pytest.MonkeyPatch
+):
+    def stream(plan: Plan, deployment: Deployment, *_: object) -> Streamed:
+        if deployment.model == "first":
+            raise error
+        return Streamed(Counter(), frozenset())
+
+    monkeypatch.setattr(execution, "stream", stream)
+    words = ["model=[oracle,uniform]", "subtask=[C01]", "budget=[2]"]
+    placement = Placement((), ((seated("first"), seated("second")),), ())
+    left = dict.fromkeys(("first", "second"), Missing(None, 1, 0, 0))  # type: ignore[arg-type]
+
+    def run(*more: str) -> Executed:
+        return execute(plan(sweep_of(*words, *more)), placement, left, lambda *_: lambda counters: None)
+
+    with pytest.raises(type(error)):
+        run()
+    executed = run("keep_going=true")
+    assert str(error.args[0]) in executed.failed["first"]
+    assert list(executed.streamed) == ["second"]
