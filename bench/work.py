@@ -55,7 +55,8 @@ def main() -> None:
     )
     print(
         f"frames: {frames['referenced']:,} referenced, {fewest_frames:,} distinct, {frames['processed']:,} "
-        f"processed: {frames['processed'] / fewest_frames:.3f} x the fewest"
+        f"processed: {frames['processed'] / fewest_frames:.3f} x the fewest; {frames['encoded']:,} encoder "
+        f"runs: {frames['encoded'] / fewest_frames:.3f} per distinct frame"
     )
     print(
         f"prompt tokens: {tokens['prompt']:,} asked, {fewest_tokens:,} the fewest in blocks of {block}, "

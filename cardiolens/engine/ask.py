@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -75,6 +75,13 @@ class NotAskedError(Exception):
     """The run ends early: the request was not sent to the engine and stays missing."""
 
 
+class FrameWork(NamedTuple):
+    """Work of an engine on frames; neither a reader nor a server that hides it has any encoder runs."""
+
+    processed: int = 0  # frames decoded and run through the image processor
+    encoded: int = 0  # runs of the vision encoder, one per frame
+
+
 class Engine(Protocol):
     """One replica of a model, or a simulated reader in its place.
 
@@ -97,8 +104,8 @@ class Engine(Protocol):
         """
         ...
 
-    def frames_processed(self) -> int:
-        """Number of frames decoded and run through the image processor so far."""
+    def frames(self) -> FrameWork:
+        """Work on frames so far."""
         ...
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from cardiolens import tables
 from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.engine.ask import Ask, Pictures, Reply
+from cardiolens.engine.ask import Ask, FrameWork, Pictures, Reply
 from cardiolens.errors import InputError
 from cardiolens.tasks.catalogue import GATES
 from cardiolens.tasks.legal import LETTERS, legal_replies
@@ -37,8 +37,8 @@ class Reader:
     def say(self, ask: Ask) -> str:
         raise NotImplementedError
 
-    def frames_processed(self) -> int:
-        return 0
+    def frames(self) -> FrameWork:
+        return FrameWork()
 
     def close(self) -> None:
         pass

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 from cardiolens.cluster.staging import nearby
 from cardiolens.config.model import ModelSpec
-from cardiolens.engine.ask import Ask, ErrorKind, Pictures, Reply, RequestError
+from cardiolens.engine.ask import Ask, ErrorKind, FrameWork, Pictures, Reply, RequestError
 from cardiolens.engine.decoding import alternatives, bound, direct, option_logprobs
 from cardiolens.engine.failure import failure_of
 from cardiolens.engine.gpu_memory import batched_tokens, gpu_gib, turn_on, wait_for_memory
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from vllm.lora.request import LoRARequest
     from vllm.v1.engine.async_llm import AsyncLLM
     from vllm.v1.metrics.loggers import StatLoggerBase
-    from vllm.v1.metrics.stats import MultiModalCacheStats
+    from vllm.v1.metrics.stats import MultiModalCacheStats, SchedulerStats
 
 _CUT_OFF = ("abort", "error")  # finish reasons of requests that vLLM gave up; their text is no answer
 
@@ -54,7 +54,7 @@ class VllmEngine:
         self._deployment = deployment
         self._max_frames = max_frames  # of one prompt
         self._engine: AsyncLLM | None = None
-        self._frames_processed = 0
+        self._frames = FrameWork()
         # Images by frame key; they go away with the `Pictures` of their study.
         self._images: WeakKeyDictionary[Pictures, dict[str, Image]] = WeakKeyDictionary()
 
@@ -93,8 +93,8 @@ class VllmEngine:
             raise RequestError(ErrorKind.NO_ANSWER, "vLLM ended the request without an output")
         return _reply(final, ask)
 
-    def frames_processed(self) -> int:
-        return self._frames_processed
+    def frames(self) -> FrameWork:
+        return self._frames
 
     def close(self) -> None:
         if self._engine is not None:
@@ -128,6 +128,7 @@ class VllmEngine:
             "limit_mm_per_prompt": {"image": self._max_frames, "video": 0},  # 0: no room is kept for any
             "seed": 0,
             "enable_prefix_caching": True,
+            "enable_logging_iteration_details": True,  # the steps' encoder runs, for the counter
             "enforce_eager": on_cpu,  # compiling for CPU takes minutes and gains little
         }
         if on_cpu:
@@ -175,9 +176,9 @@ class VllmEngine:
     def _stat_logger(self, *_: object) -> "StatLoggerBase":
         return _frame_counter(self)
 
-    def count_frames(self, processed: int) -> None:
-        """Add frames that missed the processor cache; vLLM's statistics call this."""
-        self._frames_processed += processed
+    def count_frames(self, processed: int = 0, encoded: int = 0) -> None:
+        """Add frames that missed the processor cache, and encoder runs; vLLM's statistics call this."""
+        self._frames = FrameWork(self._frames.processed + processed, self._frames.encoded + encoded)
 
 
 def _option_logprobs(completion: "CompletionOutput", ask: Ask) -> dict[str, float]:
@@ -202,10 +203,16 @@ def _frame_counter(engine: VllmEngine) -> "StatLoggerBase":
             pass
 
         def record(
-            self, *_: object, mm_cache_stats: "MultiModalCacheStats | None" = None, **__: object
+            self,
+            scheduler_stats: "SchedulerStats | None",
+            *_: object,
+            mm_cache_stats: "MultiModalCacheStats | None" = None,
+            **__: object,
         ) -> None:
             if mm_cache_stats is not None:
-                engine.count_frames(mm_cache_stats.queries - mm_cache_stats.hits)
+                engine.count_frames(processed=mm_cache_stats.queries - mm_cache_stats.hits)
+            if scheduler_stats is not None and (step := scheduler_stats.iteration_details) is not None:
+                engine.count_frames(encoded=step.num_encoder_inputs)
 
         def log_engine_initialized(self) -> None:
             pass

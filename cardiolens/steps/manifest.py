@@ -81,7 +81,7 @@ def counters(
             "overflow": plan.overflow,
             "skipped": plan.skipped,
         },
-        "frames": {"referenced": total["frames_referenced"], "processed": total["frames_processed"]},
+        "frames": {name: total[f"frames_{name}"] for name in ("referenced", "processed", "encoded")},
         "tokens": {
             "prompt": total["prompt_tokens"],
             "computed": total["prompt_tokens"] - total["cached_tokens"],

@@ -88,6 +88,7 @@ COUNTERS = (
     "error",
     "frames_referenced",
     "frames_processed",
+    "frames_encoded",  # runs of the vision encoder
     "prompt_tokens",
     "cached_tokens",
     "output_tokens",

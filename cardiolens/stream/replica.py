@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from cardiolens.cluster import stopping
 from cardiolens.config.steps import StreamSpec
-from cardiolens.engine.ask import Ask, Engine, ErrorKind, NotAskedError, Pictures, RequestError
+from cardiolens.engine.ask import Ask, Engine, ErrorKind, FrameWork, NotAskedError, Pictures, RequestError
 from cardiolens.engine.supervisor import Supervisor
 from cardiolens.errors import RunError
 from cardiolens.plan.missing import Done
@@ -41,7 +41,7 @@ class Replica:
         self._node = os.uname().nodename
         self._open = 0  # asks of the current studies that have no reply yet
         self._settling: set[asyncio.Task[Settled | None]] = set()  # asks whose completions are not on disk
-        self._frames_reported = 0
+        self._frames_reported = FrameWork()
         self._answered = _answered_before_restart(completions)
         self._supervisor: Supervisor | None = None  # made in the loop that it lives in
         self._writer = CompletionWriter(completions, stream.flush_rows, stream.flush_seconds)
@@ -67,12 +67,13 @@ class Replica:
         pictures = pictures_of(study["pictures"])
         self._open += len(asks)
         counters = _count(await self._settle_all(asks, pictures, supervisor))
-        processed = self._engine.frames_processed()
-        counters["frames_processed"] = processed - self._frames_reported
+        done = self._engine.frames()
+        counters["frames_processed"] = done.processed - self._frames_reported.processed
+        counters["frames_encoded"] = done.encoded - self._frames_reported.encoded
         counters["frames_referenced"] = sum(len(ask.frame_keys) for ask in asks)
         counters["engine_starts"], load_seconds = supervisor.take_starts()
         counters["load_ms"] = round(1000 * load_seconds)
-        self._frames_reported = processed
+        self._frames_reported = done
         row = {"study_id": study["study_id"], "seat": seat(), **counters}
         return pa.Table.from_pylist([row], schema=PROGRESS)
 

@@ -40,6 +40,7 @@ def row_of(standing: Standing) -> ProgressRow:
             "tokens_per_second": round(standing.tokens_per_second, 1),
             "frames/referenced": of.get("frames_referenced", 0),
             "frames/processed": of.get("frames_processed", 0),
+            "frames/encoded": of.get("frames_encoded", 0),
         }
     return row
 

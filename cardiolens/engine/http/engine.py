@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from cardiolens import tables
 from cardiolens.config.model import ModelSpec
-from cardiolens.engine.ask import Ask, Pictures, Reply, RequestError
+from cardiolens.engine.ask import Ask, FrameWork, Pictures, Reply, RequestError
 from cardiolens.engine.http.access import check_leave, proxy_of, read_key
 from cardiolens.engine.http.body import body, data_url
 from cardiolens.engine.http.budget import SpendingCap
@@ -68,8 +68,8 @@ class HttpEngine:
                     failures[fault.kind] = 1  # other requests get through, so this one will
                 await self._go_on(fault, failures)
 
-    def frames_processed(self) -> int:
-        return self._encoded
+    def frames(self) -> FrameWork:
+        return FrameWork(processed=self._encoded)
 
     def close(self) -> None:
         self._closing = asyncio.ensure_future(self._transport.close())

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from cardiolens.engine.ask import Ask, EngineDeadError, ErrorKind, Pictures, Reply, RequestError
+from cardiolens.engine.ask import Ask, EngineDeadError, ErrorKind, FrameWork, Pictures, Reply, RequestError
 from cardiolens.engine.supervisor import Supervisor
 from cardiolens.errors import RunError
 
@@ -54,8 +54,8 @@ class Mortal:
         finally:
             self._open -= 1
 
-    def frames_processed(self) -> int:
-        return 0
+    def frames(self) -> FrameWork:
+        return FrameWork()
 
     def close(self) -> None:
         pass
