@@ -22,7 +22,7 @@ def placeholder(folder: Path, processor: Any) -> str | None:
     for name in _architectures(folder):
         if name in _BY_ARCHITECTURE:
             return _BY_ARCHITECTURE[name]
-    declared = getattr(processor, "boi_token", None) or getattr(processor, "image_token", None)
+    declared = getattr(processor, "image_token", None)
     return declared if isinstance(declared, str) else None
 
 

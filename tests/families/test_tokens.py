@@ -1,0 +1,38 @@
+"""Tokens predicted for a prompt are those that vLLM's own processing makes of it, family by family.
+
+With torchvision all families run (see docs/models.md); without it, those that need none.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from cardiolens.models.chat import Chat
+from cardiolens.tables import FRAME
+from tests.families.build import build
+from tests.families.families import FAMILIES
+from tests.families.processing import PROCESSED, processed
+from tests.families.test_templates import QUESTION, SYSTEM
+
+SIZES = ((448, 400), (112, 224), (96, 80))
+
+
+@pytest.fixture(scope="module", params=PROCESSED)
+def named_chat(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Chat]:
+    folder = tmp_path_factory.mktemp("model")
+    build(request.param, folder)
+    return request.param, folder, Chat(folder, FAMILIES[request.param].options)
+
+
+@pytest.mark.parametrize("frames", [1, 3, 32])
+def test_tokens_predicted_are_those_of_vllm(named_chat: tuple[str, Path, Chat], frames: int):
+    name, folder, chat = named_chat
+    sizes = SIZES[:frames] if frames <= len(SIZES) else ((112, 96),) * frames
+    text = "".join(f"Frame {number}: cine\n{FRAME}\n" for number in range(1, frames + 1)) + QUESTION
+    seen = processed(folder, chat.prompt(SYSTEM, text), sizes)
+    assert len(seen.places) == frames
+    assert seen.places == sorted(seen.places)
+    assert len(seen.tokens) == chat.count(SYSTEM, text, sizes) == chat.count(SYSTEM, text, sizes, exact=False)
+    words = chat._tokenizer.decode(seen.tokens)
+    assert SYSTEM in words and QUESTION.strip() in words
+    assert chat._tokenizer.bos_token is None or words.count(chat._tokenizer.bos_token) == bool(FAMILIES[name].bos)
