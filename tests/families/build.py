@@ -83,8 +83,11 @@ def gemma_4(words: Any) -> Parts:
         video_token_id="<|video|>",
     )
     config = Gemma4Config(
-        text_config=_text(words, global_head_dim=64, sliding_window=512, vocab_size_per_layer_input=len(words)),
-        vision_config=WIDTH | {"num_key_value_heads": 2, "head_dim": 64, "patch_size": 16},
+        text_config=_text(
+            words, global_head_dim=64, sliding_window=512, vocab_size_per_layer_input=len(words)
+        ),
+        vision_config=WIDTH
+        | {"num_key_value_heads": 2, "head_dim": 64, "patch_size": 16, "default_output_length": 280},
         **ids,
     )
     processor = Gemma4Processor(
@@ -213,9 +216,7 @@ def mistral_3(words: Any) -> Parts:
 def _pixtral(words: Any, side: int, patch: int, merge: int) -> Any:
     from transformers import PixtralImageProcessor, PixtralProcessor
 
-    images = PixtralImageProcessor(
-        size={"longest_edge": side}, patch_size={"height": patch, "width": patch}
-    )
+    images = PixtralImageProcessor(size={"longest_edge": side}, patch_size={"height": patch, "width": patch})
     return PixtralProcessor(images, words, patch_size=patch, spatial_merge_size=merge)
 
 

@@ -48,6 +48,7 @@ class Family:
     placeholder: str  # in the rendered prompt, {number} for the number of the image
     named: Mapping[str, str]  # special tokens that the tokenizer names
     eos: str
+    words: tuple[str, ...] = ()  # of its vocabulary, on which its processor relies
     bos: str | None = None
     adds_bos: bool = False  # the tokenizer does, with no template
     cut: bool = False  # white space at the ends of a text
@@ -63,7 +64,7 @@ FAMILIES: Mapping[str, Family] = {
         "<image>",
         {},
         "<end_of_utterance>",
-        "<bos>",
+        bos="<bos>",
     ),
     "gemma_3": Family(
         "Gemma3ForConditionalGeneration",
@@ -86,7 +87,8 @@ FAMILIES: Mapping[str, Family] = {
             "eoi_token": "<end_of_image>",
         },
         "<eos>",
-        "<bos>",
+        words=("\n", "\n\n", "\n\n\n", "\n\n\n\n"),
+        bos="<bos>",
         adds_bos=True,
         cut=True,
     ),
@@ -119,7 +121,7 @@ FAMILIES: Mapping[str, Family] = {
             "eoa_token": "<audio|>",
         },
         "<eos>",
-        "<bos>",
+        bos="<bos>",
         adds_bos=True,
         cut=True,
         options={"enable_thinking": False},
@@ -173,7 +175,7 @@ FAMILIES: Mapping[str, Family] = {
         templates.MEDIA,
         {},
         "[EOS]",
-        "[BOS]",
+        bos="[BOS]",
     ),
     "llava_onevision": Family(
         "LlavaOnevisionForConditionalGeneration",
@@ -201,7 +203,7 @@ FAMILIES: Mapping[str, Family] = {
         "[IMG]",
         {},
         "</s>",
-        "<s>",
+        bos="<s>",
         adds_bos=True,
     ),
     "phi_3_5": Family(
@@ -211,7 +213,7 @@ FAMILIES: Mapping[str, Family] = {
         "<|image_{number}|>",
         {},
         "<|end|>",
-        "<s>",
+        bos="<s>",
         joined=True,
     ),
     "phi_4": Family(
@@ -230,7 +232,7 @@ FAMILIES: Mapping[str, Family] = {
         "<image>",
         {"image_token": "<image>"},
         "</s>",
-        "<s>",
+        bos="<s>",
         adds_bos=True,
         joined=True,
     ),
@@ -241,7 +243,7 @@ FAMILIES: Mapping[str, Family] = {
         "[IMG]",
         {},
         "</s>",
-        "<s>",
+        bos="<s>",
         adds_bos=True,
     ),
     "qwen_2_5_vl": Family(
@@ -286,6 +288,7 @@ def tokenizer(family: Family) -> Any:
         core.post_processor = processors.TemplateProcessing(
             single=f"{bos} $A", special_tokens=[(bos, core.token_to_id(bos))]
         )
+    core.add_tokens(list(family.words))
     return PreTrainedTokenizerFast(
         tokenizer_object=core,
         bos_token=family.bos,

@@ -28,7 +28,9 @@ def processed(folder: Path, prompt: str, sizes: tuple[tuple[int, int], ...]) -> 
     registry._run_in_subprocess = lambda made: made()  # a process for each class would take a minute
     model = ModelConfig(str(folder), limit_mm_per_prompt={"image": len(sizes)}, dtype="bfloat16")
     processor = MULTIMODAL_REGISTRY.create_processor(model)
-    frames = [Image.new("RGB", (width, height), (number, 0, 0)) for number, (height, width) in enumerate(sizes)]
+    frames = [
+        Image.new("RGB", (width, height), (number, 0, 0)) for number, (height, width) in enumerate(sizes)
+    ]
     done = processor(prompt, mm_items=processor.info.parse_mm_data({"image": frames}))
     ranges = done["mm_placeholders"]["image"]
     return Processed(list(done["prompt_token_ids"]), [(one.offset, one.length) for one in ranges])

@@ -14,11 +14,15 @@ from tests.families.families import FAMILIES
 from tests.families.processing import PROCESSED, processed
 from tests.families.test_templates import QUESTION, SYSTEM
 
+pytestmark = pytest.mark.filterwarnings("default")  # vLLM's own
+
 SIZES = ((448, 400), (112, 224), (96, 80))
 
 
 @pytest.fixture(scope="module", params=PROCESSED)
-def named_chat(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Chat]:
+def named_chat(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, Path, Chat]:
     folder = tmp_path_factory.mktemp("model")
     build(request.param, folder)
     return request.param, folder, Chat(folder, FAMILIES[request.param].options)
@@ -35,4 +39,6 @@ def test_tokens_predicted_are_those_of_vllm(named_chat: tuple[str, Path, Chat], 
     assert len(seen.tokens) == chat.count(SYSTEM, text, sizes) == chat.count(SYSTEM, text, sizes, exact=False)
     words = chat._tokenizer.decode(seen.tokens)
     assert SYSTEM in words and QUESTION.strip() in words
-    assert chat._tokenizer.bos_token is None or words.count(chat._tokenizer.bos_token) == bool(FAMILIES[name].bos)
+    assert chat._tokenizer.bos_token is None or words.count(chat._tokenizer.bos_token) == bool(
+        FAMILIES[name].bos
+    )
