@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from cardiolens.errors import InputError
 from cardiolens.models.chat_template import IMAGE, ChatTemplate, Piece
@@ -128,12 +129,21 @@ class Chat:
 
     def _count_image(self, size: tuple[int, int]) -> int:
         """Tokens that the model's processor makes of one frame of (height, width), wrappers included."""
-        one = self._processor(
-            text=[f"{_HERE}{self._template.marks(1)[0]}{_THERE}"],
-            images=[np.zeros((*size, 3), dtype=np.uint8)],
-            add_special_tokens=False,
-        )["input_ids"][0]
+        try:
+            one = self._processor(
+                text=[f"{_HERE}{self._template.marks(1)[0]}{_THERE}"],
+                images=[np.zeros((*size, 3), dtype=np.uint8)],
+                add_special_tokens=False,
+            )["input_ids"][0]
+        except (TypeError, AttributeError):  # some published processors take one string and no options
+            return self._processed(size, 2) - self._processed(size, 1) - self._tokens([_HERE])
         return len(one) - self._tokens([_HERE, _THERE])
+
+    def _processed(self, size: tuple[int, int], frames: int) -> int:
+        """Tokens that the processor makes of so many frames, each before a mark."""
+        text = "".join(f"{mark}{_HERE}" for mark in self._template.marks(frames))
+        images = [Image.new("RGB", size[::-1])] * frames
+        return len(np.ravel(self._processor(text, images)["input_ids"]))
 
 
 def _halves(caption: str) -> tuple[str, ...]:

@@ -4,6 +4,8 @@ Settings are those of the transformers version at hand where it holds the publis
 others are written here.
 """
 
+import json
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,9 @@ Parts = tuple[Any, Any]  # configuration, processor
 def build(name: str, folder: Path) -> None:
     """Write the files of a family's tiny model, without weights."""
     family = FAMILIES[name]
+    if name in WITH_CODE:
+        WITH_CODE[name](tokenizer(family), folder)
+        return
     config, processor = BUILDERS[name](tokenizer(family))
     config.architectures = [family.architecture]
     config.save_pretrained(folder)
@@ -275,6 +280,28 @@ def qwen_3_5(words: Any) -> Parts:
     return _qwen_3(words, Qwen3_5Config, layer_types=["linear_attention", "full_attention"])
 
 
+def phi_3_5(words: Any, folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    for code in (Path(__file__).parent / "phi_code").glob("*.py"):
+        shutil.copy(code, folder)
+    words.save_pretrained(folder)
+    config = _text(words, hidden_size=128, img_processor={"name": "clip_vision_model"}, model_type="phi3_v")
+    config |= {
+        "architectures": ["Phi3VForCausalLM"],
+        "auto_map": {"AutoConfig": "configuration_phi3_v.Phi3VConfig"},
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+    processing = {
+        "auto_map": {
+            "AutoProcessor": "processing_phi3_v.Phi3VProcessor",
+            "AutoImageProcessor": "processing_phi3_v.Phi3VImageProcessor",
+        },
+        "processor_class": "Phi3VProcessor",
+        "image_processor_type": "Phi3VImageProcessor",
+    }
+    (folder / "preprocessor_config.json").write_text(json.dumps(processing))
+
+
 def _qwen_ids(words: Any) -> dict[str, int]:
     return _ids(
         words,
@@ -284,6 +311,9 @@ def _qwen_ids(words: Any) -> dict[str, int]:
         vision_end_token_id="<|vision_end|>",
     )
 
+
+WITH_CODE: Mapping[str, Callable[[Any, Path], None]] = {"phi_3_5": phi_3_5}
+"""Families whose processor is Python code of the model's folder; that code is a stand-in here."""
 
 BUILDERS: Mapping[str, Callable[[Any], Parts]] = {
     made.__name__: made

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from PIL import Image
 
-from tests.families.build import BUILDERS
+from tests.families.build import BUILDERS, WITH_CODE
 
 # vLLM's classes of the other families import torchvision, which has no build for CPU on package indexes.
-PROCESSED = tuple(BUILDERS) if find_spec("torchvision") else ("idefics3",)
+PROCESSED = (*(BUILDERS if find_spec("torchvision") else ("idefics3",)), *WITH_CODE)
 
 
 class Processed(NamedTuple):
@@ -26,7 +26,9 @@ def processed(folder: Path, prompt: str, sizes: tuple[tuple[int, int], ...]) -> 
     from vllm.multimodal import MULTIMODAL_REGISTRY
 
     registry._run_in_subprocess = lambda made: made()  # a process for each class would take a minute
-    model = ModelConfig(str(folder), limit_mm_per_prompt={"image": len(sizes)}, dtype="bfloat16")
+    model = ModelConfig(
+        str(folder), limit_mm_per_prompt={"image": len(sizes)}, dtype="bfloat16", trust_remote_code=True
+    )
     processor = MULTIMODAL_REGISTRY.create_processor(model)
     frames = [
         Image.new("RGB", (width, height), (number, 0, 0)) for number, (height, width) in enumerate(sizes)

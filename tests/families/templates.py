@@ -3,20 +3,23 @@
 _REPLY = "{% if add_generation_prompt %}"
 
 
-def listed(image: str, before: str, after: str, reply: str, start: str = "", cut: str = "") -> str:
-    """Reads strings and lists of parts; `cut` is a filter on each text."""
+def listed(image: str, before: str, after: str, reply: str, *, start: str = "") -> str:
+    """Reads strings and lists of parts."""
     return (
         f"{start}{{% for message in messages %}}{before}"
-        "{% if message.content is string %}{{ message.content" + cut + " }}{% else %}"
+        "{% if message.content is string %}{{ message.content }}{% else %}"
         "{% for part in message.content %}"
-        f"{{% if part.type == 'image' %}}{image}{{% elif 'text' in part %}}{{{{ part.text{cut} }}}}{{% endif %}}"
+        f"{{% if part.type == 'image' %}}{image}{{% elif 'text' in part %}}{{{{ part.text }}}}{{% endif %}}"
         f"{{% endfor %}}{{% endif %}}{after}{{% endfor %}}{_REPLY}{reply}{{% endif %}}"
     )
 
 
 def joined(before: str, after: str, reply: str) -> str:
     """Adds the content to other text, so it must be a string."""
-    return f"{{% for message in messages %}}{{{{ {before} + message.content + {after} }}}}{{% endfor %}}{_REPLY}{reply}{{% endif %}}"
+    return (
+        f"{{% for message in messages %}}{{{{ {before} + message.content + {after} }}}}{{% endfor %}}"
+        f"{_REPLY}{reply}{{% endif %}}"
+    )
 
 
 CHATML_BEFORE, CHATML_AFTER = "<|im_start|>{{ message.role }}\n", "<|im_end|>\n"
@@ -30,10 +33,10 @@ QWEN_THINKING = (
     "{% macro said(content) %}{% if content is string %}{{ content }}{% else %}{% for part in content %}"
     f"{{% if part.type == 'image' %}}{VISION}{{% else %}}{{{{ part.text }}}}{{% endif %}}"
     "{% endfor %}{% endif %}{% endmacro %}"
-    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ said(message.content) | trim }}<|im_end|>\n"
-    f"{{% endfor %}}{_REPLY}{CHATML_REPLY}"
-    "{% if enable_thinking is defined and not enable_thinking %}<think>\n\n</think>\n\n{% else %}<think>\n{% endif %}"
-    "{% endif %}"
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ said(message.content) | trim }}"
+    f"<|im_end|>\n{{% endfor %}}{_REPLY}{CHATML_REPLY}"
+    "{% if enable_thinking is defined and not enable_thinking %}<think>\n\n</think>\n\n"
+    "{% else %}<think>\n{% endif %}{% endif %}"
 )
 
 # Each text is cut; the system message is read from the first part and stands in the user's turn.
@@ -42,7 +45,8 @@ GEMMA_3 = (
     "{% if messages[0].content is string %}{% set first = messages[0].content + '\n\n' %}"
     "{% else %}{% set first = messages[0].content[0].text + '\n\n' %}{% endif %}"
     "{% for message in asked %}<start_of_turn>{{ message.role }}\n{{ first if loop.first }}"
-    "{% if message.content is string %}{{ message.content | trim }}{% else %}{% for part in message.content %}"
+    "{% if message.content is string %}{{ message.content | trim }}{% else %}"
+    "{% for part in message.content %}"
     "{% if part.type == 'image' %}<start_of_image>{% else %}{{ part.text | trim }}{% endif %}"
     "{% endfor %}{% endif %}<end_of_turn>\n{% endfor %}"
     f"{_REPLY}<start_of_turn>model\n{{% endif %}}"
@@ -50,7 +54,8 @@ GEMMA_3 = (
 
 # The system message is printed as it is: a list as Python prints it.
 GEMMA_4 = (
-    "{{ bos_token }}<|turn>system\n{{ '<|think|>\n' if enable_thinking }}{{ messages[0].content | trim }}<turn|>\n"
+    "{{ bos_token }}<|turn>system\n{{ '<|think|>\n' if enable_thinking }}"
+    "{{ messages[0].content | trim }}<turn|>\n"
     "{% for message in messages[1:] %}<|turn>{{ message.role }}\n{% for part in message.content %}"
     "{% if part.type == 'image' %}<|image|>{% else %}{{ part.text | trim }}{% endif %}{% endfor %}<turn|>\n"
     f"{{% endfor %}}{_REPLY}<|turn>model\n{{% endif %}}"
