@@ -30,7 +30,7 @@ WORDS = [
 ]
 
 
-@pytest.mark.parametrize("family", [name for name in PROCESSED if name in BUILDERS and name != "idefics3"])
+@pytest.mark.parametrize("family", [name for name in PROCESSED if name in BUILDERS])
 def test_a_tiny_model_answers_every_request(family: str, place: Place, tmp_path: Path):  # noqa: F811
     build(family, tmp_path / "model")
     options = ",".join(f"{name}: {str(value).lower()}" for name, value in FAMILIES[family].options.items())
