@@ -143,7 +143,7 @@ class Chat:
         """Tokens that the processor makes of so many frames, each before a mark."""
         text = "".join(f"{mark}{_HERE}" for mark in self._template.marks(frames))
         images = [Image.new("RGB", size[::-1])] * frames
-        return len(np.ravel(self._processor(text, images)["input_ids"]))
+        return len(np.ravel(self._processor(text=text, images=images)["input_ids"]))
 
 
 def _halves(caption: str) -> tuple[str, ...]:

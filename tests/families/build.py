@@ -281,23 +281,38 @@ def qwen_3_5(words: Any) -> Parts:
 
 
 def phi_3_5(words: Any, folder: Path) -> None:
-    folder.mkdir(exist_ok=True)
-    for code in (Path(__file__).parent / "phi_code").glob("*.py"):
-        shutil.copy(code, folder)
-    words.save_pretrained(folder)
-    config = _text(words, hidden_size=128, img_processor={"name": "clip_vision_model"}, model_type="phi3_v")
-    config |= {
-        "architectures": ["Phi3VForCausalLM"],
-        "auto_map": {"AutoConfig": "configuration_phi3_v.Phi3VConfig"},
+    config = _text(
+        words,
+        img_processor={"name": "clip_vision_model"},
+        model_type="phi3_v",
+        architectures=["Phi3VForCausalLM"],
+    )
+    config["auto_map"] = {"AutoConfig": "configuration_phi3_v.Phi3VConfig"}
+    _with_code(words, folder, config, "phi_code", "Phi3V", "phi3_v")
+
+
+def kimi_vl(words: Any, folder: Path) -> None:
+    config = {
+        "model_type": "kimi_vl",
+        "architectures": ["KimiVLForConditionalGeneration"],
+        "text_config": _text(words, qk_rope_head_dim=64, kv_lora_rank=64),
+        "vision_config": WIDTH | {"patch_size": 14},
+        "media_placeholder_token_id": words.convert_tokens_to_ids("<|media_pad|>"),
     }
+    _with_code(words, folder, config, "kimi_code", "KimiVL", "kimi_vl")
+
+
+def _with_code(words: Any, folder: Path, config: dict[str, Any], code: str, named: str, module: str) -> None:  # noqa: PLR0917
+    folder.mkdir(exist_ok=True)
+    for file in (Path(__file__).parent / code).glob("*.py"):
+        shutil.copy(file, folder)
+    words.save_pretrained(folder)
     (folder / "config.json").write_text(json.dumps(config))
+    classes = {"AutoProcessor": f"{named}Processor", "AutoImageProcessor": f"{named}ImageProcessor"}
     processing = {
-        "auto_map": {
-            "AutoProcessor": "processing_phi3_v.Phi3VProcessor",
-            "AutoImageProcessor": "processing_phi3_v.Phi3VImageProcessor",
-        },
-        "processor_class": "Phi3VProcessor",
-        "image_processor_type": "Phi3VImageProcessor",
+        "auto_map": {auto: f"processing_{module}.{one}" for auto, one in classes.items()},
+        "processor_class": classes["AutoProcessor"],
+        "image_processor_type": classes["AutoImageProcessor"],
     }
     (folder / "preprocessor_config.json").write_text(json.dumps(processing))
 
@@ -312,7 +327,7 @@ def _qwen_ids(words: Any) -> dict[str, int]:
     )
 
 
-WITH_CODE: Mapping[str, Callable[[Any, Path], None]] = {"phi_3_5": phi_3_5}
+WITH_CODE: Mapping[str, Callable[[Any, Path], None]] = {"phi_3_5": phi_3_5, "kimi_vl": kimi_vl}
 """Families whose processor is Python code of the model's folder; that code is a stand-in here."""
 
 BUILDERS: Mapping[str, Callable[[Any], Parts]] = {
