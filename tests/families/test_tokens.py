@@ -3,10 +3,12 @@
 With torchvision all families run (see docs/models.md); without it, those that need none.
 """
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from cardiolens.models import placeholders
 from cardiolens.models.chat import Chat
 from cardiolens.tables import FRAME
 from tests.families.build import build
@@ -41,3 +43,14 @@ def test_tokens_predicted_are_those_of_vllm(named_chat: tuple[str, Path, Chat], 
     assert words.count(SYSTEM) == words.count(QUESTION.strip()) == 1
     first = chat._tokenizer.bos_token
     assert first is None or words.count(first) == ("bos_token" in FAMILIES[name].template), "not twice"
+
+
+@pytest.mark.parametrize("module", ["kimi_vl", "minicpmv", "phi3v", "phi4mm"])
+def test_placeholders_are_those_that_vllm_declares(module: str):
+    models = import_module(f"vllm.model_executor.models.{module}")
+    declared = {name: text for name, text in placeholders._BY_ARCHITECTURE.items() if hasattr(models, name)}
+    assert declared
+    for name, text in declared.items():
+        for number in (1, 12):
+            wanted = text.replace("{number}", str(number))
+            assert getattr(models, name).get_placeholder_str("image", number) == wanted
