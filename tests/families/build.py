@@ -127,7 +127,14 @@ def glm_4_1v(words: Any) -> Parts:
 def glm_4_5v(words: Any) -> Parts:
     from transformers import Glm4vMoeConfig
 
-    return _glm(words, Glm4vMoeConfig, n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=64)
+    return _glm(
+        words,
+        Glm4vMoeConfig,
+        n_routed_experts=4,
+        num_experts_per_tok=2,
+        moe_intermediate_size=64,
+        use_qk_norm=False,
+    )
 
 
 def internvl(words: Any) -> Parts:
