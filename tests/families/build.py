@@ -250,10 +250,13 @@ def qwen_2_5_vl(words: Any) -> Parts:
     return config, Qwen2_5_VLProcessor(images, words, Qwen2VLVideoProcessor())
 
 
-def _qwen_3(words: Any, config: Any, **more: Any) -> Parts:
+def _qwen_3(words: Any, config: Any, deepstack: tuple[int, ...] = (0, 1), **more: Any) -> Parts:
     from transformers import Qwen2VLImageProcessor, Qwen3VLProcessor, Qwen3VLVideoProcessor
 
-    rope = {"rope_type": "default", "mrope_section": [12, 10, 10], "mrope_interleaved": True}
+    more.setdefault(
+        "rope_parameters",
+        {"rope_type": "default", "mrope_section": [12, 10, 10], "mrope_interleaved": True},
+    )
     images = Qwen2VLImageProcessor(
         patch_size=16,
         merge_size=2,
@@ -262,8 +265,8 @@ def _qwen_3(words: Any, config: Any, **more: Any) -> Parts:
         image_std=[0.5] * 3,
     )
     made = config(
-        text_config=_text(words, rope_parameters=rope, **more),
-        vision_config=VISION | {"patch_size": 16, "deepstack_visual_indexes": [0, 1]},
+        text_config=_text(words, **more),
+        vision_config=VISION | {"patch_size": 16, "deepstack_visual_indexes": deepstack},
         **_qwen_ids(words),
     )
     return made, Qwen3VLProcessor(images, words, Qwen3VLVideoProcessor())
@@ -284,7 +287,14 @@ def qwen_3_vl_moe(words: Any) -> Parts:
 def qwen_3_5(words: Any) -> Parts:
     from transformers import Qwen3_5Config
 
-    return _qwen_3(words, Qwen3_5Config, layer_types=["linear_attention", "full_attention"])
+    rope = {
+        "rope_type": "default",
+        "mrope_section": [4, 2, 2],
+        "mrope_interleaved": True,
+        "partial_rotary_factor": 0.25,
+    }
+    types = ["linear_attention", "full_attention"]
+    return _qwen_3(words, Qwen3_5Config, (), layer_types=types, rope_parameters=rope)
 
 
 def phi_3_5(words: Any, folder: Path) -> None:
