@@ -19,7 +19,7 @@ test: setup-dev  ## run the tests, in two halves side by side
 	@$(MAKE) --no-print-directory -j2 test-most test-started
 
 test-most:
-	$(python) -m pytest -m 'not slow and not gpu' tests/packaging tests/unit tests/slurm
+	$(python) -m pytest -m 'not slow and not gpu' tests/packaging tests/unit tests/families tests/slurm
 
 test-started:
 	$(python) -m pytest -m 'not slow and not gpu' tests/browser tests/ray

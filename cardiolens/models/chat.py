@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import TemplateError
+from PIL import Image
 
 from cardiolens.errors import InputError
+from cardiolens.models.chat_template import IMAGE, ChatTemplate, Piece
+from cardiolens.models.placeholders import adds_special_tokens
 from cardiolens.tables import FRAME
 
 _HERE = "\ue000"  # private-use characters that mark the places of text
 _THERE = "\ue001"
 _CACHED_TEXTS = 1 << 18  # entries of the cache of token counts
-_ANOTHER_TEMPLATE = "put one that can be used into the folder as chat_template.jinja"
 
 
 class Chat:
@@ -29,7 +30,7 @@ class Chat:
     ) -> None:
         from transformers import AutoProcessor
 
-        self._folder, self._options = folder, dict(template_options or {})
+        self._folder = folder
         try:
             self._processor: Any = AutoProcessor.from_pretrained(folder, trust_remote_code=trust_remote_code)
         except (OSError, ValueError, ImportError, TypeError, AttributeError, LookupError) as error:
@@ -42,19 +43,25 @@ class Chat:
             raise InputError(
                 f"{folder}: has no chat template; add a chat_template.jinja to the model's folder"
             )
-        self.placeholder = self._find_placeholder()
+        self._template = ChatTemplate(folder, self._processor, template_options or {})
+        self._first, self._added = self._find_first()
         self._head = lru_cache(maxsize=4096)(self._render_head)
         self._cached: dict[str, int] = {}  # tokens by text: captions and questions recur
         self._head_tokens = lru_cache(maxsize=4096)(self._count_head)
         self.image_tokens = lru_cache(maxsize=None)(self._count_image)
 
     def prompt(self, system: str, text: str) -> str:
-        """The prompt string for the engine, with the model's image placeholder in place of each frame."""
+        """The prompt string for the engine, with the model's image placeholder in place of each frame.
+
+        A first token that the engine's tokenizer adds by itself is left out, or it would stand there twice.
+        """
         if FRAME not in text:
-            return self._render(system, [{"type": "text", "text": text}])
-        frames, _, question = text.rpartition(FRAME)
-        head, tail = self._head(system, frames)
-        return f"{head}{question}{tail}"
+            whole = self._template.render(system, [text])
+        else:
+            frames, _, question = text.rpartition(FRAME)
+            head, tail = self._head(system, frames)
+            whole = f"{head}{self._template.asked(question)}{tail}"
+        return whole.removeprefix(self._first)
 
     def count(self, system: str, text: str, sizes: tuple[tuple[int, int], ...], *, exact: bool = True) -> int:
         """Prompt tokens of a message whose frames have the given (height, width).
@@ -64,10 +71,10 @@ class Chat:
         equal for tokenizers that never join tokens across a colon and a space.
         """
         if FRAME not in text:
-            return self._tokens([self._render(system, [{"type": "text", "text": text}])])
+            return self._added + self._tokens([self._template.render(system, [text])])
         frames, _, question = text.rpartition(FRAME)
         shown, tail = self.count_shown(system, frames, sizes, exact=exact)
-        return shown + self.count_asked(f"{question}{tail}")
+        return shown + self.count_asked(question, tail)
 
     def count_shown(
         self, system: str, frames: str, sizes: tuple[tuple[int, int], ...], *, exact: bool
@@ -79,49 +86,26 @@ class Chat:
         tail = self._head(system, frames)[1]
         return self._head_tokens(system, frames, exact) + sum(map(self.image_tokens, sizes)), tail
 
-    def count_asked(self, question: str) -> int:
-        """Tokens of the text after the last frame."""
-        return self._tokens([question])
+    def count_asked(self, question: str, tail: str) -> int:
+        """Tokens of the text after the last frame, and of what the template adds to it."""
+        return self._tokens([f"{self._template.asked(question)}{tail}"])
 
     def _render_head(self, system: str, frames: str) -> tuple[str, str]:
         """The rendered text before and after the question; `frames` ends before the last frame's place."""
-        parts: list[dict[str, str]] = []
+        pieces: list[Piece] = []
         for piece in frames.split(FRAME):
-            if piece:
-                parts.append({"type": "text", "text": piece})
-            parts.append({"type": "image"})
-        whole = self._render(system, [*parts, {"type": "text", "text": _HERE}])
-        head, mark, tail = whole.partition(_HERE)
-        if not mark:
-            raise InputError(
-                f"{self._folder}: its chat template drops text that follows images; {_ANOTHER_TEMPLATE}"
-            )
-        return head, tail
+            pieces += [piece, IMAGE] if piece else [IMAGE]
+        return self._template.around(system, pieces)
 
-    def _render(self, system: str, content: list[dict[str, str]]) -> str:
-        messages = [
-            {"role": "system", "content": [{"type": "text", "text": system}]},
-            {"role": "user", "content": content},
-        ]
-        try:
-            rendered = self._processor.apply_chat_template(
-                messages, tokenize=False, add_generation_prompt=True, **self._options
-            )
-        except (TemplateError, TypeError, ValueError, LookupError) as error:
-            raise InputError(
-                f"{self._folder}: its chat template cannot be rendered ({error}) with a system message and "
-                f"a user message of texts and images; {_ANOTHER_TEMPLATE}"
-            ) from error
-        return str(rendered)
-
-    def _find_placeholder(self) -> str:
-        parts = [{"type": "text", "text": _HERE}, {"type": "image"}, {"type": "text", "text": _THERE}]
-        between = self._render("", parts).partition(_HERE)[2].partition(_THERE)[0]
-        if not between.strip():
-            raise InputError(
-                f"{self._folder}: its chat template puts no image between texts; {_ANOTHER_TEMPLATE}"
-            )
-        return between
+    def _find_first(self) -> tuple[str, int]:
+        """The first token that template and tokenizer both add, and the tokens that only the latter adds."""
+        if not adds_special_tokens(self._folder):
+            return "", 0
+        start = self._template.render("", [_HERE])
+        bare, whole = (self._tokenizer(start, add_special_tokens=add)["input_ids"] for add in (False, True))
+        if whole[:1] == bare[:1] == whole[1:2]:
+            return str(self._tokenizer.bos_token), len(whole) - len(bare) - 1
+        return "", len(whole) - len(bare)
 
     def _tokens(self, texts: list[str]) -> int:
         """Sum of the tokens of texts; those not yet cached are tokenized in one batch, which is faster."""
@@ -135,17 +119,31 @@ class Chat:
         return sum(self._cached[text] for text in texts)
 
     def _count_head(self, system: str, frames: str, exact: bool) -> int:
-        pieces = [piece for piece in self._head(system, frames)[0].split(self.placeholder) if piece]
-        return self._tokens(pieces if exact else [half for piece in pieces for half in _halves(piece)])
+        pieces, rest = [], self._head(system, frames)[0]
+        for mark in self._template.marks(frames.count(FRAME) + 1):
+            piece, _, rest = rest.partition(mark)
+            pieces += [piece] if piece else []
+        return self._added + self._tokens(
+            pieces if exact else [half for piece in pieces for half in _halves(piece)]
+        )
 
     def _count_image(self, size: tuple[int, int]) -> int:
         """Tokens that the model's processor makes of one frame of (height, width), wrappers included."""
-        one = self._processor(
-            text=[f"{_HERE}{self.placeholder}{_THERE}"],
-            images=[np.zeros((*size, 3), dtype=np.uint8)],
-            add_special_tokens=False,
-        )["input_ids"][0]
+        try:
+            one = self._processor(
+                text=[f"{_HERE}{self._template.marks(1)[0]}{_THERE}"],
+                images=[np.zeros((*size, 3), dtype=np.uint8)],
+                add_special_tokens=False,
+            )["input_ids"][0]
+        except (TypeError, AttributeError):  # some published processors take one string and no options
+            return self._processed(size, 2) - self._processed(size, 1) - self._tokens([_HERE])
         return len(one) - self._tokens([_HERE, _THERE])
+
+    def _processed(self, size: tuple[int, int], frames: int) -> int:
+        """Tokens that the processor makes of so many frames, each before a mark."""
+        text = "".join(f"{mark}{_HERE}" for mark in self._template.marks(frames))
+        images = [Image.new("RGB", size[::-1])] * frames
+        return len(np.ravel(self._processor(text=text, images=images)["input_ids"]))
 
 
 def _halves(caption: str) -> tuple[str, ...]:

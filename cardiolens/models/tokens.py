@@ -23,8 +23,8 @@ class TokenCounter(Protocol):
         """Tokens up to the last frame, and the text that the model's template adds after the question."""
         ...
 
-    def count_asked(self, question: str) -> int:
-        """Tokens of the text after the last frame."""
+    def count_asked(self, question: str, tail: str, /) -> int:
+        """Tokens of the text after the last frame, and of what the template adds to it."""
         ...
 
 
@@ -45,8 +45,8 @@ class EstimatedTokens:
     ) -> tuple[int, str]:
         return self.count(system, frames, sizes), ""
 
-    def count_asked(self, question: str) -> int:
-        return _of_text(question)
+    def count_asked(self, question: str, tail: str, /) -> int:
+        return _of_text(f"{question}{tail}")
 
 
 def _of_text(text: str) -> int:

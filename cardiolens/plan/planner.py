@@ -282,7 +282,7 @@ class ModelPlanner:
             return PLANNED, None
         if block.counted is not None:
             before, tail = block.counted
-            tokens = before + self._counter.count_asked(f"{block.rest}{ending}{tail}")
+            tokens = before + self._counter.count_asked(f"{block.rest}{ending}", tail)
         if block.counted is None or tokens + max_tokens > _NEAR * self._model.max_model_len:
             tokens = self._counter.count(block.system, f"{block.text}{ending}", block.sizes)
         return (OVERFLOW if tokens + max_tokens > self._model.max_model_len else PLANNED), tokens

@@ -1,0 +1,133 @@
+"""A model's chat template: the form of messages that it takes, and prompts rendered with it.
+
+Published templates disagree on this form. Some print a list of parts as Python would, some drop it, some
+put all images before all text. The form is found by rendering marks: the first in which each text stands
+where it was put, with an image between.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import count
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from jinja2 import TemplateError
+
+from cardiolens.errors import InputError
+from cardiolens.models.placeholders import placeholder
+
+IMAGE = None
+Piece = str | None  # IMAGE: the place of a frame
+
+# Marks of text: private-use characters. A list that is printed and not read does not show them, as both
+# Python and JSON escape them.
+_SYSTEM, _HERE, _THERE, _ASKED = "\ue000", "\ue001", "\ue002", "\ue003"
+_ANOTHER_TEMPLATE = "put one that can be used into the folder as chat_template.jinja"
+
+
+class _Form(NamedTuple):
+    system: Literal["parts", "string"]
+    user: Literal["parts", "string", "text"]  # text: one part of text, with placeholders of our own in it
+
+
+_FORMS = (
+    _Form("parts", "parts"),
+    _Form("string", "parts"),
+    _Form("string", "string"),
+    _Form("parts", "text"),
+    _Form("string", "text"),
+)
+_EDGES: tuple[Callable[[str], str], ...] = (str, str.lstrip, str.rstrip, str.strip)
+
+
+class ChatTemplate:
+    """The chat template of one model folder. InputError if no form of messages passes through it."""
+
+    def __init__(self, folder: Path, processor: Any, options: Mapping[str, bool | int | str]) -> None:
+        self._folder, self._options = folder, dict(options)
+        self._owner = processor if getattr(processor, "chat_template", None) else processor.tokenizer
+        self._placeholder = placeholder(folder, processor)
+        self._form = self._find_form()
+        self.marks = lru_cache(maxsize=None)(self._find_marks)
+        self._edges = self._find_edges()
+
+    def render(self, system: str, pieces: Sequence[Piece]) -> str:
+        """The prompt of a system message and a user message of these pieces, up to the reply."""
+        return self._rendered(self._form, system, pieces)
+
+    def around(self, system: str, pieces: Sequence[Piece]) -> tuple[str, str]:
+        """The rendered text before and after a last text that is yet to come."""
+        head, _, tail = self.render(system, [*pieces, _ASKED]).partition(_ASKED)
+        return head, tail
+
+    def asked(self, text: str) -> str:
+        """A last text as the template renders it: some cut the white space at its ends."""
+        return self._edges(text)
+
+    def _find_form(self) -> _Form:
+        reasons = []
+        for form in _FORMS:
+            try:
+                reason = self._fault(form)
+            except (TemplateError, TypeError, ValueError, LookupError, AttributeError) as error:
+                reason = " ".join(str(error).split())
+            if reason is None:
+                return form
+            reasons.append(reason)
+        raise InputError(
+            f"{self._folder}: its chat template cannot be used ({', '.join(dict.fromkeys(reasons))}) with a "
+            f"system message and a user message of texts and images; {_ANOTHER_TEMPLATE}"
+        )
+
+    def _fault(self, form: _Form) -> str | None:
+        """What a template does wrong with messages of this form; None if nothing."""
+        if form.user != "parts" and self._placeholder is None:
+            return "it takes text alone, and nothing declares the model's image placeholder"
+        rendered = self._rendered(form, _SYSTEM, [_HERE, IMAGE, _THERE, IMAGE, _ASKED])
+        if any(rendered.count(mark) != 1 for mark in (_SYSTEM, _HERE, _THERE, _ASKED)):
+            return "it drops or repeats text"
+        shown = _between(rendered, _HERE, _THERE).strip(), _between(rendered, _THERE, _ASKED).strip()
+        if not all(shown):
+            return "it puts no image between texts"
+        return None if sum(map(rendered.count, set(shown))) == len(shown) else "it repeats an image"
+
+    def _rendered(self, form: _Form, system: str, pieces: Sequence[Piece]) -> str:
+        given = system if form.system == "string" else [{"type": "text", "text": system}]
+        messages = [
+            {"role": "system", "content": given},
+            {"role": "user", "content": self._content(form, pieces)},
+        ]
+        return str(
+            self._owner.apply_chat_template(
+                messages, tokenize=False, add_generation_prompt=True, **self._options
+            )
+        )
+
+    def _content(self, form: _Form, pieces: Sequence[Piece]) -> str | list[dict[str, str]]:
+        if form.user == "parts":
+            return [{"type": "image"} if one is IMAGE else {"type": "text", "text": one} for one in pieces]
+        places = self._places()
+        text = "".join(next(places) if one is IMAGE else one for one in pieces)
+        return text if form.user == "string" else [{"type": "text", "text": text}]
+
+    def _places(self) -> Iterator[str]:
+        assert self._placeholder is not None, "checked when the form was found"
+        return (self._placeholder.replace("{number}", str(number)) for number in count(1))
+
+    def _find_marks(self, images: int) -> tuple[str, ...]:
+        """What the rendered prompt has in place of each of so many images, in their order."""
+        pieces: list[Piece] = [_HERE, *(piece for _ in range(images) for piece in (IMAGE, _HERE))]
+        return tuple(self.render("", pieces).split(_HERE)[1:-1])
+
+    def _find_edges(self) -> Callable[[str], str]:
+        asked = f"\n {_THERE} \n"
+        head, tail = self.around("", [_HERE, IMAGE])
+        rendered = self.render("", [_HERE, IMAGE, asked])
+        for edges in _EDGES:
+            if rendered == f"{head}{edges(asked)}{tail}":
+                return edges
+        raise InputError(f"{self._folder}: its chat template changes text after images; {_ANOTHER_TEMPLATE}")
+
+
+def _between(text: str, here: str, there: str) -> str:
+    return text.partition(here)[2].partition(there)[0] if text.find(here) < text.find(there) else ""

@@ -1,0 +1,1 @@
+"""The model families of the catalogue without their weights: templates, processors, tokens."""
