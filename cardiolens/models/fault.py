@@ -52,6 +52,6 @@ class BlamingCounter:
         with fault_of(self._model):
             return self._counter.count_shown(system, frames, sizes, exact=exact)
 
-    def count_asked(self, question: str) -> int:
+    def count_asked(self, question: str, tail: str, /) -> int:
         with fault_of(self._model):
-            return self._counter.count_asked(question)
+            return self._counter.count_asked(question, tail)
