@@ -49,7 +49,7 @@ def _measure(words: list[str], written: Path) -> None:
     reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
     engine: Any = VllmEngine(model, identity, planned.most_frames[model.name], None)  # type: ignore[arg-type]
     replica = Replica(lambda: Constant("A"), written, 64, spec.stream)
-    engine._prompt(Ask("", "", "", (), "", (), (), 1), dict)  # loads the processor
+    engine._prompt(Ask("", "", "", (), "", (), 1), dict)  # loads the processor
     spent: dict[str, float] = defaultdict(float)
     requests = frames = 0
     written.mkdir()

@@ -21,6 +21,7 @@ from cardiolens.config.model import ModelSpec
 from cardiolens.engine.ask import Ask
 from cardiolens.engine.http.engine import HttpEngine
 from cardiolens.tables import FRAME
+from cardiolens.tasks.legal import Constraint
 from tests.ray.conftest import ASKED, Place
 from tests.unit import http_server
 from tests.unit.http_server import MODEL, Fault, Server, answers, says, serving, writes
@@ -192,7 +193,16 @@ def test_structured_decoding_of_a_server_gives_legal_letters_and_their_probabili
     async def ask() -> Any:
         engine = HttpEngine(model, tmp_path)
         await engine.start()
-        asked = Ask("k", "Answer.", text, ("f",), "single", ("a", "b", "c"), ("A", "B", "C"), 8)
+        asked = Ask(
+            request_key="k",
+            system="Answer.",
+            text=text,
+            frame_keys=("f",),
+            answer_type="single",
+            option_keys=("a", "b", "c"),
+            max_tokens=8,
+            constraint=Constraint(legal=("A", "B", "C")),
+        )
         reply = await engine.answer(asked, lambda key: frame_HW)
         others = asyncio.all_tasks()
         engine.close()

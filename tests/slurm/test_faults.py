@@ -97,7 +97,7 @@ def test_after_scancel_only_what_is_missing_runs(site: Site) -> None:
     assert (site.run / "index.html").exists()
     kept = site.rows("slow")
     printed = site.submit(*words)
-    assert "models slow\n" in printed
+    assert "model slow\n" in printed
     assert "guess" not in printed
     site.lab.wait_for_end()
     assert site.rows("slow") > kept
