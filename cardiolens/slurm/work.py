@@ -13,7 +13,7 @@ from cardiolens.record import documents
 from cardiolens.record.places import Run, Store, run_of
 from cardiolens.slurm.attempt import give_up
 from cardiolens.slurm.model_job import run_model
-from cardiolens.slurm.model_record import read_model_record
+from cardiolens.slurm.model_record import read_model_record, write_model_record
 from cardiolens.steps.conclude import conclude
 from cardiolens.steps.prepare import Prepared, prepare_sweep
 from cardiolens.stream.execution import Executed
@@ -77,6 +77,10 @@ def score_step(run: Run, spec: SweepSpec) -> int:
         if group.state == "failed":
             executed.failed[model] = group.reason
     left = {model: missing_of(planned, model) for model in planned.identities}
+    for model, group in groups.items():
+        if group.state == "running" and not left[model].left:
+            # its job was cancelled after the last request, before it could say so; no job is left that would
+            write_model_record(run.model_records, group.model_copy(update={"state": "done"}))
     return conclude(planned, _prepared(spec), left, Placement((), (), ()), executed)
 
 
