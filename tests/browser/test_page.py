@@ -12,7 +12,9 @@ from cardiolens.record.places import Run
 
 from .conftest import MARKUP, Seen, findings_of_axe, watch
 
-SECTIONS = "asked landscape slices prompting collapse subtasks controls cohorts confidence reliability cost"
+SECTIONS = (
+    "asked landscape slices prompting collapse subtasks controls cohorts sources confidence reliability cost"
+)
 
 MEASURES = ("primary", "primary.skill", "primary.constant")
 

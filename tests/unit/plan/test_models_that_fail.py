@@ -81,7 +81,7 @@ def test_a_sweep_of_nothing_else_or_that_declared_it_is_refused(sweep_of: Sweep,
         plan(sweep_of("model=[tiny]", *WORDS[1:], broken, "keep_going=true"))
     primary = "+primary={model: tiny, versus: uniform, tier: 1}"
     with pytest.raises(InputError, match="primary compares tiny, which cannot be asked"):
-        plan(sweep_of(*WORDS, broken, primary, "keep_going=true"))
+        plan(sweep_of(*WORDS[:-1], "budget=[16]", broken, primary, "keep_going=true"))
 
 
 def test_a_plan_that_broke_off_is_not_taken_for_a_whole_one(sweep_of: Sweep, monkeypatch: pytest.MonkeyPatch):
