@@ -93,7 +93,8 @@ def _in_turn(seats: list[Seat], restarts: int) -> Callable[[], Seat]:
     bound that and to put actors of one pool on different nodes; Ray warns that 2.64 will have another.
     """
     warnings.filterwarnings("ignore", message="`ray_remote_args_fn` is deprecated")
-    bounds: Seat = {"max_restarts": restarts, "max_task_retries": restarts}
+    # Tries are bounded by restarts alone: until Ray takes a silent node for dead, each try counts as one.
+    bounds: Seat = {"max_restarts": restarts, "max_task_retries": -1}
     turns = cycle([bounds | seat for seat in seats])
     return lambda: next(turns)
 
