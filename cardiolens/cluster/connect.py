@@ -65,7 +65,7 @@ def ray_cluster(spec: ClusterSpec) -> Iterator[None]:
         options |= {
             "address": "local",
             "include_dashboard": False,
-            "object_store_memory": int(spec.object_store_gib * 2**30),
+            "object_store_memory": spec.object_store_gib and int(spec.object_store_gib * 2**30),
             **allocated(os.environ),
         }
     with _stoppable():

@@ -25,7 +25,7 @@ class ClusterSpec(Spec):
     """The Ray cluster that runs the stream; its size is declared to plan for another machine."""
 
     address: str | None = None  # None: start one on this machine
-    object_store_gib: Gib = 1.0
+    object_store_gib: Gib | None = None  # None: Ray's own share of the memory that is free
     nodes: Positive = 1
     gpus: Positive | None = None  # of each node; None: as found
     gpu_memory_gib: Gib | None = None  # of each GPU; None: as found

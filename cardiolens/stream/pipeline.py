@@ -1,6 +1,7 @@
 """The Ray Data pipeline of one model: missing work → read and render → replicas → completions."""
 
 import logging
+import math
 import queue
 import re
 import threading
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cardiolens import tables
 from cardiolens.cluster import stopping
@@ -57,7 +59,8 @@ def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, bes
     completions.mkdir(parents=True, exist_ok=True)
     total: Counter[str] = Counter()
     seats: set[str] = set()
-    with reserved(deployment, plan.spec.stream) as places:
+    studies = _studies_in_flight(missing.work, _width(model), plan.spec.stream.studies_in_flight)
+    with reserved(deployment, studies, plan.spec.stream.engine_restarts) as places:
         with bounded(beside):
             dataset = pipeline(plan, model, deployment, missing.work, places)
         rows = dataset.iter_batches(batch_size=None, batch_format="pyarrow")
@@ -112,6 +115,15 @@ def _width(model: ModelSpec) -> int:
     if model.http is not None:
         return model.http.max_in_flight
     return model.max_num_seqs + model.max_num_seqs // 2
+
+
+def _studies_in_flight(work: pa.Table, width: int, most: int) -> int:
+    """Number of studies at one replica: enough for twice the requests that it has in flight, at least 2.
+
+    A study that waits at one replica cannot go to another that has nothing to do.
+    """
+    mean = len(pc.list_flatten(work["rows"])) / max(work.num_rows, 1)
+    return min(most, 1 + math.ceil(2 * width / max(mean, 1)))
 
 
 def _maker(plan: Plan, model: ModelSpec, deployment: Deployment) -> Callable[[], Engine]:

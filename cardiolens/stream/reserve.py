@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from itertools import cycle
 from typing import TYPE_CHECKING, TypedDict
 
-from cardiolens.config.steps import StreamSpec
 from cardiolens.placement.placement import Deployment
 
 if TYPE_CHECKING:
@@ -39,8 +38,10 @@ _CONTEXT = threading.Lock()  # Ray Data has one current context per process, and
 
 
 @contextmanager
-def reserved(deployment: Deployment, stream: StreamSpec) -> Iterator[Places]:
+def reserved(deployment: Deployment, studies: int, restarts: int) -> Iterator[Places]:
     """Yield arguments of `map_batches` with one actor per replica; release placement groups at the end.
+
+    `studies` are in flight at each actor, which may be restarted `restarts` times.
 
     A replica within a node: the actor itself reserves the GPUs, on the node that the placement chose. A
     replica that spans nodes: a placement group with one bundle per GPU, which vLLM's Ray executor fills.
@@ -53,12 +54,12 @@ def reserved(deployment: Deployment, stream: StreamSpec) -> Iterator[Places]:
         yield {
             "compute": ray.data.ActorPoolStrategy(
                 size=deployment.replicas,
-                max_tasks_in_flight_per_actor=stream.studies_in_flight,
-                max_concurrent_calls_per_actor=stream.studies_in_flight,
+                max_tasks_in_flight_per_actor=studies,
+                max_concurrent_calls_per_actor=studies,
             ),
             "num_cpus": 0,
             "num_gpus": 0 if spans else deployment.gpus_per_replica,
-            "ray_remote_args_fn": _in_turn(seats, stream.engine_restarts),
+            "ray_remote_args_fn": _in_turn(seats, restarts),
         }
     finally:
         for span in spans:

@@ -1,0 +1,122 @@
+"""Rehearsal of many replicas on logical GPUs: the share of the run in which each has requests in work.
+
+    python -m bench.replicas [--replicas 8] [--seconds 0.25] [--store-gib 1] [override ...]
+
+The stream reads, renders and hands out the studies of a sweep as for any model. In the place of each engine a
+stand-in takes `--seconds` for a request and works on `--width` at once; 0 is an instant reader.
+"""
+
+import argparse
+import asyncio
+import os
+import shutil
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from cardiolens.cluster.connect import be_quiet
+from cardiolens.config.compose import read_spec
+from cardiolens.config.model import ModelSpec
+from cardiolens.engine.ask import Ask, FrameWork, Pictures, Reply
+from cardiolens.placement.placement import Deployment
+from cardiolens.plan.missing import missing_of
+from cardiolens.plan.plan import Plan, plan
+from cardiolens.steps.sweep import sweep
+from cardiolens.stream import pipeline
+
+
+class StandIn:
+    """An engine that waits, and writes when each request was in work."""
+
+    mortal = False
+
+    def __init__(self, folder: Path, seconds: float, width: int) -> None:
+        self._file = folder / f"{os.getpid()}.txt"
+        self._seconds = seconds
+        self._room = asyncio.Semaphore(width)
+
+    async def start(self) -> None:
+        pass
+
+    async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
+        async with self._room:
+            began = time.monotonic()
+            for key in ask.frame_keys:
+                pictures(key)
+            await asyncio.sleep(self._seconds)
+            with self._file.open("a") as file:
+                file.write(f"{began} {time.monotonic()}\n")
+        return Reply("A", "stop")
+
+    def frames(self) -> FrameWork:
+        return FrameWork()
+
+    def close(self) -> None:
+        pass
+
+
+def busy_shares(folder: Path, replicas: int) -> list[float]:
+    """Share of the run in which each replica had a request in work, or one within the last 50 ms."""
+    runs = [np.loadtxt(path, ndmin=2) for path in folder.iterdir()]
+    first, last = min(run[:, 0].min() for run in runs), max(run[:, 1].max() for run in runs)
+    shares = []
+    for run in runs:
+        busy, until = 0.0, first
+        for began, ended in run[np.argsort(run[:, 0])]:
+            since = began if began - until > 0.05 else until
+            busy, until = busy + max(ended - since, 0.0), max(until, ended)
+        shares.append(busy / (last - first))
+    return sorted([*shares, *[0.0] * (replicas - len(runs))])
+
+
+def main() -> None:
+    """Print the requests per second and the busy share of each replica, in order."""
+    import ray
+
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--replicas", type=int, default=8)
+    arguments.add_argument("--seconds", type=float, default=0.25)
+    arguments.add_argument("--width", type=int, default=4)
+    arguments.add_argument("--store-gib", type=float, default=None)
+    given, overrides = arguments.parse_known_args()
+    be_quiet()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        words = ["+experiment=slice_ablation", "model=[constant]", "tracker=none", *overrides]
+        words += [f"store={folder}/store", f"outputs={folder}/outputs"]
+        sweep(read_spec(words))  # prepares the cohort
+        shutil.rmtree(folder / "store" / "completions")
+        planned = plan(read_spec(words))
+        ray.shutdown()
+        memory = given.store_gib and int(given.store_gib * 2**30)
+        ray.init(
+            num_gpus=given.replicas, object_store_memory=memory, include_dashboard=False, log_to_driver=False
+        )
+        ran = folder / "ran"
+        ran.mkdir()
+        seconds, n_requests = _stream(planned, given, ran)
+        shares = busy_shares(ran, given.replicas)
+    print(f"{n_requests} requests, {n_requests / seconds:.0f}/s; busy share of each replica:")
+    print(" ".join(f"{share:.2f}" for share in shares), f"; mean {np.mean(shares):.2f}")
+
+
+def _stream(planned: Plan, given: argparse.Namespace, ran: Path) -> tuple[float, int]:
+    def maker(_plan: Plan, _model: ModelSpec, _deployment: Deployment) -> partial[StandIn]:
+        return partial(StandIn, ran, given.seconds, given.width)
+
+    def width(_: ModelSpec) -> int:
+        return given.width + given.width // 2
+
+    pipeline._maker, pipeline._width = maker, width  # type: ignore[assignment]
+    deployment = Deployment("constant", 1, 1, ((),) * given.replicas, 1.0, 0.9, "", 0.0)
+    left = missing_of(planned, "constant")
+    began = time.monotonic()
+    pipeline.stream(planned, deployment, left, lambda counters: None)
+    return time.monotonic() - began, left.left
+
+
+if __name__ == "__main__":
+    main()
