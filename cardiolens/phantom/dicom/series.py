@@ -1,7 +1,7 @@
 """Series of an exam: which stacks a scanner puts into one, in which order, under which number and name."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from cardiolens.phantom.dicom.exam import Exam
@@ -16,6 +16,7 @@ _PROTOCOL = (
     *("ti_scout", "lge_sax", "lge_4ch", "lge_2ch", "lge_3ch"),
 )
 _MOVING = frozenset({"cine", "rv_cine", "flow", "flow_phase", "ti_scout"})
+_NAMED_AFTER, _NAMED_SHARE = "cine_4ch", 0.25  # the series in whose description the patient's name is typed
 _HOLD_S, _PAUSE_S = 12.0, 25.0  # a breath-hold; the time between two series
 _FIRST_SLICE_MS, _NEXT_SLICE_MS = 90.0, 170.0  # delay of the slices of a first pass
 
@@ -180,4 +181,7 @@ def _name(exam: Exam, piece: Piece) -> Name:
     number = piece[0].slices[0] + 1 if _slice_by_slice(exam, lead) else None
     subject = (kind, "together" if several else lead.view)
     wrong = exam.spec.wrong_names
-    return series_name(exam.dialect, subject, exam.seed, lead.acquisition, wrong=wrong, number=number)
+    name = series_name(exam.dialect, subject, exam.seed, lead.acquisition, wrong=wrong, number=number)
+    if lead.acquisition == _NAMED_AFTER and name.description and exam.drawn("named").chance(_NAMED_SHARE):
+        return replace(name, description=f"{name.description} {exam.identity.surname}")
+    return name

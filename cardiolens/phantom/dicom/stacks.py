@@ -50,7 +50,7 @@ class Stack:
     @property
     def acquisition(self) -> str:
         """The name that its reconstructions and tries share."""
-        return self.name.removesuffix("_try1").removesuffix("_psir")
+        return self.name.removesuffix("_try1").removesuffix("_psir").removesuffix("_phase")
 
 
 def volumes(heart: Heart, size: Size, look: Appearance, seed: str, *, psir_offset: int) -> Iterator[Stack]:
