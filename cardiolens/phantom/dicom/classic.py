@@ -1,5 +1,7 @@
 """Classic MR Image Storage: one file an image."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 from pydicom.dataset import Dataset
@@ -23,21 +25,21 @@ _THICKNESS_MM = 8.0
 _CARDIAC = frozenset({"cine", "rv_cine", "flow", "flow_phase"})
 
 
-def classic_image(exam: Exam, series: Series, place: int) -> Dataset:
-    """The image at a place in a series, with its pixels."""
-    image = series.images[place]
-    kind = exam.dialect.acquisitions[image.stack.kind]
+def classic_images(exam: Exam, series: Series) -> Iterator[Dataset]:
+    """Yield every image of a series with its pixels: the same dataset again and again, changed in place."""
     made = general(exam, series, CLASSIC)
-    made.SOPInstanceUID = exam.uid("image", series.number, place)
-    made.InstanceNumber = place + 1
-    _acquired(exam, image, kind, made)
-    _timed(exam, series, image, made)
-    _placed(exam, image, made)
-    frame = exam.stored(image.stack).stored(image.stack.frames[image.slice, image.phase])
-    _shown(exam, series, frame, made)
-    add_private(exam, made, private_words(exam, series, image))
-    add_pixels(exam, made, frame[None])
-    return made
+    for place, image in enumerate(series.images):
+        kind = exam.dialect.acquisitions[image.stack.kind]
+        made.SOPInstanceUID = exam.uid("image", series.number, place)
+        made.InstanceNumber = place + 1
+        _acquired(exam, image, kind, made)
+        _timed(exam, series, image, made)
+        _placed(exam, image, made)
+        frame = exam.stored(image.stack).stored(image.stack.frames[image.slice, image.phase])
+        _shown(exam, series, frame, made)
+        add_private(exam, made, private_words(exam, series, image))
+        add_pixels(exam, made, frame[None])
+        yield made
 
 
 def _acquired(exam: Exam, image: Image, kind: Acquisition, made: Dataset) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,7 +12,9 @@ from pydantic import BeforeValidator, ConfigDict, TypeAdapter
 _DATA = Path(__file__).parent / "data"
 _STRICT = ConfigDict(extra="forbid")
 
-Words = Annotated[tuple[str, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
+Words = Annotated[
+    tuple[str, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
+]
 Order = Literal["slice_major", "phase_major", "shuffled"]
 
 
@@ -96,7 +98,7 @@ class Dialect:
     __pydantic_config__ = _STRICT
 
 
-@lru_cache(maxsize=None)
+@cache
 def dialect(vendor: str) -> Dialect:
     """A dialect by its name, which is its data file's."""
     tree = yaml.safe_load((_DATA / f"{vendor}.yaml").read_text(encoding="utf-8"))

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from pydicom.dataset import Dataset, FileMetaDataset
+from pydicom.pixels.encoders.base import get_encoder
 from pydicom.uid import UID, ExplicitVRLittleEndian, ImplicitVRLittleEndian, JPEG2000Lossless, RLELossless
 
 from cardiolens.errors import InputError
@@ -29,8 +30,6 @@ def write_file(path: Path, made: Dataset, syntax: TransferSyntax) -> None:
 
 def check_encoder(syntax: TransferSyntax) -> None:
     """Stop with an InputError where a compressor is not installed."""
-    from pydicom.pixels import get_encoder
-
     if syntax in _COMPRESSED and not get_encoder(_COMPRESSED[syntax]).is_available:
         raise InputError(
             f"transfer_syntax={syntax}: its encoder is not installed; install the extra `dicom`, "

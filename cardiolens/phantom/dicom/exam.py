@@ -4,7 +4,15 @@ from dataclasses import dataclass
 
 from cardiolens.phantom.dicom.dialect import Dialect, dialect
 from cardiolens.phantom.dicom.identity import Identity, drawn_identity, uid
-from cardiolens.phantom.dicom.place import Location, Matrix, Stored, drawn_pose, drawn_storage, locate, to_patient
+from cardiolens.phantom.dicom.place import (
+    Location,
+    Matrix,
+    Stored,
+    drawn_pose,
+    drawn_storage,
+    locate,
+    to_patient,
+)
 from cardiolens.phantom.dicom.spec import ExportSpec
 from cardiolens.phantom.dicom.stacks import Stack
 from cardiolens.phantom.draws import Draws

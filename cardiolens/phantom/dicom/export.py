@@ -10,7 +10,7 @@ from cardiolens.config.dataset import PhantomSpec
 from cardiolens.errors import RunError
 from cardiolens.phantom.appearance import appearance
 from cardiolens.phantom.cohort import planned
-from cardiolens.phantom.dicom.classic import classic_image
+from cardiolens.phantom.dicom.classic import classic_images
 from cardiolens.phantom.dicom.encode import check_encoder, write_file
 from cardiolens.phantom.dicom.exam import Exam, exam_of
 from cardiolens.phantom.dicom.multiframe import multiframe_image
@@ -69,17 +69,15 @@ def write_exam(study_id: str, spec: PhantomSpec, asked: ExportSpec, export: Path
 def _write_series(exam: Exam, series: Series, export: Path, folder: str, serial: int) -> Written:
     """Write the files of a series, numbered on from `serial`."""
     at: list[tuple[str, int | None, str]] = []
-    count = 1 if exam.dialect.multiframe else len(series.images)
-    for place in range(count):
+    multiframe = exam.dialect.multiframe
+    datasets = [multiframe_image(exam, series)] if multiframe else classic_images(exam, series)
+    protocol = series.name.protocol or "unnamed"
+    for place, made in enumerate(datasets):
         words = {"series": series.number, "instance": place + 1, "serial": serial + place + 1}
-        protocol = series.name.protocol or "unnamed"
         name = f"{folder}/{_path(exam, exam.dialect.file, protocol=protocol, **words)}"
-        made = multiframe_image(exam, series) if exam.dialect.multiframe else classic_image(exam, series, place)
         write_file(export / name, made, exam.spec.transfer_syntax)
-        if exam.dialect.multiframe:
-            at = [(str(made.SOPInstanceUID), frame + 1, name) for frame in range(len(series.images))]
-        else:
-            at.append((str(made.SOPInstanceUID), None, name))
+        frames = range(1, len(series.images) + 1) if multiframe else [None]
+        at += [(str(made.SOPInstanceUID), frame, name) for frame in frames]
     return Written(series, exam.uid("series", series.number), tuple(at))
 
 

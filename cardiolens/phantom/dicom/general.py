@@ -61,18 +61,26 @@ def window(frames: NDArray[np.int16]) -> tuple[int, int]:
 def add_private(exam: Exam, made: Dataset, words: dict[str, Any]) -> None:
     """Add a maker's private elements; `words` fill their templates, and so does the identity."""
     person = vars(exam.identity) | {"private_uid": exam.uid("private"), "orientation": "Cor>Sag(-33.1)>Tra"}
+    blocks: dict[tuple[int, str], int] = {}
     for private in exam.dialect.private:
-        text = private.value.format(**person, **words)
-        block = made.private_block(private.group, private.creator, create=True)
-        value: Any = text
-        if private.vr == "OB":
+        key = private.group, private.creator
+        if key not in blocks:
+            blocks[key] = 0x10 + sum(group == private.group for group, _ in blocks)
+            made.add_new((private.group, blocks[key]), "LO", private.creator)
+        value = _private_value(private.vr, private.value.format(**person, **words))
+        made.add_new((private.group, (blocks[key] << 8) + private.element), private.vr, value)
+
+
+def _private_value(vr: str, text: str) -> str | bytes | int | float:
+    match vr:
+        case "OB":
             raw = text.encode()
-            value = raw + b"\0" * (len(raw) % 2)
-        elif private.vr in ("SS", "SL"):
-            value = int(text)
-        elif private.vr == "FL":
-            value = float(text)
-        block.add_new(private.element, private.vr, value)
+            return raw + b"\0" * (len(raw) % 2)
+        case "SS" | "SL":
+            return int(text)
+        case "FL":
+            return float(text)
+    return text
 
 
 def private_words(exam: Exam, series: Series, image: Image) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydicom.dataset import Dataset
 from pydicom.datadict import tag_for_keyword
+from pydicom.dataset import Dataset
 from pydicom.tag import Tag
 
 from cardiolens.phantom.dicom.dialect import Acquisition

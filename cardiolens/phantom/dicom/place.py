@@ -45,7 +45,7 @@ def drawn_storage(draw: Draws) -> Stored:
 
 
 def drawn_pose(draw: Draws) -> Matrix:
-    """A rigid motion in scanner RAS+ millimetres: this heart's place as against the NIfTI cohort's affines."""
+    """A rigid motion in scanner RAS+ millimetres: the NIfTI cohort's place to this patient's."""
     axis = np.array([draw.between(-1, 1) for _ in range(3)])
     axis = axis / max(math.sqrt(float(np.sum(axis * axis))), 1e-6)
     turn = math.radians(draw.between(-_TURN_DEGREES, _TURN_DEGREES))

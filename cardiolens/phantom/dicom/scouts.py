@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cardiolens.phantom.appearance import Appearance
 from cardiolens.phantom.base import tricuspid_centre
@@ -130,6 +131,6 @@ def _recovering(frames: Frames4, times: tuple[float, ...]) -> Frames4:
     return np.concatenate([np.rint(frames * share).astype(np.int16) for share in shares], axis=1)
 
 
-def _rounded(centre: np.ndarray) -> Vector:  # type: ignore[type-arg]
+def _rounded(centre: NDArray[np.float64]) -> Vector:
     x, y, z = (round(float(part), 6) for part in centre)
     return (x, y, z)

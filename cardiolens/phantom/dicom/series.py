@@ -75,7 +75,7 @@ def _groups(exam: Exam, stacks: dict[str, Stack]) -> Iterator[list[Piece]]:
     twins = exam.drawn("twins").chance(exam.dialect.twins)
     done: set[str] = set()
     for name in _PROTOCOL:
-        if name in done:
+        if name in done or name not in stacks:
             continue
         names = next((group for group in joined if name in group), (name,))
         done.update(names)

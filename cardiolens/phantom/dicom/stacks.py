@@ -1,4 +1,4 @@
-"""The stacks of an exam: the phantom's volumes, their phase-sensitive twins, and what is no volume of a study."""
+"""The stacks of an exam: the phantom's volumes, their phase-sensitive twins, and tries that failed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -1,9 +1,9 @@
-"""The phantom as DICOM: the pixels, planes and order of the NIfTI cohort, told by the truth beside the export."""
+"""The phantom as DICOM: pixels, planes and order are the NIfTI cohort's, by the truth beside the export."""
 
+import itertools
 import json
 from collections import Counter
 from functools import lru_cache
-from pathlib import Path
 
 import nibabel as nib
 import numpy as np
@@ -13,13 +13,16 @@ from pydicom.datadict import dictionary_VR
 
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.errors import InputError
-from cardiolens.phantom.cohort import write_study
-from cardiolens.phantom.dicom.export import make_export
+from cardiolens.phantom import cohort
+from cardiolens.phantom.dicom import export as exporting
+from cardiolens.phantom.dicom.dialect import dialect
+from cardiolens.phantom.dicom.names import series_name
 from cardiolens.phantom.dicom.spec import ExportSpec, export_spec
-from cardiolens.phantom.planes import views
+from cardiolens.phantom.planes import Size, views
 
 VENDORS = ("siemens", "ge", "philips", "enhanced")
 SPEC = PhantomSpec(n_sampled=1)
+SIZE = Size(pixels=32, spacing_mm=6.4, phases=5, beats=6, layers=2)  # small: files take the time
 CLASSIC = (
     *("SpecificCharacterSet", "ImageType", "SOPClassUID", "SOPInstanceUID", "StudyDate", "StudyTime"),
     *("AccessionNumber", "Modality", "Manufacturer", "ReferringPhysicianName", "PatientName", "PatientID"),
@@ -36,7 +39,12 @@ ENHANCED = (
     *("DimensionOrganizationSequence", "DimensionIndexSequence", "AcquisitionDateTime", "ContentDate"),
     *("PixelPresentation", "VolumetricProperties", "VolumeBasedCalculationTechnique", "ContentTime"),
     *("ComplexImageComponent", "AcquisitionContrast", "ResonantNucleus", "KSpaceFiltering"),
-    *("CardiacSynchronizationTechnique", "ContentQualification", "BurnedInAnnotation", "PresentationLUTShape"),
+    *(
+        "CardiacSynchronizationTechnique",
+        "ContentQualification",
+        "BurnedInAnnotation",
+        "PresentationLUTShape",
+    ),
     *("DeviceSerialNumber", "SoftwareVersions", "ManufacturerModelName", "LossyImageCompression"),
 )
 ELSEWHERE = (  # in functional groups of a multi-frame image
@@ -83,7 +91,11 @@ def matrix(made, frame):
 def plane(made, frame):
     """Position of the first pixel and steps along a row and a column, in the patient's LPS+ millimetres."""
     if frame is None:
-        position, cosines, spacing = made.ImagePositionPatient, made.ImageOrientationPatient, made.PixelSpacing
+        position, cosines, spacing = (
+            made.ImagePositionPatient,
+            made.ImageOrientationPatient,
+            made.PixelSpacing,
+        )
     else:
         own, shared = made.PerFrameFunctionalGroupsSequence[frame - 1], made.SharedFunctionalGroupsSequence[0]
         turned = shared if "PlaneOrientationSequence" in shared else own
@@ -101,17 +113,25 @@ def shown(pixels, display):
     return pixels[:, ::-1] if display["flip_cols"] else pixels
 
 
+@pytest.fixture(scope="module", autouse=True)
+def small():
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (cohort, exporting):
+            patch.setattr(module, "sizes", lambda: {"ci": SIZE})
+        yield
+
+
 @pytest.fixture(scope="module")
 def nifti(tmp_path_factory):
     folder = tmp_path_factory.mktemp("nifti")
-    write_study("PH-0001", SPEC, folder)
+    cohort.write_study("PH-0001", SPEC, folder)
     return {code: nib.load(folder / "PH-0001" / f"{code}.nii.gz") for code in views()}
 
 
 @pytest.fixture(scope="module", params=VENDORS)
 def export(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param) / "phantom"
-    make_export(SPEC, ExportSpec(vendor=request.param, repeats=0.5, wrong_names=0.33), folder)
+    exporting.make_export(SPEC, ExportSpec(vendor=request.param, repeats=0.5, wrong_names=0.33), folder)
     return Export(folder)
 
 
@@ -131,14 +151,14 @@ def test_pixels_are_those_of_the_nifti_cohort(export, nifti):
 
 def test_planes_are_those_of_the_nifti_cohort_in_a_body_that_lies_elsewhere(export, nifti):
     pose, flip = np.array(export.truth["pose"]), np.array([-1, -1, 1])
-    places = np.arange(64 * 64).reshape(64, 64)
+    places = np.arange(SIZE.pixels**2).reshape(SIZE.pixels, SIZE.pixels)
     for _, _, (number, _), volume, pixels, (position, row, column) in export.kept():
         assert pixels.shape == places.shape
         where = shown(places, volume["display"])
-        for down, right in ((0, 0), (63, 0), (20, 45)):
-            i, j = divmod(int(where[down, right]), 64)
+        for down, right in ((0, 0), (31, 0), (10, 22)):
+            i, j = divmod(int(where[down, right]), SIZE.pixels)
             affine = nifti[volume["pixels"]["volume"]].affine
-            wanted = pose @ affine @ [right, 63 - down, number, 1]
+            wanted = pose @ affine @ [right, 31 - down, number, 1]
             assert (position + j * row + i * column) * flip == pytest.approx(wanted[:3], abs=5e-3)
 
 
@@ -153,17 +173,22 @@ def test_a_short_axis_looks_up_from_the_apex_in_the_patient(export):
             apex[name] = centre
     for name in ("cine_sax", "lge_sax", "perf_sax", "t2_sax"):
         left, back, up = apex[name] - base[name]
-        assert left > 0 > back and up < 0
+        assert left > 0 > back
+        assert up < 0
 
 
 def test_uids_are_unique_and_one_study_has_one_patient(export):
     files = {file for series in export.truth["series"] for *_, file in series["images"]}
-    assert {path.relative_to(export.folder).as_posix() for path in export.folder.rglob("*") if path.is_file()} == files
+    assert {
+        path.relative_to(export.folder).as_posix() for path in export.folder.rglob("*") if path.is_file()
+    } == files
     read = [export.read(file) for file in sorted(files)]
     assert len({made.SOPInstanceUID for made in read}) == len(read)
     assert len({made.SeriesInstanceUID for made in read}) == len(export.truth["series"])
     assert len({(made.StudyInstanceUID, made.PatientID, made.FrameOfReferenceUID) for made in read}) == 1
-    places = [(series["series_uid"], made.SOPInstanceUID, frame) for series, *_, made, frame in export.images()]
+    places = [
+        (series["series_uid"], made.SOPInstanceUID, frame) for series, *_, made, frame in export.images()
+    ]
     assert len(set(places)) == len(places)
 
 
@@ -173,7 +198,8 @@ def test_required_attributes_are_there(export):
     for series in export.truth["series"]:
         made = export.read(series["images"][0][-1])
         assert [name for name in required if name not in made] == []
-        assert made.BitsAllocated == 16 and made.HighBit == made.BitsStored - 1
+        assert made.BitsAllocated == 16
+        assert made.HighBit == made.BitsStored - 1
         assert made.pixel_array.dtype == (np.int16 if made.PixelRepresentation else np.uint16)
         if multi:
             groups = made.PerFrameFunctionalGroupsSequence
@@ -217,7 +243,7 @@ def test_phases_of_a_slice_follow_each_other_in_time(export):
     assert len(rr) == 10
     for seen in times.values():
         values = [time for _, time in sorted(seen)]
-        assert all(early < late for early, late in zip(values, values[1:], strict=False))
+        assert all(early < late for early, late in itertools.pairwise(values))
 
 
 def test_what_is_no_volume_of_the_study_says_why(export):
@@ -268,34 +294,37 @@ def test_habits_of_makers(export):
     by_slice = sorted(order, key=lambda at: (short[0]["images"][0][1] != at[0], at))
     match export.truth["vendor"]:
         case "siemens":
-            assert len(short) == 10 and all(len(one["images"]) == 12 for one in short)
+            assert len(short) == 10
+            assert all(len(one["images"]) == 5 for one in short)
             assert made.SequenceName.startswith("*tfi2d1")
         case "ge":
-            assert len(short) == 1 and made.PixelRepresentation == 1
-            assert [number for number, _ in order[:12]] == [order[0][0]] * 12
-            assert (made.CardiacNumberOfImages, made.ImagesInAcquisition) == (12, 120)
+            assert len(short) == 1
+            assert made.PixelRepresentation == 1
+            assert [number for number, _ in order[:5]] == [order[0][0]] * 5
+            assert (made.CardiacNumberOfImages, made.ImagesInAcquisition) == (5, 50)
         case "philips":
-            assert len(short) == 1 and made["RescaleSlope"].value > 0
+            assert len(short) == 1
+            assert made["RescaleSlope"].value > 0
             assert made[0x2001, 0x0010].value == "Philips Imaging DD 001"
         case "enhanced":
-            assert len(short) == 1 and made.NumberOfFrames == 120
+            assert len(short) == 1
+            assert made.NumberOfFrames == 50
             assert order not in (by_slice, sorted(order), sorted(order)[::-1])
 
 
 def test_wrong_names_are_a_share_of_the_acquisitions_and_the_truth_tells_them(tmp_path):
-    from cardiolens.phantom.dicom.dialect import dialect
-    from cardiolens.phantom.dicom.names import series_name
-
     for vendor in VENDORS:
         of, states = dialect(vendor), Counter()
         for number in range(300):
             right = series_name(of, ("cine", "4ch"), f"{number}", "cine_4ch", wrong=0.0, number=None)
             name = series_name(of, ("cine", "4ch"), f"{number}", "cine_4ch", wrong=0.33, number=None)
             states[name.state] += 1
-            assert right.state == "right" and right.description in of.names["cine"]["4ch"]
+            assert right.state == "right"
+            assert right.description in of.names["cine"]["4ch"]
             assert (name.description == right.description) == (name.state == "right")
             if name.state == "empty":
-                assert not name.description and not name.protocol
+                assert not name.description
+                assert not name.protocol
         assert 0.26 < 1 - states["right"] / 300 < 0.40
         assert set(states) == {"right", "empty", "generic", "other_view"}
 
