@@ -82,7 +82,7 @@ class Dialect:
     file: str
     acquisitions: Mapping[str, Acquisition]
     names: Mapping[str, Mapping[str, tuple[str, ...]]]  # by kind and view
-    generic: tuple[str, ...]  # names that tell no view, or a wrong one
+    generic: tuple[str, ...]  # names that tell no view, and may tell another sequence
     private: tuple[Private, ...]
     signed: bool = False
     multiframe: bool = False
