@@ -10,6 +10,7 @@ from cardiolens.phantom.dicom.dialect import Acquisition
 from cardiolens.phantom.dicom.exam import Exam
 from cardiolens.phantom.dicom.general import (
     CLASSIC,
+    THICKNESS_MM,
     add_pixels,
     add_private,
     general,
@@ -19,10 +20,7 @@ from cardiolens.phantom.dicom.general import (
     window,
 )
 from cardiolens.phantom.dicom.heartbeat import clock
-from cardiolens.phantom.dicom.series import Image, Series
-
-_THICKNESS_MM = 8.0
-_CARDIAC = frozenset({"cine", "rv_cine", "flow", "flow_phase"})
+from cardiolens.phantom.dicom.series import CARDIAC, Image, Series
 
 
 def classic_images(exam: Exam, series: Series) -> Iterator[Dataset]:
@@ -62,9 +60,9 @@ def _timed(exam: Exam, series: Series, image: Image, made: Dataset) -> None:
     made.TriggerTime = number(image.trigger_ms, of.trigger_decimals)
     made.NominalInterval = round(image.hold.rr_ms)
     made.HeartRate = round(60_000 / image.hold.rr_ms)
-    made.AcquisitionNumber = 1 if stack.kind in _CARDIAC else image.phase + 1
+    made.AcquisitionNumber = 1 if stack.kind in CARDIAC else image.phase + 1
     made.ImagesInAcquisition = len(series.images)
-    if stack.kind in _CARDIAC:
+    if stack.kind in CARDIAC:
         made.CardiacNumberOfImages = stack.phases
     if stack.kind in of.temporal_position:
         told = stack.kind == "perfusion" or exam.drawn("temporal").chance(0.5)
@@ -79,13 +77,11 @@ def _placed(exam: Exam, image: Image, made: Dataset) -> None:
         number(part, of.cosine_decimals) for part in (*at.along_row, *at.along_column)
     ]
     made.PixelSpacing = [number(spacing, 4)] * 2
-    made.SliceThickness = number(_THICKNESS_MM, 1)
+    made.SliceThickness = number(THICKNESS_MM, 1)
     normal = np.cross(at.along_row, at.along_column)
     made.SliceLocation = number(float(np.sum(normal * np.array(at.position))), 4)
-    planes = image.stack.planes
-    if of.spacing_between_slices and len(planes) > 1 and not image.stack.through:
-        step = np.array(planes[1].centre) - np.array(planes[0].centre)
-        made.SpacingBetweenSlices = number(float(np.sqrt(np.sum(step * step))), 4)
+    if of.spacing_between_slices and image.stack.spacing_mm is not None:
+        made.SpacingBetweenSlices = number(image.stack.spacing_mm, 4)
 
 
 def _shown(exam: Exam, series: Series, frame: NDArray[np.int16], made: Dataset) -> None:

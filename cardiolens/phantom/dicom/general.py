@@ -10,6 +10,7 @@ from cardiolens.phantom.dicom.exam import Exam
 from cardiolens.phantom.dicom.heartbeat import clock
 from cardiolens.phantom.dicom.series import Image, Series
 
+THICKNESS_MM = 8.0
 CLASSIC, ENHANCED = "1.2.840.10008.5.1.4.1.1.4", "1.2.840.10008.5.1.4.1.1.4.1"
 _COMPONENTS = {"MAGNITUDE": 0, "PHASE": 1, "REAL": 2}
 

@@ -12,6 +12,7 @@ from cardiolens.phantom.dicom.dialect import Acquisition
 from cardiolens.phantom.dicom.exam import Exam
 from cardiolens.phantom.dicom.general import (
     ENHANCED,
+    THICKNESS_MM,
     add_pixels,
     add_private,
     general,
@@ -21,10 +22,8 @@ from cardiolens.phantom.dicom.general import (
     window,
 )
 from cardiolens.phantom.dicom.heartbeat import clock
-from cardiolens.phantom.dicom.series import Image, Series
+from cardiolens.phantom.dicom.series import CARDIAC, Image, Series
 
-_THICKNESS_MM = 8.0
-_CARDIAC = frozenset({"cine", "rv_cine", "flow", "flow_phase"})
 _IN_FRAME_CONTENT = ("StackID", "InStackPositionNumber", "TemporalPositionIndex")
 
 
@@ -88,7 +87,7 @@ def _dimensions(exam: Exam, series: Series, made: Dataset) -> None:
     organization.DimensionOrganizationUID = exam.uid("dimensions", series.number)
     made.DimensionOrganizationSequence = [organization]
     pointers = [(name, "FrameContentSequence") for name in _IN_FRAME_CONTENT]
-    if series.kind in _CARDIAC:
+    if series.kind in CARDIAC:
         pointers[2] = ("NominalCardiacTriggerDelayTime", "CardiacSynchronizationSequence")
     if len({image.stack.kind for image in series.images}) > 1:
         pointers.append(("ComplexImageComponent", "MRImageFrameTypeSequence"))
@@ -106,12 +105,10 @@ def _pointer(exam: Exam, series: Series, name: str, group: str) -> Dataset:
 def _shared(exam: Exam, lead: Image, kind: Acquisition) -> Dataset:
     """Functional groups that all frames have in common."""
     measures = _item(
-        PixelSpacing=[number(exam.size.spacing_mm, 4)] * 2, SliceThickness=number(_THICKNESS_MM, 1)
+        PixelSpacing=[number(exam.size.spacing_mm, 4)] * 2, SliceThickness=number(THICKNESS_MM, 1)
     )
-    planes = lead.stack.planes
-    if len(planes) > 1 and not lead.stack.through:
-        step = np.array(planes[1].centre) - np.array(planes[0].centre)
-        measures.SpacingBetweenSlices = number(float(np.sqrt(np.sum(step * step))), 4)
+    if lead.stack.spacing_mm is not None:
+        measures.SpacingBetweenSlices = number(lead.stack.spacing_mm, 4)
     timing = _item(
         RepetitionTime=number(kind.tr, 3),
         FlipAngle=number(kind.flip, 1),

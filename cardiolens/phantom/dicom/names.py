@@ -33,9 +33,10 @@ def series_name(
         return _named(right, number, "shared" if view == _TOGETHER else "right")
     if draw.chance(0.4):
         return Name("" if draw.chance(0.5) else None, "", "empty")
-    others = [other for other in dialect.names[kind] if other not in (view, _TOGETHER)]
+    like = "cine" if kind == "rv_cine" else kind  # a view of the right heart takes the name of the left
+    others = [other for other in dialect.names[like] if other not in (view, _TOGETHER)]
     if others and draw.chance(0.5):
-        other = _template(dialect, kind, draw.one_of(others), seed, numbered=number is not None)
+        other = _template(dialect, like, draw.one_of(others), seed, numbered=number is not None)
         return _named(other, number, "other_view")
     return _named(draw.one_of(dialect.generic), None, "generic")
 

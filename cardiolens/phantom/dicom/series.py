@@ -15,7 +15,8 @@ _PROTOCOL = (
     *("cine_sax", "t2_sax", "t2_4ch", "flow", "flow_phase", "t1_raw", "t1_map", "t2_map", "perf_sax"),
     *("ti_scout", "lge_sax", "lge_4ch", "lge_2ch", "lge_3ch"),
 )
-_MOVING = frozenset({"cine", "rv_cine", "flow", "flow_phase", "ti_scout"})
+CARDIAC = frozenset({"cine", "rv_cine", "flow", "flow_phase"})  # kinds of phases of the cycle
+_MOVING = CARDIAC | {"ti_scout"}
 _NAMED_AFTER, _NAMED_SHARE = "cine_4ch", 0.25  # the series in whose description the patient's name is typed
 _HOLD_S, _PAUSE_S = 12.0, 25.0  # a breath-hold; the time between two series
 _FIRST_SLICE_MS, _NEXT_SLICE_MS = 90.0, 170.0  # delay of the slices of a first pass

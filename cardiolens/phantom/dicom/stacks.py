@@ -48,6 +48,14 @@ class Stack:
         return int(self.frames.shape[1])
 
     @property
+    def spacing_mm(self) -> float | None:
+        """Distance between neighbouring slices, where there is one."""
+        if self.through or len(self.planes) == 1:
+            return None
+        step = np.array(self.planes[1].centre) - np.array(self.planes[0].centre)
+        return float(np.sqrt(np.sum(step * step)))
+
+    @property
     def acquisition(self) -> str:
         """The name that its reconstructions and tries share."""
         return self.name.removesuffix("_try1").removesuffix("_psir").removesuffix("_phase")
