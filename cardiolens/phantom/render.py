@@ -1,6 +1,6 @@
 """Rendering a study: every view as a stack of frames, and its tissue masks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -56,6 +56,15 @@ def render(heart: Heart, view: View, size: Size, *, look: Appearance, seed: str,
     count = phases(view, size)
     systole = end_systole(shot.scene.heart, count) if view.sequence == "cine" else 0
     return Rendered(view, tuple(stack), count, systole, frames, marked)
+
+
+def pictures(
+    heart: Heart, view: View, stack: Sequence[Plane], size: Size, *, look: Appearance, seed: str
+) -> Frames:
+    """Frames of any planes in the contrast of a view's sequence, as scouts and other views have them."""
+    shot = Shot(_scene(heart, view, look), view, size, look)
+    scanner = signal.Scanner(seed, view.code, size.pixels, look.sigma)
+    return np.concatenate([_frames(shot, plane, scanner, basal=False) for plane in stack])
 
 
 def phases(view: View, size: Size) -> int:

@@ -1,0 +1,37 @@
+"""Files: a dataset in a transfer syntax, with a preamble and nothing of the library that wrote it."""
+
+from pathlib import Path
+
+from pydicom.dataset import Dataset, FileMetaDataset
+from pydicom.pixels.encoders.base import get_encoder
+from pydicom.uid import UID, ExplicitVRLittleEndian, ImplicitVRLittleEndian, JPEG2000Lossless, RLELossless
+
+from cardiolens.errors import InputError
+from cardiolens.phantom.dicom.identity import uid
+from cardiolens.phantom.dicom.spec import TransferSyntax
+
+_COMPRESSED = {"rle": RLELossless, "jpeg2000": JPEG2000Lossless}
+
+
+def write_file(path: Path, made: Dataset, syntax: TransferSyntax) -> None:
+    """Write a dataset; its bytes follow from its content, whatever the version of the library."""
+    made.file_meta = FileMetaDataset()
+    made.file_meta.MediaStorageSOPClassUID = made.SOPClassUID
+    made.file_meta.MediaStorageSOPInstanceUID = made.SOPInstanceUID
+    made.file_meta.ImplementationClassUID = UID(uid("cardiolens phantom"))
+    made.file_meta.ImplementationVersionName = "PHANTOM_1"
+    plain = ImplicitVRLittleEndian if syntax == "implicit" else ExplicitVRLittleEndian
+    made.file_meta.TransferSyntaxUID = plain
+    if syntax in _COMPRESSED:
+        made.compress(_COMPRESSED[syntax], generate_instance_uid=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    made.save_as(path, enforce_file_format=True)
+
+
+def check_encoder(syntax: TransferSyntax) -> None:
+    """Stop with an InputError where a compressor is not installed."""
+    if syntax in _COMPRESSED and not get_encoder(_COMPRESSED[syntax]).is_available:
+        raise InputError(
+            f"transfer_syntax={syntax}: its encoder is not installed; install the extra `dicom`, "
+            "or choose one of explicit, implicit, rle"
+        )

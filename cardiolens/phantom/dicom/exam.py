@@ -1,0 +1,56 @@
+"""An exam: one study's patient, scanner and coordinates, as its files share them."""
+
+from dataclasses import dataclass
+
+from cardiolens.phantom.dicom.dialect import Dialect, dialect
+from cardiolens.phantom.dicom.identity import Identity, drawn_identity, uid
+from cardiolens.phantom.dicom.place import (
+    Location,
+    Matrix,
+    Stored,
+    drawn_pose,
+    drawn_storage,
+    locate,
+    to_patient,
+)
+from cardiolens.phantom.dicom.spec import ExportSpec
+from cardiolens.phantom.dicom.stacks import Stack
+from cardiolens.phantom.draws import Draws
+from cardiolens.phantom.planes import Size
+
+
+@dataclass(frozen=True)
+class Exam:
+    """What all images of a study have in common."""
+
+    study_id: str
+    seed: str
+    spec: ExportSpec
+    dialect: Dialect
+    identity: Identity
+    size: Size
+    pose: Matrix  # scanner RAS+ of the NIfTI cohort to this patient's
+    patient: Matrix  # heart coordinates to the patient's LPS+
+
+    def uid(self, *parts: object) -> str:
+        return uid(self.seed, self.spec.vendor, *parts)
+
+    def drawn(self, *parts: object) -> Draws:
+        """A stream of random numbers of its own for every purpose."""
+        return Draws("|".join(map(str, (self.seed, self.spec.vendor, *parts))), 0)
+
+    def stored(self, stack: Stack) -> Stored:
+        """How a stack's matrices are stored; tries and reconstructions of one acquisition alike."""
+        return drawn_storage(self.drawn("stored", stack.acquisition))
+
+    def location(self, stack: Stack, slice_: int) -> Location:
+        return locate(
+            stack.planes[slice_], self.patient, self.size.pixels, self.size.spacing_mm, self.stored(stack)
+        )
+
+
+def exam_of(study_id: str, seed: str, spec: ExportSpec, size: Size) -> Exam:
+    """The exam of a study; `seed` is the study's own."""
+    pose = drawn_pose(Draws(f"{seed}|pose", 0))
+    of = dialect(spec.vendor)
+    return Exam(study_id, seed, spec, of, drawn_identity(seed), size, pose, to_patient(pose))

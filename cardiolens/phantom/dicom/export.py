@@ -1,0 +1,98 @@
+"""A phantom cohort as an export: `export/` as a scanner or PACS writes it, `truth.jsonl` beside it."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from cardiolens.config.dataset import PhantomSpec
+from cardiolens.errors import RunError
+from cardiolens.phantom.appearance import appearance
+from cardiolens.phantom.cohort import planned
+from cardiolens.phantom.dicom.classic import classic_images
+from cardiolens.phantom.dicom.encode import check_encoder, write_file
+from cardiolens.phantom.dicom.exam import Exam, exam_of
+from cardiolens.phantom.dicom.multiframe import multiframe_image
+from cardiolens.phantom.dicom.scouts import Camera, scouts
+from cardiolens.phantom.dicom.series import Series, exam_series
+from cardiolens.phantom.dicom.spec import ExportSpec
+from cardiolens.phantom.dicom.stacks import volumes
+from cardiolens.phantom.dicom.truth import Written, truth_of
+from cardiolens.phantom.geometry import Heart
+from cardiolens.phantom.planes import sizes
+from cardiolens.phantom.roster import study
+
+
+def make_export(spec: PhantomSpec, asked: ExportSpec, folder: Path) -> None:
+    """Make `folder/export/` and `folder/truth.jsonl`; the folder is absent or empty before.
+
+    One study after another is made and written, so that memory does not grow with the cohort. Everything is
+    written beside the folder and renamed at the end.
+    """
+    ids = planned(spec, folder)
+    check_encoder(asked.transfer_syntax)
+    beside = folder.with_name(f".{folder.name}.making")
+    try:
+        shutil.rmtree(beside, ignore_errors=True)
+        (beside / "export").mkdir(parents=True)
+        with (beside / "truth.jsonl").open("w", encoding="utf-8") as lines:
+            for study_id in ids:
+                record = write_exam(study_id, spec, asked, beside / "export")
+                lines.write(json.dumps(record, ensure_ascii=False) + "\n")
+        if folder.exists():
+            folder.rmdir()
+        beside.replace(folder)
+    except OSError as error:
+        reason = error.strerror or error
+        raise RunError(f"{folder}: cannot be written ({reason}); free space or check permissions") from error
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def write_exam(study_id: str, spec: PhantomSpec, asked: ExportSpec, export: Path) -> dict[str, Any]:
+    """Render and write one study's exam under `export`, and return its truth."""
+    made, size = study(spec.seed, study_id), sizes()[spec.size]
+    heart, look = Heart(made.parameters), appearance(spec.difficulty, made.seed, size.spacing_mm)
+    exam = exam_of(study_id, made.seed, asked, size)
+    camera = Camera(heart, size, look, made.seed, exam.patient)
+    offset = exam.dialect.psir_offset
+    stacks = [*scouts(camera), *volumes(heart, size, look, made.seed, psir_offset=offset)]
+    folder, written, serial = _path(exam, exam.dialect.folder), [], 0
+    for series in exam_series(exam, stacks):
+        one = _write_series(exam, series, export, folder, serial)
+        serial += len(one.at)
+        written.append(one)
+    return truth_of(exam, folder, written)
+
+
+def _write_series(exam: Exam, series: Series, export: Path, folder: str, serial: int) -> Written:
+    """Write the files of a series, numbered on from `serial`."""
+    at: list[tuple[str, int | None, str]] = []
+    multiframe = exam.dialect.multiframe
+    datasets = [multiframe_image(exam, series)] if multiframe else classic_images(exam, series)
+    protocol = series.name.protocol or "unnamed"
+    for place, made in enumerate(datasets):
+        words = {"series": series.number, "instance": place + 1, "serial": serial + place + 1}
+        name = f"{folder}/{_path(exam, exam.dialect.file, protocol=protocol, **words)}"
+        write_file(export / name, made, exam.spec.transfer_syntax)
+        frames = range(1, len(series.images) + 1) if multiframe else [None]
+        at += [(str(made.SOPInstanceUID), frame, name) for frame in frames]
+    return Written(series, exam.uid("series", series.number), tuple(at))
+
+
+def _path(exam: Exam, template: str, **words: Any) -> str:
+    """A path of a dialect; names in it are the patient's, as scanners write them, without odd characters."""
+    who = exam.identity
+    surname, forename = (re.sub(r"[^\w-]", "_", part) for part in who.name.split("^"))
+    known = {
+        "surname": surname,
+        "forename": forename,
+        "patient_id": who.patient_id,
+        "date": who.study_date,
+        "time": who.study_time,
+        "exam": exam.uid("folder")[-10:],
+    }
+    if "protocol" in words:
+        words["protocol"] = re.sub(r"[^\w-]", "_", words["protocol"])
+    return template.format(**known, **words)

@@ -1,0 +1,144 @@
+"""Attributes that classic and multi-frame images share: patient, study, series, equipment, pixels."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydicom.dataset import Dataset
+
+from cardiolens.phantom.dicom.exam import Exam
+from cardiolens.phantom.dicom.heartbeat import clock
+from cardiolens.phantom.dicom.series import Image, Series
+
+THICKNESS_MM = 8.0
+CLASSIC, ENHANCED = "1.2.840.10008.5.1.4.1.1.4", "1.2.840.10008.5.1.4.1.1.4.1"
+_COMPONENTS = {"MAGNITUDE": 0, "PHASE": 1, "REAL": 2}
+
+
+def number(value: float, decimals: int) -> str:
+    """A decimal string of at most 16 characters, without a negative zero."""
+    text = f"{value:.{decimals}f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text in ("-0", "") else text[:16]
+
+
+def general(exam: Exam, series: Series, sop_class: str) -> Dataset:
+    """A dataset with what all images of a series have in common."""
+    made = Dataset()
+    made.SpecificCharacterSet = "ISO_IR 192" if sop_class == ENHANCED else "ISO_IR 100"
+    made.SOPClassUID = sop_class
+    _patient(exam, made)
+    _study(exam, made)
+    _series(exam, series, made)
+    return made
+
+
+def add_pixels(exam: Exam, made: Dataset, frames: NDArray[np.int16]) -> None:
+    """Add matrices (frame, row, column) as stored."""
+    of = exam.dialect
+    made.SamplesPerPixel = 1
+    made.PhotometricInterpretation = "MONOCHROME2"
+    made.Rows, made.Columns = frames.shape[1:]
+    made.BitsAllocated, made.BitsStored, made.HighBit = 16, of.bits_stored, of.bits_stored - 1
+    made.PixelRepresentation = int(of.signed)
+    made.add_new(0x7FE00010, "OW", frames.astype("<i2" if of.signed else "<u2").tobytes())
+
+
+def slope(exam: Exam, series: Series) -> tuple[float, float]:
+    """Rescale slope and intercept of a series: stored values stay those of the NIfTI cohort."""
+    of = exam.dialect
+    steep = exam.drawn("slope", series.number).one_of(of.slopes)
+    sources = [image.stack.source for image in series.images[:1]]
+    zero = sources[0].add if sources[0] is not None and series.kind == "psir" else 0
+    return steep, -steep * zero
+
+
+def window(frames: NDArray[np.int16]) -> tuple[int, int]:
+    """Window centre and width as a scanner guesses them."""
+    low, high = int(frames.min()), int(np.sort(frames, axis=None)[int(0.98 * (frames.size - 1))])
+    return (low + high) // 2, max(high - low, 1)
+
+
+def add_private(exam: Exam, made: Dataset, words: dict[str, Any]) -> None:
+    """Add a maker's private elements; `words` fill their templates, and so does the identity."""
+    person = vars(exam.identity) | {"private_uid": exam.uid("private"), "orientation": "Cor>Sag(-33.1)>Tra"}
+    blocks: dict[tuple[int, str], int] = {}
+    for private in exam.dialect.private:
+        key = private.group, private.creator
+        if key not in blocks:
+            blocks[key] = 0x10 + sum(group == private.group for group, _ in blocks)
+            made.add_new((private.group, blocks[key]), "LO", private.creator)
+        value = _private_value(private.vr, private.value.format(**person, **words))
+        made.add_new((private.group, (blocks[key] << 8) + private.element), private.vr, value)
+
+
+def _private_value(vr: str, text: str) -> str | bytes | int | float:
+    match vr:
+        case "OB":
+            raw = text.encode()
+            return raw + b"\0" * (len(raw) % 2)
+        case "SS" | "SL":
+            return int(text)
+        case "FL":
+            return float(text)
+    return text
+
+
+def private_words(exam: Exam, series: Series, image: Image) -> dict[str, Any]:
+    """The words of one image in templates of private elements."""
+    kind = exam.dialect.acquisitions[image.stack.kind]
+    return {
+        "sequence_name": kind.sequence_name,
+        "component_number": _COMPONENTS[kind.component],
+        "phase_number": image.phase + 1,
+        "slice_number": image.slice + 1,
+        "n_phases": image.stack.phases,
+        "n_slices": len({(one.stack.name, one.slice) for one in series.images}),
+        "dynamic_s": round(image.acquired_s - series.images[0].acquired_s, 3),
+    }
+
+
+def _patient(exam: Exam, made: Dataset) -> None:
+    who = exam.identity
+    made.PatientName, made.PatientID = who.name, who.patient_id
+    made.PatientBirthDate, made.PatientSex = who.birth_date, who.sex
+    made.OtherPatientIDs = who.other_id
+    made.PatientAge = f"{int(who.study_date[:4]) - int(who.birth_date[:4]):03d}Y"
+    made.PatientWeight, made.PatientSize = "75", "1.71"
+    made.PatientAddress, made.PatientTelephoneNumbers = who.address, who.phone
+    made.PatientComments = who.comment
+
+
+def _study(exam: Exam, made: Dataset) -> None:
+    who = exam.identity
+    made.StudyInstanceUID = exam.uid("study")
+    made.StudyDate, made.StudyTime = who.study_date, who.study_time
+    made.AccessionNumber, made.StudyID = who.accession, who.accession[-6:]
+    made.ReferringPhysicianName = who.referrer
+    made.PerformingPhysicianName, made.OperatorsName = who.performer, who.operator
+    made.StudyDescription = "Cardiac MR^Standard"
+    made.InstitutionName, made.InstitutionAddress = who.institution, who.institution_address
+    made.InstitutionalDepartmentName = who.department
+    request = Dataset()
+    request.RequestedProcedureID = who.accession
+    request.RequestedProcedureDescription = f"MR Herz, {who.referrer.replace('^', ' ')}"
+    made.RequestAttributesSequence = [request]
+
+
+def _series(exam: Exam, series: Series, made: Dataset) -> None:
+    of, who = exam.dialect, exam.identity
+    made.Modality, made.Manufacturer = "MR", of.manufacturer
+    made.ManufacturerModelName = exam.drawn("model").one_of(of.models)
+    made.SoftwareVersions = of.software.split("\\")
+    made.DeviceSerialNumber, made.StationName = who.device_serial, who.station
+    made.MagneticFieldStrength = number(of.field_tesla, 2)
+    made.SeriesInstanceUID = exam.uid("series", series.number)
+    made.SeriesNumber = series.number
+    if series.name.description is not None:
+        made.SeriesDescription = series.name.description
+    made.ProtocolName = series.name.protocol
+    made.SeriesDate = who.study_date
+    made.SeriesTime = clock(who.study_time, series.images[0].acquired_s)
+    made.BodyPartExamined, made.PatientPosition = "HEART", "HFS"
+    made.FrameOfReferenceUID, made.PositionReferenceIndicator = exam.uid("frame"), ""
+    made.ImageComments = who.comment

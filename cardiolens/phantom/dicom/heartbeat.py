@@ -1,0 +1,44 @@
+"""Times of images: every breath-hold has a heart rate of its own."""
+
+from dataclasses import dataclass
+
+from cardiolens.phantom.draws import Draws
+
+_REST_DELAY = 0.68  # of a cycle: when a still picture is taken
+_BEAT_TO_BEAT = 0.08
+
+
+@dataclass(frozen=True)
+class BreathHold:
+    """One slice as acquired: its mean RR interval, the first phase's delay, its start in seconds."""
+
+    rr_ms: float
+    delay_ms: float
+    start_s: float
+
+    def trigger_ms(self, phase: int, phases: int) -> float:
+        """Delay of a cine phase after the R wave."""
+        return round(self.delay_ms + phase * self.rr_ms / phases, 4)
+
+    def rest_ms(self) -> float:
+        """Delay at which a still picture is taken."""
+        return round(_REST_DELAY * self.rr_ms, 4)
+
+
+def rest_rr_ms(seed: str) -> float:
+    """The mean RR interval of a study."""
+    return Draws(f"{seed}|rr", 0).between(680, 1080)
+
+
+def breath_hold(seed: str, key: str, mean_rr_ms: float, phases: int, start_s: float) -> BreathHold:
+    """The breath-hold of a slice, up to 8 % away from the mean."""
+    draw = Draws(f"{seed}|hold|{key}", 0)
+    rr = round(mean_rr_ms * draw.between(1 - _BEAT_TO_BEAT, 1 + _BEAT_TO_BEAT), 2)
+    return BreathHold(rr, round(draw.between(0, 0.4 * rr / max(phases, 8)), 3), start_s)
+
+
+def clock(study_time: str, seconds: float) -> str:
+    """A time of day as DICOM writes it, so many seconds after the study began."""
+    began = int(study_time[:2]) * 3600 + int(study_time[2:4]) * 60 + int(study_time[4:6])
+    whole, part = divmod(round((began + seconds) * 1000), 1000)
+    return f"{whole // 3600 % 24:02d}{whole // 60 % 60:02d}{whole % 60:02d}.{part:03d}000"

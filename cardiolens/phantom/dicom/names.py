@@ -1,0 +1,51 @@
+"""Names of series as users write them: right, shared by several views, or wrong."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from cardiolens.phantom.dicom.dialect import Dialect
+from cardiolens.phantom.draws import Draws
+
+State = Literal["right", "shared", "generic", "other_view", "empty"]
+_TOGETHER = "together"
+
+
+@dataclass(frozen=True)
+class Name:
+    """SeriesDescription (None: no such element) and ProtocolName of a series, and what they are worth."""
+
+    description: str | None
+    protocol: str
+    state: State
+
+
+def series_name(
+    dialect: Dialect, subject: tuple[str, str], seed: str, volume: str, *, wrong: float, number: int | None
+) -> Name:
+    """The name of a series of a kind and view; `number` of its slice where a series is a slice.
+
+    All series of a volume are named alike, and a study's names are in one style.
+    """
+    kind, view = subject
+    draw = Draws(f"{seed}|name|{volume}", 0)
+    right = _template(dialect, kind, view, seed, numbered=number is not None)
+    if not draw.chance(wrong):
+        return _named(right, number, "shared" if view == _TOGETHER else "right")
+    if draw.chance(0.4):
+        return Name("" if draw.chance(0.5) else None, "", "empty")
+    like = "cine" if kind == "rv_cine" else kind  # a view of the right heart takes the name of the left
+    others = [other for other in dialect.names[like] if other not in (view, _TOGETHER)]
+    if others and draw.chance(0.5):
+        other = _template(dialect, like, draw.one_of(others), seed, numbered=number is not None)
+        return _named(other, number, "other_view")
+    return _named(draw.one_of(dialect.generic), None, "generic")
+
+
+def _template(dialect: Dialect, kind: str, view: str, seed: str, *, numbered: bool) -> str:
+    every = [text for text in dialect.names[kind][view] if numbered or "{n}" not in text]
+    return Draws(f"{seed}|style", 0).one_of(every)
+
+
+def _named(template: str, number: int | None, state: State) -> Name:
+    text = template.format(n=number)
+    return Name(text, text, state)

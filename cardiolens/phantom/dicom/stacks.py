@@ -1,0 +1,90 @@
+"""The stacks of an exam: the phantom's volumes, their phase-sensitive twins, and tries that failed."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardiolens.phantom.appearance import Appearance
+from cardiolens.phantom.geometry import Heart
+from cardiolens.phantom.planes import Plane, Size, views
+from cardiolens.phantom.render import render
+
+Frames4 = NDArray[np.int16]  # (slice, phase, row, column), as displayed
+
+KINDS = {"cine": "cine", "lge": "lge", "perfusion": "perfusion", "t2": "t2"}  # kind of a sequence's stacks
+_TENTHS = 9, 20  # slope of a phase-sensitive image
+
+
+@dataclass(frozen=True)
+class Source:
+    """How pixels follow from a file of the NIfTI cohort: v * multiply // divide + add."""
+
+    volume: str
+    multiply: int = 1
+    divide: int = 1
+    add: int = 0
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Parallel or single planes over time, as one acquisition of a scanner."""
+
+    name: str  # of this stack, once in an exam
+    kind: str  # the acquisition's entry in the dialect: cine, lge, psir, localizer, ...
+    sequence: str
+    view: str
+    planes: tuple[Plane, ...]
+    frames: Frames4
+    es: int | None = None
+    left_out: str = ""  # why it is no volume of the study
+    source: Source | None = None
+    inversion_ms: tuple[float, ...] = ()  # by phase
+    through: bool = False  # planes that are no stack: each has an orientation of its own
+
+    @property
+    def phases(self) -> int:
+        return int(self.frames.shape[1])
+
+    @property
+    def spacing_mm(self) -> float | None:
+        """Distance between neighbouring slices, where there is one."""
+        if self.through or len(self.planes) == 1:
+            return None
+        step = np.array(self.planes[1].centre) - np.array(self.planes[0].centre)
+        return float(np.sqrt(np.sum(step * step)))
+
+    @property
+    def acquisition(self) -> str:
+        """The name that its reconstructions and tries share."""
+        return self.name.removesuffix("_try1").removesuffix("_psir").removesuffix("_phase")
+
+
+def volumes(heart: Heart, size: Size, look: Appearance, seed: str, *, psir_offset: int) -> Iterator[Stack]:
+    """Yield the stacks of the NIfTI cohort, each LGE one followed by its phase-sensitive twin."""
+    for code, view in views().items():
+        made = render(heart, view, size, look=look, seed=seed, masks=False)
+        frames = made.frames.reshape(len(made.planes), made.phases, size.pixels, size.pixels)
+        systole = made.es_phase if view.sequence == "cine" else None
+        kind = KINDS[view.sequence]
+        stack = Stack(code, kind, view.sequence, view.view, made.planes, frames, systole, source=Source(code))
+        yield stack
+        if view.sequence == "lge":
+            yield phase_sensitive(stack, psir_offset)
+
+
+def phase_sensitive(stack: Stack, offset: int) -> Stack:
+    """The phase-sensitive reconstruction of an LGE stack: the same picture on another scale."""
+    source = Source(stack.name, *_TENTHS, offset)
+    frames = (stack.frames.astype(np.int32) * source.multiply // source.divide + source.add).astype(np.int16)
+    return replace(stack, name=f"{stack.name}_psir", kind="psir", frames=frames, source=source)
+
+
+def failed(stack: Stack) -> Stack:
+    """A try that was repeated: the stack with a ghost half a field of view away."""
+    seen = stack.frames.astype(np.int32)
+    ghost = np.roll(seen, seen.shape[-2] // 2, axis=-2)
+    frames = ((2 * seen + ghost) // 3).astype(np.int16)
+    reason = "done again: the later one counts"
+    return replace(stack, name=f"{stack.name}_try1", frames=frames, left_out=reason, source=None)

@@ -1,0 +1,83 @@
+"""The truth of an export: one line a study, kept outside the folder that an importer is given."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from cardiolens.phantom.dicom.exam import Exam
+from cardiolens.phantom.dicom.series import Image, Series
+from cardiolens.phantom.dicom.stacks import Stack
+
+
+@dataclass(frozen=True)
+class Written:
+    """A series with the place of every image: SOPInstanceUID, frame number from 1 (or None), file."""
+
+    series: Series
+    uid: str
+    at: tuple[tuple[str, int | None, str], ...]
+
+
+def truth_of(exam: Exam, folder: str, written: list[Written]) -> dict[str, Any]:
+    """The record of a study."""
+    return {
+        "schema": "dicom-truth-1",
+        "study_id": exam.study_id,
+        "vendor": exam.spec.vendor,
+        "patient_id": exam.identity.patient_id,
+        "study_uid": exam.uid("study"),
+        "folder": folder,
+        "pose": [[float(part) for part in row] for row in exam.pose],
+        "identity": asdict(exam.identity),
+        "volumes": _volumes(exam, written),
+        "series": [_series(one) for one in written],
+    }
+
+
+def _volumes(exam: Exam, written: list[Written]) -> dict[str, Any]:
+    """Every stack by name: what it is, what its pixels follow from, how it is shown."""
+    slices: dict[str, list[int]] = {}
+    stacks: dict[str, Stack] = {}
+    for one in written:
+        for image in one.series.images:
+            stacks[image.stack.name] = image.stack
+            seen = slices.setdefault(image.stack.name, [])
+            if image.slice not in seen:
+                seen.append(image.slice)
+    return {name: _volume(exam, stack, slices[name]) for name, stack in stacks.items()}
+
+
+def _volume(exam: Exam, stack: Stack, slices: list[int]) -> dict[str, Any]:
+    component = exam.dialect.acquisitions[stack.kind].component
+    return {
+        "sequence": stack.sequence,
+        "view": stack.view,
+        "left_out": stack.left_out or None,
+        "twin": stack.acquisition if stack.kind == "psir" else None,
+        "component": component,
+        "pixels": None if stack.source is None else asdict(stack.source),
+        "n_slices": len(slices),
+        "n_phases": stack.phases,
+        "ed": 0 if stack.es is not None else None,
+        "es": stack.es,
+        "display": asdict(exam.stored(stack)),
+    }
+
+
+def _series(one: Written) -> dict[str, Any]:
+    series = one.series
+    reasons = {image.stack.left_out for image in series.images}
+    return {
+        "series_uid": one.uid,
+        "number": series.number,
+        "description": series.name.description,
+        "protocol": series.name.protocol,
+        "name_is": series.name.state,
+        "left_out": reasons.pop() if len(reasons) == 1 and "" not in reasons else None,
+        "volumes": list(dict.fromkeys(image.stack.name for image in series.images)),
+        "images": [_image(image, at) for image, at in zip(series.images, one.at, strict=True)],
+    }
+
+
+def _image(image: Image, at: tuple[str, int | None, str]) -> list[Any]:
+    """Volume, slice, phase, SOPInstanceUID, frame, file."""
+    return [image.stack.name, image.slice, image.phase, *at]
