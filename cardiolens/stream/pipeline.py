@@ -122,8 +122,9 @@ def _studies_in_flight(work: pa.Table, width: int, most: int) -> int:
 
     A study that waits at one replica cannot go to another that has nothing to do.
     """
-    mean = len(pc.list_flatten(work["rows"])) / max(work.num_rows, 1)
-    return min(most, 1 + math.ceil(2 * width / max(mean, 1)))
+    requests: int = pc.sum(pc.list_value_length(work["rows"])).as_py()
+    per_study: float = requests / work.num_rows
+    return min(most, 1 + math.ceil(2 * width / per_study))
 
 
 def _maker(plan: Plan, model: ModelSpec, deployment: Deployment) -> Callable[[], Engine]:
