@@ -23,6 +23,14 @@ _COLUMNS = (
 )
 
 
+# Counters of the manifest; readers and servers tell no runs of an encoder.
+_FRAMES = {
+    "referenced": "frames shown, over all requests",
+    "processed": "frames processed for models",
+    "encoded": "frames run through vision encoders",
+}
+
+
 def cost(facts: Facts) -> Section:
     """Tokens by model, from the completions that count, and seconds by step, of the last invocation."""
     table = _tokens(facts)
@@ -81,11 +89,14 @@ def _waves(manifest: AnalysisRow) -> list[list[dict[str, Any]]]:
 
 def _seconds(facts: Facts) -> Table:
     seconds: Counter[str] = Counter()
+    frames: Counter[str] = Counter()
     gpu_hours = 0.0
     for manifest in facts.manifests:
+        frames.update(manifest.get("frames", {}))
         seconds.update(manifest["seconds"])
         gpu_hours += sum(_gpu_hours(group) for wave in _waves(manifest) for group in wave)
     rows: list[tuple[str, float]] = [(f"{step}, seconds", value) for step, value in seconds.items()]
+    rows += [(said, float(frames[name])) for name, said in _FRAMES.items() if name in frames]
     rows.append(("GPU hours held", gpu_hours))
     columns = (Column("step", "step"), Column("value", "value", "number"))
     return Table("seconds", "Steps of the last invocation", columns, rows)
