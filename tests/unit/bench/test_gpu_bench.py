@@ -17,7 +17,7 @@ LOG = """\
 (Worker_TP1 pid=8) INFO 11-23 03:23:34 [runner.py:5150] Model loading took 15.5 GiB memory and 13.5 seconds
 (Worker_TP0 pid=7) INFO 11-23 03:23:50 [monitor.py:80] torch.compile took 21.30 s in total
 (Worker_TP0 pid=7) INFO 11-23 03:24:01 [runner.py:6582] Graph capturing finished in 9 secs, took 0.61 GiB
-(EngineCore pid=6) INFO 11-23 03:24:02 [a.py:3] init engine (profile, create kv cache, warmup model) took 35.12 s
+(Core pid=6) INFO 11-23 03:24:02 [a.py:3] init engine (profile, create kv cache, warmup model) took 35.12 s
 """
 
 
