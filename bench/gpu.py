@@ -31,11 +31,13 @@ from bench.on_gpu.busy import Gpus
 from bench.on_gpu.engine import Marks
 from bench.on_gpu.models import SIZES, words_of, write
 from bench.on_gpu.results import Part, Results
+from cardiolens.cluster.connect import for_workers
 from cardiolens.engine.root_cause import cause_in
 
 ROOT = Path(__file__).resolve().parents[1]
 SWEEP = ["+experiment=demo", "tracker=none", "cluster.grace_seconds=5", "cluster.object_store_gib=4"]
 REHEARSED = ["subtask=[C10,L01]", "budget=[3]", "cluster.object_store_gib=0.5"]
+COMMAND = [sys.executable, "-m", "bench.on_gpu.part"]
 PAIRS = 3  # at most
 RESERVE = 25.0  # seconds at the end in which what still runs is stopped
 GUESS = {"prepare": 20.0, "stream": 120.0, "bare": 90.0}  # seconds of a part that has not run yet
@@ -91,6 +93,7 @@ class Bench:
             )
         first = self._words(self._sizes[0], 1)
         if not self._process("prepare", "prepare", first, self._folder / "prepare.marks"):
+            self._tell("nothing else was run: without studies there are no requests")
             return
         widths = [1, 2] if len(self._gpus.names) > 1 else [1]
         if len(widths) == 1:
@@ -128,7 +131,7 @@ class Bench:
         Marks(marks).note("began")
         with log.open("w") as written:
             process = subprocess.Popen(
-                [sys.executable, "-m", "bench.on_gpu.part", kind, str(marks), *words],
+                [*COMMAND, kind, str(marks), *words],
                 cwd=self._folder,
                 env=_environment(),
                 stdout=written,
@@ -178,7 +181,8 @@ class Bench:
 def _environment() -> dict[str, str]:
     """This process's, with this checkout on the path of all processes below, and vLLM's log of its start."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "VLLM_LOGGING_LEVEL": "INFO"}
+    own = {"PYTHONPATH": os.pathsep.join(paths), "VLLM_LOGGING_LEVEL": "INFO", "HF_HUB_OFFLINE": "1"}
+    return {**os.environ, **for_workers(os.environ), **own}
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -42,15 +42,6 @@ def test_the_command_measures_the_stream_and_bare_vllm_and_ends_by_itself(tmp_pa
     assert (tmp_path / "out" / "results.md").read_text() in done.stdout
 
 
-@pytest.mark.ray
-@pytest.mark.slow
-def test_what_is_left_when_the_minutes_are_over_is_named(tmp_path: Path):
-    command = [sys.executable, "-m", "bench.gpu", "--rehearse", "--minutes", "1.2", "--out", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=110, check=True)
-    assert "cut off" in done.stdout
-    assert "not run" in done.stdout
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_a_real_size_has_as_many_parameters_as_published(size: str, tmp_path: Path):

@@ -1,12 +1,17 @@
 """The GPU bench's reading of what a part noted and of what vLLM wrote; no engine is started."""
 
 import json
+import sys
+import time
+from argparse import Namespace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from bench.on_gpu import engine
+from bench import gpu
+from bench.on_gpu import busy, engine
+from bench.on_gpu.busy import Gpus
 from bench.on_gpu.engine import Marks, fitting, parts_of, settings_of
 from bench.on_gpu.models import SIZES, words_of
 from bench.on_gpu.results import Part, Results
@@ -107,3 +112,46 @@ def test_a_size_is_served_by_its_entry_of_the_catalogue(size: str, rehearse: boo
     (model,) = read_spec(["+experiment=demo", "tracker=none", *words]).model
     assert (model.name, model.load_format, model.source) == (SIZES[size].entry, "dummy", str(tmp_path))
     assert (model.tensor_parallel, model.replicas, model.revision) == (2, 1, None)
+
+
+def bench(folder: Path, seconds: float) -> gpu.Bench:
+    """A rehearsal with so many seconds left."""
+    words = Namespace(rehearse=True, sizes=["7b"], studies=None, out=folder / "out")
+    gpus = Gpus()
+    return gpu.Bench(words, gpus, time.monotonic() + gpu.RESERVE + seconds, folder)
+
+
+@pytest.fixture(autouse=True)
+def _no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> None:
+        raise OSError("no driver")
+
+    monkeypatch.setattr(busy, "_nvml", none)
+
+
+@pytest.mark.parametrize(
+    ("code", "seconds", "said"),
+    [
+        ("import time; time.sleep(60)", 2.5, "cut off after 2 s, when the minutes were over"),
+        ("import time; time.sleep(60)", 0.5, "not run, 0 s were left and it takes some 0"),
+        ("raise ValueError('no room')", 60, "failed with exit code 1: ValueError: no room"),
+    ],
+)
+def test_a_part_that_did_not_end_well_is_named_and_the_rest_goes_on(
+    code: str, seconds: float, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(gpu, "COMMAND", [sys.executable, "-c", code])
+    made = bench(tmp_path, seconds)
+    made._measure(Part("stream", "7b", 1, 1))
+    assert f"* 7b TP 1 stream, pair 1: {said}" in made.write()
+
+
+def test_what_needs_gpus_is_named_where_there_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(gpu, "COMMAND", [sys.executable, "-c", "raise SystemExit(3)"])
+    monkeypatch.setattr(gpu, "write", lambda size, folder, rehearse: "idefics3")
+    made = bench(tmp_path, 60)
+    made.run()
+    table = made.write()
+    assert "* the busy share of GPUs: NVML does not answer (OSError: no driver)" in table
+    assert "* prepare: failed with exit code 3" in table
+    assert "* nothing else was run" in table
