@@ -44,6 +44,11 @@ class Part:
     def name(self) -> str:
         return f"{self.size} TP {self.tensor_parallel} {self.kind}, pair {self.pair}"
 
+    @property
+    def alike(self) -> tuple[str, str, int]:
+        """What its repetitions have in common with it."""
+        return self.kind, self.size, self.tensor_parallel
+
     def read(self, marks: Marks) -> tuple[float, float] | None:
         """Take over what was noted; return the first and last moment of answering, if there was any."""
         at = {mark["mark"]: mark for mark in reversed(marks)}  # the first of each

@@ -146,6 +146,23 @@ def test_a_part_that_did_not_end_well_is_named_and_the_rest_goes_on(
     assert f"* 7b TP 1 stream, pair 1: {said}" in made.write()
 
 
+def test_what_failed_once_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    tried = []
+
+    def measure(self: gpu.Bench, part: Part) -> None:
+        tried.append((part.kind, part.pair))
+        part.rate = 9.0 if part.kind == "stream" else None
+        self._results.parts.append(part)
+
+    monkeypatch.setattr(gpu.Bench, "_measure", measure)
+    monkeypatch.setattr(gpu.Bench, "_process", lambda *_: True)
+    monkeypatch.setattr(gpu, "write", lambda size, folder, rehearse: "idefics3")
+    made = bench(tmp_path, 60)
+    made._rehearse = False
+    made.run()
+    assert tried == [("stream", 1), ("bare", 1), *(("stream", pair) for pair in range(2, gpu.PAIRS + 1))]
+
+
 def test_what_needs_gpus_is_named_where_there_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(gpu, "COMMAND", [sys.executable, "-c", "raise SystemExit(3)"])
     monkeypatch.setattr(gpu, "write", lambda size, folder, rehearse: "idefics3")
