@@ -37,7 +37,7 @@ fmt: setup-dev  ## format, and repair what the linter can
 	$(python) -m ruff format .
 
 bench: setup-dev  ## run every measurement in bench/
-	@for script in bench/*.py; do echo "== $$script"; $(python) $$script || exit 1; done
+	@for script in bench/*.py; do echo "== $$script"; PYTHONPATH=. $(python) $$script || exit 1; done
 
 clean:  ## remove the environment and what tools left; data, stores and outputs stay
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

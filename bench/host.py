@@ -3,7 +3,8 @@
     .venv/bin/python bench/host.py [override ...]          e.g. selector=[clinical] limit=6
 
 Studies are read and rendered, passed on as Arrow, turned into prompts for vLLM, answered by a reader with one
-fixed reply, and written. The work of the engine's own process is not included.
+fixed reply, and written. The work of the engine's own process is not included. vLLM's own processing of the
+prompt, with real processors, follows family by family (bench/on_host/processors.py).
 """
 
 import asyncio
@@ -26,6 +27,8 @@ def main() -> None:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         _measure(words, Path(folder) / "written")
         shutil.rmtree(folder)
+    here = Path(__file__).resolve().parents[1]
+    subprocess.run([sys.executable, "-m", "bench.on_host.processors"], cwd=here, check=True)
 
 
 def _measure(words: list[str], written: Path) -> None:

@@ -121,8 +121,11 @@ def _sequences(planned: Any) -> Iterator[tuple[list[object], tuple[str, ...]]]:
         sizes = {picture["key"]: (picture["height"], picture["width"]) for picture in study["pictures"]}
         for ask in map(ask_of, study["asks"]):
             sequence: list[object] = []
-            texts = chat.prompt(ask.system, ask.text).split(chat.placeholder)
-            for number, text in enumerate(texts):
+            texts, rest = [], chat.prompt(ask.system, ask.text)
+            for mark in chat._template.marks(len(ask.frame_keys)):
+                text, _, rest = rest.partition(mark)
+                texts.append(text)
+            for number, text in enumerate([*texts, rest]):
                 sequence += chat._tokenizer(text, add_special_tokens=False)["input_ids"]
                 if number < len(ask.frame_keys):
                     key = ask.frame_keys[number]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from cardiolens.engine.root_cause import root_cause, written_so_far
+from cardiolens.engine.shortage import with_remedy
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ def _made(make: Callable[[], Made]) -> Made:
     try:
         return make()
     except RuntimeError as error:  # often says only that one of vLLM's processes failed
-        raise RuntimeError(root_cause(written_before) or str(error)) from error
+        raise RuntimeError(with_remedy(root_cause(written_before) or str(error))) from error
 
 
 def use_all_threads() -> None:

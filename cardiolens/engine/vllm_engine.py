@@ -103,8 +103,7 @@ class VllmEngine:
 
     @cached_property
     def _chat(self) -> Chat:
-        model = self._model
-        return Chat(self._folder, model.template_options, trust_remote_code=model.trust_remote_code)
+        return Chat.of(self._model, self._folder)
 
     @cached_property
     def _lora_request(self) -> "LoRARequest | None":

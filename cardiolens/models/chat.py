@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
+from pydantic import JsonValue
 
+from cardiolens.config.model import ModelSpec
 from cardiolens.errors import InputError
 from cardiolens.models.chat_template import IMAGE, ChatTemplate, Piece
 from cardiolens.models.placeholders import adds_special_tokens
@@ -15,6 +17,7 @@ from cardiolens.tables import FRAME
 
 _HERE = "\ue000"  # private-use characters that mark the places of text
 _THERE = "\ue001"
+_ELSEWHERE = ("device",)  # where the engine's processor computes; the plan's has a CPU
 _CACHED_TEXTS = 1 << 18  # entries of the cache of token counts
 
 
@@ -27,12 +30,19 @@ class Chat:
         template_options: Mapping[str, bool | int | str] | None = None,
         *,
         trust_remote_code: bool = False,
+        processor_options: Mapping[str, JsonValue] | None = None,
+        overrides: Mapping[str, JsonValue] | None = None,
     ) -> None:
         from transformers import AutoProcessor
 
-        self._folder = folder
+        self._folder, self._overrides = folder, overrides or {}  # of config.json
+        self._options = {
+            name: value for name, value in (processor_options or {}).items() if name not in _ELSEWHERE
+        }
         try:
-            self._processor: Any = AutoProcessor.from_pretrained(folder, trust_remote_code=trust_remote_code)
+            self._processor: Any = AutoProcessor.from_pretrained(
+                folder, trust_remote_code=trust_remote_code, **self._options
+            )
         except (OSError, ValueError, ImportError, TypeError, AttributeError, LookupError) as error:
             reason = " ".join(str(error).split())
             raise InputError(
@@ -43,12 +53,23 @@ class Chat:
             raise InputError(
                 f"{folder}: has no chat template; add a chat_template.jinja to the model's folder"
             )
-        self._template = ChatTemplate(folder, self._processor, template_options or {})
+        self._template = ChatTemplate(folder, self._processor, template_options or {}, self._overrides)
         self._first, self._added = self._find_first()
         self._head = lru_cache(maxsize=4096)(self._render_head)
         self._cached: dict[str, int] = {}  # tokens by text: captions and questions recur
         self._head_tokens = lru_cache(maxsize=4096)(self._count_head)
         self.image_tokens = lru_cache(maxsize=None)(self._count_image)
+
+    @classmethod
+    def of(cls, model: ModelSpec, folder: Path) -> "Chat":
+        """The chat format of a model as it is served: its processor has the options that vLLM hands to it."""
+        return cls(
+            folder,
+            model.template_options,
+            trust_remote_code=model.trust_remote_code,
+            processor_options=_mapping(model, "mm_processor_kwargs"),
+            overrides=_mapping(model, "hf_overrides"),
+        )
 
     def prompt(self, system: str, text: str) -> str:
         """The prompt string for the engine, with the model's image placeholder in place of each frame.
@@ -99,7 +120,7 @@ class Chat:
 
     def _find_first(self) -> tuple[str, int]:
         """The first token that template and tokenizer both add, and the tokens that only the latter adds."""
-        if not adds_special_tokens(self._folder):
+        if not adds_special_tokens(self._folder, self._overrides):
             return "", 0
         start = self._template.render("", [_HERE])
         bare, whole = (self._tokenizer(start, add_special_tokens=add)["input_ids"] for add in (False, True))
@@ -134,6 +155,7 @@ class Chat:
                 text=[f"{_HERE}{self._template.marks(1)[0]}{_THERE}"],
                 images=[np.zeros((*size, 3), dtype=np.uint8)],
                 add_special_tokens=False,
+                **self._options,
             )["input_ids"][0]
         except (TypeError, AttributeError):  # some published processors take one string and no options
             return self._processed(size, 2) - self._processed(size, 1) - self._tokens([_HERE])
@@ -144,6 +166,15 @@ class Chat:
         text = "".join(f"{mark}{_HERE}" for mark in self._template.marks(frames))
         images = [Image.new("RGB", size[::-1])] * frames
         return len(np.ravel(self._processor(text=text, images=images)["input_ids"]))
+
+
+def _mapping(model: ModelSpec, option: str) -> Mapping[str, JsonValue]:
+    value = model.engine_options.get(option) or {}
+    if not isinstance(value, Mapping):
+        raise InputError(
+            f"model {model.name}: engine_options.{option} is {value!r}; expected names and values in braces"
+        )
+    return value
 
 
 def _halves(caption: str) -> tuple[str, ...]:

@@ -43,10 +43,16 @@ _EDGES: tuple[Callable[[str], str], ...] = (str, str.lstrip, str.rstrip, str.str
 class ChatTemplate:
     """The chat template of one model folder. InputError if no form of messages passes through it."""
 
-    def __init__(self, folder: Path, processor: Any, options: Mapping[str, bool | int | str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        processor: Any,
+        options: Mapping[str, bool | int | str],
+        overrides: Mapping[str, Any] | None = None,
+    ) -> None:
         self._folder, self._options = folder, dict(options)
         self._owner = processor if getattr(processor, "chat_template", None) else processor.tokenizer
-        self._placeholder = placeholder(folder, processor)
+        self._placeholder = placeholder(folder, processor, overrides or {})
         self._form = self._find_form()
         self.marks = lru_cache(maxsize=None)(self._find_marks)
         self._edges = self._find_edges()

@@ -153,7 +153,7 @@ def _counter(model: ModelSpec, identity: Identity) -> TokenCounter | None:
     """The counter of tokens of a model's prompts; None where nothing can count them."""
     if identity.folder is not None:
         with fault_of(model.name):
-            chat = Chat(identity.folder, model.template_options, trust_remote_code=model.trust_remote_code)
+            chat = Chat.of(model, identity.folder)
         return BlamingCounter(model.name, chat)
     if model.estimates_tokens:
         assert model.image_tokens is not None

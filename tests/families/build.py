@@ -281,7 +281,8 @@ def qwen_3_vl(words: Any) -> Parts:
 def qwen_3_vl_moe(words: Any) -> Parts:
     from transformers import Qwen3VLMoeConfig
 
-    return _qwen_3(words, Qwen3VLMoeConfig, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=64)
+    more = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64, "norm_topk_prob": True}
+    return _qwen_3(words, Qwen3VLMoeConfig, **more)
 
 
 def qwen_3_5(words: Any) -> Parts:

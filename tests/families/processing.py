@@ -1,8 +1,9 @@
 """vLLM's own processing of a prompt and frames, without an engine and without weights."""
 
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from PIL import Image
 
@@ -19,15 +20,24 @@ class Processed(NamedTuple):
     places: list[tuple[int, int]]  # first token and number of tokens of each frame
 
 
-def processed(folder: Path, prompt: str, sizes: tuple[tuple[int, int], ...]) -> Processed:
-    """What vLLM makes of a prompt string and frames of these (height, width)."""
+def processed(
+    folder: Path,
+    prompt: str,
+    sizes: tuple[tuple[int, int], ...],
+    options: Mapping[str, Any] | None = None,
+) -> Processed:
+    """What vLLM makes of a prompt string and frames of these (height, width), with processor options."""
     from vllm.config import ModelConfig
     from vllm.model_executor.models import registry
     from vllm.multimodal import MULTIMODAL_REGISTRY
 
     registry._run_in_subprocess = lambda made: made()  # a process for each class would take a minute
     model = ModelConfig(
-        str(folder), limit_mm_per_prompt={"image": len(sizes)}, dtype="bfloat16", trust_remote_code=True
+        str(folder),
+        limit_mm_per_prompt={"image": len(sizes)},
+        dtype="bfloat16",
+        trust_remote_code=True,
+        mm_processor_kwargs=None if options is None else dict(options),
     )
     processor = MULTIMODAL_REGISTRY.create_processor(model)
     frames = [

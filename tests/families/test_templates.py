@@ -74,6 +74,14 @@ def test_marks_are_the_placeholders(family: Family, template: ChatTemplate):
     assert list(template.marks(12)) == wanted
 
 
+def test_the_architecture_that_vllm_is_told_to_take_decides_the_placeholder(tmp_path: Path):
+    (tmp_path / "config.json").write_text(json.dumps({"architectures": ["LlavaForConditionalGeneration"]}))
+    processor = Processor(tokenizer(FAMILIES["minicpm_v"]), image_token="<image>")
+    told = {"architectures": ["MiniCPMV"]}
+    assert list(ChatTemplate(tmp_path, processor, {}).marks(1)) == ["<image>"]
+    assert list(ChatTemplate(tmp_path, processor, {}, told).marks(1)) == ["(<image>./</image>)"]
+
+
 def test_every_open_model_of_the_catalogue_belongs_to_a_family():
     cards = [
         next(iter(yaml.safe_load(path.read_text()).values())).get("card") for path in CONF.glob("*.yaml")

@@ -5,9 +5,12 @@ With torchvision all families run (see docs/models.md); without it, those that n
 
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cardiolens.config.model import ModelSpec
+from cardiolens.errors import InputError
 from cardiolens.models import placeholders
 from cardiolens.models.chat import Chat
 from cardiolens.tables import FRAME
@@ -19,6 +22,21 @@ from tests.families.test_templates import QUESTION, SYSTEM
 pytestmark = pytest.mark.filterwarnings("default")  # vLLM's own
 
 SIZES = ((448, 400), (112, 224), (96, 80))
+OPTIONS: dict[str, dict[str, Any]] = {  # of the processor, each of which changes the tokens of a frame
+    "idefics3": {"size": {"longest_edge": 128}, "do_image_splitting": True},
+    "gemma_3": {
+        "do_pan_and_scan": True,
+        "pan_and_scan_min_crop_size": 32,
+        "pan_and_scan_max_num_crops": 4,
+        "pan_and_scan_min_ratio_to_activate": 1.1,
+    },
+    "gemma_4": {"max_soft_tokens": 70},
+    "glm_4_1v": {"size": {"shortest_edge": 12544, "longest_edge": 50176}},
+    "internvl": {"max_patches": 2},
+    "mistral_3": {"size": {"longest_edge": 224}},
+    "qwen_2_5_vl": {"min_pixels": 50176, "max_pixels": 100352},
+    "qwen_3_vl": {"images_kwargs": {"max_pixels": 65536}},
+}
 
 
 @pytest.fixture(scope="module", params=PROCESSED)
@@ -43,6 +61,24 @@ def test_tokens_predicted_are_those_of_vllm(named_chat: tuple[str, Path, Chat], 
     assert words.count(SYSTEM) == words.count(QUESTION.strip()) == 1
     first = chat._tokenizer.bos_token
     assert first is None or words.count(first) == ("bos_token" in FAMILIES[name].template), "not twice"
+
+
+@pytest.mark.parametrize("family", [name for name in PROCESSED if name in OPTIONS])
+def test_options_of_the_processor_change_both_alike(family: str, tmp_path: Path):
+    build(family, tmp_path)
+    text = "".join(f"Frame {number}: cine\n{FRAME}\n" for number in (1, 2, 3)) + QUESTION
+    options = {"mm_processor_kwargs": {**OPTIONS[family], "device": "cuda"}}  # which a plan does not need
+    model = ModelSpec(name="m", source=str(tmp_path), template_options=FAMILIES[family].options)
+    plain = Chat.of(model, tmp_path).count(SYSTEM, text, SIZES)
+    chat = Chat.of(model.model_copy(update={"engine_options": options}), tmp_path)
+    seen = processed(tmp_path, chat.prompt(SYSTEM, text), SIZES, OPTIONS[family])
+    assert len(seen.tokens) == chat.count(SYSTEM, text, SIZES) != plain
+
+
+def test_options_that_are_no_mapping_are_refused(tmp_path: Path):
+    model = ModelSpec(name="m", source="m", engine_options={"mm_processor_kwargs": 3})
+    with pytest.raises(InputError, match=r"model m: engine_options.mm_processor_kwargs is 3; expected names"):
+        Chat.of(model, tmp_path)
 
 
 @pytest.mark.parametrize("module", ["kimi_vl", "minicpmv", "phi3v", "phi4mm"])

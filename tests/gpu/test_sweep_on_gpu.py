@@ -1,6 +1,10 @@
-"""On a machine with a GPU: the embedded model through the whole pipeline. Never run so far."""
+"""On a machine with a GPU and without internet: tiny models with weights drawn at random, the whole sweep.
 
-import json
+    python -m pytest tests/gpu          some ten starts of an engine, to end within ten minutes
+
+Never run on a GPU so far; the same statements were run on CPU.
+"""
+
 import subprocess
 import sys
 from pathlib import Path
@@ -8,45 +12,87 @@ from pathlib import Path
 import pytest
 
 from cardiolens import tables
+from cardiolens.models.identity import installed_engine
+from cardiolens.tasks.legal import constraint_of
+from tests.families.build import build
+from tests.ray.conftest import Place
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(300)]
 
+ROOT = Path(__file__).parents[2]
+ASKED = [
+    "name=gpu",
+    "model=[tiny]",
+    "selector=[clinical]",
+    "budget=[8]",
+    "answer_format=choice",
+    "limit=1",
+    "tracker=none",
+    "stream.engine_restarts=0",
+    "model.tiny.max_tokens.report=16",
+]
+EAGER = "+model.tiny.engine_options.enforce_eager=true"  # compiling takes most of a start
+FAMILY = [
+    "+model.tiny.load_format=dummy",
+    "+model.tiny.weight_gib=0.1",
+    "model.tiny.max_model_len=16384",
+    "model.tiny.long_side=112",
+]
 
-@pytest.fixture(scope="module")
-def gpus() -> int:
-    import torch
-
-    if not torch.cuda.is_available():
-        pytest.skip("needs a GPU")
-    return torch.cuda.device_count()
-
-
-def sweep(folder: Path, *words: str) -> Path:
-    where = [f"store={folder}/store", f"outputs={folder}/outputs", "tracker=none"]
-    cohort = ["dataset.phantom.canonical=[PH-NORMAL,PH-ICM-LAD]", "dataset.phantom.n_sampled=2"]
-    data = [f"dataset.studies={folder}/data/studies", f"dataset.questions={folder}/data/questions.jsonl"]
-    command = [sys.executable, "-m", "cardiolens.sweep", "+experiment=slice_ablation", "model=[tiny]"]
-    subprocess.run([*command, *cohort, *data, *where, *words], check=True, timeout=900)
-    (run,) = (folder / "outputs").iterdir()
-    return run
-
-
-def test_every_request_is_answered_and_counted(gpus: int, tmp_path: Path) -> None:
-    run = sweep(tmp_path)
-    manifest = json.loads((run / "manifest.json").read_text())
-    assert manifest["requests"]["ok"] == manifest["requests"]["unique"]
-    assert manifest["models"]["tiny"]["device"] == "cuda"
-    (completions,) = (tmp_path / "store" / "completions").iterdir()
-    said = tables.read(completions, tables.COMPLETIONS, ("request_key", "prompt_tokens")).to_pylist()
-    asked = tables.read(run / "requests" / "tiny", tables.REQUESTS, ("request_key", "predicted_tokens"))
-    predicted = {row["request_key"]: row["predicted_tokens"] for row in asked.to_pylist()}
-    assert all(row["prompt_tokens"] == predicted[row["request_key"]] for row in said)
+LITTLE = "+model.tiny.gpu_memory_utilization=0.002"  # 0.3 GiB of 141
 
 
-def test_tensor_parallel_changes_no_key(gpus: int, tmp_path: Path) -> None:
+def check(place: Place) -> None:
+    """Every request has a legal reply to as many tokens as were planned; no frame is encoded twice."""
+    asked = tables.read(place.run / "requests" / "tiny", tables.REQUESTS).to_pylist()
+    planned = {row["request_key"]: row for row in asked if row["status"] == "planned"}
+    answered = place.completions().to_pylist()
+    assert {row["request_key"] for row in answered} == planned.keys() != set()
+    for row in answered:
+        request = planned[row["request_key"]]
+        assert row["status"] == "ok", row
+        assert row["prompt_tokens"] == request["predicted_tokens"], row
+        form = request["answer_format"], request["answer_type"]
+        legal = constraint_of(*form, tuple(request["option_keys"]), tuple(request["exclusive"])).legal
+        assert not legal or row["text"] in legal, row
+    manifest = place.manifest()
+    distinct = {tuple(frame.items()) for row in planned.values() for frame in row["frames"]}
+    assert 0 < manifest["frames"]["encoded"] <= 1.1 * len(distinct)
+    assert manifest["models"]["tiny"]["device"] == installed_engine()[0]
+
+
+@pytest.mark.parametrize("family", ["embedded", "qwen_2_5_vl", "qwen_3_vl_moe"])
+def test_a_sweep_is_answered_as_planned(family: str, gpus: int, place: Place, tmp_path: Path) -> None:
+    words = ASKED
+    if family != "embedded":  # the embedded model alone is compiled, as models are by default
+        build(family, tmp_path / "model")
+        words = [*ASKED, *FAMILY, EAGER, f"model.tiny.source={tmp_path / 'model'}"]
+    place.sweep(*words)
+    check(place)
+
+
+def test_tensor_parallel_changes_no_key(gpus: int, place: Place) -> None:
     if gpus < 2:
         pytest.skip("needs two GPUs")
-    sweep(tmp_path, "budget=[8]")
-    before = len(list((tmp_path / "store" / "completions").iterdir()))
-    sweep(tmp_path, "budget=[8]", "model.tiny.tensor_parallel=2", "name=parallel")
-    assert len(list((tmp_path / "store" / "completions").iterdir())) == before == 1
+    place.sweep(*ASKED, EAGER)
+    before = place.completions().num_rows
+    place.sweep(*ASKED, EAGER, "+model.tiny.tensor_parallel=2", "subtask=[]", "budget=[16]", "name=parallel")
+    assert len(list((place.root / "store" / "completions").iterdir())) == 1
+    after = place.completions()
+    assert after.num_rows > before
+    assert set(after["status"].to_pylist()) == {"ok"}
+
+
+def test_an_engine_that_died_or_was_closed_starts_again_and_replies_alike(gpus: int, tmp_path: Path) -> None:
+    build("idefics3", tmp_path / "model")
+    command = [sys.executable, "-m", "tests.gpu.restart", str(tmp_path / "model")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "3 equal replies" in done.stdout
+
+
+def test_a_lack_of_memory_is_named_with_its_remedy(gpus: int, place: Place) -> None:
+    printed = place.sweep(*ASKED, EAGER, LITTLE, expect=1)
+    assert "memory" in printed.lower()
+    assert "gpu_memory_utilization" in printed
+    assert "Traceback" not in printed

@@ -3,6 +3,7 @@
 import pytest
 
 from cardiolens.engine import starting
+from cardiolens.engine.shortage import with_remedy
 from cardiolens.engine.starting import set_by_ray, started
 
 DISTURBED = "AssertionError: Error in memory profiling. Initial free memory 20.1 GiB, current 60 GiB."
@@ -44,6 +45,32 @@ def test_the_disturbance_is_read_from_the_logs_of_vllms_processes(monkeypatch: p
     vllm = Vllm("Engine core initialization failed. See root cause above.")
     monkeypatch.setattr(starting, "root_cause", lambda since: DISTURBED)
     assert started(vllm) == "engine"
+
+
+@pytest.mark.parametrize(
+    ("reason", "setting"),
+    [
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", "tensor_parallel"),
+        ("ValueError: No available memory for the cache blocks. Try increasing", "gpu_memory_utilization"),
+        (
+            "ValueError: 8 GiB KV cache is needed, which is larger than the available KV cache",
+            "max_model_len",
+        ),
+        ("ValueError: Free memory is less than desired GPU memory utilization (0.9", "nvidia-smi"),
+    ],
+)
+def test_a_lack_of_memory_is_named_with_its_remedy(
+    monkeypatch: pytest.MonkeyPatch, reason: str, setting: str
+):
+    monkeypatch.setattr(starting, "root_cause", lambda since: reason)
+    with pytest.raises(RuntimeError) as failed:
+        started(Vllm("Engine core initialization failed."))
+    assert str(failed.value).startswith(reason)
+    assert setting in str(failed.value).removeprefix(reason)
+
+
+def test_no_remedy_is_guessed_for_other_reasons():
+    assert with_remedy("ValueError: no such head size") == "ValueError: no such head size"
 
 
 @pytest.mark.parametrize(

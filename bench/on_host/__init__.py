@@ -1,0 +1,1 @@
+"""Parts of bench/host.py that need processes of their own."""

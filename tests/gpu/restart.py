@@ -1,0 +1,72 @@
+"""An engine that dies, is rebuilt, is closed and started again, with the same reply each time.
+
+python -m tests.gpu.restart FOLDER, where FOLDER holds the files of a model
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from cardiolens.config.model import ModelSpec
+from cardiolens.engine.ask import Ask, Reply
+from cardiolens.engine.supervisor import Supervisor
+from cardiolens.engine.vllm_engine import VllmEngine
+from cardiolens.models.identity import identify, installed_engine
+from cardiolens.placement.placement import Deployment
+from cardiolens.tables import FRAME
+from cardiolens.tasks.legal import Constraint
+
+ASK = Ask(
+    request_key="one",
+    system="You see one frame.",
+    text=f"Frame 1: cine\n{FRAME}\nIs it black?\nA. Yes\nB. No",
+    frame_keys=("black",),
+    answer_type="single",
+    option_keys=("A", "B"),
+    max_tokens=4,
+    constraint=Constraint(("A", "B")),
+)
+
+
+def black(_: str) -> np.ndarray:
+    return np.zeros((64, 64), np.uint8)
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    model = ModelSpec(
+        name="tiny",
+        source=str(folder),
+        kv_cache_gib=1.0,
+        load_format="dummy",
+        engine_options={"enforce_eager": True},
+    )
+    share = 1.0 if installed_engine()[0] == "cuda" else 0.0
+    deployment = Deployment("tiny", 1, 1, ((),), share, 0.5 * share, "", 0.0)
+    engine = VllmEngine(model, identify(model, folder.parent), 1, deployment)
+    replies = asyncio.run(_replies(engine))
+    assert replies[0].text in {"A", "B"}, replies
+    assert len({(reply.text, reply.prompt_tokens) for reply in replies}) == 1, replies
+    print(f"{len(replies)} equal replies: {replies[0].text} after {replies[0].prompt_tokens} tokens")
+
+
+async def _replies(engine: VllmEngine) -> list[Reply]:
+    supervisor = Supervisor(engine, width=4, max_restarts=1)
+    replies = [await supervisor.answer(ASK, black)]
+    for process in psutil.Process().children(recursive=True):
+        if "EngineCore" in process.name() or "EngineCore" in " ".join(process.cmdline()):
+            process.kill()
+    replies.append(await supervisor.answer(ASK, black))
+    assert supervisor.take_starts()[0] == 2
+    engine.close()
+    await engine.start()
+    replies.append(await engine.answer(ASK, black))
+    engine.close()
+    return replies
+
+
+if __name__ == "__main__":
+    main()

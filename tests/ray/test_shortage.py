@@ -1,0 +1,14 @@
+"""A sweep whose engine lacks memory: its message ends in the setting to change."""
+
+import pytest
+
+from tests.ray.conftest import ASKED, Place
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_a_cache_without_room_for_one_request_is_named_with_its_remedy(place: Place):
+    printed = place.sweep(*ASKED, "limit=1", "model.tiny.kv_cache_gib=0.001", expect=1)
+    assert "KV cache" in printed
+    assert "lower max_model_len, raise gpu_memory_utilization (without GPUs: kv_cache_gib)" in printed
+    assert "Traceback" not in printed
