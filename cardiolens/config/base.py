@@ -20,6 +20,8 @@ Seed = Annotated[int, Field(ge=0)]
 def _checked_path(value: object) -> object:
     if value == "":
         raise ValueError("is empty, which would be the working directory; give a path (. where it is meant)")
+    if any(character < " " or character == "\x7f" for character in str(value)):
+        raise ValueError("holds a line break or another control character; rename the folder")
     if any("\ud800" <= character <= "\udfff" for character in str(value)):
         raise ValueError("is not UTF-8, which tables need; rename the folder")
     return value

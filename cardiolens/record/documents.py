@@ -15,6 +15,8 @@ from cardiolens.config.base import describe
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.digest import digest_of
 from cardiolens.errors import InputError, RunError
+from cardiolens.given import read_json
+from cardiolens.plain import PlainFormatter
 from cardiolens.record.places import Run
 
 _REMEDY = "another version of CardioLens wrote it, or it was changed: run the sweep again"
@@ -71,8 +73,8 @@ def read_configuration(run: Run) -> SweepSpec:
 
 def _read_json(run: Run, path: Path) -> Any:
     try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError, RecursionError) as error:
+        return read_json(path)
+    except (OSError, ValueError) as error:
         raise InputError(
             f"{run.root}: is not the folder of a run ({error}); give run=outputs/<name>"
         ) from None
@@ -127,6 +129,7 @@ def log_to(run: Run) -> None:
     root.handlers.clear()
     shown = logging.StreamHandler()
     shown.setLevel(logging.WARNING)
-    kept.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    shown.setFormatter(PlainFormatter("%(message)s"))
+    kept.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root.addHandler(shown)
     root.addHandler(kept)

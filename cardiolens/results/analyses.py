@@ -21,6 +21,7 @@ from cardiolens.findings.sentences import Finding
 from cardiolens.findings.spread import spread
 from cardiolens.findings.subcohort import full_versus_part
 from cardiolens.findings.subgroups import subgroup_scores
+from cardiolens.given import read_json
 from cardiolens.judging.parse import RULES_VERSION
 from cardiolens.record.places import Run
 from cardiolens.results.groups import Groups
@@ -119,7 +120,7 @@ def read_analyses(run: Run) -> dict[str, AnalysisTable]:
 def _read_tree(run: Run) -> dict[str, Any]:
     """The file of analyses; InputError where it cannot be read."""
     try:
-        tree: dict[str, Any] = json.loads(run.analyses.read_text())
+        tree: dict[str, Any] = read_json(run.analyses)
     except (OSError, ValueError) as error:
         raise InputError(
             f"{run.root}: has no readable analyses ({error}); run python -m cardiolens.judge run={run.root}"
