@@ -4,8 +4,10 @@ Every step of the flow reads and writes these tables and nothing else. A table i
 files. A part appears whole or not at all: it is written under a temporary name, fsynced and renamed.
 """
 
+import errno
 import os
 import secrets
+import stat
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -276,7 +278,13 @@ def read(folder: Path, schema: pa.Schema, columns: Sequence[str] | None = None) 
 
 
 def open_part(path: Path) -> pq.ParquetFile:
-    """Open a part; reading a page whose bytes changed on disk raises OSError."""
+    """Open a part; reading a page whose bytes changed on disk raises OSError.
+
+    OSError also for what is no ordinary file: a pipe would be waited for.
+    """
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
     return pq.ParquetFile(path, page_checksum_verification=True)
 
 
