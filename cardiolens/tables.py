@@ -182,6 +182,9 @@ SCORES = _schema(
     ("method", pa.string()),
 )
 
+# Errors of pyarrow for a file that was cut or changed: its sizes are believed before they are found wrong.
+UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError)
+
 _LISTINGS = 20  # attempts to list a folder whose parts are compacted while they are read
 
 
@@ -293,8 +296,10 @@ def read_part(path: Path, schema: pa.Schema, columns: Sequence[str] | None = Non
     try:
         with open_part(path) as part:
             check_columns(path, part.schema_arrow, schema)
-            return part.read(columns=None if columns is None else list(columns))
-    except (pa.ArrowInvalid, OSError) as error:
+            table = part.read(columns=None if columns is None else list(columns))
+            table.validate(full=True)  # text that is no UTF-8 would fail much later
+            return table
+    except UNREADABLE as error:
         raise InputError(f"{path}: not a whole Parquet file ({error}); delete it and run again") from error
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pyarrow as pa
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from cardiolens import tables
 from cardiolens.config.base import describe
@@ -88,8 +88,47 @@ def cohort_digest(volumes: pa.Table) -> str:
     )
 
 
+Named = Annotated[str, Field(pattern=r"^[^/\\]+$")]  # the name of a folder
+Number = Annotated[int | float, Field(allow_inf_nan=False)]
+Counts = dict[str, Annotated[int, Field(ge=0, lt=2**63)]]
+
+
 class _Described(BaseModel):
-    model_key: Annotated[str, Field(pattern=r"^[^/\\]+$")]  # the name of a folder
+    model_key: Named
+    __pydantic_extra__: dict[str, JsonValue] = Field(init=False)
+    model_config = ConfigDict(extra="allow", protected_namespaces=())
+
+
+class _Arm(BaseModel):
+    arm_id: str
+    model: str
+    selector: str
+    budget: int | str
+    prompt: str
+    control: str
+    wording: int | str = 0
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Span(BaseModel):
+    began: Number
+    ended: Number
+
+
+class _Deployed(BaseModel):
+    model: str
+    replicas: Number
+    gpus_per_replica: Number
+    span: _Span | None
+
+
+class _Placement(BaseModel):
+    waves: list[list[_Deployed]]
+
+
+class _Requests(BaseModel):
+    executed: Annotated[int, Field(ge=0)]
+    reused: int
 
 
 class _Manifest(BaseModel):
@@ -97,7 +136,19 @@ class _Manifest(BaseModel):
 
     schema_: Annotated[Literal["manifest-1"], Field(alias="schema")]
     protocol: str
-    models: dict[str, _Described]
+    cardiolens: str
+    git_commit: str | None
+    packages: dict[str, str]
+    dataset: str
+    studies: int
+    models: dict[Named, _Described]
+    arms: list[_Arm]
+    requests: _Requests
+    frames: Counts
+    tokens: Counts
+    seconds: dict[str, Number]
+    placement: _Placement | None = None
+    failed: dict[str, str] = {}
     questions_digest: str
     questions_sha256: str
     catalogue_sha256: str
