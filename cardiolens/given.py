@@ -1,4 +1,4 @@
-"""Files that a person or another program gives: ordinary files alone, of a bounded size, without two meanings."""
+"""Files that others give: ordinary files alone, of a bounded size, and without two meanings."""
 
 import errno
 import json
@@ -23,7 +23,7 @@ def read_bytes(path: Path, most: int | None = None) -> bytes:
 
     Opened without waiting: a pipe that nobody writes to would hold its reader for ever.
     """
-    with open(_open(path), "rb") as file:  # noqa: PTH123 - by its descriptor
+    with open(_open(path), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if most is not None and size > most:
             raise OSError(errno.EFBIG, f"it has {size:,} bytes; expected at most {most:,}", str(path))

@@ -66,7 +66,16 @@ def _kinds(annotation: Any) -> Iterator[type]:
 _MAX_ERRORS = 5  # named in one message
 _MAX_CHARACTERS = 80  # of a wrong value
 _SECRET = frozenset(
-    {"patient_id", "report_id", "reference", "api_key_env", "base_url", "extra_body", "api_model", "api_aliases"}
+    {
+        "patient_id",
+        "report_id",
+        "reference",
+        "api_key_env",
+        "base_url",
+        "extra_body",
+        "api_model",
+        "api_aliases",
+    }
 )  # may be, or hold, a secret
 
 

@@ -60,7 +60,9 @@ class SlurmSpec(ClusterSpec):
     max_restarts: Positive = 20  # of one model job: preemptions, time limits and lost nodes together
     python: Line | None = None  # the command on a node, e.g. in a container; None: the submitting Python
     setup: tuple[str, ...] = ()  # shell lines before all else, e.g. module load cuda
-    sbatch: tuple[Annotated[str, Field(pattern=r"^--[^\x00-\x1f\x7f]*$")], ...] = ()  # further options of every job
+    sbatch: tuple[
+        Annotated[str, Field(pattern=r"^--[^\x00-\x1f\x7f]*$")], ...
+    ] = ()  # further options of every job
     scratch: GivenPath = Path("/tmp")  # a folder local to each node
     stage: bool = False  # copy shards and weights to each node's scratch before its engines start
     # compiled kernels to start from; the first job that ends successfully fills it

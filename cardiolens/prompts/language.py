@@ -36,12 +36,18 @@ _LEGAL: tuple[type[nodes.Node], ...] = (
     nodes.Test,
 )
 _FILTERS = frozenset(
-    "capitalize count d default first int join last length list lower reverse sort string title trim truncate "
-    "unique upper wordcount".split()
-)
+    (
+        "capitalize", "count", "d", "default", "first", "int", "join", "last", "length", "list",
+        "lower", "reverse", "sort", "string", "title", "trim", "truncate", "unique", "upper",
+        "wordcount",
+    )
+)  # fmt: skip
 _TESTS = frozenset(
-    "defined divisibleby eq equalto even false ge gt in le lt ne none number odd sameas string true undefined".split()
-)
+    (
+        "defined", "divisibleby", "eq", "equalto", "even", "false", "ge", "gt", "in", "le", "lt", "ne",
+        "none", "number", "odd", "sameas", "string", "true", "undefined",
+    )
+)  # fmt: skip
 _NESTED_LOOPS = 2
 _NESTED_JOINS = 1  # each makes a text longer by a factor
 _LONGEST_SEPARATOR = 16  # characters
@@ -51,8 +57,8 @@ def check_language(template: nodes.Template, where: str) -> None:
     """Raise InputError for a template that uses more of Jinja than a prompt needs."""
     for refused in _refused(template, loops=0, joins=0):
         raise InputError(
-            f"{where}: uses {refused}, which a prompt does without; it may use variables, if, for over what it "
-            f"is given ({_NESTED_LOOPS} loops deep), + - ~, comparisons, and the filters "
+            f"{where}: uses {refused}, which a prompt does without; it may use variables, if, for over what "
+            f"it is given ({_NESTED_LOOPS} loops deep), + - ~, comparisons, and the filters "
             f"{', '.join(sorted(_FILTERS))}"
         )
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pyarrow as pa
-
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from cardiolens import tables
@@ -21,7 +20,7 @@ from cardiolens.findings.analysis import Analysis
 from cardiolens.findings.confusion import confusion_rows
 from cardiolens.findings.declared import Declared, declared_comparison
 from cardiolens.findings.difficulty import item_difficulty
-from cardiolens.findings.sentences import Finding, Support
+from cardiolens.findings.sentences import Finding
 from cardiolens.findings.spread import spread
 from cardiolens.findings.subcohort import full_versus_part
 from cardiolens.findings.subgroups import subgroup_scores
@@ -34,6 +33,7 @@ from cardiolens.stats.components import components
 from cardiolens.stats.endings import status_counts
 from cardiolens.stats.factors import ArmFactors
 from cardiolens.stats.headlines import headlines
+from cardiolens.stats.inference import Support
 from cardiolens.stats.items import cohort
 from cardiolens.stats.report_references import Forms
 

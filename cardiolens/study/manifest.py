@@ -18,7 +18,9 @@ from cardiolens.study.sequences import SHORT_AXIS, Sequence, sequences
 
 MANIFEST_NAME = "study.json"
 MAX_ID_LENGTH = 128
-MOST_VOXELS = 1 << 29  # of a volume; a cine stack of 20 slices, 60 phases and 512 x 512 pixels has 0.3 of 2^30
+MOST_VOXELS = (
+    1 << 29
+)  # of a volume; a cine stack of 20 slices, 60 phases and 512 x 512 pixels has 0.3 of 2^30
 MOST_FRAMES = 1 << 16  # of a volume
 MOST_BYTES = 16 << 20  # of study.json
 _VOXEL_BYTES = 8  # of the largest type of voxel

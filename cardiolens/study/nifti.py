@@ -148,7 +148,9 @@ def _inflate(stored: bytes, n_bytes: int) -> bytes | bytearray:
             inflater = zlib.decompressobj(wbits=31)
             while not inflater.eof:
                 missing = n_bytes - len(whole)
-                piece = inflater.decompress(view[at : at + CHUNK_BYTES], min(missing, CHUNK_BYTES) or CHUNK_BYTES)
+                piece = inflater.decompress(
+                    view[at : at + CHUNK_BYTES], min(missing, CHUNK_BYTES) or CHUNK_BYTES
+                )
                 left = len(inflater.unconsumed_tail) + len(inflater.unused_data)
                 fed = min(CHUNK_BYTES, len(stored) - at) - left
                 if not fed and not piece and not inflater.eof:

@@ -27,7 +27,12 @@ def shown() -> Iterator[Watch]:
     if not console.is_terminal:
         yield partial(_plain_progress, quiet="SLURM_JOB_ID" in os.environ)
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(20), MofNCompleteColumn())
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(20),
+        MofNCompleteColumn(),
+    )
     # The note wraps; the other columns keep their width.
     note = TextColumn("{task.fields[note]}", markup=False, table_column=Column(ratio=1))
     with Progress(*columns, note, console=console, expand=True) as bars:

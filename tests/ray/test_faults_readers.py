@@ -243,7 +243,7 @@ PHASES = {
 def test_a_driver_killed_in_each_phase_gets_there_by_the_same_command(
     prepared: Place, read: Place, tmp_path: Path
 ) -> None:
-    """One place from an empty store to its page: every phase is killed in the middle, then the last goes on."""
+    """One place from an empty store to its page: each phase is killed in its middle."""
     place = Place(tmp_path, prepared.data)
     for phase, files in PHASES.items():
         for file in files:

@@ -8,6 +8,7 @@ from cardiolens import tables
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import StreamSpec
 from cardiolens.engine.http.engine import HttpEngine
+from cardiolens.errors import RunError
 from cardiolens.models.rendering import Rendering
 from cardiolens.plan.missing import missing
 from cardiolens.plan.plan import Plan
@@ -59,6 +60,14 @@ class Asked:
                 await self.run(base_url)
 
         asyncio.run(run())
+
+    def ended(self, server: Server) -> str:
+        """Ask what is missing; the message of the error that ended the run, empty without one."""
+        try:
+            self.against(server)
+        except RunError as error:
+            return str(error)
+        return ""
 
     def rows(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = tables.read(self.folder, tables.COMPLETIONS).to_pylist()

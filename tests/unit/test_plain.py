@@ -11,7 +11,9 @@ EVIL = "S1\x1b[2J\nERROR all is well\r\x9b31m [bold]b[/] :smile: \ud800"
 
 
 def test_a_message_of_a_log_is_one_line() -> None:
-    record = logging.LogRecord("n", logging.ERROR, "f", 1, "%s: %s", (EVIL, "http://me:pw@h/ sk-0123456789"), None)
+    record = logging.LogRecord(
+        "n", logging.ERROR, "f", 1, "%s: %s", (EVIL, "http://me:pw@h/ sk-0123456789"), None
+    )
     said = PlainFormatter("%(levelname)s %(message)s").format(record)
     assert said.isprintable()
     assert "pw" not in said

@@ -51,8 +51,8 @@ def read_key(model: ModelSpec) -> str | None:
         )
     if not (key.isascii() and key.isprintable()) or " " in key:
         raise InputError(
-            f"model {model.name}: the environment variable {name} holds spaces, lines or other characters that "
-            "no key has; put the key alone there"
+            f"model {model.name}: the environment variable {name} holds spaces, lines or other characters "
+            "that no key has; put the key alone there"
         )
     written = json.dumps(model.served.model_dump(mode="json"), ensure_ascii=False)
     if len(key) >= _SHORTEST and key in written:

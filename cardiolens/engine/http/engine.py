@@ -163,8 +163,8 @@ def _account(http: HttpSpec, completions: Path) -> Account:
         reason = error.strerror or str(error)
         if http.max_tokens_total is not None or http.max_usd is not None:
             raise RunError(
-                f"{completions}: the tokens that sweeps spend cannot be kept there ({reason}), and a cap needs "
-                "them; use a store that can be written and locked (flock), or remove the cap"
+                f"{completions}: the tokens that sweeps spend cannot be kept there ({reason}), and a cap "
+                "needs them; use a store that can be written and locked (flock), or remove the cap"
             ) from error
         log.warning("%s: the tokens that this run spends are not kept there (%s)", completions, reason)
         return OwnAccount(before)

@@ -49,6 +49,8 @@ class Words:
             case list():
                 return [self._plain(entry) for entry in tree]
             case dict():
-                return {several_lines(blotted(name, self._secrets)): self._plain(v) for name, v in tree.items()}
+                return {
+                    several_lines(blotted(name, self._secrets)): self._plain(v) for name, v in tree.items()
+                }
             case _:
                 return tree

@@ -83,7 +83,7 @@ def test_one_huge_index_of_an_explicit_layout_builds_nothing(huge: int, axis: in
     frames[-1][axis] = huge
     folder = tmp_path / "S1"
     study(folder, volume(folder) | {"layout": {"order": "explicit", "frames": frames}})
-    with little_memory(), pytest.raises(InputError, match="expected each .* of a full grid once"):
+    with little_memory(), pytest.raises(InputError, match=r"expected each .* of a full grid once"):
         read_study(folder)
 
 
@@ -99,7 +99,10 @@ SHAPES = {
 def test_a_declared_size_beyond_all_volumes_is_refused(shape: list[int], tmp_path: Path) -> None:
     folder = tmp_path / "S1"
     study(folder, volume(folder) | {"shape": shape, "layout": {"order": "static"}})
-    with little_memory(), pytest.raises(InputError, match=r"shape has [\d,]+ (voxels|frames); expected at most"):
+    with (
+        little_memory(),
+        pytest.raises(InputError, match=r"shape has [\d,]+ (voxels|frames); expected at most"),
+    ):
         read_study(folder)
 
 
@@ -135,7 +138,7 @@ def test_a_file_far_larger_than_its_volume_is_not_read(tmp_path: Path) -> None:
 def test_voxels_begin_behind_the_header(tmp_path_factory: pytest.TempPathFactory, offset: int) -> None:
     patched = bytearray(nifti(tmp_path_factory.mktemp("nifti")))
     struct.pack_into("<f", patched, 108, offset)
-    with pytest.raises(InputError, match="its voxels begin at byte|header is damaged"):
+    with pytest.raises(InputError, match=r"its voxels begin at byte|header is damaged"):
         parse_header(bytes(patched))
 
 

@@ -33,7 +33,11 @@ MANIFESTS = [  # content of study.json
     ("no volumes", HEADER + b'"volumes": []}', r"volumes: Tuple should have at least 1 item"),
     ("no keys", b"{}", r"schema: Field required; study_id: Field required; patient_id: Field required"),
     ("another version", HEADER.replace(b"study-1", b"study-2") + b'"volumes": []}', r"should be 'study-1'"),
-    ("a name", HEADER + b'"patient_name": "Jane Roe"}', r"unknown key 'patient_name'; expected only age_band, cohort"),
+    (
+        "a name",
+        HEADER + b'"patient_name": "Jane Roe"}',
+        r"unknown key 'patient_name'; expected only age_band, cohort",
+    ),
 ]
 
 ENTRIES = [  # changes of a volume's entry
@@ -168,7 +172,11 @@ FILES: list[tuple[str, Callable[[bytearray], bytes], str]] = [
     ("9-D", header(40, "<h", 9), DAMAGED),
     ("no rows", header(40, "<4h", 3, 6, 0, 12), r"has an axis of size zero \(6, 0, 12\)"),
     ("negative rows", header(40, "<4h", 3, 6, -5, 12), r"has an axis of size zero \(6, -5, 12\)"),
-    ("terabytes", header(40, "<4h", 3, 32767, 32767, 32767), r"its shape is \(32767, 32767, 32767\); expected"),
+    (
+        "terabytes",
+        header(40, "<4h", 3, 32767, 32767, 32767),
+        r"its shape is \(32767, 32767, 32767\); expected",
+    ),
     ("another shape", header(40, "<4h", 3, 5, 6, 12), r"its shape is \(5, 6, 12\); expected \(6, 5, 12\)"),
     ("unknown numbers", header(70, "<h", 999), rf"{DAMAGED} \(data code 999 not recognized\)"),
     ("complex numbers", header(70, "<h", 32), r"voxels are of type complex64; expected one real number"),

@@ -130,9 +130,6 @@ def test_what_a_site_cannot_be_is_refused(word: str, said: str) -> None:
         read_spec(["cluster=slurm", word])
 
 
-
-
-
 @pytest.mark.parametrize("character", ["\n", "\r", "\x0b", "\x1b", "\x00", "\u2028", "\x85"])
 @pytest.mark.parametrize("place", ["run", "workdir", "python"])
 def test_what_opens_a_line_of_its_own_is_in_no_script(
@@ -148,7 +145,9 @@ def test_what_opens_a_line_of_its_own_is_in_no_script(
         script_of(next(iter(JOBS.values())), run, site_of(cluster.model_copy(update={"python": python})))
 
 
-@pytest.mark.parametrize("option", ["outputs", "store", "cluster.scratch", "cluster.python", "cluster.warm_cache"])
+@pytest.mark.parametrize(
+    "option", ["outputs", "store", "cluster.scratch", "cluster.python", "cluster.warm_cache"]
+)
 def test_a_path_of_two_lines_is_refused_before_anything_is_planned(option: str) -> None:
-    with pytest.raises(InputError, match="control character|pattern"):
+    with pytest.raises(InputError, match=r"control character|pattern"):
         read_spec([*SITES[next(iter(SITES))], f"++{option}='/a\n#SBATCH --uid=0'"])

@@ -1,4 +1,4 @@
-"""A reply that no table can hold, and an engine that fails without a name: neighbours are on disk all the same."""
+"""A reply that no table can hold, and an engine that fails without a name: neighbours are on disk."""
 
 import asyncio
 from pathlib import Path
@@ -30,7 +30,13 @@ POISON = [
 
 
 def row(number: int, **changes: Any) -> Any:
-    made = {"request_key": f"key {number}", "text": "A", "finish_reason": "stop", "prompt_tokens": 1, "status": "ok"}
+    made = {
+        "request_key": f"key {number}",
+        "text": "A",
+        "finish_reason": "stop",
+        "prompt_tokens": 1,
+        "status": "ok",
+    }
     return made | {"node": "here", "attempt": 1} | changes
 
 
@@ -52,7 +58,9 @@ def test_every_reply_of_a_part_is_stored_or_named(
     write_completions(folder, [row(number, text=text) for number, text in enumerate(texts)])
     kept = tables.read(folder, tables.COMPLETIONS).to_pylist()
     assert [one["request_key"] for one in kept] == [f"key {number}" for number in range(len(texts))]
-    assert all(one["text"] == text or one["status"] == "engine_error" for one, text in zip(kept, texts, strict=True))
+    assert all(
+        one["text"] == text or one["status"] == "engine_error" for one, text in zip(kept, texts, strict=True)
+    )
 
 
 class Poisoned:
