@@ -49,7 +49,9 @@ def declared(run: Run, spec: SweepSpec) -> dict[str, Any] | None:
         return None
     if not run.declaration.exists():  # planned by other means than a sweep: declared now, and dated so
         declare(run, spec)
-    kept: dict[str, Any] = _read_json(run, run.declaration)
+    kept = _read_json(run, run.declaration)
+    if not isinstance(kept, dict):
+        raise InputError(f"{run.declaration}: holds no declared comparison; {_REMEDY}")
     comparison = spec.primary.model_dump(mode="json")
     of_run = {name: kept.get(name) for name in comparison}
     if of_run != comparison or kept.get("sha256") != _declared_hash(comparison, run):
