@@ -13,7 +13,10 @@ _NAMED = re.compile(
     r"""(?:bearer\s+|basic\s+)?[^\s'",;}&]+""",
     re.IGNORECASE,
 )
-_KEY = re.compile(r"(?<![A-Za-z0-9])(?:sk-|gsk_|hf_|xai-|ghp_|AIza|eyJ)[A-Za-z0-9_.-]{8,}")
+_KEY = re.compile(
+    r"(?<![A-Za-z0-9])(?:sk-(?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{8,}|(?:hf_|gsk_|ghp_|xai-|AIza)[A-Za-z0-9_-]{20,}"
+    r"|eyJ[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_.-]+)"
+)
 
 
 def one_line(text: str, most: int | None = None) -> str:

@@ -124,7 +124,7 @@ class HttpSpec(Spec):
 
 
 _SECRET = re.compile(r"(api|access|private|secret)[-_]?key|authori[sz]ation|passw|secret|bearer|cookie", re.I)
-_TOKEN = re.compile(r"(^|[-_])token$|(access|auth|id|refresh)[-_]?token", re.I)  # not max_tokens
+_TOKEN = re.compile(r"^token$|(access|api|auth|refresh|session)[-_]?token", re.I)  # not max_tokens
 
 
 def _tells_a_secret(name: str, value: JsonValue) -> bool:

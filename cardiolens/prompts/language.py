@@ -31,6 +31,8 @@ _LEGAL: tuple[type[nodes.Node], ...] = (
     nodes.Not,
     nodes.Add,
     nodes.Sub,
+    nodes.Neg,
+    nodes.Keyword,
     nodes.Concat,
     nodes.Filter,
     nodes.Test,
@@ -63,8 +65,12 @@ def check_language(template: nodes.Template, where: str) -> None:
         )
 
 
-def _is_short(argument: nodes.Node) -> bool:
-    return isinstance(argument, nodes.Const) and len(str(argument.value)) <= _LONGEST_SEPARATOR
+def _has_short_arguments(call: nodes.Filter) -> bool:
+    values = [*call.args, *(named.value for named in call.kwargs)]
+    short = (
+        isinstance(value, nodes.Const) and len(str(value.value)) <= _LONGEST_SEPARATOR for value in values
+    )
+    return call.dyn_args is None and call.dyn_kwargs is None and all(short)
 
 
 def _refused(node: nodes.Node, loops: int, joins: int) -> Iterator[str]:
@@ -82,7 +88,7 @@ def _refused(node: nodes.Node, loops: int, joins: int) -> Iterator[str]:
             joins += name == "join"
             if joins > _NESTED_JOINS:
                 yield "a join of a join"
-            if name == "join" and not all(_is_short(argument) for argument in node.args):
+            if name == "join" and not _has_short_arguments(node):
                 yield f"a join by more than {_LONGEST_SEPARATOR} characters that stand in the template"
         case nodes.Test(name=name) if name not in _TESTS:
             yield f"the test {name!r}"

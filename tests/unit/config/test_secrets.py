@@ -43,7 +43,7 @@ def test_a_secret_in_the_configuration_is_refused_and_not_repeated(
 
 
 def test_what_is_no_secret_may_stand_there() -> None:
-    told = "{reasoning_effort:low,max_thinking_tokens:8,provider:{order:[a,b]},token_budget:9,stop:['</s>']}"
+    told = "{reasoning_effort:low,max_thinking_tokens:8,provider:{order:[a,b]},token_budget:9,stop:['</s>'],eos_token:x}"
     assert sweep(BODY + told).model[0].served.extra_body["token_budget"] == 9
 
 
@@ -72,6 +72,8 @@ def test_a_key_that_no_header_can_hold_is_refused(key: str, monkeypatch: pytest.
         ("api_key=abcdef, api_key_env=OPENAI_API_KEY", "api_key=<key>, api_key_env=OPENAI_API_KEY"),
         ("'Authorization': 'Bearer abc'", "'Authorization': '<key>'"),
         ("key sk-0123456789 and risk-adjusted-outcomes", "key <key> and risk-adjusted-outcomes"),
+        ("sk-learn-like hf_transfer_enabled", "sk-learn-like hf_transfer_enabled"),
+        (f"hf_{'a1' * 17} eyJ{'a1' * 9}.{'b2' * 9}", "<key> <key>"),
     ],
 )
 def test_credentials_are_found_and_other_words_left(said: str, plain: str) -> None:
