@@ -43,7 +43,7 @@ def test_a_secret_in_the_configuration_is_refused_and_not_repeated(
 
 
 def test_what_is_no_secret_may_stand_there() -> None:
-    told = "{reasoning_effort:low,max_thinking_tokens:8,provider:{order:[a,b]},token_budget:9,stop:['</s>'],eos_token:x}"
+    told = "{reasoning_effort:low,max_thinking_tokens:8,provider:{order:[a,b]},token_budget:9,eos_token:x}"
     assert sweep(BODY + told).model[0].served.extra_body["token_budget"] == 9
 
 

@@ -129,7 +129,7 @@ def test_words_of_a_reply_are_cleaned_and_lose_no_neighbour(
 
 
 @given(st.text(st.characters(codec=None), max_size=60))
-@settings(max_examples=10, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, suppress_health_check=list(HealthCheck))
 def test_whatever_a_server_says_is_stored_or_refused(few: Plan, words: str) -> None:
     for fault in (
         writes_json(200, choices=choice(words, finish_reason=words)),
