@@ -1,4 +1,4 @@
-"""A sweep without Ray, killed as it writes each of its files, from plan to page: the same command gets there."""
+"""A sweep without Ray, killed as it writes each of its files: the same command gets there."""
 
 import os
 import signal
