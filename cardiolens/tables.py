@@ -214,13 +214,23 @@ def atomic(path: Path) -> Iterator[Path]:
         temporary.replace(path)
         _fsync_folder(path.parent)
     except OSError as error:
-        reason = error.strerror or error
-        raise RunError(
-            f"{path}: cannot be written ({reason}); free space or check permissions, then run again"
-        ) from error
+        raise _not_written(path, error) from error
     finally:
         if temporary.exists():
             temporary.unlink()
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder with those above it; RunError where it cannot be made."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _not_written(path, error) from error
+
+
+def _not_written(path: Path, error: OSError) -> RunError:
+    reason = error.strerror or error
+    return RunError(f"{path}: cannot be written ({reason}); free space or check permissions, then run again")
 
 
 def _fsync_folder(folder: Path) -> None:

@@ -54,7 +54,7 @@ def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, bes
     """
     model = next(model for model in plan.spec.model if model.name == deployment.model)
     completions = _completions(plan, model)
-    completions.mkdir(parents=True, exist_ok=True)
+    tables.make_folder(completions)
     total: Counter[str] = Counter()
     seats: set[str] = set()
     with reserved(deployment, plan.spec.stream) as places:
