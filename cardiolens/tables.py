@@ -4,8 +4,10 @@ Every step of the flow reads and writes these tables and nothing else. A table i
 files. A part appears whole or not at all: it is written under a temporary name, fsynced and renamed.
 """
 
+import errno
 import os
 import secrets
+import stat
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -180,6 +182,9 @@ SCORES = _schema(
     ("method", pa.string()),
 )
 
+# Errors of pyarrow for a file that was cut or changed: its sizes are believed before they are found wrong.
+UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError)
+
 _LISTINGS = 20  # attempts to list a folder whose parts are compacted while they are read
 
 
@@ -209,13 +214,23 @@ def atomic(path: Path) -> Iterator[Path]:
         temporary.replace(path)
         _fsync_folder(path.parent)
     except OSError as error:
-        reason = error.strerror or error
-        raise RunError(
-            f"{path}: cannot be written ({reason}); free space or check permissions, then run again"
-        ) from error
+        raise _not_written(path, error) from error
     finally:
         if temporary.exists():
             temporary.unlink()
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder with those above it; RunError where it cannot be made."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _not_written(path, error) from error
+
+
+def _not_written(path: Path, error: OSError) -> RunError:
+    reason = error.strerror or error
+    return RunError(f"{path}: cannot be written ({reason}); free space or check permissions, then run again")
 
 
 def _fsync_folder(folder: Path) -> None:
@@ -276,7 +291,13 @@ def read(folder: Path, schema: pa.Schema, columns: Sequence[str] | None = None) 
 
 
 def open_part(path: Path) -> pq.ParquetFile:
-    """Open a part; reading a page whose bytes changed on disk raises OSError."""
+    """Open a part; reading a page whose bytes changed on disk raises OSError.
+
+    OSError also for what is no ordinary file: a pipe would be waited for.
+    """
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
     return pq.ParquetFile(path, page_checksum_verification=True)
 
 
@@ -285,8 +306,10 @@ def read_part(path: Path, schema: pa.Schema, columns: Sequence[str] | None = Non
     try:
         with open_part(path) as part:
             check_columns(path, part.schema_arrow, schema)
-            return part.read(columns=None if columns is None else list(columns))
-    except (pa.ArrowInvalid, OSError) as error:
+            table = part.read(columns=None if columns is None else list(columns))
+            table.validate(full=True)  # text that is no UTF-8 would fail much later
+            return table
+    except UNREADABLE as error:
         raise InputError(f"{path}: not a whole Parquet file ({error}); delete it and run again") from error
 
 

@@ -10,6 +10,7 @@ import sys
 from cardiolens.cluster.connect import be_quiet
 from cardiolens.cluster.stopping import StoppedError
 from cardiolens.errors import InputError, RunError
+from cardiolens.plain import PlainFormatter
 from cardiolens.slurm.work import read_words, work
 from cardiolens.terminal.verb import tell
 
@@ -17,7 +18,9 @@ from cardiolens.terminal.verb import tell
 def main() -> int:
     """Do the step that the command line names."""
     be_quiet()
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    shown = logging.StreamHandler()
+    shown.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[shown])
     try:
         return work(read_words(sys.argv[1:]))
     except (InputError, RunError, StoppedError) as error:

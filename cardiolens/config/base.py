@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
+from cardiolens.plain import without_credentials
+
 Positive = Annotated[int, Field(gt=0)]
 Auto = Literal["auto"]
 Gib = Annotated[float, Field(gt=0)]
@@ -18,6 +20,8 @@ Seed = Annotated[int, Field(ge=0)]
 def _checked_path(value: object) -> object:
     if value == "":
         raise ValueError("is empty, which would be the working directory; give a path (. where it is meant)")
+    if any(character < " " or character == "\x7f" for character in str(value)):
+        raise ValueError("holds a line break or another control character; rename the folder")
     if any("\ud800" <= character <= "\udfff" for character in str(value)):
         raise ValueError("is not UTF-8, which tables need; rename the folder")
     return value
@@ -61,7 +65,18 @@ def _kinds(annotation: Any) -> Iterator[type]:
 
 _MAX_ERRORS = 5  # named in one message
 _MAX_CHARACTERS = 80  # of a wrong value
-_SECRET = frozenset({"patient_id", "report_id", "reference", "api_key_env"})  # may be, or hold, a secret
+_SECRET = frozenset(
+    {
+        "patient_id",
+        "report_id",
+        "reference",
+        "api_key_env",
+        "base_url",
+        "extra_body",
+        "api_model",
+        "api_aliases",
+    }
+)  # may be, or hold, a secret
 
 
 def describe(error: ValidationError) -> str:
@@ -88,7 +103,7 @@ def _line(item: ErrorDetails) -> str:
     secret = not _SECRET.isdisjoint(item["loc"]) or item["type"] in ("json_invalid", "extra_forbidden")
     shown = not secret and not any(isinstance(entry, dict | BaseModel) for entry in entries)
     message = re.sub(r"^Value error, | or instance of \w+", "", item["msg"])
-    message += f", got {_cut(repr(value))}" if shown else ""
+    message += f", got {_cut(without_credentials(repr(value)))}" if shown else ""
     return f"{where}: {message}" if where else message
 
 

@@ -18,6 +18,7 @@ def _quoted(value: object) -> object:
 
 
 Duration = Annotated[str, BeforeValidator(_quoted), Field(pattern=r"^(\d+-)?\d+:\d\d:\d\d$")]
+Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$")]
 Word = Annotated[str, Field(pattern=r"^[^\s#]+$")]
 
 
@@ -57,10 +58,12 @@ class SlurmSpec(ClusterSpec):
     cpu_memory_gib: Gib | None = None
     signal_seconds: Positive = 120  # before the time limit: SLURM signals a model job to stop
     max_restarts: Positive = 20  # of one model job: preemptions, time limits and lost nodes together
-    python: str | None = None  # the command on a node, e.g. in a container; None: the submitting Python
+    python: Line | None = None  # the command on a node, e.g. in a container; None: the submitting Python
     setup: tuple[str, ...] = ()  # shell lines before all else, e.g. module load cuda
-    sbatch: tuple[Annotated[str, Field(pattern=r"^--")], ...] = ()  # further options of every job
-    scratch: Path = Path("/tmp")  # a folder local to each node
+    sbatch: tuple[
+        Annotated[str, Field(pattern=r"^--[^\x00-\x1f\x7f]*$")], ...
+    ] = ()  # further options of every job
+    scratch: GivenPath = Path("/tmp")  # a folder local to each node
     stage: bool = False  # copy shards and weights to each node's scratch before its engines start
     # compiled kernels to start from; the first job that ends successfully fills it
     warm_cache: GivenPath | None = None

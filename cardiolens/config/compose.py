@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
 from hydra import compose, initialize_config_dir
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -19,10 +20,13 @@ from yaml import YAMLError
 from cardiolens.config.base import options_at
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.errors import InputError
+from cardiolens.given import read_text
 
 GROUPS = ("model", "selector", "prompt", "control", "dataset", "cluster", "tracker", "experiment")
 ONE_OF = ("dataset", "cluster", "tracker")  # groups of which a sweep selects exactly one entry
 CONFIG_NAME = "sweep"
+_MOST_BYTES = 1 << 20  # of a configuration file
+_MOST_NODES = 100_000  # of one
 
 
 def packaged_conf() -> Path:
@@ -109,9 +113,27 @@ def check_own_files() -> None:
     for folder in conf_folders()[:-1]:
         for path in sorted(path for group in (".", *GROUPS) for path in (folder / group).glob("*.yaml")):
             try:
-                OmegaConf.load(path)
-            except (YAMLError, OSError, UnicodeDecodeError) as error:
+                _check_yaml(read_text(path, _MOST_BYTES))
+            except (YAMLError, OSError, ValueError) as error:
                 raise InputError(f"{path}: not YAML ({hydra_message(error)}); correct or remove it") from None
+
+
+def _check_yaml(text: str) -> None:
+    """Raise for text that Hydra cannot read, or that aliases (`*name`) make endless or immense."""
+    root = yaml.compose(text, Loader=yaml.CSafeLoader)
+    if root is not None and _nodes(root, {}) > _MOST_NODES:
+        raise ValueError(f"its aliases stand for more than {_MOST_NODES:,} entries")
+    OmegaConf.create(text)
+
+
+def _nodes(node: yaml.Node, known: dict[int, float]) -> float:
+    """Entries of a node with its aliases written out; infinitely many if one leads back to itself."""
+    if id(node) not in known:
+        known[id(node)] = float("inf")  # until its own entries are counted
+        entries = node.value if isinstance(node.value, list) else []
+        inner = [part for entry in entries for part in (entry if isinstance(entry, tuple) else [entry])]
+        known[id(node)] = 1 + sum(_nodes(part, known) for part in inner)
+    return known[id(node)]
 
 
 def legal_names(group: str) -> list[str]:

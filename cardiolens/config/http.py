@@ -1,12 +1,14 @@
 """Configuration of a model behind an OpenAI-compatible server."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
 from cardiolens.config.base import Positive, Spec
+from cardiolens.plain import is_key, without_credentials
 
 Price = Annotated[float, Field(ge=0)]
 
@@ -78,6 +80,8 @@ class HttpSpec(Spec):
     @classmethod
     def _plain(cls, value: str) -> str:
         parts = urlsplit(value)
+        if is_key(value):
+            raise ValueError("holds an API key, which would be written to every run; name it in api_key_env")
         extras = parts.username, parts.password, parts.query, parts.fragment
         if parts.scheme not in ("http", "https") or not parts.hostname or any(extras):
             raise ValueError(
@@ -100,6 +104,11 @@ class HttpSpec(Spec):
     def _further(cls, value: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
         if reserved := sorted(_RESERVED & {name.lower() for name in value}):
             raise ValueError(f"may not hold {', '.join(reserved)}: these are set by CardioLens or never sent")
+        if any(_tells_a_secret(name, entry) for name, entry in _entries(value)):
+            raise ValueError(
+                "holds a key, a token or a password, which would be written to every run; name the variable "
+                "that holds the key in api_key_env"
+            )
         return value
 
     @model_validator(mode="after")
@@ -112,6 +121,31 @@ class HttpSpec(Spec):
     def host(self) -> str:
         """The host name of the server, without port."""
         return urlsplit(self.base_url).hostname or ""
+
+
+_SECRET = re.compile(r"(api|access|private|secret)[-_]?key|authori[sz]ation|passw|secret|bearer|cookie", re.I)
+_TOKEN = re.compile(r"^token$|(access|api|auth|refresh|session)[-_]?token", re.I)  # not max_tokens
+
+
+def _tells_a_secret(name: str, value: JsonValue) -> bool:
+    """Return whether a field is named like a secret, or its text has the form of one."""
+    if isinstance(value, str):
+        told = _SECRET.search(name) or _TOKEN.search(name) or re.match(r"(bearer|basic) ", value, re.I)
+        return bool(told) or is_key(value) or without_credentials(value) != value
+    return False
+
+
+def _entries(tree: JsonValue | Mapping[str, JsonValue], name: str = "") -> Iterator[tuple[str, JsonValue]]:
+    """Every value within a tree, with the name of the field that holds it; names are values too."""
+    if isinstance(tree, Mapping):
+        for inner, value in tree.items():
+            yield "", inner
+            yield from _entries(value, inner)
+    elif isinstance(tree, list | tuple):
+        for value in tree:
+            yield from _entries(value, name)
+    else:
+        yield name, tree
 
 
 def _is_variable(name: str) -> bool:

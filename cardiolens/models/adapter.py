@@ -1,9 +1,9 @@
 """The files and the rank of a LoRA adapter."""
 
-import json
 from pathlib import Path
 
 from cardiolens.errors import InputError
+from cardiolens.models.files import read_object
 
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # legal values of vLLM's max_lora_rank
 _CONFIG = "adapter_config.json"
@@ -22,7 +22,7 @@ def find_adapter(adapter: str, folder: Path) -> Path:
 
 def room_for(adapter: Path) -> int:
     """The smallest legal max_lora_rank of vLLM that holds the rank of the adapter."""
-    rank = json.loads((adapter / _CONFIG).read_text()).get("r")
+    rank = read_object(adapter / _CONFIG).get("r")
     fitting = [legal for legal in _RANKS if isinstance(rank, int) and rank <= legal]
     if not fitting:
         raise InputError(

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from cardiolens.page.render import SECTIONS
 from cardiolens.record.places import Run
 
 PATIENT_IDS = "patient_ids=true"
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 _BATCH = 65_536  # verdicts in memory at once
 # Tables short enough for a paper; the page saves each of the longer ones.
 _PAPER = (
@@ -66,7 +69,14 @@ def _items(run: Run, columns: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def _cell(value: object) -> object:
-    """CSV cell of a value: a list as its entries separated by semicolons, counts as JSON."""
+    """CSV cell of a value: a list as its entries separated by semicolons, counts as JSON, text as text."""
     if isinstance(value, list):
-        return "; ".join(map(str, value))
-    return json.dumps(value) if isinstance(value, Mapping) else value
+        value = "; ".join(map(str, value))
+    elif isinstance(value, Mapping):
+        value = json.dumps(value)
+    return as_text(value) if isinstance(value, str) else value
+
+
+def as_text(cell: str) -> str:
+    """Cell that a spreadsheet shows and does not compute: an apostrophe before what could be a formula."""
+    return f"'{cell}" if cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell) else cell

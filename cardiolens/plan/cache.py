@@ -11,6 +11,7 @@ from pathlib import Path
 import cardiolens
 from cardiolens import tables
 from cardiolens.digest import digest_of, digest_of_tree
+from cardiolens.given import read_json
 
 _NOTE = "plan.json"
 
@@ -53,7 +54,7 @@ class Written:
 def cached(folder: Path, fingerprint: Fingerprint) -> Written | None:
     """The plan in a folder, None unless it is whole and made from these inputs."""
     try:
-        note = json.loads((folder / _NOTE).read_text())
+        note = read_json(folder / _NOTE)
         if changed := _changed(note["fingerprint"], fingerprint.parts):
             log.info("%s: planned again, because of its %s", folder.name, ", ".join(changed))
             return None

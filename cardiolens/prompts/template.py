@@ -12,8 +12,11 @@ from typing import Literal, get_args
 
 import jinja2
 from jinja2 import meta
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from cardiolens.errors import InputError
+from cardiolens.given import read_text
+from cardiolens.prompts.language import check_language
 from cardiolens.prompts.question import AskedQuestion, QuestionKind
 from cardiolens.tables import FRAME
 
@@ -22,6 +25,7 @@ Shown = Literal["frames", "captions", "nothing"]
 """The part of the frames that a prompt shows; the controls that show less have templates of their own."""
 
 _SYSTEM = "system"
+_MOST_BYTES = 64 << 10  # of a template
 _PREFIX: Mapping[Shown, str] = {"frames": "", "captions": "captions_", "nothing": "question_only_"}
 _NEEDED: Mapping[str, frozenset[str]] = {
     _SYSTEM: frozenset(),
@@ -40,18 +44,8 @@ _TRIAL: Mapping[str, object] = {
     "checklist": ["look", "compare", "confirm", "exclude", "decide"],
     "schema": "{}",
 }
-_JINJA = jinja2.Environment(
+_JINJA = ImmutableSandboxedEnvironment(
     undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
-)
-
-
-_OF_TEMPLATES = (
-    jinja2.TemplateError,
-    TypeError,
-    ValueError,
-    ArithmeticError,
-    LookupError,
-    RecursionError,
 )
 
 
@@ -112,7 +106,7 @@ def _template(template_id: str, kind: str, shown: Shown, folder: Path | None) ->
 def _checked(template_id: str, kind: str, folder: Path | None) -> tuple[jinja2.Template, str, str]:
     """A compiled template, its file's SHA-256, and the text of its trial rendering."""
     own = None if folder is None else folder / f"{template_id}.jinja"
-    if own is not None and own.is_file():
+    if own is not None and own.exists():
         return _compiled(_text(own), kind, str(own))
     packaged = files("cardiolens.prompts").joinpath("templates", f"{template_id}.jinja")
     return _compiled(packaged.read_text(encoding="utf-8"), kind, str(packaged))
@@ -120,7 +114,7 @@ def _checked(template_id: str, kind: str, folder: Path | None) -> tuple[jinja2.T
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_text(path, _MOST_BYTES)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read as UTF-8 text ({error})") from None
 
@@ -128,7 +122,11 @@ def _text(path: Path) -> str:
 def _compiled(text: str, kind: str, where: str) -> tuple[jinja2.Template, str, str]:
     given = _TRIAL if kind != _SYSTEM else {}
     with _jinja(where):
-        used = meta.find_undeclared_variables(_JINJA.parse(text))
+        parsed = _JINJA.parse(text)
+        check_language(
+            parsed, where
+        )  # first: Jinja computes what is constant as soon as it looks at a template
+        used = meta.find_undeclared_variables(parsed)
     _check(used, set(given), _NEEDED[kind], where)
     with _jinja(where):
         compiled = _JINJA.from_string(text)

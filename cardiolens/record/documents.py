@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pyarrow as pa
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from cardiolens import tables
 from cardiolens.config.base import describe
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.digest import digest_of
 from cardiolens.errors import InputError, RunError
+from cardiolens.given import read_json
+from cardiolens.plain import PlainFormatter
 from cardiolens.record.places import Run
 
 _REMEDY = "another version of CardioLens wrote it, or it was changed: run the sweep again"
@@ -47,7 +49,9 @@ def declared(run: Run, spec: SweepSpec) -> dict[str, Any] | None:
         return None
     if not run.declaration.exists():  # planned by other means than a sweep: declared now, and dated so
         declare(run, spec)
-    kept: dict[str, Any] = _read_json(run, run.declaration)
+    kept = _read_json(run, run.declaration)
+    if not isinstance(kept, dict):
+        raise InputError(f"{run.declaration}: holds no declared comparison; {_REMEDY}")
     comparison = spec.primary.model_dump(mode="json")
     of_run = {name: kept.get(name) for name in comparison}
     if of_run != comparison or kept.get("sha256") != _declared_hash(comparison, run):
@@ -71,8 +75,8 @@ def read_configuration(run: Run) -> SweepSpec:
 
 def _read_json(run: Run, path: Path) -> Any:
     try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError, RecursionError) as error:
+        return read_json(path)
+    except (OSError, ValueError) as error:
         raise InputError(
             f"{run.root}: is not the folder of a run ({error}); give run=outputs/<name>"
         ) from None
@@ -86,8 +90,47 @@ def cohort_digest(volumes: pa.Table) -> str:
     )
 
 
+Named = Annotated[str, Field(pattern=r"^[^/\\]+$")]  # the name of a folder
+Number = Annotated[int | float, Field(allow_inf_nan=False)]
+Counts = dict[str, Annotated[int, Field(ge=0, lt=2**63)]]
+
+
 class _Described(BaseModel):
-    model_key: Annotated[str, Field(pattern=r"^[^/\\]+$")]  # the name of a folder
+    model_key: Named
+    __pydantic_extra__: dict[str, JsonValue] = Field(init=False)
+    model_config = ConfigDict(extra="allow", protected_namespaces=())
+
+
+class _Arm(BaseModel):
+    arm_id: str
+    model: str
+    selector: str
+    budget: int | str
+    prompt: str
+    control: str
+    wording: int | str = 0
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Span(BaseModel):
+    began: Number
+    ended: Number
+
+
+class _Deployed(BaseModel):
+    model: str
+    replicas: Number
+    gpus_per_replica: Number
+    span: _Span | None
+
+
+class _Placement(BaseModel):
+    waves: list[list[_Deployed]]
+
+
+class _Requests(BaseModel):
+    executed: Annotated[int, Field(ge=0)]
+    reused: int
 
 
 class _Manifest(BaseModel):
@@ -95,7 +138,19 @@ class _Manifest(BaseModel):
 
     schema_: Annotated[Literal["manifest-1"], Field(alias="schema")]
     protocol: str
-    models: dict[str, _Described]
+    cardiolens: str
+    git_commit: str | None
+    packages: dict[str, str]
+    dataset: str
+    studies: int
+    models: dict[Named, _Described]
+    arms: list[_Arm]
+    requests: _Requests
+    frames: Counts
+    tokens: Counts
+    seconds: dict[str, Number]
+    placement: _Placement | None = None
+    failed: dict[str, str] = {}
     questions_digest: str
     questions_sha256: str
     catalogue_sha256: str
@@ -127,6 +182,7 @@ def log_to(run: Run) -> None:
     root.handlers.clear()
     shown = logging.StreamHandler()
     shown.setLevel(logging.WARNING)
-    kept.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    shown.setFormatter(PlainFormatter("%(message)s"))
+    kept.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root.addHandler(shown)
     root.addHandler(kept)

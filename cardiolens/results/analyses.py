@@ -5,12 +5,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pyarrow as pa
+from pydantic import BaseModel, Field, JsonValue, ValidationError
 
 from cardiolens import tables
+from cardiolens.config.base import describe
 from cardiolens.config.steps import StatisticsSpec
+from cardiolens.digest import digest_of
 from cardiolens.errors import InputError
 from cardiolens.findings.analyses import analyse
 from cardiolens.findings.analysis import Analysis
@@ -21,6 +24,7 @@ from cardiolens.findings.sentences import Finding
 from cardiolens.findings.spread import spread
 from cardiolens.findings.subcohort import full_versus_part
 from cardiolens.findings.subgroups import subgroup_scores
+from cardiolens.given import read_json
 from cardiolens.judging.parse import RULES_VERSION
 from cardiolens.record.places import Run
 from cardiolens.results.groups import Groups
@@ -29,10 +33,30 @@ from cardiolens.stats.components import components
 from cardiolens.stats.endings import status_counts
 from cardiolens.stats.factors import ArmFactors
 from cardiolens.stats.headlines import headlines
+from cardiolens.stats.inference import Support
 from cardiolens.stats.items import cohort
 from cardiolens.stats.report_references import Forms
 
 SCHEMA = "analyses-1"
+_SHOWN = 40  # characters of another schema that a message repeats
+_SEAL = "digest"  # of the rest of the file; earlier versions wrote none
+
+
+class _Finding(BaseModel):
+    verdict: Support
+    sentence: str
+
+
+class _Analysis(BaseModel):
+    name: str
+    findings: list[_Finding]
+    table: list[dict[str, JsonValue]]
+
+
+class _Analyses(BaseModel):
+    schema_: Annotated[Literal["analyses-1"], Field(alias="schema")]
+    rules: str = "1.1"
+    analyses: list[_Analysis]
 
 
 def analyses_of(
@@ -64,8 +88,8 @@ def analyses_of(
 
 
 def write_analyses(path: Path, analyses: Sequence[Analysis]) -> None:
-    """Write tables and sentences as JSON; undefined numbers are null."""
-    tree = {
+    """Write tables and sentences as JSON, with a digest of them; undefined numbers are null."""
+    tree: dict[str, Any] = {
         "schema": SCHEMA,
         "rules": RULES_VERSION,
         "analyses": [
@@ -80,6 +104,7 @@ def write_analyses(path: Path, analyses: Sequence[Analysis]) -> None:
             for analysis in analyses
         ],
     }
+    tree[_SEAL] = digest_of(tree)
     tables.write_text(path, json.dumps(tree, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
@@ -119,14 +144,22 @@ def read_analyses(run: Run) -> dict[str, AnalysisTable]:
 def _read_tree(run: Run) -> dict[str, Any]:
     """The file of analyses; InputError where it cannot be read."""
     try:
-        tree: dict[str, Any] = json.loads(run.analyses.read_text())
+        tree: Any = read_json(run.analyses)
+        if isinstance(tree, dict) and tree.get("schema") == SCHEMA:
+            _Analyses.model_validate(tree)
+    except ValidationError as error:
+        raise InputError(f"{run.analyses}: {describe(error)}; judge the run again") from None
     except (OSError, ValueError) as error:
         raise InputError(
             f"{run.root}: has no readable analyses ({error}); run python -m cardiolens.judge run={run.root}"
         ) from None
-    if tree.get("schema") != SCHEMA:
-        raise InputError(f"{run.analyses}: is {tree.get('schema')!r}, not {SCHEMA}; judge the run again")
-    return tree
+    kind = tree.get("schema") if isinstance(tree, dict) else tree
+    if kind != SCHEMA:
+        raise InputError(f"{run.analyses}: is {str(kind)[:_SHOWN]!r}, not {SCHEMA}; judge the run again")
+    found: dict[str, Any] = {name: value for name, value in tree.items() if name != _SEAL}
+    if _SEAL in tree and tree[_SEAL] != digest_of(found):
+        raise InputError(f"{run.analyses}: was changed since it was judged; judge the run again")
+    return found
 
 
 def _numbered(row: AnalysisRow) -> AnalysisRow:

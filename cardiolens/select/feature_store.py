@@ -113,7 +113,7 @@ def read_features(store: Path, volumes: pa.Table, sight: Sight = PIXELS) -> Stud
         try:
             with tables.open_part(path) as part:
                 rows = part.read_row_group(place["row_group"], columns=["idx", "features"], use_threads=False)
-        except (pa.ArrowInvalid, OSError) as error:
+        except tables.UNREADABLE as error:
             reason = str(error).splitlines()[0]
             raise InputError(
                 f"{path}: features of the frames are not there or not whole ({reason}); prepare again"

@@ -7,9 +7,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cardiolens import tables
+from cardiolens.errors import InputError
+from cardiolens.given import read_bytes
 
 ModelState = Literal["running", "waiting", "done", "failed"]
 _FAULTS = ("failed", "lost")  # outcomes that a faulty node may cause
@@ -97,11 +99,18 @@ def to_blame(attempts: Sequence[Attempt]) -> tuple[str, ...]:
 
 
 def read_model_record(folder: Path, model: str) -> ModelRecord:
-    """Read the record of a model; an empty one if no job has started."""
+    """Read the record of a model; an empty one if no job has started, InputError where it is none."""
+    path = folder / f"{model}.json"
     try:
-        return ModelRecord.model_validate_json((folder / f"{model}.json").read_text())
+        return ModelRecord.model_validate_json(read_bytes(path))
     except FileNotFoundError:
         return ModelRecord(model=model)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check it, or delete it") from None
+    except ValidationError as error:
+        raise InputError(
+            f"{path}: not the record of a model's jobs ({error.errors()[0]['msg']}); delete it"
+        ) from None
 
 
 def write_model_record(folder: Path, record: ModelRecord) -> None:

@@ -13,6 +13,7 @@ from cardiolens.cluster.staging import VARIABLE
 from cardiolens.cluster.stopping import EXIT_CODE
 from cardiolens.config.cluster import SlurmSpec
 from cardiolens.digest import digest_of
+from cardiolens.errors import InputError
 from cardiolens.record.places import Run
 from cardiolens.slurm.jobs import Job
 
@@ -28,7 +29,10 @@ class Site:
 
 def site_of(cluster: SlurmSpec) -> Site:
     """The site with the working directory of this process, and its Python unless configured."""
-    return Site(cluster, Path.cwd(), cluster.python or shlex.quote(sys.executable))
+    site = Site(cluster, Path.cwd(), cluster.python or shlex.quote(sys.executable))
+    _check_lines("the working directory", str(site.workdir))
+    _check_lines("the path of Python", site.python)
+    return site
 
 
 def templates() -> Path:
@@ -53,6 +57,8 @@ def script_of(job: Job, run: Run, site: Site) -> str:
         keep_trailing_newline=True,
     )
     environment.filters["quote"] = lambda value: shlex.quote(str(value))
+    _check_lines("the folder of the run", str(run.root))
+    _check_lines("the name of a job", job.name)
     several = job.step == "model" and job.resources.nodes > 1
     template = "model_nodes" if several else job.step
     return environment.get_template(f"{template}.sbatch.j2").render(
@@ -69,6 +75,15 @@ def script_of(job: Job, run: Run, site: Site) -> str:
         stopped=EXIT_CODE,
         staged=VARIABLE,
     )
+
+
+def _check_lines(what: str, value: str) -> None:
+    """Refuse what would open a line of its own in a script: quotes do not end a comment, or an option."""
+    if not value.isprintable():
+        raise InputError(
+            f"{what} is {value!r}, which holds a line break or another character that a batch script cannot; "
+            "rename it"
+        )
 
 
 def _gpu_option(job: Job, cluster: SlurmSpec) -> str | None:

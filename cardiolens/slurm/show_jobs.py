@@ -32,5 +32,5 @@ def show_jobs(
 def show_scripts(scripts: Mapping[Job, str]) -> None:
     """Print every script in full."""
     for job, script in scripts.items():
-        say(f"\n# ---- {job.name}.sbatch")
-        say(script)
+        for line in ("", f"# ---- {job.name}.sbatch", *script.splitlines()):
+            say(line)

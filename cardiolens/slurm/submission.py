@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cardiolens import tables
 from cardiolens.errors import InputError, RunError
+from cardiolens.given import read_bytes
 from cardiolens.record.places import Run
 from cardiolens.slurm import commands
 from cardiolens.slurm.jobs import Job, Step
@@ -54,9 +55,11 @@ def read_submission(run: Run) -> Submission:
     """Read the record of a run; an empty one if nothing was submitted."""
     path = run.jobs / "jobs.json"
     try:
-        return Submission.model_validate_json(path.read_text())
+        return Submission.model_validate_json(read_bytes(path))
     except FileNotFoundError:
         return Submission()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check it, or delete it") from None
     except ValidationError as error:
         raise InputError(
             f"{path}: not a record of submitted jobs ({error.errors()[0]['msg']}); delete it"

@@ -53,7 +53,8 @@ def submit(spec: SweepSpec) -> int:
         say(f"nothing is missing; page: {run.page}")
     elif deployments or not alive:
         _queue(spec, run, deployments, alive, planned)
-    say(f"run: {run.root}\nstatus: python -m cardiolens.status run={run.root}")
+    say(f"run: {run.root}")
+    say(f"status: python -m cardiolens.status run={run.root}")
     return 0
 
 

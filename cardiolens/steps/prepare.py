@@ -17,6 +17,7 @@ from cardiolens.config.dataset import DatasetSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.errors import InputError, RunError
 from cardiolens.phantom.cohort import make_cohort
+from cardiolens.plain import PlainFormatter
 from cardiolens.select.feature_store import missing_parts, write_features
 from cardiolens.select.sight import Sight, check_encoders, sights_of
 from cardiolens.study.cohort import Cohort, StudyRecord, tried, untouched, write_cohort
@@ -282,7 +283,9 @@ def _outcome(row: dict[str, Any]) -> Outcome:
 
 def prepare_dataset(spec: SweepSpec) -> int:
     """Prepare the dataset of a sweep; 0 only if every study is prepared."""
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    shown = logging.StreamHandler()
+    shown.setFormatter(PlainFormatter("%(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[shown])
     check_encoders(spec)
     failed = prepare(spec.dataset, spec.store, spec.strict, spec.cluster).failed
     for sight in sights_of(spec):

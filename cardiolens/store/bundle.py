@@ -15,6 +15,7 @@ from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.digest import sha256_of
 from cardiolens.errors import InputError, RunError
+from cardiolens.given import read_json
 from cardiolens.models.identity import EMBEDDED, Identity, identify
 from cardiolens.record.places import Store
 
@@ -73,7 +74,7 @@ def gather_wheels(lock: Path, folder: Path) -> None:
 def differences(folder: Path) -> Iterator[str]:
     """Yield one line per missing or changed file of a bundle."""
     try:
-        index: Mapping[str, Mapping[str, object]] = json.loads((folder / INDEX).read_text())
+        index: Mapping[str, Mapping[str, object]] = read_json(folder / INDEX)
     except (OSError, ValueError) as error:
         raise InputError(f"verify={folder}: is not a bundle ({error})") from None
     found = {name: digest for name, _, digest in _digests(folder)}

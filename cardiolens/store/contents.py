@@ -63,7 +63,7 @@ def contents(store: Store) -> Iterator[Content]:
             n_bytes += path.stat().st_size
             try:
                 metadata = pq.read_metadata(path)
-            except (pa.ArrowInvalid, OSError):
+            except tables.UNREADABLE:
                 broken.append(path)
                 continue
             rows += metadata.num_rows

@@ -32,7 +32,7 @@ def _part_problems(table: Held, path: Path) -> Iterator[str]:
             for group in range(part.num_row_groups):
                 rows = part.read_row_group(group)
                 yield from _changed_pixels(path, rows) if table.name == FRAMES_FOLDER else ()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+    except tables.UNREADABLE as error:
         reason = str(error).splitlines()[0]
         yield f"{path}: not a whole Parquet file ({reason}); delete it, and run the same command again"
 

@@ -56,7 +56,7 @@ def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, bes
     """
     model = next(model for model in plan.spec.model if model.name == deployment.model)
     completions = _completions(plan, model)
-    completions.mkdir(parents=True, exist_ok=True)
+    tables.make_folder(completions)
     total: Counter[str] = Counter()
     seats: set[str] = set()
     studies = _studies_in_flight(missing.work, _width(model), plan.spec.stream.studies_in_flight)

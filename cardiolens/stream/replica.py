@@ -80,7 +80,7 @@ class Replica:
     async def _settle_all(self, asks: list[Ask], pictures: Pictures, supervisor: Supervisor) -> list[Settled]:
         """Settle all asks of a study; those that were not sent any more are left out.
 
-        A RunError is raised only after every completion in flight, of all studies, is on disk.
+        An error is raised only after every completion in flight, of all studies, is on disk.
         """
         tasks = [asyncio.create_task(self._settle(ask, pictures, supervisor)) for ask in asks]
         self._settling.update(tasks)
@@ -88,7 +88,7 @@ class Replica:
             task.add_done_callback(self._settling.discard)
         try:
             return [settled for settled in await asyncio.gather(*tasks) if settled is not None]
-        except RunError:
+        except Exception:
             while self._settling:
                 await asyncio.wait(self._settling)
             raise
@@ -100,6 +100,11 @@ class Replica:
         except NotAskedError:
             return None
         except RunError:
+            self._writer.flush_soon()
+            raise
+        except Exception:  # no failure that an engine announces: nothing more is sent, or paid
+            supervisor.stop()
+            self._stopped = True
             self._writer.flush_soon()
             raise
         finally:

@@ -4,9 +4,13 @@ import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
+
 from cardiolens import tables
+from cardiolens.plain import one_line
 from cardiolens.stream.messages import CompletionRow
 
+_LONGEST = 300  # characters of an error that a completion repeats
 _SOON = 0.25  # seconds; without it an instant reader would leave thousands of small parts
 
 
@@ -63,6 +67,33 @@ class CompletionWriter:
 
 def write_completions(folder: Path, rows: list[CompletionRow]) -> None:
     """Write one part file; `written_at` is now."""
-    now = datetime.now(UTC)
-    table = tables.from_rows([{**row, "written_at": now} for row in rows], tables.COMPLETIONS)
-    tables.write_part(folder, table, tables.COMPLETIONS)
+    tables.write_part(folder, _table(rows, datetime.now(UTC)), tables.COMPLETIONS)
+
+
+_UNFIT = (ValueError, TypeError, OverflowError)  # text that is no UTF-8, a count that is no int32
+
+
+def _table(rows: list[CompletionRow], now: datetime) -> pa.Table:
+    """Completions as a table. One that the table cannot hold is recorded as an error, with its neighbours."""
+    try:
+        return _as_table(rows, now)
+    except _UNFIT:
+        return tables.concat([_table_of_one(row, now) for row in rows], tables.COMPLETIONS)
+
+
+def _table_of_one(row: CompletionRow, now: datetime) -> pa.Table:
+    try:
+        return _as_table([row], now)
+    except _UNFIT as error:
+        unfit: CompletionRow = {
+            "request_key": row["request_key"],
+            "node": row["node"],
+            "attempt": row["attempt"],
+            "status": "engine_error",
+            "error": f"its reply cannot be stored: {one_line(str(error), _LONGEST)}",
+        }
+        return _as_table([unfit], now)
+
+
+def _as_table(rows: list[CompletionRow], now: datetime) -> pa.Table:
+    return tables.from_rows([{**row, "written_at": now} for row in rows], tables.COMPLETIONS)

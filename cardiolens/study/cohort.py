@@ -12,6 +12,7 @@ from cardiolens import tables
 from cardiolens.config.base import Spec, describe
 from cardiolens.digest import digest_of_tree
 from cardiolens.errors import InputError
+from cardiolens.given import read_bytes
 from cardiolens.study.manifest import Study
 
 COHORT_NAME = "cohort.json"
@@ -65,7 +66,7 @@ def read_cohort(store: Path) -> Cohort | None:
     """Read the cohort of a store; None where no study was prepared, InputError for an unreadable file."""
     path = store / COHORT_NAME
     try:
-        return Cohort.model_validate_json(path.read_bytes())
+        return Cohort.model_validate_json(read_bytes(path))
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -88,7 +88,8 @@ def resolve(
 
 def _explicit_grid(frames: tuple[Position, ...], n_frames: int) -> Position:
     grid = (max((s for s, _ in frames), default=-1) + 1, max((p for _, p in frames), default=-1) + 1)
-    if len(frames) != n_frames or sorted(frames) != [(s, p) for s in range(grid[0]) for p in range(grid[1])]:
+    full = len(frames) == grid[0] * grid[1] == n_frames  # before the grid is built: one index can be huge
+    if not full or sorted(frames) != [(s, p) for s in range(grid[0]) for p in range(grid[1])]:
         raise InputError(
             f"layout_mismatch: layout.frames holds {len(frames)} positions for Z = {n_frames}; expected each "
             "(slice, phase) of a full grid once; correct layout.frames"

@@ -12,11 +12,19 @@ from pydantic import AfterValidator, Field, ValidationError, field_validator, mo
 
 from cardiolens.config.base import Spec, describe
 from cardiolens.errors import InputError
+from cardiolens.given import parse_json, read_bytes
 from cardiolens.study.layout import Layout, Order, even, resolve
 from cardiolens.study.sequences import SHORT_AXIS, Sequence, sequences
 
 MANIFEST_NAME = "study.json"
 MAX_ID_LENGTH = 128
+MOST_VOXELS = (
+    1 << 29
+)  # of a volume; a cine stack of 20 slices, 60 phases and 512 x 512 pixels has 0.3 of 2^30
+MOST_FRAMES = 1 << 16  # of a volume
+MOST_BYTES = 16 << 20  # of study.json
+_VOXEL_BYTES = 8  # of the largest type of voxel
+_SLACK_BYTES = 64 << 20  # of a file besides its voxels
 
 Flag = Annotated[bool, Field(strict=True)]
 Index = Annotated[int, Field(ge=0, strict=True)]
@@ -91,6 +99,11 @@ class VolumeManifest(Spec):
         return self.shape[:3] if self.shape[3:] == (1,) else self.shape
 
     @property
+    def most_bytes(self) -> int:
+        """Size that the file of a volume of the declared shape, or of its mask, may have."""
+        return math.prod(self.shape) * _VOXEL_BYTES + _SLACK_BYTES
+
+    @property
     def apex_first(self) -> bool:
         """True if stored slices run from apex to base; long axes have no such order."""
         return self.view == SHORT_AXIS and self.spatial_order == "apex_to_base"
@@ -129,6 +142,7 @@ class VolumeManifest(Spec):
 
     @model_validator(mode="after")
     def _legal(self) -> "VolumeManifest":
+        self._check_size()
         self._check_view()
         self._check_first_pass()
         layout = self.declared_layout()
@@ -140,6 +154,15 @@ class VolumeManifest(Spec):
         if layout is not None:
             self.timing(layout)
         return self
+
+    def _check_size(self) -> None:
+        """Refuse a volume before anything of its size is built: a few bytes of JSON can declare any size."""
+        for what, most, count in (
+            ("voxels", MOST_VOXELS, math.prod(self.shape)),
+            ("frames", MOST_FRAMES, math.prod(self.shape[2:])),
+        ):
+            if count > most:
+                raise ValueError(f"shape has {count:,} {what}; expected at most {most:,}; correct shape")
 
     def _check_view(self) -> None:
         sequence = _named(self.sequence)
@@ -262,8 +285,9 @@ def read_study(folder: Path) -> Study:
         raise InputError("the folder's name is not UTF-8; expected a name that tables can hold; rename it")
     _check_inside(folder, MANIFEST_NAME)
     try:
-        text = (folder / MANIFEST_NAME).read_bytes()
+        text = read_bytes(folder / MANIFEST_NAME, MOST_BYTES)
         manifest = StudyManifest.model_validate_json(text)
+        parse_json(text)
     except OSError as error:
         raise InputError(
             f"{MANIFEST_NAME}: cannot be read ({error.strerror}); expected the study-1 manifest of the "
@@ -272,6 +296,8 @@ def read_study(folder: Path) -> Study:
     except ValidationError as error:
         wrong = describe(error).removeprefix(": ")  # of the study as a whole
         raise InputError(f"{MANIFEST_NAME}: {wrong}; correct {MANIFEST_NAME}") from None
+    except ValueError as error:  # what pydantic allows: of two values of a key it takes the last
+        raise InputError(f"{MANIFEST_NAME}: {error}; correct {MANIFEST_NAME}") from None
     study = Study(folder, manifest, hashlib.sha256(text).hexdigest())
     for path in study.files():
         _check_inside(folder, path)

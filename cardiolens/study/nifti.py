@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.errors import InputError
+from cardiolens.given import read_bytes
 
 GZIP_MAGIC = b"\x1f\x8b"
 HEADER_BYTES = 540  # of NIfTI-2, the longer one
-DRAIN_BYTES = 1 << 20
+MOST_EXTENSION = 64 << 20  # bytes between header and voxels, or behind the voxels
+CHUNK_BYTES = 1 << 20
 NOT_NIFTI = "expected a single-file NIfTI (.nii or .nii.gz); convert the file"
 
 
@@ -34,10 +36,10 @@ class Header:
         return self.offset + math.prod(self.shape) * self.dtype.itemsize
 
 
-def read_file(path: Path) -> bytes:
-    """Read the bytes of a file as stored; InputError where it cannot be read."""
+def read_file(path: Path, most: int | None = None) -> bytes:
+    """Read the bytes of a file as stored, at most `most`; InputError where it cannot be read."""
     try:
-        return path.read_bytes()
+        return read_bytes(path, most)
     except OSError as error:
         raise InputError(
             f"cannot be read ({error.strerror}); expected the file that study.json names; add it or correct "
@@ -58,14 +60,15 @@ def parse_header(stored: bytes) -> Header:
     from nibabel.wrapstruct import WrapStructError
 
     block = _head(stored)
-    kinds = {b"n+1\0": (344, 348, Nifti1Header), b"n+2\0": (4, 540, Nifti2Header)}
-    for magic, (at, size, kind) in kinds.items():
+    kinds = {b"n+1\0": (344, 348, Nifti1Header, 352), b"n+2\0": (4, 540, Nifti2Header, 544)}
+    for magic, (at, size, kind, first) in kinds.items():
         if block[at : at + 4] == magic and len(block) >= size:
             try:
                 header = kind(block[:size])
                 parsed = _header(header)
             except (HeaderDataError, WrapStructError, ValueError, OverflowError) as error:
                 raise InputError(f"its NIfTI header is damaged ({error}); {NOT_NIFTI}") from None
+            _check_offset(parsed.offset, first)
             _check_numbers(parsed, header.get_value_label("datatype"))
             return parsed
     raise InputError(f"is not NIfTI: it starts with {block[:4]!r}; {NOT_NIFTI}")
@@ -104,6 +107,14 @@ def _header(header: Any) -> Header:
     )
 
 
+def _check_offset(offset: int, first: int) -> None:
+    if not first <= offset <= first + MOST_EXTENSION:
+        raise InputError(
+            f"its voxels begin at byte {offset}; expected {first}, where its header ends, or up to "
+            f"{MOST_EXTENSION >> 20} MiB more; re-export it"
+        )
+
+
 def _check_numbers(header: Header, type_name: str) -> None:
     if header.dtype.kind not in "iuf" or header.dtype.itemsize > 8:
         raise InputError(
@@ -125,24 +136,35 @@ def voxels(stored: bytes, header: Header) -> NDArray[Any]:
     return np.frombuffer(whole, header.dtype, math.prod(header.shape), header.offset)
 
 
-def _inflate(stored: bytes, n_bytes: int) -> bytes:
+def _inflate(stored: bytes, n_bytes: int) -> bytes | bytearray:
     """First `n_bytes` of a gzip file of one or more members.
 
-    Each member is read to its end, where its CRC stands, so that damage is noticed.
+    Each member is read to its end, where its CRC stands, so that damage is noticed; but no more than
+    MOST_EXTENSION bytes beyond those that the header tells of.
     """
-    parts: list[bytes] = []
-    missing, rest = n_bytes, stored
+    whole, excess, at, view = bytearray(), 0, 0, memoryview(stored)
     try:
-        while missing > 0 and rest.startswith(GZIP_MAGIC):
+        while len(whole) < n_bytes and stored.startswith(GZIP_MAGIC, at):
             inflater = zlib.decompressobj(wbits=31)
-            parts.append(inflater.decompress(rest, missing))
-            missing -= len(parts[-1])
             while not inflater.eof:
-                if not inflater.decompress(inflater.unconsumed_tail, DRAIN_BYTES) and not inflater.eof:
-                    raise InputError(_truncated(n_bytes - missing, n_bytes))
-            rest = inflater.unused_data
+                missing = n_bytes - len(whole)
+                piece = inflater.decompress(
+                    view[at : at + CHUNK_BYTES], min(missing, CHUNK_BYTES) or CHUNK_BYTES
+                )
+                left = len(inflater.unconsumed_tail) + len(inflater.unused_data)
+                fed = min(CHUNK_BYTES, len(stored) - at) - left
+                if not fed and not piece and not inflater.eof:
+                    raise InputError(_truncated(len(whole), n_bytes))
+                at += fed
+                whole += piece[:missing]
+                excess += max(len(piece) - missing, 0)
+                if excess > MOST_EXTENSION:
+                    raise InputError(
+                        f"holds more than the {n_bytes} bytes that its header tells of, and "
+                        f"{MOST_EXTENSION >> 20} MiB; expected voxels of one volume; re-export it"
+                    )
     except zlib.error as error:
         raise InputError(
             f"its gzip stream is damaged ({error}); expected a whole file; copy it again"
         ) from None
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    return whole

@@ -1,7 +1,6 @@
 """Coloured masks over the frames of a study: segments of the wall, and lesions."""
 
 import colorsys
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from cardiolens.errors import InputError
+from cardiolens.given import read_json
 from cardiolens.study.manifest import LayoutDeclaration, Study, VolumeManifest
 from cardiolens.study.volume import Volume, read_volume
 
@@ -74,7 +74,7 @@ def read_labels(path: Path) -> dict[int, str]:
     if not path.exists():
         return {}
     try:
-        tree = json.loads(path.read_text(encoding="utf-8"))
+        tree = read_json(path)
         return {int(value): str(name) for value, name in tree.items()}
     except (OSError, ValueError, AttributeError) as error:
         raise InputError(f'{path}: is not an object like {{"1": "name"}} ({error}); correct it') from None

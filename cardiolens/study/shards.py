@@ -195,7 +195,7 @@ def _row_groups(
                     check_group(path, part.metadata, place)
                     frames = part.read_row_group(place["row_group"], columns=names, use_threads=False)
                     yield place["volume_id"], frames
-        except (pa.ArrowInvalid, OSError) as error:
+        except tables.UNREADABLE as error:
             reason = str(error).splitlines()[0]
             raise InputError(
                 f"{path}: is missing or not whole ({reason}); delete it and prepare again"

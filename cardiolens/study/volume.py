@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cardiolens.errors import InputError
 from cardiolens.study.layout import Layout, infer_n_phases, resolve, small
-from cardiolens.study.manifest import DisplayTransform, MaskDeclaration, VolumeManifest
+from cardiolens.study.manifest import DisplayTransform, VolumeManifest
 from cardiolens.study.nifti import Header, parse_header, read_file, sha256, voxels
 from cardiolens.study.sequences import SHORT_AXIS
 
@@ -56,21 +56,21 @@ class Volume:
 def read_volume(folder: Path, manifest: VolumeManifest) -> Volume:
     """Read one volume of a study and check it against its manifest; InputError names the file."""
     with _about(manifest.path):
-        stored = read_file(folder / manifest.path)
+        stored = read_file(folder / manifest.path, manifest.most_bytes)
         header = parse_header(stored)
         shape = _grid_shape(header.shape)
-        flat = voxels(stored, header)
-        digest = _checked_hash(stored, manifest.sha256)
-        if shape != manifest.stored_shape:
+        if shape != manifest.stored_shape:  # before voxels: a small file may hold many
             raise InputError(
                 f"its shape is {shape}; expected {manifest.stored_shape} as declared; correct shape or file"
             )
+        flat = voxels(stored, header)
+        digest = _checked_hash(stored, manifest.sha256)
         in_file_order = flat.reshape(-1, shape[1], shape[0])
         layout, source = _layout(manifest, shape, in_file_order)
         manifest.timing(layout)
     hashes, n_bytes = {manifest.path: digest}, len(stored)
     if manifest.mask is not None:
-        hashes[manifest.mask.path], n_mask_bytes = _check_mask(folder, manifest.mask, manifest.path, shape)
+        hashes[manifest.mask.path], n_mask_bytes = _check_mask(folder, manifest, shape)
         n_bytes += n_mask_bytes
     return Volume(
         manifest=manifest,
@@ -116,9 +116,11 @@ def _grid_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape[:3] if shape[3:] == (1,) else shape
 
 
-def _check_mask(folder: Path, mask: MaskDeclaration, image: str, shape: tuple[int, ...]) -> tuple[str, int]:
+def _check_mask(folder: Path, manifest: VolumeManifest, shape: tuple[int, ...]) -> tuple[str, int]:
+    mask, image = manifest.mask, manifest.path
+    assert mask is not None
     with _about(mask.path):
-        stored = read_file(folder / mask.path)
+        stored = read_file(folder / mask.path, manifest.most_bytes)
         mask_shape = _grid_shape(parse_header(stored).shape)
         digest = _checked_hash(stored, mask.sha256)
         if mask_shape != shape:

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationErr
 from cardiolens import tables
 from cardiolens.config.base import Spec, describe
 from cardiolens.errors import InputError
+from cardiolens.given import parse_json, read_text
 from cardiolens.tasks.catalogue import Catalogue, Subtask
 
 FRAME_PLACE = "\ufffc"  # marks the place of a frame in a prompt, so no text may contain it
@@ -98,7 +99,7 @@ def write_questions(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; give the path of a qa-1 questions file") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -109,8 +110,8 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def _parse(line: str, where: str) -> Question:
     try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        record = parse_json(line)
+    except ValueError as error:
         reason = str(error).partition(": line")[0]
         raise InputError(f"{where}: not JSON ({reason}); each line holds one qa-1 record") from None
     if not isinstance(record, dict):

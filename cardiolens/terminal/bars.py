@@ -13,6 +13,7 @@ from functools import partial
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Column
 
+from cardiolens.plain import one_line
 from cardiolens.plan.missing import Missing
 from cardiolens.stream.standing import Standing, Watch
 from cardiolens.terminal.console import console, say
@@ -26,15 +27,20 @@ def shown() -> Iterator[Watch]:
     if not console.is_terminal:
         yield partial(_plain_progress, quiet="SLURM_JOB_ID" in os.environ)
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn())
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(20),
+        MofNCompleteColumn(),
+    )
     # The note wraps; the other columns keep their width.
-    note = TextColumn("{task.fields[note]}", table_column=Column(ratio=1))
+    note = TextColumn("{task.fields[note]}", markup=False, table_column=Column(ratio=1))
     with Progress(*columns, note, console=console, expand=True) as bars:
         yield partial(_bar_progress, bars)
 
 
 def _bar_progress(bars: Progress, model: str, missing: Missing) -> Callable[[Standing], None]:
-    task = bars.add_task(model, total=missing.unique, completed=missing.done, note="starting")
+    task = bars.add_task(one_line(model), total=missing.unique, completed=missing.done, note="starting")
     return lambda standing: bars.update(task, completed=standing.done, note=standing.note)
 
 

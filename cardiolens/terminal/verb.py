@@ -25,6 +25,7 @@ from cardiolens.config.compose import (
 )
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.errors import InputError, RunError
+from cardiolens.plain import one_line, without_credentials
 from cardiolens.record.places import Run
 
 Verb = Callable[[SweepSpec], int]
@@ -72,10 +73,14 @@ def read_run(argv: Sequence[str]) -> Run:
 def tell(error: InputError | RunError | StoppedError) -> int:
     """Print an error without a traceback, and return its exit code."""
     if isinstance(error, StoppedError):
-        print(f"stopped {error}", file=sys.stderr)
+        print(_plain(f"stopped {error}"), file=sys.stderr)
         return EXIT_CODE
-    print(f"error: {error}", file=sys.stderr)
+    print(_plain(f"error: {error}"), file=sys.stderr)
     return 2 if isinstance(error, InputError) else 1
+
+
+def _plain(message: str) -> str:
+    return one_line(without_credentials(message))
 
 
 def _through_hydra(verb: Verb, words: list[str]) -> int:

@@ -227,3 +227,56 @@ def test_a_driver_killed_again_and_again_gets_there(place: Place, read: Place) -
     keys = said(place)["request_key"].to_pylist()
     assert set(keys) == set(said(read)["request_key"].to_pylist())
     assert_frame_equal(place.scores().to_pandas(), read.scores().to_pandas())
+
+
+# Files of each phase, in the order in which a sweep writes them; a sweep is killed as it writes each of them.
+PHASES = {
+    "prepare": ("cohort.json",),
+    "plan": ("questions/part-", "requests/noisy/part-", "requests/noisy/plan.json", "configuration.json"),
+    "stream": (),  # by the parts that are there
+    "judge": ("verdicts/part-", "scores/part-", "analyses.json", "manifest.json"),
+    "page": ("index.html",),
+}
+
+
+@pytest.mark.slow
+def test_a_driver_killed_in_each_phase_gets_there_by_the_same_command(
+    prepared: Place, read: Place, tmp_path: Path
+) -> None:
+    """One place from an empty store to its page: each phase is killed in its middle."""
+    place = Place(tmp_path, prepared.data)
+    for phase, files in PHASES.items():
+        for file in files:
+            killed = place.start(*READ, PYTHONPATH=SLOWLY["PYTHONPATH"], CARDIOLENS_TEST_KILL=file)
+            printed, _ = killed.communicate(timeout=500)
+            assert killed.returncode == -signal.SIGKILL, (phase, file, printed)
+        if not files:
+            running = place.start(*READ, **SLOWLY)
+            wait_for_parts(place, running, 2)
+            working = [pid for pid in descendants(running.pid) if command_line(pid).startswith(WORKING)]
+            running.kill()
+            running.communicate()
+            wait_for_end(working)
+    place.sweep(*READ)
+    assert set(said(place)["request_key"].to_pylist()) == set(said(read)["request_key"].to_pylist())
+    assert_frame_equal(place.scores().to_pandas(), read.scores().to_pandas())
+    order = [(name, "ascending") for name in ("arm_id", "qa_id", "channel")]
+    ended = [tables.read(one.run / "verdicts", tables.VERDICTS).sort_by(order) for one in (place, read)]
+    assert ended[0].equals(ended[1])
+    assert (place.run / "index.html").exists()
+
+
+def test_a_store_that_cannot_be_written_is_a_true_error_and_continues(
+    prepared: Place, read: Place, tmp_path: Path
+) -> None:
+    store = tmp_path / "store"
+    with disk_of(store, 2**30):
+        subprocess.run(["cp", "-r", f"{prepared.root}/store/.", str(store)], check=True)
+        subprocess.run(["mount", "-o", "remount,ro", str(store)], check=True)
+        place = Place(tmp_path, prepared.data)
+        printed = place.sweep(*READ, expect=1)
+        assert "cannot be written (Read-only file system); free space or check permissions" in printed
+        assert "Traceback" not in printed
+        subprocess.run(["mount", "-o", "remount,rw", str(store)], check=True)
+        place.sweep(*READ)
+        assert_as(place, read)

@@ -1,6 +1,7 @@
 """Access to a server: permission to send frames away, the API key, and the proxy."""
 
 import ipaddress
+import json
 import os
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -9,6 +10,8 @@ from cardiolens.config.http import HttpSpec
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.errors import InputError
+
+_SHORTEST = 8  # characters of a key that is looked for in the configuration; "EMPTY" may stand there
 
 
 def check_access(spec: SweepSpec) -> None:
@@ -46,7 +49,23 @@ def read_key(model: ModelSpec) -> str | None:
             f"model {model.name}: the environment variable {name} is not set; put the key of "
             f"{model.served.host} there, here and on every node of the cluster"
         )
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise InputError(
+            f"model {model.name}: the environment variable {name} holds spaces, lines or other characters "
+            "that no key has; put the key alone there"
+        )
+    written = json.dumps(model.served.model_dump(mode="json"), ensure_ascii=False)
+    if len(key) >= _SHORTEST and key in written:
+        raise InputError(
+            f"model {model.name}: its configuration holds the key of {name}, which would be written to every "
+            "run; remove it there: the key is sent in the header Authorization and nowhere else"
+        )
     return key
+
+
+def password_of(url: str | None) -> str | None:
+    """Password that an address holds; None without one."""
+    return None if url is None else urlsplit(url).password
 
 
 def is_loopback(host: str) -> bool:

@@ -1,6 +1,34 @@
 """Cap on the tokens and the money that requests to a server may cost."""
 
+from typing import Protocol
+
 from cardiolens.config.http import HttpSpec
+
+Tokens = tuple[int, int]
+"""Prompt and output tokens."""
+
+
+class Account(Protocol):
+    """Tokens spent on a model, by this run and others."""
+
+    def add(self, spent: Tokens) -> None:
+        """Add the tokens of one reply."""
+
+    def total(self) -> Tokens:
+        """Tokens spent so far."""
+
+
+class OwnAccount:
+    """Tokens spent by this run, and before it."""
+
+    def __init__(self, before: Tokens = (0, 0)) -> None:
+        self._total = before
+
+    def add(self, spent: Tokens) -> None:
+        self._total = (self._total[0] + spent[0], self._total[1] + spent[1])
+
+    def total(self) -> Tokens:
+        return self._total
 
 
 class SpendingCap:
@@ -9,26 +37,25 @@ class SpendingCap:
     Counts the tokens that replies report, cached prompt tokens at the full price: an upper bound of the bill.
     """
 
-    def __init__(self, http: HttpSpec, prompt_tokens: int = 0, output_tokens: int = 0) -> None:
+    def __init__(self, http: HttpSpec, account: Account) -> None:
         self._http = http
-        self._prompt = prompt_tokens
-        self._output = output_tokens
+        self._account = account
 
     def spend(self, prompt_tokens: int, output_tokens: int) -> None:
         """Count one reply."""
-        self._prompt += prompt_tokens
-        self._output += output_tokens
+        self._account.add((prompt_tokens, output_tokens))
 
     @property
     def tokens(self) -> int:
         """Prompt and output tokens spent so far."""
-        return self._prompt + self._output
+        return sum(self._account.total())
 
     @property
     def usd(self) -> float:
         """Price of the tokens spent so far; 0 where no price is declared."""
+        prompt, output = self._account.total()
         prices = self._http.usd_per_million_input or 0.0, self._http.usd_per_million_output or 0.0
-        return (self._prompt * prices[0] + self._output * prices[1]) / 1e6
+        return (prompt * prices[0] + output * prices[1]) / 1e6
 
     def reached(self) -> str | None:
         """Message that names the cap that is reached; None while there is room."""

@@ -1,6 +1,7 @@
 """Engine that asks a model behind an OpenAI-compatible server."""
 
 import asyncio
+import logging
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -10,20 +11,25 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from cardiolens import tables
+from cardiolens.config.http import HttpSpec
 from cardiolens.config.model import ModelSpec
 from cardiolens.engine.ask import Ask, FrameWork, Pictures, Reply, RequestError
-from cardiolens.engine.http.access import check_leave, proxy_of, read_key
+from cardiolens.engine.http.access import check_leave, password_of, proxy_of, read_key
 from cardiolens.engine.http.body import body, data_url
-from cardiolens.engine.http.budget import SpendingCap
+from cardiolens.engine.http.budget import Account, OwnAccount, SpendingCap, Tokens
 from cardiolens.engine.http.fault import RULES, Backoff, FaultError, FaultKind, fault_of, is_filtered
 from cardiolens.engine.http.gate import Gate
+from cardiolens.engine.http.ledger import Ledger
 from cardiolens.engine.http.reply import read_reply, read_usage
-from cardiolens.engine.http.transport import HttpAnswer, Transport
+from cardiolens.engine.http.transport import Transport
+from cardiolens.engine.http.words import HttpAnswer, Words
 from cardiolens.errors import RunError
 
 _LONGEST_WAIT = 600.0  # seconds; a server that asks for more ends the run
 _HOPELESS = 5  # failed requests in a row after which the server is to blame and not the requests
 _CACHED_PICTURES = 1024
+
+log = logging.getLogger(__name__)
 
 
 class HttpEngine:
@@ -50,10 +56,13 @@ class HttpEngine:
     async def start(self) -> None:
         check_leave(self._model)
         self._key = read_key(self._model)
-        self._budget = SpendingCap(self._http, *_spent(self._completions))
+        self._account = _account(self._http, self._completions)
+        self._budget = SpendingCap(self._http, self._account)
         self._gate = Gate(self._http.max_in_flight)
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._transport = Transport(self._http, self._key, proxy_of(self._http))
+        proxy = proxy_of(self._http)
+        words = Words(self._key, password_of(proxy))
+        self._transport = Transport(self._http, self._key, proxy, words)
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         content = body(self._model, ask, partial(self._url, pictures))
@@ -73,6 +82,8 @@ class HttpEngine:
 
     def close(self) -> None:
         self._closing = asyncio.ensure_future(self._transport.close())
+        if isinstance(self._account, Ledger):
+            self._account.close()
 
     async def _try(self, content: bytes, ask: Ask, times_throttled: int) -> Reply:
         async with self._gate.slot() as entered:
@@ -91,19 +102,19 @@ class HttpEngine:
 
     def _read(self, answer: HttpAnswer, ask: Ask) -> Reply:
         """Read a reply, and count its tokens even where the rest of it cannot be used."""
-        if is_filtered(answer.status, answer.body):
+        if is_filtered(answer):
             return Reply("", "content_filter", refused=True)
         if answer.status != 200:
-            raise fault_of(answer.status, answer.headers, answer.body)
-        if usage := read_usage(answer.body):
+            raise fault_of(answer)
+        if usage := read_usage(answer):
             self._budget.spend(usage.prompt_tokens, usage.completion_tokens)
-        return read_reply(answer.body, self._http, ask)
+        return read_reply(answer, self._http, ask)
 
     async def _go_on(self, fault: FaultError, failures: Counter[FaultKind]) -> None:
         """Wait before the next try; RequestError or RunError where no try is left."""
         tries = failures.total()
         if self._wait(fault, tries) > _LONGEST_WAIT:
-            raise self._end(f"{fault}; it asks to wait for {fault.retry_after:.0f} s: run again after that")
+            raise self._end(f"{fault}; it asks to wait for {fault.retry_after:g} s: run again after that")
         if tries >= self._http.tries or failures[fault.kind] >= RULES[fault.kind].tries:
             raise self._give_up(fault, tries)
         if fault.kind is not FaultKind.THROTTLED:  # after throttling the gate holds all requests back
@@ -121,20 +132,16 @@ class HttpEngine:
             self._failed_in_a_row += 1
         if self._failed_in_a_row >= _HOPELESS:
             return self._end(f"{_HOPELESS} requests in a row failed, the last so: {message}")
-        return RequestError(RULES[fault.kind].error, self._without_key(f"{self._http.host} {message}"))
+        return RequestError(RULES[fault.kind].error, f"{self._http.host} {message}")
 
     def _end(self, why: str) -> RunError:
         """Close the gate: nothing more is sent, requests in flight may finish."""
         name, host = self._model.name, self._http.host
-        message = self._without_key(f"model {name}: {host} {why}; what was completed is kept")
+        message = f"model {name}: {host} {why}; what was completed is kept"
         self._gate.close(message)
         if not self._over.done():
             self._over.set_result(None)
         return RunError(message)
-
-    def _without_key(self, text: str) -> str:
-        """Text with the API key masked: servers repeat keys in their error messages."""
-        return text if self._key is None else text.replace(self._key, "<key>")
 
     def _url(self, pictures: Pictures, key: str) -> str:
         url = self._pictures.pop(key, None)
@@ -147,7 +154,23 @@ class HttpEngine:
         return url
 
 
-def _spent(completions: Path) -> tuple[int, int]:
+def _account(http: HttpSpec, completions: Path) -> Account:
+    """The account of a model: the ledger that sweeps share, or this run's where there can be none."""
+    before = _spent(completions)
+    try:
+        return Ledger(completions, before)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if http.max_tokens_total is not None or http.max_usd is not None:
+            raise RunError(
+                f"{completions}: the tokens that sweeps spend cannot be kept there ({reason}), and a cap "
+                "needs them; use a store that can be written and locked (flock), or remove the cap"
+            ) from error
+        log.warning("%s: the tokens that this run spends are not kept there (%s)", completions, reason)
+        return OwnAccount(before)
+
+
+def _spent(completions: Path) -> Tokens:
     """Prompt and output tokens of a model's completions in a store."""
     rows = tables.read(completions, tables.COMPLETIONS, ("prompt_tokens", "output_tokens"))
     return pc.sum(rows["prompt_tokens"]).as_py() or 0, pc.sum(rows["output_tokens"]).as_py() or 0

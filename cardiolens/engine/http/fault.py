@@ -1,13 +1,14 @@
 """Kinds of failure between a request and its reply, and the rule for each kind."""
 
 import email.utils
-import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from http import HTTPStatus
 
 from cardiolens.engine.ask import ErrorKind
+from cardiolens.engine.http.words import HttpAnswer
+from cardiolens.plain import one_line
 
 _EXCERPT = 300  # characters of a server's text that a message repeats
 
@@ -67,19 +68,19 @@ _OUT_OF_MONEY = ("insufficient_quota", "billing_hard_limit_reached")
 _FILTERED = ("content_filter", "content_policy_violation")
 
 
-def fault_of(status: int, headers: dict[str, str], body: bytes) -> FaultError:
+def fault_of(answer: HttpAnswer) -> FaultError:
     """Return the failure that a reply with a status other than 200 reports."""
-    error = _error(body)
+    status, error = answer.status, _error(answer)
     detail = f"{status} {_phrase(status)}: {error['message'] or 'without a word'}"
     remedy = f"; {_REMEDIES[status]}" if status in _REMEDIES else ""
     if 300 <= status < 400:
-        target = headers.get("location", "nowhere")
+        target = answer.headers.get("location", "nowhere")
         return FaultError(
             FaultKind.FORBIDDEN, f"{status} redirects to {target}, which is not followed; set http.base_url"
         )
     if status == 429 and error["code"] in _OUT_OF_MONEY:
         return FaultError(FaultKind.FORBIDDEN, f"{detail}; the account has no credit left")
-    retry_after = read_retry_after(headers.get("retry-after"), datetime.now(UTC))
+    retry_after = read_retry_after(answer.headers.get("retry-after"), datetime.now(UTC))
     if status == 429:
         return FaultError(FaultKind.THROTTLED, detail, retry_after)
     if status >= 500 or status in _TEMPORARY:
@@ -91,23 +92,22 @@ def fault_of(status: int, headers: dict[str, str], body: bytes) -> FaultError:
     return FaultError(FaultKind.REJECTED, f"{detail}{remedy}")
 
 
-def is_filtered(status: int, body: bytes) -> bool:
+def is_filtered(answer: HttpAnswer) -> bool:
     """Return whether a server's content filter turned the request away: a refusal, not a failure."""
-    return status == 400 and _error(body)["code"] in _FILTERED
+    return answer.status == 400 and _error(answer)["code"] in _FILTERED
 
 
-def _error(body: bytes) -> dict[str, str]:
+def _error(answer: HttpAnswer) -> dict[str, str]:
     """Code and message of an error, in the several forms that servers give it."""
-    try:
-        tree: object = json.loads(body)
-    except ValueError:
-        return {"code": "", "message": body.decode(errors="replace")[:_EXCERPT]}
+    if answer.wrong is not None:
+        return {"code": "", "message": answer.beginning}
+    tree = answer.tree
     tree = tree[0] if isinstance(tree, list) and tree else tree
     error = tree.get("error", tree) if isinstance(tree, dict) else {}
     if not isinstance(error, dict):
-        return {"code": "", "message": str(error)[:_EXCERPT]}
+        return {"code": "", "message": one_line(str(error), _EXCERPT)}
     message = error.get("message") or error.get("detail") or ""
-    return {"code": str(error.get("code") or error.get("type")), "message": str(message)[:_EXCERPT]}
+    return {"code": str(error.get("code") or error.get("type")), "message": one_line(str(message), _EXCERPT)}
 
 
 def _phrase(status: int) -> str:
@@ -144,5 +144,5 @@ def read_retry_after(value: str | None, now: datetime) -> float | None:
         pass
     try:
         return max(0.0, (email.utils.parsedate_to_datetime(value) - now).total_seconds())
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None

@@ -9,9 +9,15 @@ from cardiolens.config.http import HttpSpec
 from cardiolens.engine.ask import Ask, Reply
 from cardiolens.engine.decoding import one_letter, option_logprobs
 from cardiolens.engine.http.fault import FaultError, FaultKind
+from cardiolens.engine.http.words import HttpAnswer
+from cardiolens.plain import one_line
 
 _NEVER = -9999.0  # written by servers where a log-probability is minus infinity
+_ROUNDING = 1e-3  # by which a log-probability of one may exceed zero
 _EXCERPT = 200  # characters of a body that a message repeats
+_LONGEST_NAME = 80  # characters of a model's name, or of a reason, that a message repeats
+_LONGEST_REASON = 60  # characters of a reason as stored; those in use have at most 14
+_LONGEST_TOKEN = 128  # characters; vocabularies hold none longer
 
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 
@@ -61,31 +67,35 @@ class _Completion(_Used):
     choices: Annotated[list[_Choice], Field(min_length=1, max_length=1)]
 
 
-def read_usage(body: bytes) -> TokenUsage | None:
+def read_usage(answer: HttpAnswer) -> TokenUsage | None:
     """Read the token counts of a reply, also where the rest of it cannot be used; else None."""
     try:
-        return _Used.model_validate_json(body).usage
+        return _Used.model_validate(answer.tree).usage
     except ValidationError:
         return None
 
 
-def read_reply(body: bytes, http: HttpSpec, ask: Ask) -> Reply:
+def read_reply(answer: HttpAnswer, http: HttpSpec, ask: Ask) -> Reply:
     """Read a completion as a Reply; FaultError where it is malformed or another model's."""
     try:
-        completion = _Completion.model_validate_json(body)
+        completion = _Completion.model_validate(answer.tree)
     except ValidationError as error:
-        raise FaultError(FaultKind.MALFORMED, f"{_first(error)}, in {_beginning(body)}") from None
+        wrong = answer.wrong or _first(error)
+        raise FaultError(
+            FaultKind.MALFORMED, f"{wrong}, in {one_line(answer.beginning, _EXCERPT)!r}"
+        ) from None
     if completion.model not in (http.api_model, *http.api_aliases):
+        name = one_line(completion.model, _LONGEST_NAME)
         raise FaultError(
             FaultKind.FORBIDDEN,
-            f"asked for model {http.api_model!r}, answered by {completion.model!r}; if that is the same one, "
-            f"declare http.api_aliases: [{completion.model}]",
+            f"asked for model {http.api_model!r}, answered by {name!r}; if that is the same one, "
+            f"declare http.api_aliases: [{name}]",
         )
     (choice,) = completion.choices
     details = completion.usage.prompt_tokens_details
     return Reply(
-        text=_text(choice),
-        finish_reason=choice.finish_reason or "unknown",
+        text=_text(choice, _LONGEST_TOKEN * ask.max_tokens),
+        finish_reason=one_line(choice.finish_reason or "unknown", _LONGEST_REASON),
         prompt_tokens=completion.usage.prompt_tokens,
         cached_tokens=(details and details.cached_tokens) or 0,
         output_tokens=completion.usage.completion_tokens,
@@ -100,27 +110,34 @@ def _is_refused(choice: _Choice) -> bool:
     return choice.message.refusal is not None or choice.finish_reason == "content_filter"
 
 
-def _text(choice: _Choice) -> str:
-    """Text of a choice; empty where all tokens went into thinking or a filter removed the text."""
+def _text(choice: _Choice, most: int) -> str:
+    """Text of a choice; empty where all tokens went into thinking or a filter removed the text.
+
+    FaultError for more than `most` characters, which no reply of the tokens asked for can have.
+    """
     text = choice.message.content
     if text is None and not _is_refused(choice) and choice.finish_reason != "length":
-        raise FaultError(
-            FaultKind.MALFORMED, f"a choice without text (finish_reason {choice.finish_reason!r})"
-        )
-    return text or choice.message.refusal or ""
+        reason = one_line(choice.finish_reason or "none", _LONGEST_NAME)
+        raise FaultError(FaultKind.MALFORMED, f"a choice without text (finish_reason {reason!r})")
+    text = text or choice.message.refusal or ""
+    if len(text) > most:
+        raise FaultError(FaultKind.MALFORMED, f"{len(text):,} characters; expected at most {most:,}")
+    return text
 
 
 def _first_token(choice: _Choice) -> dict[str, float]:
     places = choice.logprobs.content if choice.logprobs else None
     first = places[0].top_logprobs if places else []
-    return {entry.token: entry.logprob if entry.logprob > _NEVER else -math.inf for entry in first}
+    return {entry.token: _logprob(entry.logprob) for entry in first}
+
+
+def _logprob(value: float) -> float:
+    """A log-probability; minus infinity for what stands for it, NaN for what is none."""
+    if value > _ROUNDING:
+        return math.nan
+    return min(value, 0.0) if value > _NEVER else -math.inf
 
 
 def _first(error: ValidationError) -> str:
     detail = error.errors(include_url=False, include_input=False)[0]
     return f"{'.'.join(map(str, detail['loc'])) or 'JSON'}: {detail['msg']}"
-
-
-def _beginning(body: bytes) -> str:
-    text = body[:_EXCERPT].decode(errors="replace")
-    return repr(text if len(body) <= _EXCERPT else f"{text}...")

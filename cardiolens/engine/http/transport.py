@@ -1,30 +1,28 @@
 """HTTP connections to one server; the only module that imports aiohttp."""
 
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from cardiolens.config.http import HttpSpec
 from cardiolens.engine.http.fault import FaultError, FaultKind
+from cardiolens.engine.http.words import HttpAnswer, Words
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
 
 _CONNECT_SECONDS = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class HttpAnswer:
-    """HTTP response to one request."""
-
-    status: int
-    headers: dict[str, str]  # names in lower case
-    body: bytes
+_MOST_BYTES = 4 << 20  # of a body: many times the longest reply, and what a replica can hold of each request
 
 
 class Transport:
     """Connections to one server; made and closed in one event loop."""
 
-    def __init__(self, http: HttpSpec, key: str | None, proxy: str | None) -> None:
+    def __init__(self, http: HttpSpec, key: str | None, proxy: str | None, words: Words) -> None:
         import aiohttp
 
         self._url = f"{http.base_url}/chat/completions"
+        self._words = words
         headers = {"Content-Type": "application/json", "User-Agent": "cardiolens"}
+        headers["Accept-Encoding"] = "identity"  # a few packed bytes could become gigabytes
         if key is not None:
             headers["Authorization"] = f"Bearer {key}"
         self._session = aiohttp.ClientSession(
@@ -34,6 +32,7 @@ class Transport:
             proxy=proxy,
             timeout=aiohttp.ClientTimeout(total=http.timeout_seconds, sock_connect=_CONNECT_SECONDS),
             trust_env=False,  # neither proxies nor keys from ~/.netrc that nobody named
+            auto_decompress=False,
         )
 
     async def post(self, body: bytes) -> HttpAnswer:
@@ -42,19 +41,35 @@ class Transport:
 
         try:
             async with self._session.post(self._url, data=body, allow_redirects=False) as response:
-                headers = {name.lower(): value for name, value in response.headers.items()}
-                return HttpAnswer(response.status, headers, await response.read())
+                received = await self._read(response)
+                return self._words.heard(response.status, dict(response.headers), received)
         except (aiohttp.ConnectionTimeoutError, aiohttp.ClientConnectorError) as error:
-            raise _fault(FaultKind.UNREACHABLE, error) from None
+            raise self._fault(FaultKind.UNREACHABLE, error) from None
         except TimeoutError as error:
-            raise _fault(FaultKind.SLOW, error) from None
+            raise self._fault(FaultKind.SLOW, error) from None
         except (aiohttp.ClientError, ConnectionError) as error:
-            raise _fault(FaultKind.CUT, error) from None
+            raise self._fault(FaultKind.CUT, error) from None
+
+    async def _read(self, response: "ClientResponse") -> bytes:
+        """The body of a response; the connection is given up as soon as it is too long."""
+        coding = response.headers.get("Content-Encoding", "identity")
+        if coding.lower() != "identity":
+            response.close()
+            raise FaultError(
+                FaultKind.FORBIDDEN,
+                f"its reply is compressed ({self._words.line(coding)}), which it was asked not to do",
+            )
+        received = bytearray()
+        async for piece in response.content.iter_any():
+            received += piece
+            if len(received) > _MOST_BYTES:
+                response.close()
+                raise FaultError(FaultKind.MALFORMED, f"its reply is longer than {_MOST_BYTES >> 20} MiB")
+        return bytes(received)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._session.close()
 
-
-def _fault(kind: FaultKind, error: BaseException) -> FaultError:
-    return FaultError(kind, str(error) or type(error).__name__)
+    def _fault(self, kind: FaultKind, error: BaseException) -> FaultError:
+        return FaultError(kind, self._words.line(str(error) or type(error).__name__))

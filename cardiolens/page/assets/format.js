@@ -26,9 +26,14 @@ function written(value, kind) {
   return String(value);
 }
 
+// Text that a spreadsheet would compute gets an apostrophe before it; numbers stay numbers.
+function asText(text) {
+  return /^[=+\-@\t\r\n＝＋－＠]/.test(text) && !/^[+-]?\d+(\.\d*)?(e[+-]?\d+)?$/i.test(text) ? `'${text}` : text;
+}
+
 function csv(table) {
   const cell = (value) => {
-    const text = value === null ? "" : String(value);
+    const text = value === null ? "" : typeof value === "string" ? asText(value) : String(value);
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   const lines = [table.columns.map(([name]) => cell(name)), ...table.rows.map((row) => row.map(cell))];

@@ -17,7 +17,7 @@ from cardiolens.plan.plan import plan
 from cardiolens.record import documents
 from cardiolens.record.places import Run
 from cardiolens.steps.judge import judge
-from cardiolens.steps.manifest import write_manifest
+from cardiolens.steps.manifest import counters, write_manifest
 from cardiolens.terminal.verb import tell
 
 Break = Callable[[Path], object]
@@ -32,7 +32,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = make_cohort(tmp_path_factory.mktemp("finished") / "place", 2)
     planned, judged = swept(spec_of(root))
     documents.write_configuration(planned.run, planned.spec)
-    write_manifest(planned, {"questions_digest": judged.replies.questions_digest})
+    counted = counters(planned, planned.planned, {}, judged.replies.counts)
+    told = {"seconds": {}, "questions_digest": judged.replies.questions_digest}
+    write_manifest(planned, {**counted, **told})
     return root
 
 

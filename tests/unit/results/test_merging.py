@@ -14,7 +14,7 @@ from cardiolens.record import documents
 from cardiolens.record.places import Run
 from cardiolens.results.merging import merged_run
 from cardiolens.steps.judge import judge_together
-from cardiolens.steps.manifest import write_manifest
+from cardiolens.steps.manifest import counters, write_manifest
 from cardiolens.terminal.verb import read_runs
 from cardiolens.view import served_of
 
@@ -30,7 +30,9 @@ def run(root: Path, *models: dict[str, Any], **changes: Any) -> Run:
     """A finished run with its record."""
     planned, judged = swept(sweep_spec(root, *models, **({"subtask": ["C10", "L01"]} | changes)))
     documents.write_configuration(planned.run, planned.spec)
-    write_manifest(planned, {"questions_digest": judged.replies.questions_digest})
+    counted = counters(planned, planned.planned, {}, judged.replies.counts)
+    told = {"seconds": {}, "questions_digest": judged.replies.questions_digest}
+    write_manifest(planned, {**counted, **told})
     return planned.run
 
 

@@ -14,7 +14,7 @@ from cardiolens.errors import InputError
 from cardiolens.placement.placement import Deployment
 from cardiolens.record.places import Run
 from cardiolens.slurm.jobs import Job, Resources, jobs_of
-from cardiolens.slurm.scripts import Site, script_of
+from cardiolens.slurm.scripts import Site, script_of, site_of
 
 GOLDEN = Path(__file__).parent / "golden"
 RUN = Run(Path("outputs/landscape-0123abcd"))
@@ -128,3 +128,26 @@ def test_groups_that_ask_for_the_same_are_one_array() -> None:
 def test_what_a_site_cannot_be_is_refused(word: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         read_spec(["cluster=slurm", word])
+
+
+@pytest.mark.parametrize("character", ["\n", "\r", "\x0b", "\x1b", "\x00", "\u2028", "\x85"])
+@pytest.mark.parametrize("place", ["run", "workdir", "python"])
+def test_what_opens_a_line_of_its_own_is_in_no_script(
+    place: str, character: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"a{character}#SBATCH --uid=0"
+    here = Path("/home") / name if place == "workdir" else Path("/home/reader")
+    monkeypatch.setattr(Path, "cwd", lambda: here)
+    cluster = cluster_of(next(iter(SITES)))
+    run = Run(Path("outputs") / name) if place == "run" else RUN
+    python = name if place == "python" else None
+    with pytest.raises(InputError, match="which holds a line break or another character"):
+        script_of(next(iter(JOBS.values())), run, site_of(cluster.model_copy(update={"python": python})))
+
+
+@pytest.mark.parametrize(
+    "option", ["outputs", "store", "cluster.scratch", "cluster.python", "cluster.warm_cache"]
+)
+def test_a_path_of_two_lines_is_refused_before_anything_is_planned(option: str) -> None:
+    with pytest.raises(InputError, match=r"control character|pattern"):
+        read_spec([*SITES[next(iter(SITES))], f"++{option}='/a\n#SBATCH --uid=0'"])

@@ -17,10 +17,11 @@ from cardiolens.config.model import ModelSpec
 from cardiolens.engine.ask import Ask
 from cardiolens.engine.http.access import check_access, is_loopback, proxy_of, way_to
 from cardiolens.engine.http.body import body, data_url, messages
-from cardiolens.engine.http.budget import SpendingCap
+from cardiolens.engine.http.budget import OwnAccount, SpendingCap
 from cardiolens.engine.http.fault import Backoff, FaultError, FaultKind, read_retry_after
 from cardiolens.engine.http.gate import Gate, Window
 from cardiolens.engine.http.reply import read_reply
+from cardiolens.engine.http.words import Words
 from cardiolens.errors import InputError, RunError
 from cardiolens.tables import FRAME
 from cardiolens.tasks.legal import Constraint
@@ -146,14 +147,14 @@ def test_cost_is_counted_in_tokens_and_money() -> None:
     served = model(
         max_usd=1, max_tokens_total=900_000, usd_per_million_input=1.5, usd_per_million_output=10
     ).served
-    budget = SpendingCap(served, 400_000, 30_000)
+    budget = SpendingCap(served, OwnAccount((400_000, 30_000)))
     assert budget.usd == pytest.approx(0.9)
     assert budget.reached() is None
     budget.spend(0, 10_000)
     assert budget.reached() == "max_usd 1 is reached (1.00 USD, 440,000 tokens)"
     budget.spend(460_000, 0)
     assert budget.reached() == "max_tokens_total 900,000 is reached (900,000 tokens)"
-    assert SpendingCap(model().served, 10**12, 10**12).reached() is None
+    assert SpendingCap(model().served, OwnAccount((10**12, 10**12))).reached() is None
 
 
 def test_frames_stand_where_the_text_has_their_places() -> None:
@@ -204,7 +205,8 @@ def test_decoding_is_sent_as_the_server_understands_it() -> None:
 
 def reply(asked: Ask, **changes: Any) -> Any:
     whole = completion({"messages": []}, **changes)
-    return read_reply(json.dumps(whole).encode(), model(api_model=MODEL, api_aliases=["alias"]).served, asked)
+    answer = Words().heard(200, {}, json.dumps(whole).encode())
+    return read_reply(answer, model(api_model=MODEL, api_aliases=["alias"]).served, asked)
 
 
 def test_a_reply_is_read_with_its_usage() -> None:

@@ -1,0 +1,71 @@
+"""Ledger of the tokens spent on a model: one line beside its completions, kept by all sweeps on a store.
+
+Completions tell what was answered, late and without replies that could not be used. The ledger tells what
+was paid, as it is paid: two sweeps that run at once spend from one cap.
+"""
+
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cardiolens.errors import InputError
+
+NAME = "spent"
+_LINE = re.compile(rb"(\d{20}) prompt and (\d{20}) output tokens\n")
+
+Tokens = tuple[int, int]
+"""Prompt and output tokens."""
+
+
+class Ledger:
+    """The ledger of one model, open; OSError where its file system can neither write nor lock it.
+
+    `at_least` are the tokens of the completions that the store holds.
+    """
+
+    def __init__(self, completions: Path, at_least: Tokens) -> None:
+        completions.mkdir(parents=True, exist_ok=True)
+        self._path = completions / NAME
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        with self._locked(fcntl.LOCK_EX):
+            told = self._read() if os.fstat(self._file).st_size else (0, 0)
+            self._write((max(told[0], at_least[0]), max(told[1], at_least[1])))
+
+    def add(self, spent: Tokens) -> None:
+        """Add the tokens of one reply."""
+        with self._locked(fcntl.LOCK_EX):
+            prompt, output = self._read()
+            self._write((prompt + spent[0], output + spent[1]))
+
+    def total(self) -> Tokens:
+        """Tokens spent by all sweeps so far."""
+        with self._locked(fcntl.LOCK_SH):
+            return self._read()
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+    @contextmanager
+    def _locked(self, how: int) -> Iterator[None]:
+        fcntl.flock(self._file, how)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def _read(self) -> Tokens:
+        line = _LINE.fullmatch(os.pread(self._file, 256, 0))
+        if line is None:
+            raise InputError(
+                f"{self._path}: is not the ledger of tokens that sweeps wrote; delete it, and the tokens of "
+                "the completions beside it are counted"
+            )
+        return int(line[1]), int(line[2])
+
+    def _write(self, tokens: Tokens) -> None:
+        """Overwrite the line, which has one length: no reader finds half of it, and a full disk has room."""
+        os.pwrite(self._file, b"%020d prompt and %020d output tokens\n" % tokens, 0)

@@ -1,0 +1,56 @@
+"""Words of a server made harmless: the one place where its bytes become text that is stored or printed."""
+
+import json
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from cardiolens.plain import blotted, one_line, several_lines
+
+_EXCERPT = 300  # characters of a server's text that a message repeats
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """HTTP response to one request; every text in it is plain."""
+
+    status: int
+    headers: dict[str, str]  # names in lower case
+    tree: JsonValue  # the body; None if it is no JSON
+    beginning: str  # of the body, for messages
+    wrong: str | None = None  # why the body is no JSON
+
+
+class Words:
+    """What one server says, without the secrets that it was told."""
+
+    def __init__(self, *secrets: str | None) -> None:
+        self._secrets = [secret for secret in secrets if secret]
+
+    def heard(self, status: int, headers: dict[str, str], body: bytes) -> HttpAnswer:
+        """A response as it may be read."""
+        told = {self.line(name.lower()): self.line(value) for name, value in headers.items()}
+        beginning = self.line(body.decode(errors="replace"))
+        try:
+            return HttpAnswer(status, told, self._plain(json.loads(body)), beginning)
+        except RecursionError:
+            return HttpAnswer(status, told, None, beginning, "JSON is nested too deeply")
+        except ValueError as error:  # no JSON, no UTF-8, or a number of thousands of digits
+            return HttpAnswer(status, told, None, beginning, self.line(str(error)))
+
+    def line(self, text: str) -> str:
+        """Text for a message: one line, blotted before it is cut."""
+        return one_line(blotted(text, self._secrets), _EXCERPT)
+
+    def _plain(self, tree: JsonValue) -> JsonValue:
+        match tree:
+            case str():
+                return several_lines(blotted(tree, self._secrets))
+            case list():
+                return [self._plain(entry) for entry in tree]
+            case dict():
+                return {
+                    several_lines(blotted(name, self._secrets)): self._plain(v) for name, v in tree.items()
+                }
+            case _:
+                return tree

@@ -1,0 +1,70 @@
+"""Files that others give: ordinary files alone, of a bounded size, and without two meanings."""
+
+import errno
+import json
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+MOST_JSON = 256 << 20  # bytes of a JSON file; a cohort.json of a hundred thousand studies has 60 MiB
+
+_KINDS = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def read_bytes(path: Path, most: int | None = None) -> bytes:
+    """Bytes of an ordinary file; OSError for a pipe, a device, a socket, or more than `most` bytes.
+
+    Opened without waiting: a pipe that nobody writes to would hold its reader for ever.
+    """
+    with open(_open(path), "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if most is not None and size > most:
+            raise OSError(errno.EFBIG, f"it has {size:,} bytes; expected at most {most:,}", str(path))
+        return file.read()
+
+
+def read_text(path: Path, most: int | None = None) -> str:
+    """UTF-8 text of an ordinary file; OSError or UnicodeDecodeError where it cannot be read."""
+    return read_bytes(path, most).decode("utf-8")
+
+
+def read_json(path: Path) -> Any:
+    """Value of a JSON file; OSError or ValueError where it cannot be read, or names a key twice."""
+    return parse_json(read_bytes(path, MOST_JSON))
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Value of JSON; ValueError where it is none, is nested too deeply, or names a key twice."""
+    try:
+        return json.loads(text, object_pairs_hook=_once)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Object whose keys stand once: of two values, one program would take the first and another the last."""
+    entries: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in entries:
+            raise ValueError(f"key {name!r} stands twice in one object")
+        entries[name] = value
+    return entries
+
+
+def _open(path: Path) -> int:
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
+        return handle
+    os.close(handle)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "no file")
+    raise OSError(errno.EINVAL, f"it is {kind}, not a file", str(path))

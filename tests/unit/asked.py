@@ -1,0 +1,80 @@
+"""A cohort's requests asked over HTTP without Ray: what a sweep streams through an actor is one loop here."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from cardiolens import tables
+from cardiolens.config.model import ModelSpec
+from cardiolens.config.sweep import StreamSpec
+from cardiolens.engine.http.engine import HttpEngine
+from cardiolens.errors import RunError
+from cardiolens.models.rendering import Rendering
+from cardiolens.plan.missing import missing
+from cardiolens.plan.plan import Plan
+from cardiolens.stream.loader import StudyLoader
+from cardiolens.stream.replica import Replica
+from tests.unit.http_server import MODEL, Server, serving
+
+STREAM = StreamSpec(flush_rows=8, flush_seconds=0.5)
+
+
+def served(**http: Any) -> ModelSpec:
+    """A model behind a server, with a key in SOME_KEY."""
+    defaults = {"base_url": "http://127.0.0.1/v1", "api_model": MODEL, "api_key_env": "SOME_KEY"}
+    told = {"name": "m", "engine": "http", "revision": "r", "long_side": 8}
+    return ModelSpec.model_validate(told | {"http": defaults | {"first_wait_seconds": 0.002} | http})
+
+
+class Asked:
+    """One run against a server: its plan, and where its completions go."""
+
+    def __init__(self, planned: Plan, folder: Path, **http: Any) -> None:
+        self.folder = folder / "completions"
+        self._planned = planned
+        self._http = http
+
+    async def run(self, base_url: str) -> None:
+        """Ask what is missing; the first error of a study is raised when all are done."""
+        planned = self._planned
+        model = served(base_url=base_url, **self._http)
+        work = missing(planned.run.requests("m"), self.folder, STREAM.max_attempts).work
+        read = StudyLoader(planned.store.root, planned.volumes, Rendering(8), False)
+        engine = HttpEngine(model, self.folder, draw=lambda: 0.0)
+        replica = Replica(lambda: engine, self.folder, model.served.max_in_flight, STREAM)
+
+        async def study(row: int) -> None:
+            async for _ in replica(read(work.slice(row, 1))):
+                pass
+
+        ended = await asyncio.gather(*map(study, range(work.num_rows)), return_exceptions=True)
+        others = asyncio.all_tasks()
+        engine.close()
+        await asyncio.gather(*asyncio.all_tasks() - others)
+        for error in filter(None, ended):
+            raise error
+
+    def against(self, server: Server) -> None:
+        async def run() -> None:
+            async with serving(server) as base_url:
+                await self.run(base_url)
+
+        asyncio.run(run())
+
+    def ended(self, server: Server) -> str:
+        """Ask what is missing; the message of the error that ended the run, empty without one."""
+        try:
+            self.against(server)
+        except RunError as error:
+            return str(error)
+        return ""
+
+    def rows(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = tables.read(self.folder, tables.COMPLETIONS).to_pylist()
+        return found
+
+    def answered(self) -> dict[str, str]:
+        rows = [row for row in self.rows() if row["status"] == "ok"]
+        replies = {row["request_key"]: row["text"] for row in rows}
+        assert len(replies) == len(rows), "a request was completed twice"
+        return replies

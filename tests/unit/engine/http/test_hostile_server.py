@@ -1,0 +1,346 @@
+"""A server that means harm: its words poison no table and no terminal, and its bodies no memory.
+
+Each attack comes in the middle of answers that were paid for. These are on disk when it is over.
+"""
+
+import asyncio
+import json
+import tempfile
+import tracemalloc
+import zlib
+from pathlib import Path
+from typing import Any
+from unicodedata import category
+
+import pytest
+from aiohttp import web
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cardiolens.errors import RunError
+from cardiolens.plan.plan import Plan, plan
+from tests.unit.asked import Asked
+from tests.unit.asked import served as served_model
+from tests.unit.http_server import Fault, Server, completion, serving
+from tests.unit.small_cohort import make_cohort, sweep_spec
+
+KEY = "sk-0123456789abcdef"
+ATTACKED = (2, 3)  # calls, among others that are answered
+MIB = 2**20
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    root = make_cohort(tmp_path_factory.mktemp("cohort"), 4)
+    return plan(
+        sweep_spec(root, served_model().model_dump(), subtask=["C01", "C02", "C03", "C10", "L01", "L02"])
+    )
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    """Four requests, for attacks in great number."""
+    root = make_cohort(tmp_path_factory.mktemp("few"), 2)
+    return plan(sweep_spec(root, served_model().model_dump(), subtask=["C01", "C03", "L01"]))
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_KEY", KEY)
+
+
+def replies(status: int, body: bytes, **headers: str) -> Fault:
+    """A fault that answers with these bytes."""
+
+    async def fault(server: Server, request: web.Request, asked: dict[str, Any]) -> web.StreamResponse:
+        told = {"Content-Type": "application/json"} | {k.replace("_", "-"): v for k, v in headers.items()}
+        return web.Response(status=status, body=body, headers=told)
+
+    return fault
+
+
+def writes_json(status: int, **changes: Any) -> Fault:
+    """A fault that answers with a changed completion, as JSON in ASCII: lone surrogates and NaN pass."""
+
+    async def fault(server: Server, request: web.Request, asked: dict[str, Any]) -> web.StreamResponse:
+        body = json.dumps(completion(asked, **changes)).encode()
+        return web.Response(status=status, body=body, content_type="application/json")
+
+    return fault
+
+
+def choice(content: object, **more: object) -> list[dict[str, object]]:
+    return [
+        {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop", **more}
+    ]
+
+
+def attacked(planned: Plan, folder: Path, fault: Fault, **http: Any) -> Asked:
+    """A run that is attacked in two of its calls, and run again without."""
+    asked = Asked(planned, folder, **({"tries": 2} | http))
+    server = Server(lambda number, body: number in ATTACKED, fault)
+    asked.against(server)
+    return asked
+
+
+def clean(text: str | None) -> bool:
+    """Whether text can be stored, and printed line by line without moving a cursor."""
+    return text is None or all(category(c) not in ("Cc", "Cs") or c in "\n\t" for c in text)
+
+
+HOSTILE = {
+    "a lone surrogate": "half \ud83d of a pair",
+    "NUL": "nothing\0here",
+    "a terminal escape": "\x1b]0;owned\x07\x1b[2J\x1b[31mred",
+    "C1": "\x9b31m",
+    "lines": "one\r\ntwo\rthree\n\nerror: four",
+    "absurdly long": "a" * MIB,
+}
+
+
+@pytest.mark.parametrize("words", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("status", [400, 500, 404, 429])
+def test_words_of_an_error_are_cleaned_and_lose_no_paid_answer(
+    words: str, status: int, planned: Plan, tmp_path: Path
+) -> None:
+    asked = Asked(planned, tmp_path, tries=2)
+    body = json.dumps({"error": {"message": words, "code": words}}).encode()
+    server = Server(lambda number, _: number > 3, replies(status, body))
+    said = [asked.ended(server), *(row["error"] for row in asked.rows() if row["error"])]
+    assert any(said)
+    assert len(asked.answered()) == 3
+    assert all(line.isprintable() and len(line) < 1000 for line in said), said
+    Asked(planned, tmp_path).against(Server())
+    assert len(asked.answered()) > 3, "the same command goes on"
+
+
+@pytest.mark.parametrize("words", HOSTILE.values(), ids=HOSTILE)
+def test_words_of_a_reply_are_cleaned_and_lose_no_neighbour(
+    words: str, planned: Plan, tmp_path: Path
+) -> None:
+    asked = attacked(planned, tmp_path, writes_json(200, choices=choice(words, finish_reason=words)))
+    rows = asked.rows()
+    assert len(rows) > len(ATTACKED)
+    for row in rows:
+        assert clean(row["text"])
+        assert clean(row["error"])
+        assert len(row["text"] or "") < 64 * 1024
+        assert len(row["finish_reason"] or "") <= 64
+        assert (row["finish_reason"] or "").isprintable()
+
+
+@given(st.text(st.characters(codec=None), max_size=60))
+@settings(max_examples=4, suppress_health_check=list(HealthCheck))
+def test_whatever_a_server_says_is_stored_or_refused(few: Plan, words: str) -> None:
+    for fault in (
+        writes_json(200, choices=choice(words, finish_reason=words)),
+        writes_json(200, model=words),
+        replies(400, json.dumps({"error": {"message": words}}).encode()),
+        replies(503, words.encode("utf-16", "surrogatepass")),
+    ):
+        with tempfile.TemporaryDirectory() as folder:
+            asked = Asked(few, Path(folder), tries=1)
+            assert asked.ended(Server(lambda number, _: number in ATTACKED, fault)).isprintable()
+            assert all(clean(row["text"]) and (row["error"] or "").isprintable() for row in asked.rows())
+            assert asked.answered()
+
+
+BODIES = {
+    "deep lists": b"[" * 200_000,
+    "deep objects": b'{"error":' * 100_000 + b"1" + b"}" * 100_000,
+    "deep and whole": b'{"choices":' + b"[" * 50_000 + b"]" * 50_000 + b"}",
+    "a number of a million digits": b'{"usage": {"prompt_tokens": ' + b"9" * 10**6 + b"}}",
+    "NaN": b'{"usage": {"prompt_tokens": NaN, "completion_tokens": -Infinity}}',
+    "no JSON": b"\xff\xfe\x00\x1b[2J",
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+@pytest.mark.parametrize("status", [200, 400, 503])
+def test_a_body_that_is_no_completion_fails_its_request_alone(
+    body: bytes, status: int, planned: Plan, tmp_path: Path
+) -> None:
+    asked = attacked(planned, tmp_path, replies(status, body))
+    assert len(asked.answered()) > len(ATTACKED)
+    failed = [row["error"] for row in asked.rows() if row["status"] == "engine_error"]
+    assert all(error.isprintable() and len(error) < 1000 for error in failed)
+
+
+USAGE = [float("nan"), float("inf"), -1, 2**31, 2**63, 2**64, 1e300, "1e9", True, None, [], {"a": 1}]
+
+
+@pytest.mark.parametrize("count", USAGE, ids=map(repr, USAGE))
+@pytest.mark.parametrize("name", ["prompt_tokens", "completion_tokens", "cached_tokens"])
+def test_a_count_of_tokens_that_cannot_be_fails_its_request_alone(
+    name: str, count: object, planned: Plan, tmp_path: Path
+) -> None:
+    usage: dict[str, object] = {"prompt_tokens": 100, "completion_tokens": 4}
+    usage |= {"prompt_tokens_details": {name: count}} if name == "cached_tokens" else {name: count}
+    asked = attacked(planned, tmp_path, writes_json(200, usage=usage))
+    assert len(asked.answered()) >= len(ATTACKED)
+    assert all(0 <= (row[n] or 0) < 2**31 for row in asked.rows() for n in ("prompt_tokens", "output_tokens"))
+
+
+async def endless(server: Server, request: web.Request, asked: dict[str, Any]) -> web.StreamResponse:
+    """Sends a body without end."""
+    response = web.StreamResponse(headers={"Content-Type": "application/json"})
+    await response.prepare(request)
+    sent = 0
+    while sent < 512 * MIB:
+        await response.write(b" " * MIB)
+        sent += MIB
+    server.port = -sent  # nobody stopped it
+    return response
+
+
+def bomb(mib: int) -> bytes:
+    packer = zlib.compressobj(9, wbits=31)
+    return b"".join([*(packer.compress(b" " * MIB) for _ in range(mib)), packer.flush()])
+
+
+def test_a_body_without_end_is_left_at_the_limit(planned: Plan, tmp_path: Path) -> None:
+    tracemalloc.start()
+    server = Server(lambda number, _: number == 2, endless)
+    asked = Asked(planned, tmp_path, tries=2, max_in_flight=2)
+    asked.against(server)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert server.port >= 0
+    assert most < 64 * MIB
+    assert len(asked.answered()) > 2
+
+
+@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+def test_a_body_that_swells_is_not_unpacked(status: int, coding: str, planned: Plan, tmp_path: Path) -> None:
+    body = bomb(256) if coding == "gzip" else zlib.compress(b" " * 256 * MIB)
+    tracemalloc.start()
+    asked = Asked(planned, tmp_path, tries=2)
+    fault = replies(status, body, Content_Encoding=coding)
+    assert "its reply is compressed" in asked.ended(Server(lambda number, _: number == 4, fault))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 64 * MIB
+    assert len(asked.answered()) >= 3
+
+
+def test_a_model_of_another_name_is_named_in_one_printable_line(planned: Plan, tmp_path: Path) -> None:
+    asked = Asked(planned, tmp_path, tries=2)
+    fault = writes_json(200, model="\x1b[2J\ud800" + "x" * MIB)
+    with pytest.raises(RunError, match="answered by") as raised:
+        asked.against(Server(lambda number, _: number > 3, fault))
+    assert str(raised.value).isprintable()
+    assert len(str(raised.value)) < 1000
+    assert len(asked.answered()) == 3
+
+
+def test_a_redirect_is_named_in_one_printable_line(planned: Plan, tmp_path: Path) -> None:
+    asked = Asked(planned, tmp_path, tries=2)
+    fault = replies(307, b"", Location="http://" + "x" * 7000)
+    with pytest.raises(RunError, match="redirects to") as raised:
+        asked.against(Server(lambda number, _: number > 3, fault))
+    assert len(str(raised.value)) < 1000
+
+
+@pytest.mark.parametrize("logprob", [1e308, 5.0, float("nan"), float("inf")])
+def test_a_probability_above_one_is_none(logprob: float, planned: Plan, tmp_path: Path) -> None:
+    top = {"content": [{"top_logprobs": [{"token": "A", "logprob": logprob}]}]}
+    asked = attacked(
+        planned, tmp_path, writes_json(200, choices=choice("ANSWER: A", logprobs=top)), dialect="vllm"
+    )
+    assert all(value <= 0 for row in asked.rows() for _, value in row["option_logprobs"] or ())
+
+
+@pytest.mark.parametrize("kept", [0, 1, 8, len(KEY) - 1])
+def test_a_key_is_blotted_before_text_is_cut(kept: int, planned: Plan, tmp_path: Path) -> None:
+    asked = Asked(planned, tmp_path, tries=2)
+    words = "x" * (300 - kept) + KEY + "y" * 500
+    body = json.dumps({"error": {"message": words}}).encode()
+    with pytest.raises(RunError) as raised:
+        asked.against(Server(lambda number, _: number > 3, replies(404, body)))
+    told = [str(raised.value), *(row["error"] for row in asked.rows() if row["error"])]
+    assert not [line for line in told if KEY[:4] in line]
+
+
+REPEATS = {
+    "in a reply": writes_json(200, choices=choice(f"ANSWER: A {KEY}")),
+    "in a reply, with a NUL in it": writes_json(200, choices=choice("\0".join(KEY))),
+    "as the reason of its end": writes_json(200, choices=choice("A", finish_reason=KEY)),
+    "as a refusal": writes_json(200, choices=[{"message": {"content": None, "refusal": KEY}}]),
+    "as the model": writes_json(200, model=KEY),
+    "in what is no JSON": replies(500, f"<html>{KEY}".encode()),
+    "in half of a completion": replies(200, b"{" + b" " * 190 + KEY.encode()),
+    "as a redirect": replies(302, b"", Location=f"http://x/{KEY}"),
+    "in another place of the JSON": replies(200, json.dumps({KEY: {KEY: 1}}).encode()),
+}
+
+
+@pytest.mark.parametrize("fault", REPEATS.values(), ids=REPEATS)
+def test_a_key_that_the_server_repeats_is_stored_nowhere(
+    fault: Fault, planned: Plan, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    said = ""
+    try:
+        attacked(planned, tmp_path, fault)
+    except RunError as error:
+        said = str(error)
+    rows = str(Asked(planned, tmp_path).rows())
+    assert rows
+    for place in (said, rows, caplog.text):
+        assert KEY[:8] not in place
+
+
+def test_two_sweeps_that_share_a_store_share_its_cap(planned: Plan, tmp_path: Path) -> None:
+    """Both ask at once, all that each is allowed at once: no more than that is asked above the cap."""
+    cap, at_once = 5 * 104, 2
+    server = Server()
+
+    async def run() -> list[BaseException | None]:
+        async with serving(server) as base_url:
+            sweeps = (Asked(planned, tmp_path, max_tokens_total=cap, max_in_flight=at_once) for _ in "ab")
+            return await asyncio.gather(*(sweep.run(base_url) for sweep in sweeps), return_exceptions=True)
+
+    ended = asyncio.run(run())
+    assert all("max_tokens_total 520 is reached" in str(error) for error in ended)
+    assert len(server.seen) <= 5 + 2 * at_once
+
+
+def test_what_could_not_be_used_counts_towards_the_cap_in_later_runs_too(
+    planned: Plan, tmp_path: Path
+) -> None:
+    unusable = Server(lambda number, _: True, writes_json(200, choices=choice(None)))
+    with pytest.raises(RunError, match="max_tokens_total"):
+        Asked(planned, tmp_path, tries=3, max_tokens_total=208, max_in_flight=1).against(unusable)
+    assert len(unusable.seen) == 2
+    again = Server()
+    with pytest.raises(RunError, match="max_tokens_total"):
+        Asked(planned, tmp_path, max_tokens_total=208).against(again)
+    assert not again.seen
+
+
+def test_the_password_of_a_proxy_is_told_nobody(
+    planned: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A proxy that wants another password, before a server that is asked over TLS."""
+    secret = "Tr0ub4dor-and-3"
+
+    async def turn_away(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 407 no " + secret.encode() + b"\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async def run() -> None:
+        proxy = await asyncio.start_server(turn_away, "127.0.0.1", 0)
+        port = proxy.sockets[0].getsockname()[1]
+        monkeypatch.setenv("https_proxy", f"http://me:{secret}@127.0.0.1:{port}")
+        monkeypatch.setenv("no_proxy", "")
+        asked = Asked(planned, tmp_path, tries=1, allow_external=True)
+        async with proxy:
+            await asked.run("https://example.invalid/v1")
+
+    with pytest.raises(RunError, match="407") as raised:
+        asyncio.run(run())
+    for said in (str(raised.value), caplog.text, str(Asked(planned, tmp_path).rows())):
+        assert secret not in said
