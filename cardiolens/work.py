@@ -7,16 +7,15 @@ and takes the `address=` of a Ray cluster and the number of `nodes=` that this c
 import logging
 import sys
 
-from cardiolens.cluster.connect import be_quiet
 from cardiolens.cluster.stopping import StoppedError
 from cardiolens.errors import InputError, RunError
 from cardiolens.slurm.work import read_words, work
-from cardiolens.terminal.verb import tell
+from cardiolens.terminal.verb import begin, tell
 
 
 def main() -> int:
     """Do the step that the command line names."""
-    be_quiet()
+    begin()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     try:
         return work(read_words(sys.argv[1:]))

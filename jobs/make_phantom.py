@@ -8,6 +8,7 @@ from cardiolens.cluster.connect import ray_cluster
 from cardiolens.config.compose import read_spec
 from cardiolens.errors import InputError, RunError
 from cardiolens.phantom.cohort import make_cohort, planned
+from cardiolens.record.privacy import be_private
 
 _OWN = ("out=", "masks=")
 _WORTH_A_CLUSTER = 24  # studies; fewer are made before Ray would have started
@@ -15,6 +16,7 @@ _WORTH_A_CLUSTER = 24  # studies; fewer are made before Ray would have started
 
 def main(argv: list[str]) -> int:
     """Make the cohort of a dataset's phantom; return 2 if the input is wrong, 1 if making fails, else 0."""
+    be_private()
     own = dict(word.split("=", 1) for word in argv if word.startswith(_OWN))
     masks = [f"dataset.phantom.masks={own['masks']}"] if "masks" in own else []
     try:

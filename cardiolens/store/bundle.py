@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -49,6 +50,7 @@ def bundle(spec: SweepSpec, folder: Path, conf: Path | None) -> Bundled:
         for selector in spec.selector:
             if selector.encoder is not None:
                 shutil.copytree(selector.encoder, folder / "encoders" / selector.name)
+        _close(folder)
         index = {name: {"bytes": size, "sha256": digest} for name, size, digest in _digests(folder)}
         tables.write_text(folder / INDEX, json.dumps(index, indent=1) + "\n")
     except OSError as error:
@@ -105,6 +107,12 @@ def _gather_model(model: ModelSpec, identity: Identity, folder: Path) -> None:
             kept = folder / "hf" / "hub" / f"models--{model.source.replace('/', '--')}" / "snapshots"
             shutil.copytree(identity.folder, kept / identity.folder.name, dirs_exist_ok=True)
     _write_option(folder / "conf" / "model" / f"{model.name}.yaml", {model.name: options})
+
+
+def _close(folder: Path) -> None:
+    """Take away what copies brought along: a bundle is its maker's own, whoever may read the sources."""
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(path.stat().st_mode & ~(stat.S_ISGID | stat.S_IRWXG | stat.S_IRWXO))
 
 
 def _write_option(path: Path, content: Mapping[str, object]) -> None:
