@@ -7,8 +7,9 @@ of `ray start`, e.g. `--num-gpus=4`; with `--node-ip-address=` other nodes can j
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 
-from cardiolens.cluster.guard import make_token_file, no_api_server, private_folder, token_file
+from cardiolens.cluster.guard import loopback_kept, make_token_file, no_api_server, private_folder, token_file
 from cardiolens.errors import InputError
 from cardiolens.terminal.verb import begin, tell
 
@@ -21,8 +22,6 @@ def start(words: Sequence[str]) -> int:
         make_token_file(token_file(os.environ))
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_TMPDIR": str(private_folder(os.environ))}
     alone = not any(word.startswith("--node-ip-address") for word in words)
-    if alone:
-        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # Ray's own way to a node at 127.0.0.1
 
     from ray._private import services
     from ray.scripts.scripts import start as ray_start
@@ -30,7 +29,8 @@ def start(words: Sequence[str]) -> int:
     services.start_api_server = no_api_server
     options = ["--disable-usage-stats", "--include-dashboard=false", *([_LOOPBACK] if alone else [])]
     try:
-        ray_start.main(["--head", *options, *words], prog_name="ray start", standalone_mode=False)
+        with loopback_kept() if alone else nullcontext():
+            ray_start.main(["--head", *options, *words], prog_name="ray start", standalone_mode=False)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     return 0

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 
-from cardiolens.cluster.guard import guarded, unproxied, use_token
+from cardiolens.cluster.guard import guarded, loopback_kept, unproxied, use_token
 from cardiolens.cluster.stopping import StoppedError
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.errors import RunError
@@ -91,8 +91,8 @@ def ray_cluster(spec: ClusterSpec) -> Iterator[None]:
 
 
 _OPEN = (
-    "no token is shown to this Ray cluster; if it asks for none, whoever reaches its ports can run programs as "
-    "the person who started it: start it with python -m cardiolens.head (docs/how-to/gpus.md)"
+    "no token is shown to this Ray cluster; if it asks for none, whoever reaches its ports can run programs "
+    "as the person who started it: start it with python -m cardiolens.head (docs/how-to/gpus.md)"
 )
 
 
@@ -150,7 +150,8 @@ def _join(options: dict[str, object]) -> None:
     from ray.exceptions import AuthenticationError
 
     try:
-        _connect(options)
+        with loopback_kept():
+            _connect(options)
     except AuthenticationError as error:
         raise RunError(
             f"cluster.address={options['address']}: the Ray cluster there wants another token; set "

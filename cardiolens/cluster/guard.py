@@ -1,4 +1,4 @@
-"""Guards of a Ray cluster: whoever reaches its ports or files could run programs as the person who started it.
+"""Guards of a Ray cluster: whoever reaches its ports or files could run programs as its user.
 
 A cluster of this machine has a token of its own, listens on loopback addresses alone, and keeps its files in
 a folder that nobody else can enter.
@@ -24,10 +24,9 @@ def guarded() -> Iterator[None]:
 
     What the user set for other clusters does not hold for this one: it is never without a token.
     """
-    from ray._private import ray_constants, services
+    from ray._private import services
 
-    before = dict(os.environ)
-    server, beyond_loopback = services.start_api_server, ray_constants.ENABLE_RAY_CLUSTER
+    before, server = dict(os.environ), services.start_api_server
     folder = private_folder(os.environ)
     os.environ |= {
         "RAY_AUTH_MODE": "token",
@@ -37,16 +36,29 @@ def guarded() -> Iterator[None]:
     # vLLM finds out its address by a route to the internet, and puts sockets into /tmp.
     for name, value in {"VLLM_HOST_IP": "127.0.0.1", "VLLM_RPC_BASE_PATH": str(folder)}.items():
         os.environ.setdefault(name, value)
-    ray_constants.ENABLE_RAY_CLUSTER = False  # Ray's own way to a node at 127.0.0.1
     services.start_api_server = no_api_server
     _read_again()
     try:
-        yield
+        with loopback_kept():
+            yield
     finally:
-        services.start_api_server, ray_constants.ENABLE_RAY_CLUSTER = server, beyond_loopback
+        services.start_api_server = server
         os.environ.clear()
         os.environ |= before
         _read_again()
+
+
+@contextmanager
+def loopback_kept() -> Iterator[None]:
+    """Keep Ray from replacing 127.0.0.1 by an address of this machine that others can reach."""
+    from ray._private import ray_constants
+
+    replaced = ray_constants.ENABLE_RAY_CLUSTER
+    ray_constants.ENABLE_RAY_CLUSTER = False  # as Ray has it on systems without clusters
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = replaced
 
 
 def no_api_server(*_arguments: object, **_options: object) -> tuple[None, None]:
@@ -67,7 +79,10 @@ def _read_again() -> None:
 
 
 def use_token(environment: MutableMapping[str, str]) -> bool:
-    """Show the user's token to an existing cluster; False if there is none, InputError if others may read it."""
+    """Show the user's token to an existing cluster; return False if there is none.
+
+    InputError for a token that others may read.
+    """
     if not environment.get("RAY_AUTH_TOKEN"):
         path = token_file(environment)
         if not path.exists():

@@ -67,8 +67,8 @@ def _share(folders: Sequence[Path]) -> str:
 def _keep_private(folder: Path) -> None:
     if is_shared(folder):
         raise InputError(
-            f"{folder}: is shared with the group {_group(folder)}, which could not read what this run writes; "
-            "add group_shared=true, or choose another folder"
+            f"{folder}: is shared with the group {_group(folder)}, which could not read what this run "
+            "writes; add group_shared=true, or choose another folder"
         )
     if folder.is_dir() and folder.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         log.warning("%s: others on this machine can read it; run chmod -R go= %s", folder, folder)
