@@ -72,7 +72,7 @@ def no_api_server(*_arguments: object, **_options: object) -> tuple[None, None]:
 
 def _read_again() -> None:
     """Have Ray read mode and token again: it reads each once per process."""
-    from ray._raylet import AuthenticationTokenLoader, Config
+    from ray._raylet import AuthenticationTokenLoader, Config  # type: ignore[attr-defined]
 
     Config.initialize("")
     AuthenticationTokenLoader.instance().reset_cache()

@@ -50,9 +50,9 @@ def bundle(spec: SweepSpec, folder: Path, conf: Path | None) -> Bundled:
         for selector in spec.selector:
             if selector.encoder is not None:
                 shutil.copytree(selector.encoder, folder / "encoders" / selector.name)
-        _close(folder)
         index = {name: {"bytes": size, "sha256": digest} for name, size, digest in _digests(folder)}
         tables.write_text(folder / INDEX, json.dumps(index, indent=1) + "\n")
+        _close(folder)
     except OSError as error:
         raise RunError(f"out={folder}: cannot be written ({error.strerror or error})") from error
     return Bundled(len(index), sum(int(str(file["bytes"])) for file in index.values()), _words(spec))

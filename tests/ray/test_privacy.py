@@ -96,7 +96,13 @@ def _plant(root: Path) -> None:
         folder = root / "studies" / f"{FOLDER}-{number}"
         entry = _named_nifti(folder, volume(folder))
         about = {"patient_id": f"{PATIENT}-{number}", "report_id": f"{REPORT_ID}-{number}"}
-        study(folder, entry, study_id=f"{STUDY}-{number}", cohort=["full", "public"] if number else ["full"], **about)
+        study(
+            folder,
+            entry,
+            study_id=f"{STUDY}-{number}",
+            cohort=["full", "public"] if number else ["full"],
+            **about,
+        )
         lines += [json.dumps(record) for record in _questions(number)]
     broken = root / "studies" / "broken"
     study(broken, volume(broken), patient_id=PATIENT, patient_name=NAME)
