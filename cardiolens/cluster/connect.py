@@ -108,14 +108,12 @@ def _stoppable() -> Iterator[None]:
 def _connect(options: dict[str, object]) -> None:
     import ray
 
-    environment = for_workers(os.environ) | {_UMASK: f"{_umask():o}"}
+    workers: dict[str, object] = {"env_vars": for_workers(os.environ)}
+    if options["address"] != "local":  # there they inherit the driver's umask
+        workers["env_vars"] = for_workers(os.environ) | {_UMASK: f"{_umask():o}"}
+        workers["worker_process_setup_hook"] = take_umask
     with _muted_stderr():
-        ray.init(
-            **options,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            runtime_env={"env_vars": environment, "worker_process_setup_hook": take_umask},
-        )
+        ray.init(**options, log_to_driver=False, logging_level=logging.ERROR, runtime_env=workers)
 
 
 def _umask() -> int:

@@ -79,18 +79,20 @@ def _read_again() -> None:
 
 
 def use_token(environment: MutableMapping[str, str]) -> bool:
-    """Show the user's token to an existing cluster; return False if there is none.
+    """Show the user's token to an existing cluster; return False if there is none, or RAY_AUTH_MODE forbids.
 
     InputError for a token that others may read.
     """
+    if environment.get("RAY_AUTH_MODE", "token").lower() != "token":
+        return False
     if not environment.get("RAY_AUTH_TOKEN"):
         path = token_file(environment)
         if not path.exists():
             return False
         check_token_file(path)
-    environment.setdefault("RAY_AUTH_MODE", "token")
+    environment["RAY_AUTH_MODE"] = "token"
     _read_again()
-    return environment["RAY_AUTH_MODE"].lower() == "token"
+    return True
 
 
 def token_file(environment: Mapping[str, str]) -> Path:

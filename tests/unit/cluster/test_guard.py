@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cardiolens.cluster.guard import check_token_file, make_token_file, private_folder, unproxied
+from cardiolens.cluster.guard import (
+    check_token_file,
+    make_token_file,
+    private_folder,
+    unproxied,
+    use_token,
+)
 from cardiolens.errors import InputError
 
 
@@ -82,3 +88,14 @@ def test_loopback_is_added_to_what_the_user_keeps_from_a_proxy(environment: dict
     given_hosts = (environment.get("no_proxy") or environment.get("NO_PROXY", "")).split(",")
     assert set(filter(None, given_hosts)) <= set(hosts)
     assert len(hosts) == len(set(hosts))
+
+
+def test_no_token_is_read_or_shown_where_the_user_forbids_it(tmp_path: Path) -> None:
+    path = tmp_path / "auth_token"
+    path.write_text("0" * 64)
+    path.chmod(0o644)
+    environment = {"RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN_PATH": str(path)}
+    assert not use_token(environment)
+    with pytest.raises(InputError, match="others may read this token"):
+        use_token({"RAY_AUTH_TOKEN_PATH": str(path)})
+    assert not use_token({"RAY_AUTH_TOKEN_PATH": str(tmp_path / "none")})
