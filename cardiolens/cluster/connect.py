@@ -145,21 +145,28 @@ def _start(options: dict[str, object]) -> None:
 
 
 def _join(options: dict[str, object]) -> None:
-    from ray.exceptions import AuthenticationError
-
     try:
         with loopback_kept():
             _connect(options)
-    except AuthenticationError as error:
-        raise RunError(
-            f"cluster.address={options['address']}: the Ray cluster there wants another token; set "
-            "RAY_AUTH_TOKEN_PATH to the file with its token"
-        ) from error
     except Exception as error:
+        if _is_refusal(error):
+            raise RunError(
+                f"cluster.address={options['address']}: the Ray cluster there wants another token; set "
+                "RAY_AUTH_TOKEN_PATH to the file with its token"
+            ) from error
         raise RunError(
             f"cluster.address={options['address']}: no Ray cluster answers there "
             f"({str(error).splitlines()[0] if str(error) else type(error).__name__})"
         ) from error
+
+
+def _is_refusal(error: BaseException | None) -> bool:
+    """Return whether a token was refused; Ray raises other errors over that one."""
+    from ray.exceptions import AuthenticationError
+
+    while error is not None and not isinstance(error, AuthenticationError):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 @contextmanager
