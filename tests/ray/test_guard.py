@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -125,17 +125,26 @@ def head(short: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
             child.kill()
 
 
+def _until_started(head: subprocess.Popen[str]) -> tuple[subprocess.Popen[str] | None, str]:
+    """Wait until a head runs; None with what it printed if it ended instead."""
+    printed = ""
+    assert head.stdout is not None
+    while line := head.stdout.readline():
+        printed += line
+        if "Ray runtime started" in line:
+            return head, printed
+    return None, printed
+
+
 @pytest.fixture(scope="module")
 def of_several(short: Path) -> Iterator[Attacked]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with head(short, f"--port={port}") as started:
-        assert started.stdout is not None
-        printed = ""
-        while "Ray runtime started" not in printed:
-            line = started.stdout.readline()
-            assert line, printed
-            printed += line
+    with ExitStack() as running:
+        started, printed = _until_started(running.enter_context(head(short, f"--port={port}")))
+        if not started:  # Ray gives a busy machine 30 s, and a sweep tries twice as well
+            started, printed = _until_started(running.enter_context(head(short, f"--port={port}")))
+        assert started, printed
         processes = own_processes(psutil.Process(started.pid))
         token = (short / ".ray" / "auth_token").read_text()
         yield Attacked(f"127.0.0.1:{port}", short / f"ray-{os.getuid()}", processes, [], short, token)
