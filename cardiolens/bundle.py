@@ -11,7 +11,7 @@ from cardiolens.errors import InputError, RunError
 from cardiolens.steps.prepare import is_prepared
 from cardiolens.store.bundle import bundle, differences, gather_wheels
 from cardiolens.terminal.console import say
-from cardiolens.terminal.verb import tell
+from cardiolens.terminal.verb import begin, tell
 
 _OPTIONS = ("out", "lock")
 _REPLACED = ("dataset", "store", "model")
@@ -50,6 +50,7 @@ def verify(folder: Path) -> int:
 
 def main() -> int:
     """Gather a bundle, or verify one."""
+    begin()
     words = sys.argv[1:]
     try:
         if len(words) == 1 and words[0].startswith("verify="):

@@ -15,7 +15,7 @@ from cardiolens.record.places import Run
 from cardiolens.results.compare import compared, configuration_changes
 from cardiolens.stats.inference import MARGIN
 from cardiolens.terminal.console import say
-from cardiolens.terminal.verb import read_run, tell
+from cardiolens.terminal.verb import begin, read_run, tell
 
 
 def compare(first: Run, second: Run, margin: float) -> int:
@@ -54,6 +54,7 @@ def read_words(words: Sequence[str]) -> tuple[Run, Run, float]:
 
 
 def main() -> int:
+    begin()
     try:
         return compare(*read_words(sys.argv[1:]))
     except (InputError, RunError) as error:

@@ -8,10 +8,11 @@ import sys
 from cardiolens.errors import InputError, RunError
 from cardiolens.page.export import PATIENT_IDS, export
 from cardiolens.terminal.console import say
-from cardiolens.terminal.verb import read_run, tell
+from cardiolens.terminal.verb import begin, read_run, tell
 
 
 def main() -> int:
+    begin()
     words = sys.argv[1:]
     try:
         run = read_run([word for word in words if word != PATIENT_IDS])

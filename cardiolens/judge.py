@@ -7,10 +7,11 @@ import sys
 
 from cardiolens.errors import InputError, RunError
 from cardiolens.steps.judge import judge, judge_together
-from cardiolens.terminal.verb import read_runs, tell
+from cardiolens.terminal.verb import begin, read_runs, tell
 
 
 def main() -> int:
+    begin()
     try:
         runs = read_runs(sys.argv[1:])
         return judge(runs[0]) if len(runs) == 1 else judge_together(runs)

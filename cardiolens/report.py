@@ -11,7 +11,7 @@ from cardiolens.page.write import write_page
 from cardiolens.record.places import Run
 from cardiolens.steps.judge import joined
 from cardiolens.terminal.console import say
-from cardiolens.terminal.verb import read_runs, tell
+from cardiolens.terminal.verb import begin, read_runs, tell
 
 _IMAGES = {"page.include_images=true": True, "page.include_images=false": False}
 
@@ -23,6 +23,7 @@ def report(runs: Sequence[Run], *, include_images: bool) -> int:
 
 
 def main() -> int:
+    begin()
     words = sys.argv[1:]
     try:
         runs = read_runs([word for word in words if word not in _IMAGES])

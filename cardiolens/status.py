@@ -7,11 +7,12 @@ import sys
 
 from cardiolens.errors import InputError, RunError
 from cardiolens.slurm.status import status
-from cardiolens.terminal.verb import read_run, tell
+from cardiolens.terminal.verb import begin, read_run, tell
 
 
 def main() -> int:
     """Show the run that the command line names."""
+    begin()
     try:
         return status(read_run(sys.argv[1:]))
     except (InputError, RunError) as error:

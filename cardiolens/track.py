@@ -9,11 +9,12 @@ import sys
 
 from cardiolens.errors import InputError, RunError
 from cardiolens.record import documents
-from cardiolens.terminal.verb import read_run, tell
+from cardiolens.terminal.verb import begin, read_run, tell
 from cardiolens.tracker.mirror import check_tracker, track
 
 
 def main() -> int:
+    begin()
     words = sys.argv[1:]
     try:
         modes = [word.partition("=")[2] for word in words if word.startswith("mode=")]

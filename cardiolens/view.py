@@ -14,7 +14,7 @@ from cardiolens.page.facts import read_facts
 from cardiolens.record.places import Run
 from cardiolens.steps.judge import joined
 from cardiolens.terminal.console import say
-from cardiolens.terminal.verb import read_runs, tell
+from cardiolens.terminal.verb import begin, read_runs, tell
 
 
 def served_of(runs: Sequence[Run]) -> Served:
@@ -44,6 +44,7 @@ def view(runs: Sequence[Run]) -> int:
 
 
 def main() -> int:
+    begin()
     try:
         return view(read_runs(sys.argv[1:]))
     except (InputError, RunError) as error:

@@ -7,17 +7,16 @@ and takes the `address=` of a Ray cluster and the number of `nodes=` that this c
 import logging
 import sys
 
-from cardiolens.cluster.connect import be_quiet
 from cardiolens.cluster.stopping import StoppedError
 from cardiolens.errors import InputError, RunError
 from cardiolens.plain import PlainFormatter
 from cardiolens.slurm.work import read_words, work
-from cardiolens.terminal.verb import tell
+from cardiolens.terminal.verb import begin, tell
 
 
 def main() -> int:
     """Do the step that the command line names."""
-    be_quiet()
+    begin()
     shown = logging.StreamHandler()
     shown.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[shown])

@@ -15,6 +15,7 @@ from cardiolens.errors import InputError, RunError
 from cardiolens.phantom.cohort import make_cohort, planned
 from cardiolens.phantom.dicom.export import make_export
 from cardiolens.phantom.dicom.spec import ExportSpec, export_spec
+from cardiolens.record.privacy import be_private
 
 _DICOM = tuple(ExportSpec.model_fields)
 _OWN = ("out", "masks", "format", *_DICOM)
@@ -23,6 +24,7 @@ _WORTH_A_CLUSTER = 24  # studies; fewer are made before Ray would have started
 
 def main(argv: list[str]) -> int:
     """Make the cohort of a dataset's phantom; return 2 if the input is wrong, 1 if making fails, else 0."""
+    be_private()
     own = {name: value for name, _, value in (word.partition("=") for word in argv) if name in _OWN}
     masks = [f"dataset.phantom.masks={own['masks']}"] if "masks" in own else []
     try:

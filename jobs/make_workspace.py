@@ -13,7 +13,7 @@ from cardiolens import tables
 from cardiolens.errors import InputError, RunError
 from cardiolens.record import documents
 from cardiolens.record.places import Run
-from cardiolens.terminal.verb import read_run, tell
+from cardiolens.terminal.verb import begin, read_run, tell
 from cardiolens.tracker.mirror import check_tracker, summary_name
 
 _WAYS = (  # properties of models
@@ -88,6 +88,7 @@ def make(run: Run, entity: str | None) -> str:
 
 def main(argv: Sequence[str]) -> int:
     """Make the workspace of the named run; return 2 if the input is wrong, 1 if W&B refuses, else 0."""
+    begin()
     entity = next((word.removeprefix("entity=") for word in argv if word.startswith("entity=")), None)
     try:
         run = read_run([word for word in argv if not word.startswith("entity=")])

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from cardiolens.config.compose import read_spec
 from cardiolens.errors import InputError
+from cardiolens.record.privacy import be_private
 from cardiolens.select.show import draw, find_study, records
 
 OWN = {"study": "", "format": "picture", "out": "outputs/selection"}
@@ -19,6 +20,7 @@ OWN = {"study": "", "format": "picture", "out": "outputs/selection"}
 
 def main(words: list[str]) -> int:
     """Show the selections; return 2 if an argument cannot be used, else 0."""
+    be_private()
     given = dict(word.split("=", 1) for word in words if word.partition("=")[0] in OWN and "=" in word)
     own = OWN | given
     try:

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from cardiolens.errors import InputError
+from cardiolens.record.privacy import be_private
 from cardiolens.study.sheet import study_sheet
 
 USAGE = "expected: python jobs/show_study.py <study folder> <picture.png> [phases] [segments=true]"
@@ -12,6 +13,7 @@ SEGMENTS = {"segments=true": True, "segments=false": False}
 
 def main(argv: list[str]) -> int:
     """Write the contact sheet of a study folder, by default 8 phases per slice; return 2 if unreadable."""
+    be_private()
     words = [word for word in argv if word not in SEGMENTS]
     segments = any(SEGMENTS.get(word, False) for word in argv)
     if len(words) not in (2, 3) or not all(word.isdigit() and int(word) for word in words[2:]):

@@ -3,18 +3,25 @@
 import logging
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
+from cardiolens.cluster.guard import guarded, loopback_kept, unproxied, use_token
 from cardiolens.cluster.stopping import StoppedError
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.errors import RunError
 
-# No usage reports: nothing about a hospital's work may leave the machine. The other variables silence
-# libraries, so that the terminal shows only what the stream reports.
+log = logging.getLogger(__name__)
+
+# No usage reports, no reports of errors, no look-ups: nothing about a hospital's work may leave the machine.
+# The other variables silence libraries, so that the terminal shows only what the stream reports.
 QUIET_ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_USAGE_STATS_REPORT_URL": "http://127.0.0.1:9",  # `ray start` reports that it does not report
     "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
+    "WANDB_ERROR_REPORTING": "false",  # W&B looks up the host of its reports even offline
+    "HF_HUB_OFFLINE": "1",  # a sweep downloads nothing
+    "HF_HUB_DISABLE_TELEMETRY": "1",
     "VLLM_LOGGING_LEVEL": "WARNING",
     "TOKENIZERS_PARALLELISM": "false",
     "TRANSFORMERS_VERBOSITY": "error",
@@ -26,6 +33,7 @@ QUIET_ENVIRONMENT = {
 }
 
 
+_UMASK = "CARDIOLENS_UMASK"
 _ENGINES_READ = ("VLLM_", "HF_", "OMP_NUM_THREADS")
 _SECRETS = ("TOKEN", "KEY", "SECRET", "PASSWORD")  # Ray writes what it hands to workers into its own logs
 
@@ -47,6 +55,7 @@ def for_workers(environment: Mapping[str, str]) -> dict[str, str]:
 def be_quiet() -> None:
     """Set the environment that libraries read on import; variables that the user set are kept."""
     os.environ.update({name: value for name, value in QUIET_ENVIRONMENT.items() if name not in os.environ})
+    os.environ.update(unproxied(os.environ))
 
 
 @contextmanager
@@ -68,21 +77,23 @@ def ray_cluster(spec: ClusterSpec) -> Iterator[None]:
             "object_store_memory": spec.object_store_gib and int(spec.object_store_gib * 2**30),
             **allocated(os.environ),
         }
-    with _stoppable():
+    os.environ.update(unproxied(os.environ))
+    with guarded() if spec.address is None else nullcontext():
+        if spec.address is not None and not use_token(os.environ):
+            log.warning("cluster.address=%s: %s", spec.address, _OPEN)
+        with _stoppable():
+            _start(options) if spec.address is None else _join(options)
+        _quieten()
         try:
-            _connect(options)
-        except ConnectionError as error:
-            raise RunError(
-                f"cluster.address={spec.address}: no Ray cluster answers there ({error})"
-            ) from error
-        except Exception:  # noqa: BLE001 - Ray raises nothing more specific
+            yield
+        finally:
             ray.shutdown()
-            _retry(options)
-    _quieten()
-    try:
-        yield
-    finally:
-        ray.shutdown()
+
+
+_OPEN = (
+    "no token is shown to this Ray cluster; if it asks for none, whoever reaches its ports can run programs "
+    "as the person who started it: start it with python -m cardiolens.head (docs/how-to/gpus.md)"
+)
 
 
 @contextmanager
@@ -97,24 +108,65 @@ def _stoppable() -> Iterator[None]:
 def _connect(options: dict[str, object]) -> None:
     import ray
 
+    workers: dict[str, object] = {"env_vars": for_workers(os.environ)}
+    if options["address"] != "local":  # there they inherit the driver's umask
+        workers["env_vars"] = for_workers(os.environ) | {_UMASK: f"{_umask():o}"}
+        workers["worker_process_setup_hook"] = take_umask
     with _muted_stderr():
-        ray.init(
-            **options,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            runtime_env={"env_vars": for_workers(os.environ)},
-        )
+        ray.init(**options, log_to_driver=False, logging_level=logging.ERROR, runtime_env=workers)
 
 
-def _retry(options: dict[str, object]) -> None:
-    """Start Ray a second time: a busy machine may exceed its limit of 30 s once."""
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def take_umask() -> None:
+    """Give a worker the umask of its driver; it would have that of whoever started the cluster."""
+    os.umask(int(os.environ[_UMASK], 8))
+
+
+def _start(options: dict[str, object]) -> None:
+    """Start Ray, if need be a second time: a busy machine may exceed its limit of 30 s once."""
+    import ray
+
     try:
         _connect(options)
+    except Exception:  # noqa: BLE001 - Ray raises nothing more specific
+        ray.shutdown()
+        try:
+            _connect(options)
+        except Exception as error:
+            raise RunError(
+                f"Ray could not be started on this machine ({str(error).splitlines()[0]}); is it short of "
+                "memory, of space in /tmp, or very busy?"
+            ) from error
+
+
+def _join(options: dict[str, object]) -> None:
+    try:
+        with loopback_kept():
+            _connect(options)
     except Exception as error:
+        if _is_refusal(error):
+            raise RunError(
+                f"cluster.address={options['address']}: the Ray cluster there wants another token; set "
+                "RAY_AUTH_TOKEN_PATH to the file with its token"
+            ) from error
         raise RunError(
-            f"Ray could not be started on this machine ({str(error).splitlines()[0]}); is it short of "
-            "memory, of space in /tmp, or very busy?"
+            f"cluster.address={options['address']}: no Ray cluster answers there "
+            f"({str(error).splitlines()[0] if str(error) else type(error).__name__})"
         ) from error
+
+
+def _is_refusal(error: BaseException | None) -> bool:
+    """Return whether a token was refused; Ray raises other errors over that one."""
+    from ray.exceptions import AuthenticationError
+
+    while error is not None and not isinstance(error, AuthenticationError):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 @contextmanager

@@ -129,6 +129,7 @@ class SweepSpec(Spec):
     limit: Positive | None = None
     store: GivenPath
     outputs: GivenPath
+    group_shared: bool = False  # store and run are open to the user's group
     cluster: Cluster = ClusterSpec()
     tracker: TrackerSpec = TrackerSpec()
     stream: StreamSpec = StreamSpec()

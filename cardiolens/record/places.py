@@ -97,7 +97,17 @@ class Run:
 
 
 # How a sweep is executed and where it is mirrored; the same answers, so the same run.
-_EXECUTION = ("outputs", "cluster", "tracker", "stream", "page", "mode", "strict", "keep_going")
+_EXECUTION = (
+    "outputs",
+    "group_shared",
+    "cluster",
+    "tracker",
+    "stream",
+    "page",
+    "mode",
+    "strict",
+    "keep_going",
+)
 
 
 # Options that later versions added, as all sweeps before had them: the digests of these stay as they were.

@@ -15,6 +15,7 @@ from cardiolens.config.cluster import SlurmSpec
 from cardiolens.digest import digest_of
 from cardiolens.errors import InputError
 from cardiolens.record.places import Run
+from cardiolens.record.privacy import PRIVATE, SHARED, is_shared
 from cardiolens.slurm.jobs import Job
 
 
@@ -73,6 +74,7 @@ def script_of(job: Job, run: Run, site: Site) -> str:
         memory_mib=_memory(job, site.cluster),
         quiet=QUIET_ENVIRONMENT,
         stopped=EXIT_CODE,
+        umask=f"{SHARED if is_shared(run.root) else PRIVATE:03o}",
         staged=VARIABLE,
     )
 

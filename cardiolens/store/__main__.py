@@ -8,13 +8,14 @@ from rich.table import Table
 
 from cardiolens.errors import InputError, RunError
 from cardiolens.record.places import Store
+from cardiolens.record.privacy import follow
 from cardiolens.store.compact import compact
 from cardiolens.store.contents import contents
 from cardiolens.store.prune import delete, removable
 from cardiolens.store.verify import problems
 from cardiolens.study.cohort import read_cohort
 from cardiolens.terminal.console import console, say
-from cardiolens.terminal.verb import tell
+from cardiolens.terminal.verb import begin, tell
 
 Words = Mapping[str, str]
 
@@ -78,6 +79,7 @@ VERBS: Mapping[str, tuple[Callable[[Store, Words], int], tuple[str, ...]]] = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    begin()
     given = list(sys.argv[1:] if argv is None else argv)
     try:
         if not given or given[0] not in VERBS:
@@ -86,6 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
         verb, legal = VERBS[given[0]]
         words = _words(given[1:], legal)
+        follow(Path(words["store"]))
         return verb(Store(Path(words["store"])), words)
     except (InputError, RunError) as error:
         return tell(error)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -52,6 +53,7 @@ def bundle(spec: SweepSpec, folder: Path, conf: Path | None) -> Bundled:
                 shutil.copytree(selector.encoder, folder / "encoders" / selector.name)
         index = {name: {"bytes": size, "sha256": digest} for name, size, digest in _digests(folder)}
         tables.write_text(folder / INDEX, json.dumps(index, indent=1) + "\n")
+        _close(folder)
     except OSError as error:
         raise RunError(f"out={folder}: cannot be written ({error.strerror or error})") from error
     return Bundled(len(index), sum(int(str(file["bytes"])) for file in index.values()), _words(spec))
@@ -106,6 +108,12 @@ def _gather_model(model: ModelSpec, identity: Identity, folder: Path) -> None:
             kept = folder / "hf" / "hub" / f"models--{model.source.replace('/', '--')}" / "snapshots"
             shutil.copytree(identity.folder, kept / identity.folder.name, dirs_exist_ok=True)
     _write_option(folder / "conf" / "model" / f"{model.name}.yaml", {model.name: options})
+
+
+def _close(folder: Path) -> None:
+    """Take away what copies brought along: a bundle is its maker's own, whoever may read the sources."""
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(path.stat().st_mode & ~(stat.S_ISGID | stat.S_IRWXG | stat.S_IRWXO))
 
 
 def _write_option(path: Path, content: Mapping[str, object]) -> None:

@@ -37,7 +37,8 @@ class FileRecord(Spec):
 class StudyRecord(Spec):
     """A prepared study, with the files that it was prepared from, by path."""
 
-    folder: str
+    # Earlier versions wrote the folder's name, which may name a patient; it is read and never written.
+    folder: Annotated[str, Field(exclude=True)] = ""
     part: str
     manifest_sha256: str
     files: Mapping[str, FileRecord]

@@ -101,7 +101,6 @@ def _hashes(study: Study) -> tuple[dict[str, str], int]:
 def _record(study: Study, part: str, stamps: dict[str, Stamp], hashes: dict[str, str]) -> StudyRecord:
     files = {path: FileRecord(stamp=stamps[path], sha256=hashes[path]) for path in hashes}
     return StudyRecord(
-        folder=study.folder.name,
         part=part,
         manifest_sha256=study.manifest_sha256,
         files=files,

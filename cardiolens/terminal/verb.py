@@ -27,8 +27,16 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.errors import InputError, RunError
 from cardiolens.plain import one_line, without_credentials
 from cardiolens.record.places import Run
+from cardiolens.record.privacy import be_private, follow, set_privacy
+from cardiolens.terminal.console import say
 
 Verb = Callable[[SweepSpec], int]
+
+
+def begin() -> None:
+    """Set up the process of a verb: its files are the user's own, and its libraries call nobody."""
+    be_private()
+    be_quiet()
 
 
 def run_verb(verb: Verb, argv: Sequence[str] | None = None) -> int:
@@ -37,14 +45,20 @@ def run_verb(verb: Verb, argv: Sequence[str] | None = None) -> int:
     0: complete; 1: the run could not be completed; 2: an input cannot be used; 75: stopped on request. Words
     that begin with a dash go to Hydra (`-m`, `--cfg=job`, `--help`).
     """
-    be_quiet()
+    begin()
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         if any(word.startswith("-") for word in words):
             return _through_hydra(verb, words)
-        return verb(read_spec(words))
+        return _privately(verb, read_spec(words))
     except (InputError, RunError, StoppedError) as error:
         return tell(error)
+
+
+def _privately(verb: Verb, spec: SweepSpec) -> int:
+    if told := set_privacy(spec):
+        say(told)
+    return verb(spec)
 
 
 def read_runs(argv: Sequence[str]) -> list[Run]:
@@ -63,6 +77,7 @@ def read_run(argv: Sequence[str]) -> Run:
     """The existing run that `run=outputs/...` names; InputError for other words."""
     match [word.partition("=") for word in argv]:
         case [("run", "=", folder)] if Path(folder).is_dir():
+            follow(Path(folder))
             return Run(Path(folder))
         case [("run", "=", folder)]:
             raise InputError(f"run={folder}: no such folder; give the path that a sweep's last line named")
@@ -94,7 +109,7 @@ def _through_hydra(verb: Verb, words: list[str]) -> int:
 
     def job(tree: DictConfig) -> None:
         try:
-            codes.append(verb(spec_of_tree(tree)))
+            codes.append(_privately(verb, spec_of_tree(tree)))
         except (InputError, RunError, StoppedError) as error:
             codes.append(tell(error))
         if codes[-1] and os.getpid() != home:  # the exception is all that a launcher's process passes back

@@ -191,7 +191,8 @@ def test_a_node_that_dies_is_replaced_by_another(place: Place, read: Place) -> N
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     try:
         second = cluster.add_node(num_cpus=1, env_vars=SLOWLY)
-        running = place.start(*READ, f"cluster.address={cluster.address}", **SLOWLY)
+        without = {"RAY_AUTH_MODE": "disabled"}  # whatever token is in the tester's home
+        running = place.start(*READ, f"cluster.address={cluster.address}", **SLOWLY, **without)
         wait_for_parts(place, running, 2)
         cluster.remove_node(second, allow_graceful=False)
         printed, _ = running.communicate(timeout=300)

@@ -22,6 +22,7 @@ def ray_of(*gpus: int, **environment: str) -> Iterator[str]:
     from ray.cluster_utils import Cluster
 
     options = {"num_cpus": 2, "object_store_memory": OBJECT_STORE, "include_dashboard": False}
+    environment = {"RAY_AUTH_MODE": "disabled", **environment}  # whatever token is in the tester's home
     environment = {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", **environment}
     before = {name: os.environ.get(name) for name in environment}
     os.environ.update(environment)

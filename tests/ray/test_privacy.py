@@ -27,6 +27,7 @@ from tests.unit.study_folders import sha256, study, volume, voxels, write_nifti
 pytestmark = pytest.mark.ray
 
 STUDY, PATIENT, NAME, REPORT_ID = "STUDY-QXZA", "PATIENT-QXZB", "Qxzc^Jane", "REPORT-QXZD"
+FOLDER = "FOLDER-QXZL"  # of a study; it often is a name
 FINDINGS, IMPRESSION = "Qxze globally thickened.", "Qxzf not excluded."
 KEYS = {
     "WANDB_API_KEY": f"qxzg{'0' * 36}",
@@ -92,10 +93,16 @@ def _questions(number: int) -> Iterator[dict[str, Any]]:
 def _plant(root: Path) -> None:
     lines = []
     for number in range(PATIENTS):
-        folder = root / "studies" / f"{STUDY}-{number}"
+        folder = root / "studies" / f"{FOLDER}-{number}"
         entry = _named_nifti(folder, volume(folder))
         about = {"patient_id": f"{PATIENT}-{number}", "report_id": f"{REPORT_ID}-{number}"}
-        study(folder, entry, cohort=["full", "public"] if number else ["full"], **about)
+        study(
+            folder,
+            entry,
+            study_id=f"{STUDY}-{number}",
+            cohort=["full", "public"] if number else ["full"],
+            **about,
+        )
         lines += [json.dumps(record) for record in _questions(number)]
     broken = root / "studies" / "broken"
     study(broken, volume(broken), patient_id=PATIENT, patient_name=NAME)
@@ -197,6 +204,19 @@ def test_the_page_and_the_record_hold_no_patient_and_no_key(left: Left) -> None:
         assert [secret for secret in SECRETS if _holds(path.read_bytes(), secret)] == [], path
     for folder in set(kept) - set(files):
         assert found(folder, SECRETS) == []
+
+
+def test_folders_of_prepared_studies_are_named_nowhere(left: Left) -> None:
+    assert not _holds(left.printed, FOLDER)
+    assert found(left.run, (FOLDER,)) == []
+    assert found(left.store, (FOLDER,)) == []
+    assert found(left.ray, (FOLDER,)) == []
+
+
+def test_nothing_of_it_is_open_to_others(left: Left) -> None:
+    for folder in (left.run, left.store):
+        opened = [path for path in (folder, *folder.rglob("*")) if path.lstat().st_mode & 0o077]
+        assert [path for path in opened if not path.is_symlink()] == []
 
 
 def test_patients_stand_in_tables_of_questions_volumes_and_verdicts_alone(left: Left) -> None:

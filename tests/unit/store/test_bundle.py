@@ -44,6 +44,11 @@ def test_the_same_is_asked_where_a_bundle_is_opened(
     assert not (made / "store" / "completions").exists()
 
 
+def test_a_bundle_of_open_files_is_closed(made: Path, tmp_path: Path) -> None:
+    assert (tmp_path / "questions.jsonl").stat().st_mode & 0o077, "the sources are readable by others"
+    assert [path for path in (made, *made.rglob("*")) if path.stat().st_mode & 0o077] == []
+
+
 def test_damage_is_found(made: Path) -> None:
     assert list(differences(made)) == []
     (made / "questions.jsonl").write_text("")

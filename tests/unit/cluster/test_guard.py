@@ -1,0 +1,101 @@
+"""The folder, the token file and the proxy's exceptions of a guarded cluster."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cardiolens.cluster.guard import (
+    check_token_file,
+    make_token_file,
+    private_folder,
+    unproxied,
+    use_token,
+)
+from cardiolens.errors import InputError
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o750, 0o701, 0o1777])
+def test_below_an_open_folder_a_closed_one_is_made(tmp_path: Path, mode: int) -> None:
+    tmp_path.chmod(mode)
+    folder = private_folder({"RAY_TMPDIR": str(tmp_path)})
+    assert folder.parent == tmp_path
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert private_folder({"TMPDIR": str(tmp_path)}) == folder, "the same again"
+
+
+def test_a_closed_folder_is_taken_as_it_is(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    assert private_folder({"RAY_TMPDIR": str(tmp_path), "TMPDIR": "/"}) == tmp_path
+
+
+def test_a_folder_that_somebody_else_could_enter_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    (tmp_path / f"ray-{os.getuid()}").mkdir()
+    (tmp_path / f"ray-{os.getuid()}").chmod(0o770)
+    with pytest.raises(InputError, match="open to somebody else; remove it, or set RAY_TMPDIR"):
+        private_folder({"RAY_TMPDIR": str(tmp_path)})
+
+
+def test_a_link_in_its_place_is_refused(tmp_path: Path) -> None:
+    """Somebody else may have put it there, to have sockets made where they can reach them."""
+    tmp_path.chmod(0o755)
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    (tmp_path / f"ray-{os.getuid()}").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InputError):
+        private_folder({"RAY_TMPDIR": str(tmp_path)})
+
+
+@given(st.integers(0, 0o777))
+def test_a_token_is_good_if_nobody_else_can_touch_it(tmp_path_factory: pytest.TempPathFactory, mode: int):
+    path = tmp_path_factory.mktemp("token") / "auth_token"
+    path.write_text("0" * 64)
+    path.chmod(mode)
+    if mode & 0o077:
+        with pytest.raises(InputError, match=f"mode {mode:o}.*chmod 600"):
+            check_token_file(path)
+    else:
+        check_token_file(path)
+
+
+def test_a_token_is_long_random_closed_and_kept(tmp_path: Path) -> None:
+    one, other = tmp_path / "one" / "auth_token", tmp_path / "other" / "auth_token"
+    umask = os.umask(0)
+    make_token_file(one)
+    make_token_file(other)
+    os.umask(umask)
+    assert stat.S_IMODE(one.stat().st_mode) == 0o600
+    assert stat.S_IMODE(one.parent.stat().st_mode) == 0o700
+    assert len(one.read_text()) == 64
+    assert one.read_text() != other.read_text()
+    before = one.read_text()
+    make_token_file(one)
+    assert one.read_text() == before
+
+
+HOSTS = st.lists(st.sampled_from(["corp.example", "10.0.0.0/8", "localhost", "::1"])).map(",".join)
+
+
+@given(st.dictionaries(st.sampled_from(["no_proxy", "NO_PROXY"]), HOSTS))
+def test_loopback_is_added_to_what_the_user_keeps_from_a_proxy(environment: dict[str, str]) -> None:
+    found = unproxied(environment)
+    assert found["no_proxy"] == found["NO_PROXY"], "libraries read one or the other"
+    hosts = found["no_proxy"].split(",")
+    assert {"localhost", "127.0.0.1", "::1"} <= set(hosts)
+    given_hosts = (environment.get("no_proxy") or environment.get("NO_PROXY", "")).split(",")
+    assert set(filter(None, given_hosts)) <= set(hosts)
+    assert len(hosts) == len(set(hosts))
+
+
+def test_no_token_is_read_or_shown_where_the_user_forbids_it(tmp_path: Path) -> None:
+    path = tmp_path / "auth_token"
+    path.write_text("0" * 64)
+    path.chmod(0o644)
+    environment = {"RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN_PATH": str(path)}
+    assert not use_token(environment)
+    with pytest.raises(InputError, match="others may read this token"):
+        use_token({"RAY_AUTH_TOKEN_PATH": str(path)})
+    assert not use_token({"RAY_AUTH_TOKEN_PATH": str(tmp_path / "none")})
