@@ -116,7 +116,7 @@ def view_by_geometry(stack: Stack, frame: HeartFrame) -> Seen | None:
             return _sure("sax", 0.7, f"a plane {tilt:.0f} degrees from a typical short axis")
         return _sure("sax", 0.97, f"{stack.n_slices} slices {tilt:.0f} degrees from a typical short axis")
     leaning = 90 - tilt
-    if leaning > _LONG_AXIS_DEG + (0 if frame.known else 10):
+    if leaning > _LONG_AXIS_DEG + (0 if frame.known else 4):
         return _sure("other", 0.9, f"leans by {leaning:.0f} degrees on the long axis, which no view does")
     return _long_axis(stack, frame, leaning)
 

@@ -95,6 +95,8 @@ def _broken(reason: Reason) -> Iterator[None]:
 def _check_kind(dataset: Dataset) -> None:
     kind = str(dataset.get("SOPClassUID", ""))
     modality = str(dataset.get("Modality", "")).upper()
+    if not kind and not modality:
+        raise RejectedError(Reason.BROKEN_HEADER, "says nothing of what it is")
     if kind.startswith(_NOT_IMAGES) or modality in ("SR", "PR", "KO", "DOC", "SEG", "RTSTRUCT", "AU", "ECG"):
         raise RejectedError(Reason.NOT_AN_IMAGE)
     if kind.startswith(_SECONDARY):

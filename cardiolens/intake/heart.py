@@ -26,18 +26,25 @@ class BloodAreas:
     by_slice_and_phase: NDArray[np.float64]
 
     @property
-    def by_phase(self) -> NDArray[np.float64]:
-        """Sum over the slices whose blood contracts; an atrium fills while the ventricle empties."""
+    def _middle(self) -> NDArray[np.float64]:
+        """Slices of the middle half that contract: through basal ones the valves move, and atria fill there."""
         areas = self.by_slice_and_phase
-        contracting = areas.min(axis=1) < _CONTRACTS * areas.max(axis=1)
-        summed: NDArray[np.float64] = areas[contracting].sum(axis=0)
+        quarter = len(areas) // 4
+        inner = areas[quarter : len(areas) - quarter]
+        contracting: NDArray[np.float64] = inner[inner.min(axis=1) < _CONTRACTS * inner.max(axis=1)]
+        return contracting
+
+    @property
+    def by_phase(self) -> NDArray[np.float64]:
+        """Sum over the middle slices whose blood contracts."""
+        summed: NDArray[np.float64] = self._middle.sum(axis=0)
         return summed
 
     def found(self) -> bool:
-        """Whether the blood of at least a third of the slices contracts, over enough phases to tell."""
-        areas = self.by_slice_and_phase
-        contracting = np.count_nonzero(areas.min(axis=1) < _CONTRACTS * areas.max(axis=1))
-        return areas.shape[1] >= _FEWEST_PHASES and 3 * contracting >= len(areas)
+        """Whether the blood of at least a quarter of the slices contracts, over enough phases to tell."""
+        return self.by_slice_and_phase.shape[1] >= _FEWEST_PHASES and 4 * len(self._middle) >= len(
+            self.by_slice_and_phase
+        )
 
     @property
     def end_diastole(self) -> int:
@@ -108,7 +115,14 @@ def _slice_areas(phases: NDArray[np.float64], away: NDArray[np.float64]) -> NDAr
         return nothing
     cavity = ndimage.binary_fill_holes(labels == 1 + int(sizes.argmax()))
     around = ndimage.binary_dilation(cavity, iterations=1)
-    return np.array([np.count_nonzero((phase > threshold) & around) for phase in phases], np.float64)
+    muscle, blood = _levels(phases[:, region], threshold)
+    filled: NDArray[np.float64] = np.clip((phases[:, around] - muscle) / (blood - muscle), 0, 1).sum(axis=1)
+    return filled
+
+
+def _levels(values: NDArray[np.float64], threshold: float) -> tuple[float, float]:
+    """Typical intensity of muscle and of blood; a pixel between them holds some of both."""
+    return float(np.median(values[values <= threshold])), float(np.median(values[values > threshold]))
 
 
 def _otsu(values: NDArray[np.float64]) -> float:

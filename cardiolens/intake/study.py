@@ -21,7 +21,7 @@ from cardiolens.study.sequences import SHORT_AXIS
 from cardiolens.study.times import first_pass
 
 _CONTRADICTED = 0.5  # of the confidence is left where the blood shows the base at the other end
-_HEART_MM = 35.0  # around the axis, in which the first pass is looked for
+_CAVITY_MM = 12.0  # around the axis, in which the first pass is looked for: the left ventricle's blood
 _FEWEST_CINE_SLICES = 3
 
 
@@ -200,9 +200,9 @@ def _curve(volume: Volume, axis: Point, frame: HeartFrame) -> list[float] | None
             columns * image.spacing[1] - offset @ np.array(image.row_direction),
             rows * image.spacing[0] - offset @ np.array(image.column_direction),
         )
-        if not (away < _HEART_MM).any():
+        if not (away < _CAVITY_MM).any():
             return None
-        curves.append(volume.values[index][:, away < _HEART_MM].mean(axis=1) * volume.slope)
+        curves.append(volume.values[index][:, away < _CAVITY_MM].mean(axis=1) * volume.slope)
     return [float(value) for value in np.mean(curves, axis=0)]
 
 
