@@ -13,6 +13,9 @@ MR = "1.2.840.10008.5.1.4.1.1.4"
 PATIENT = {"PatientID": "MRN-77801", "PatientName": "DOE^JANE", "PatientBirthDate": "19610203"}
 IDENTITIES = ("MRN-77801", "DOE^JANE", "19610203", "General Hospital", "WHO^REFERS", "ACC-991", "20240229", "Station-9")
 
+SHORT_AXIS = [0.8, 0.0, 0.6, 0.36, 0.8, -0.48]
+NORMAL = np.cross(SHORT_AXIS[:3], SHORT_AXIS[3:])  # toward the base
+
 CINE = {"ScanningSequence": "GR", "SequenceVariant": "SK", "SequenceName": "*tfi2d1_12", "CardiacNumberOfImages": 12}
 LGE = {"ScanningSequence": ["GR", "IR"], "InversionTime": 300.0}
 T2 = {"ScanningSequence": "SE", "EchoTime": 64.0}
@@ -103,6 +106,15 @@ def series(folder: Path, frames: np.ndarray, corners: np.ndarray, number: int, *
             )
             paths.append(save(dataset, folder / f"{number}" / f"IM{instance:05d}"))
     return paths
+
+
+def healthy(folder: Path, number: int = 900, **elements: Any) -> None:
+    """Write a short-axis cine of 6 slices x 8 phases: a disc that contracts."""
+    rows, columns = np.indices((32, 32)) - 15.5
+    radii = [(9 - k) * (1 - 0.4 * np.sin(np.pi * phase / 8)) for k in range(6) for phase in range(8)]
+    frames = np.array([np.where(np.hypot(rows, columns) < radius, 900, 100) + rows for radius in radii])
+    corners = np.array([k * 8.0 * -NORMAL for k in range(6)])
+    series(folder, frames.reshape(6, 8, 32, 32), corners, number, ImageOrientationPatient=SHORT_AXIS, **CINE | elements)
 
 
 def phantom_export(study: Path, folder: Path, names: dict[str, str] | None = None, **elements: Any) -> None:

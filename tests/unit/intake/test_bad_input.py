@@ -18,20 +18,7 @@ from pydicom.uid import JPEG2000Lossless, JPEGLosslessSV1, RLELossless, generate
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.errors import InputError
 from cardiolens.steps.ingest import ingest
-from tests.unit.intake.exports import CINE, CURRENT, LGE, header, save, series
-
-SHORT_AXIS = [0.8, 0.0, 0.6, 0.36, 0.8, -0.48]
-NORMAL = np.cross(SHORT_AXIS[:3], SHORT_AXIS[3:])
-
-
-def healthy(folder: Path) -> None:
-    """A short-axis cine of 6 slices x 8 phases, with which all bad files are mixed: a disc that contracts."""
-    rows, columns = np.indices((32, 32)) - 15.5
-    radii = [(9 - k) * (1 - 0.4 * np.sin(np.pi * phase / 8)) for k in range(6) for phase in range(8)]
-    frames = np.array([np.where(np.hypot(rows, columns) < radius, 900, 100) + rows for radius in radii])
-    corners = np.array([k * 8.0 * -NORMAL for k in range(6)])
-    series(folder, frames.reshape(6, 8, 32, 32), corners, 900, ImageOrientationPatient=SHORT_AXIS, **CINE)
-
+from tests.unit.intake.exports import CINE, CURRENT, LGE, NORMAL, SHORT_AXIS, header, healthy, save
 
 def one(**elements) -> Callable[[Path], None]:
     """A case of a single image whose header differs in some elements."""
