@@ -1,4 +1,4 @@
-"""`python -m cardiolens.ingest source=... out=...`: an export of DICOM files → study folders, with proposals."""
+"""`python -m cardiolens.ingest source=... out=...`: an export of DICOM → studies, with proposals."""
 
 import sys
 

@@ -77,7 +77,9 @@ def read_ingest_spec(argv: Sequence[str]) -> IngestSpec:
     try:
         with initialize_config_dir(str(packaged_conf()), version_base="1.3"):
             tree = compose("ingest", overrides=list(argv))
-            return IngestSpec.model_validate(OmegaConf.to_container(tree, resolve=True, throw_on_missing=True))
+            return IngestSpec.model_validate(
+                OmegaConf.to_container(tree, resolve=True, throw_on_missing=True)
+            )
     except MissingMandatoryValue as error:
         raise InputError(f"{error.full_key} has no value; give one: {error.full_key}=...") from None
     except ValidationError as error:

@@ -1,1 +1,1 @@
-"""An export of a hospital becomes studies: found, read, grouped, classified, oriented, de-identified, written."""
+"""An export becomes studies: found, read, grouped, classified, oriented, de-identified, written."""

@@ -1,9 +1,9 @@
 """De-identification: what leaves the hospital's records, and under which names.
 
-Ids are keyed hashes (HMAC-SHA256), so that the same patient has the same id in every export read with the same key,
-and nobody without the key can try names. This follows DICOM PS3.15 annex E in kind, not by claim: of a header only
-the elements of `PASSES` go into what is written, where its basic profile lists what must go. Dates, times, UIDs,
-private elements, overlays, names of files and all free text stay behind.
+Ids are keyed hashes (HMAC-SHA256), so that the same patient has the same id in every export read with the
+same key, and nobody without the key can try names. This follows DICOM PS3.15 annex E in kind, not by claim:
+its basic profile lists what must go; here only the elements of `PASSES` go into what is written. Dates,
+times, UIDs, private elements, overlays, names of files and all free text stay behind.
 """
 
 import hashlib
@@ -38,18 +38,45 @@ PASSES = {
     "RescaleSlope": "the slope of the NIfTI header",
     "RescaleIntercept": "the intercept of the NIfTI header",
     "SeriesNumber": "proposals.json, so that a person finds the series",
-    "EchoTime": "proposals.json, where it is evidence",
     "PixelData": "voxels: the stored bits alone",
 }
 # Elements that are only looked at: they decide groups, classes and order, and are not written.
 LOOKED_AT = (
     *("SOPClassUID", "SOPInstanceUID", "StudyInstanceUID", "SeriesInstanceUID", "PatientID", "PatientName"),
-    *("Modality", "ImageType", "FrameType", "SeriesDescription", "ProtocolName", "SequenceName", "PulseSequenceName"),
+    *(
+        "Modality",
+        "ImageType",
+        "FrameType",
+        "SeriesDescription",
+        "ProtocolName",
+        "SequenceName",
+        "PulseSequenceName",
+    ),
     *("ScanningSequence", "EchoPulseSequence", "SequenceVariant", "ScanOptions", "ComplexImageComponent"),
-    *("InversionTime", "InversionTimes", "RepetitionTime", "FlipAngle", "CardiacNumberOfImages", "TriggerTime"),
-    *("NominalCardiacTriggerDelayTime", "TemporalPositionIdentifier", "TemporalPositionIndex", "AcquisitionNumber"),
+    *(
+        "EchoTime",
+        "EffectiveEchoTime",
+        "InversionTime",
+        "InversionTimes",
+        "RepetitionTime",
+        "FlipAngle",
+        "CardiacNumberOfImages",
+        "TriggerTime",
+    ),
+    *(
+        "NominalCardiacTriggerDelayTime",
+        "TemporalPositionIdentifier",
+        "TemporalPositionIndex",
+        "AcquisitionNumber",
+    ),
     *("InstanceNumber", "AcquisitionTime", "ContentTime", "FrameAcquisitionDateTime", "AcquisitionDateTime"),
-    *("ContrastBolusAgent", "BurnedInAnnotation", "SamplesPerPixel", "PhotometricInterpretation", "NumberOfFrames"),
+    *(
+        "ContrastBolusAgent",
+        "BurnedInAnnotation",
+        "SamplesPerPixel",
+        "PhotometricInterpretation",
+        "NumberOfFrames",
+    ),
     *("BitsAllocated", "BitsStored", "HighBit", "PixelRepresentation", "AccessionNumber", "StudyDate"),
 )
 _VENDORS = {
@@ -88,7 +115,9 @@ class Pseudonyms:
 
     def digest(self, lines: Iterable[str]) -> str:
         """Keyed digest of many lines, by which an unchanged input is recognised."""
-        return hmac.new(self.key, "\n".join(lines).encode("utf-8", "surrogateescape"), hashlib.sha256).hexdigest()
+        return hmac.new(
+            self.key, "\n".join(lines).encode("utf-8", "surrogateescape"), hashlib.sha256
+        ).hexdigest()
 
     def _hash(self, *parts: str) -> str:
         text = "\0".join(parts).encode("utf-8", "surrogateescape")
@@ -103,7 +132,9 @@ def read_key(path: Path) -> bytes:
     except FileExistsError:
         return _existing(path)
     except OSError as error:
-        raise InputError(f"key={path}: cannot be written ({error.strerror}); name a file in a folder of yours") from None
+        raise InputError(
+            f"key={path}: cannot be written ({error.strerror}); name a file in a folder of yours"
+        ) from None
     key = secrets.token_bytes(KEY_BYTES)
     with os.fdopen(descriptor, "w") as handle:
         handle.write(key.hex() + "\n")
@@ -117,7 +148,7 @@ def _existing(path: Path) -> bytes:
         key = b""
     if len(key) < KEY_BYTES:
         raise InputError(
-            f"key={path}: holds no key; expected {2 * KEY_BYTES} or more hex digits as this verb writes them; "
+            f"key={path}: holds no key; expected {2 * KEY_BYTES} or more hex digits, as this verb writes; "
             "name another file, or remove it for a new key and new ids"
         )
     return key

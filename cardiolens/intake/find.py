@@ -33,7 +33,11 @@ class Place:
     @property
     def folder(self) -> str:
         """The folder that holds the file, within its archive too."""
-        return str(Place(self.path, str(PurePosixPath(self.member).parent)).name if self.member else Path(self.path).parent)
+        return str(
+            Place(self.path, str(PurePosixPath(self.member).parent)).name
+            if self.member
+            else Path(self.path).parent
+        )
 
     def read(self) -> bytes:
         """All bytes of the file."""

@@ -1,9 +1,9 @@
 """Views by geometry: planes against the heart's long axis, in patient coordinates.
 
-The heart's frame has three directions: `base` along the long axis, `up` (anterior in a displayed short axis) and
-`right` (lateral). Angles of long-axis planes are those of protocol 1.3 turned into this frame, in which four-,
-two- and three-chamber planes lie near 8, 67 and 128 degrees: the shipped phantom's at 3, 63 and 123, one real
-study's at 12, 70 and 133.
+The heart's frame has three directions: `base` along the long axis, `up` (anterior in a displayed short axis)
+and `right` (lateral). Angles of long-axis planes are those of protocol 1.3 turned into this frame, in which
+four-, two- and three-chamber planes lie near 8, 67 and 128 degrees: the shipped phantom's at 3, 63 and 123,
+one real study's at 12, 70 and 133.
 """
 
 from collections.abc import Sequence
@@ -47,8 +47,12 @@ class HeartFrame:
 
 
 def heart_frame(stacks: Sequence[Stack], centre: Point | None) -> HeartFrame:
-    """The frame by the largest short-axis stack, else a typical one; `centre`: of the left ventricle, if seen."""
-    short = [stack for stack in stacks if stack.n_slices >= _FEWEST_SLICES and _tilt(stack, TYPICAL_BASE) < _SHORT_AXIS_DEG]
+    """The frame by the largest short-axis stack, else a typical one; `centre` of the ventricle, if seen."""
+    short = [
+        stack
+        for stack in stacks
+        if stack.n_slices >= _FEWEST_SLICES and _tilt(stack, TYPICAL_BASE) < _SHORT_AXIS_DEG
+    ]
     base = TYPICAL_BASE
     if short:
         reference = max(short, key=lambda stack: (stack.n_slices, stack.n_phases))
@@ -78,8 +82,14 @@ def _crossing(stacks: Sequence[Stack], frame: HeartFrame) -> Point | None:
             continue
         middles = _middle(one), _middle(other)
         level = float(frame.base @ (middles[0] + middles[1]) / 2)
-        point = np.linalg.solve(matrix, [one.normal @ middles[0], other.normal @ middles[1], level])
-        near = [distance for distance in (plane_distance(plane, point) for plane in planes) if distance < _CONCURRENT_MM]
+        point = np.linalg.solve(
+            matrix, [float(one.normal @ middles[0]), float(other.normal @ middles[1]), level]
+        )
+        near = [
+            distance
+            for distance in (plane_distance(plane, point) for plane in planes)
+            if distance < _CONCURRENT_MM
+        ]
         candidate = (len(near), -sum(near), point)
         if found is None or candidate[:2] > found[:2]:
             found = candidate

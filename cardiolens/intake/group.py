@@ -1,8 +1,8 @@
 """Frames of one study as stacks: by orientation, matrix and spacing, then by position and phase.
 
-Slices come from the position along the normal, phases from the rank of the trigger time within a slice, as RR
-intervals differ between breath-holds. Several series of one slice each make one stack; a slice that was acquired
-again stands once, the later one.
+Slices come from the position along the normal, phases from the rank of the trigger time within a slice, as
+RR intervals differ between breath-holds. Several series of one slice each make one stack; a slice that was
+acquired again stands once, the later one.
 """
 
 from collections import Counter
@@ -174,7 +174,9 @@ def _one_stack(one: _Pile, other: _Pile) -> bool:
 def _interleaved(one: _Pile, other: _Pile) -> bool:
     """Whether two stacks of slices lie within each other at places of their own: two stacks, not one."""
     along = normal(one.images[0])
-    first, second = ([float(np.dot(place[0].position, along)) for place in pile.places] for pile in (one, other))
+    first, second = (
+        [float(np.dot(place[0].position, along)) for place in pile.places] for pile in (one, other)
+    )
     if min(len(first), len(second)) < 3:
         return False
     inside = [here for here in second if first[0] - SAME_PLACE_MM <= here <= first[-1] + SAME_PLACE_MM]
@@ -204,7 +206,9 @@ def _joined(group: Sequence[_Pile], left_out: LeftOut) -> Iterator[Stack]:
         if count != most and 2 * len(places) <= len(by_count[most]):
             left_out += [(image, Reason.INCOMPLETE_SLICE) for _, place in places for image in place]
             continue
-        lost = any(2 * len(others) <= len(by_count[most]) for other, others in by_count.items() if other != most)
+        lost = any(
+            2 * len(others) <= len(by_count[most]) for other, others in by_count.items() if other != most
+        )
         yield from _stack(places, left_out, incomplete=lost and count == most)
 
 
@@ -243,7 +247,9 @@ def _later(place: Sequence[Image]) -> tuple[int, float, int]:
 def _uneven(places: Sequence[float]) -> list[str]:
     """A flag where the gaps between slices differ by more than a tenth: a slice is missing or foreign."""
     gaps = np.diff(places)
-    if len(gaps) < 2 or float(np.max(np.abs(gaps - np.median(gaps)))) <= max(0.1 * float(np.median(gaps)), 0.3):
+    if len(gaps) < 2 or float(np.max(np.abs(gaps - np.median(gaps)))) <= max(
+        0.1 * float(np.median(gaps)), 0.3
+    ):
         return []
     return ["uneven_spacing"]
 

@@ -61,7 +61,9 @@ def read_dataset(place: Place, *, pixels: bool) -> Dataset:
         raise RejectedError(Reason.BROKEN_ARCHIVE, type(error).__name__) from None
     with _broken(Reason.BROKEN_HEADER):
         try:
-            return dcmread(file, stop_before_pixels=not pixels, force=False, defer_size=None if place.member else _CHEAP)
+            return dcmread(
+                file, stop_before_pixels=not pixels, force=False, defer_size=None if place.member else _CHEAP
+            )
         except InvalidDicomError:
             return _without_preamble(place, pixels=pixels)
 
@@ -69,7 +71,12 @@ def read_dataset(place: Place, *, pixels: bool) -> Dataset:
 def _without_preamble(place: Place, *, pixels: bool) -> Dataset:
     """A file without DICOM's mark, as some archives write it; it must still begin with a known element."""
     content = place.read()
-    if content[:4] not in (b"\x08\x00\x05\x00", b"\x08\x00\x08\x00", b"\x08\x00\x00\x00", b"\x02\x00\x00\x00"):
+    if content[:4] not in (
+        b"\x08\x00\x05\x00",
+        b"\x08\x00\x08\x00",
+        b"\x08\x00\x00\x00",
+        b"\x02\x00\x00\x00",
+    ):
         raise RejectedError(Reason.NOT_DICOM)
     dataset = dcmread(BytesIO(content), stop_before_pixels=not pixels, force=True)
     if "SOPClassUID" not in dataset:
@@ -157,6 +164,7 @@ def _image(place: Place, frame: int, parts: tuple[Dataset, ...]) -> Image:
     if trigger is None:
         trigger = _number(parts, "NominalCardiacTriggerDelayTime")
     number = _whole(parts, "InstanceNumber")
+    tags = list(whole.keys())  # iterating the data set itself would parse every element
     return Image(
         place=place,
         frame=frame,
@@ -191,7 +199,7 @@ def _image(place: Place, frame: int, parts: tuple[Dataset, ...]) -> Image:
         flip=_number(parts, "FlipAngle"),
         phases_declared=_whole(parts, "CardiacNumberOfImages"),
         contrast_agent=any(bool(_text(part, "ContrastBolusAgent")) for part in parts),
-        tags=tuple(sorted({_keyword(tag) for tag in whole.keys()})) if frame == 0 else (),
+        tags=tuple(sorted({_keyword(tag) for tag in tags})) if frame == 0 else (),
     )
 
 

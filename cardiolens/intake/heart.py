@@ -27,7 +27,7 @@ class BloodAreas:
 
     @property
     def _middle(self) -> NDArray[np.float64]:
-        """Slices of the middle half that contract: through basal ones the valves move, and atria fill there."""
+        """Slices of the middle half that contract: through basal ones the valves move."""
         areas = self.by_slice_and_phase
         quarter = len(areas) // 4
         inner = areas[quarter : len(areas) - quarter]
@@ -127,7 +127,9 @@ def _levels(values: NDArray[np.float64], threshold: float) -> tuple[float, float
 
 def _otsu(values: NDArray[np.float64]) -> float:
     """The threshold that splits values into two classes of least variance within."""
-    counts, edges = np.histogram(values, 128, range=(float(values.min()), float(np.percentile(values, 99.5)) + 1e-9))
+    counts, edges = np.histogram(
+        values, 128, range=(float(values.min()), float(np.percentile(values, 99.5)) + 1e-9)
+    )
     centres = (edges[:-1] + edges[1:]) / 2
     below = np.cumsum(counts)
     above = below[-1] - below

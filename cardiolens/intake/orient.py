@@ -1,8 +1,9 @@
 """Display and order of a stack from patient coordinates: which of eight transforms, which end is the base.
 
-A short axis is shown with the right ventricle on the image's left and the anterior wall up (protocol 1.4). A long
-axis is shown as the phantom shows it: apex up, and on the image's right what lies at 30 degrees (four-chamber, the
-lateral wall), 90 (two-chamber, the anterior wall) or 330 (three-chamber, the inferolateral wall).
+A short axis is shown with the right ventricle on the image's left and the anterior wall up (protocol 1.4).
+A long axis is shown as the phantom shows it: apex up, and on the image's right what lies at 30 degrees
+(four-chamber, the lateral wall), 90 (two-chamber, the anterior wall) or 330 (three-chamber, the
+inferolateral wall).
 """
 
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from cardiolens.intake.stack import Point, Stack
 from cardiolens.study.manifest import DisplayTransform
 from cardiolens.study.sequences import SHORT_AXIS
 
-# Degrees in the heart's frame of what lies on the image's right; a three-chamber plane is shown from its other end.
+# Degrees in the heart's frame of what lies on the image's right; 3ch planes are shown from their other end.
 PROTOTYPE_RIGHT = PROTOTYPES | {"3ch": PROTOTYPES["3ch"] - 180}
 _CLEAR = 0.25  # how much better the best transform must be than the next: turned by less than 38 degrees
 

@@ -17,7 +17,7 @@ Frame = NDArray[Any]
 
 
 class PixelReader:
-    """Reads frames; the frames of the file that was read last are kept, as a multi-frame file has hundreds."""
+    """Reads frames; those of the file that was read last are kept, as a multi-frame file has hundreds."""
 
     def __init__(self) -> None:
         self._place: Place | None = None
@@ -30,7 +30,7 @@ class PixelReader:
             self._place = image.place
         if image.frame >= len(self._frames):
             raise RejectedError(Reason.BROKEN_PIXELS, "fewer frames than the header says")
-        frame = self._frames[image.frame]
+        frame: Frame = self._frames[image.frame]
         if frame.shape != (image.rows, image.columns):
             raise RejectedError(Reason.BROKEN_PIXELS, "another matrix than the header says")
         return frame
@@ -48,8 +48,12 @@ def _decoded(place: Place) -> Frame:
     except RejectedError:
         raise
     except (RuntimeError, NotImplementedError, ImportError) as error:
-        compressed = dataset.file_meta.TransferSyntaxUID.is_compressed if "file_meta" in dir(dataset) else False
-        missing = compressed and ("missing" in str(error) or "plugin" in str(error) and "install" in str(error))
+        compressed = (
+            dataset.file_meta.TransferSyntaxUID.is_compressed if "file_meta" in dir(dataset) else False
+        )
+        missing = compressed and (
+            "missing" in str(error) or ("plugin" in str(error) and "install" in str(error))
+        )
         raise RejectedError(
             Reason.NO_DECODER if missing else Reason.BROKEN_PIXELS, type(error).__name__
         ) from None
@@ -84,7 +88,9 @@ def _own_bits(frames: Frame, dataset: Dataset) -> Frame:
     return shifted
 
 
-def stacked(lines: Sequence[Sequence[Frame]], slope: Sequence[float], intercept: Sequence[float]) -> tuple[Frame, float, float]:
+def stacked(
+    lines: Sequence[Sequence[Frame]], slope: Sequence[float], intercept: Sequence[float]
+) -> tuple[Frame, float, float]:
     """Frames as (slice, phase, row, column) with one slope and intercept for all of them.
 
     Integers stay as stored where all frames share both; else intensities are computed, as Philips scales each
@@ -93,7 +99,10 @@ def stacked(lines: Sequence[Sequence[Frame]], slope: Sequence[float], intercept:
     if len(set(slope)) == 1 and len(set(intercept)) == 1:
         return _common(np.array(lines)), slope[0], intercept[0]
     shape = len(lines), len(lines[0])
-    scaled = [frame * k + b for frame, k, b in zip((f for line in lines for f in line), slope, intercept, strict=True)]
+    scaled = [
+        frame * k + b
+        for frame, k, b in zip((f for line in lines for f in line), slope, intercept, strict=True)
+    ]
     return np.array(scaled, np.float32).reshape(*shape, *scaled[0].shape), 1.0, 0.0
 
 

@@ -79,7 +79,10 @@ def _proposal(stack: Stack, frame: HeartFrame) -> Proposal:
         sequence=sequence,
         view=view,
         confidence=sure * view_sure,
-        witnesses=(*(("sequence", each) for each in stack.witnesses), *(("view", each) for each in witnesses)),
+        witnesses=(
+            *(("sequence", each) for each in stack.witnesses),
+            *(("view", each) for each in witnesses),
+        ),
         alternatives={name: p for name, p in (sequence_likely | likely).items() if p >= 0.01},
         flags=tuple(flags),
         status="taken",
@@ -100,7 +103,14 @@ def _view_words(stack: Stack, kinds: Sequence[str]) -> list[Witness]:
         return []
     commonest = max(sorted(set(named)), key=named.count)
     share = named.count(commonest) / len(named)
-    return [Witness("words", commonest, max(_NAMED_VIEW * share, 0.3), f"the name says {', '.join(sorted(set(named)))}")]
+    return [
+        Witness(
+            "words",
+            commonest,
+            max(_NAMED_VIEW * share, 0.3),
+            f"the name says {', '.join(sorted(set(named)))}",
+        )
+    ]
 
 
 def choose(proposals: Iterable[Proposal], lge: str, threshold: float) -> list[Proposal]:

@@ -79,7 +79,7 @@ MEANINGS: dict[Reason, str] = {
     Reason.NO_SPACING: "has no pixel spacing, or one that is not positive",
     Reason.BAD_RESCALE: "has a rescale slope that is zero or no number",
     Reason.BURNED_IN_TEXT: "declares or shows text within the picture, which may name the patient",
-    Reason.DUPLICATE: "has the instance number of the world (SOP instance UID) of a file that was read before",
+    Reason.DUPLICATE: "has the SOP instance UID of a file that was read before",
     Reason.NO_DECODER: "is compressed; pip install 'cardiolens[dicom]' brings the decoders",
     Reason.BROKEN_PIXELS: "holds pixels that cannot be decoded, or too few; export it again",
     Reason.CONSTANT: "shows one grey value only",

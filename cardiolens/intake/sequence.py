@@ -14,23 +14,55 @@ from cardiolens.intake.words import Words
 
 CLASSES = ("cine", "lge", "perfusion", "t2", "other")
 _WORDS = 0.85  # how often a name that names a sequence names the right one
-_DERIVED = {"MPR", "MIP", "MINIP", "PROJECTION IMAGE", "REFORMATTED", "SUBTRACT", "SUBTRACTION", "SUB", "COMPOSED"}
-_MAPS = {"MAP", "T1", "T2", "T1 MAP", "T2 MAP", "T1_MAP", "T2_MAP", "T2_STAR_MAP", "T2 STAR MAP", "R1", "R2", "ECV"}
+_DERIVED = {
+    "MPR",
+    "MIP",
+    "MINIP",
+    "PROJECTION IMAGE",
+    "REFORMATTED",
+    "SUBTRACT",
+    "SUBTRACTION",
+    "SUB",
+    "COMPOSED",
+}
+_MAPS = {
+    "MAP",
+    "T1",
+    "T2",
+    "T1 MAP",
+    "T2 MAP",
+    "T1_MAP",
+    "T2_MAP",
+    "T2_STAR_MAP",
+    "T2 STAR MAP",
+    "R1",
+    "R2",
+    "ECV",
+}
 _FLOW = {"VELOCITY", "V", "FLOW_ENCODED", "PHASE MAP", "PCA", "PHASE CONTRAST", "VELOCITY MAP", "PC"}
 _LONGEST_CYCLE = 2500.0  # ms
 
 
 def kind_by_tags(images: Sequence[Image], words: Words) -> Reason | None:
     """The kind of a series that is left out, by its image types, echoes, inversion times and planes."""
-    types = set(images[0].image_type)
-    if "LOCALIZER" in types or _is_three_planes(images):
+    if "LOCALIZER" in images[0].image_type or _is_three_planes(images):
         return Reason.LOCALIZER
-    if types & _FLOW or (images[0].component == "P" and words.sequence != "lge"):
+    return _kind_by_type(images[0], words) or _kind_by_inversions(images)
+
+
+def _kind_by_type(image: Image, words: Words) -> Reason | None:
+    types = set(image.image_type)
+    if types & _FLOW or (image.component == "P" and words.sequence != "lge"):
         return Reason.PHASE_CONTRAST
     if types & _MAPS or any(word.endswith(("MAP", "_T1", "_T2")) for word in types):
         return Reason.MAP
     if types & _DERIVED:
         return Reason.DERIVED
+    return None
+
+
+def _kind_by_inversions(images: Sequence[Image]) -> Reason | None:
+    """Many inversion times at one place find the best one, or make a map."""
     times = {round(image.inversion) for image in images if image.inversion}
     places = Counter(image.position for image in images)
     if len(times) >= 5 and len(places) == 1:
@@ -52,7 +84,9 @@ def sequence_witnesses(images: Sequence[Image], per_place: int, words: Words) ->
     said: list[Witness] = []
     if words.sequence:
         reliability = _WORDS if len(words.sequences) == 1 else 0.7
-        said.append(Witness("words", words.sequence, reliability, f"the name says {', '.join(words.sequences)}"))
+        said.append(
+            Witness("words", words.sequence, reliability, f"the name says {', '.join(words.sequences)}")
+        )
     if words.kind in ("localizer", "scout"):
         said.append(Witness("words", "other", _WORDS, f"the name says {words.kind}"))
     said += _structure(images, per_place)
@@ -63,12 +97,22 @@ def sequence_witnesses(images: Sequence[Image], per_place: int, words: Words) ->
 def _structure(images: Sequence[Image], per_place: int) -> list[Witness]:
     times = _cycle(images)
     if per_place > 1 and times is not None and times >= min(per_place, 8):
-        return [Witness("structure", "cine", 0.98, f"{per_place} trigger times within one heartbeat at each place")]
+        return [
+            Witness(
+                "structure", "cine", 0.98, f"{per_place} trigger times within one heartbeat at each place"
+            )
+        ]
     if per_place >= 15:
         seconds = _seconds(images, per_place)
         if seconds is not None and seconds > 0.35:
-            return [Witness("structure", "perfusion", 0.98, f"{per_place} frames a place, one every {seconds:.1f} s")]
-        return [Witness("structure", "perfusion" if times is None else "cine", 0.7, f"{per_place} frames a place")]
+            return [
+                Witness(
+                    "structure", "perfusion", 0.98, f"{per_place} frames a place, one every {seconds:.1f} s"
+                )
+            ]
+        return [
+            Witness("structure", "perfusion" if times is None else "cine", 0.7, f"{per_place} frames a place")
+        ]
     return []
 
 
@@ -97,14 +141,16 @@ def _seconds(images: Sequence[Image], per_place: int) -> float | None:
 def _tags(images: Sequence[Image], per_place: int) -> list[Witness]:
     first = images[0]
     inverted = (first.inversion or 0) > 100 or "IR" in first.scanning
-    spin_echo = "SE" in first.scanning or "SPIN" in first.scanning or bool(re.search(r"tse|fse|\*?tir|stir", first.sequence_name.lower()))
+    spin_echo = (
+        "SE" in first.scanning
+        or "SPIN" in first.scanning
+        or bool(re.search(r"tse|fse|\*?tir|stir", first.sequence_name.lower()))
+    )
     late_echo = (first.echo or 0) > 35
+    if per_place == 1 and (spin_echo or late_echo):
+        return [Witness("tags", "t2", 0.98, "spin echo" if spin_echo else "echo time above 35 ms")]
     if per_place == 1:
-        if spin_echo or late_echo:
-            return [Witness("tags", "t2", 0.98, "spin echo" if spin_echo else f"echo time {first.echo:.0f} ms")]
-        if inverted:
-            return [Witness("tags", "lge", 0.98, "gradient echo with inversion")]
-        return []
+        return [Witness("tags", "lge", 0.98, "gradient echo with inversion")] if inverted else []
     if re.search(r"tfi|fiesta|ssfp|tfe2d", first.sequence_name.lower()) and not inverted:
         return [Witness("tags", "cine", 0.8, "a steady-state sequence with several phases")]
     if (first.phases_declared or 0) >= 8 and not inverted:

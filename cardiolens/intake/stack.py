@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from cardiolens.intake.image import Image
 from cardiolens.intake.witness import Witness
 from cardiolens.intake.words import Words
 
-Point = NDArray[np.float64]
+Point = NDArray[Any]  # three coordinates or components
 
 
 @dataclass(frozen=True, slots=True)

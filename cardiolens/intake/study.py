@@ -33,7 +33,7 @@ class Volume:
     values: NDArray[Any]  # (slice, phase, row, column), base first for a short axis
     slope: float
     intercept: float
-    transform: DisplayTransform = DisplayTransform()
+    transform: DisplayTransform
     ed_phase: int | None = None
     es_phase: int | None = None
     t_on: int | None = None
@@ -46,7 +46,7 @@ class Volume:
 
 @dataclass
 class Imported:
-    """Outcome of one study: volumes that are taken or wait, other proposals, and frames that were left out."""
+    """Outcome of one study: volumes that are taken or wait, all proposals, and frames that were left out."""
 
     volumes: list[Volume] = field(default_factory=list)
     proposals: list[Proposal] = field(default_factory=list)
@@ -80,7 +80,9 @@ def import_study(images: Sequence[Image], lge: str, threshold: float) -> Importe
     return done
 
 
-def _read(wanted: Sequence[Image], reader: PixelReader, pixels: dict[Image, Frame], done: Imported) -> set[Image]:
+def _read(
+    wanted: Sequence[Image], reader: PixelReader, pixels: dict[Image, Frame], done: Imported
+) -> set[Image]:
     bad: set[Image] = set()
     for image in sorted(wanted, key=lambda image: (image.place, image.frame)):
         try:
@@ -93,7 +95,9 @@ def _read(wanted: Sequence[Image], reader: PixelReader, pixels: dict[Image, Fram
 
 
 def _constant(stack: Stack, pixels: dict[Image, Frame], done: Imported) -> bool:
-    lows_and_highs = {value for image in stack.images() for value in (pixels[image].min(), pixels[image].max())}
+    lows_and_highs = {
+        value for image in stack.images() for value in (pixels[image].min(), pixels[image].max())
+    }
     if len(lows_and_highs) > 1:
         return False
     done.left_out += [(image, Reason.CONSTANT) for image in stack.images()]
@@ -107,7 +111,7 @@ def _values(stack: Stack, pixels: dict[Image, Frame]) -> tuple[NDArray[Any], flo
 
 
 def _heart(stacks: Sequence[Stack], pixels: dict[Image, Frame]) -> tuple[HeartFrame, BloodAreas | None]:
-    """The heart's frame, with its axis where planes cross or the short-axis cine moves, and the blood's areas."""
+    """The heart's frame, its axis where planes cross or the cine moves; and the areas of its blood."""
     frame = heart_frame(stacks, None)
     candidates = [
         proposal.stack
@@ -127,24 +131,23 @@ def _heart(stacks: Sequence[Stack], pixels: dict[Image, Frame]) -> tuple[HeartFr
     return frame, None
 
 
-def _oriented(
-    proposals: Sequence[Proposal], frame: HeartFrame, areas: BloodAreas | None
-) -> list[Proposal]:
+def _oriented(proposals: Sequence[Proposal], frame: HeartFrame, areas: BloodAreas | None) -> list[Proposal]:
     """Proposals whose stacks run from base to apex; a contradiction of the blood is a flag that weighs."""
     contradicted = areas is not None and areas.larger_end() > 0
     oriented = []
     for proposal in proposals:
-        stack = proposal.stack
-        if proposal.status != "left_out":
-            proposal = replace(proposal, stack=_in_order(stack, proposal.view, frame))
-            if proposal.view == SHORT_AXIS and contradicted:
-                proposal = proposal.flagged("base_and_apex_contradicted", factor=_CONTRADICTED)
-        oriented.append(proposal)
+        if proposal.status == "left_out":
+            oriented.append(proposal)
+            continue
+        ordered = replace(proposal, stack=_in_order(proposal.stack, proposal.view, frame))
+        if proposal.view == SHORT_AXIS and contradicted:
+            ordered = ordered.flagged("base_and_apex_contradicted", factor=_CONTRADICTED)
+        oriented.append(ordered)
     return oriented
 
 
 def _in_order(stack: Stack, view: str, frame: HeartFrame) -> Stack:
-    """Short axis from the base; layers of a long axis in the order of their angle's normal, as the phantom's."""
+    """Short axis from the base; layers of a long axis along the normal of its angle, as the phantom's."""
     if view == SHORT_AXIS:
         return stack if base_first(stack, frame) else reversed_stack(stack)
     across = frame.toward(PROTOTYPE_RIGHT[view] + 90)

@@ -1,4 +1,4 @@
-"""Witnesses and what they make likely: each says one thing and errs at a stated rate, independently of the others."""
+"""Witnesses and what they make likely: each says one thing and errs, independently, at a stated rate."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

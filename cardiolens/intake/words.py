@@ -1,4 +1,4 @@
-"""Words of descriptions: what `words.yaml` knows of them, and nothing of the text itself, which may name people."""
+"""Words of descriptions that `words.yaml` knows, and nothing of the text itself, which may name people."""
 
 import re
 from collections.abc import Iterable
@@ -90,7 +90,9 @@ def _words(text: str) -> Words:
 
 
 def _matching(patterns: dict[str, tuple[Pattern, ...]], text: str) -> tuple[str, ...]:
-    return tuple(name for name, each in patterns.items() if any(_compiled(p.pattern).search(text) for p in each))
+    return tuple(
+        name for name, each in patterns.items() if any(_compiled(p.pattern).search(text) for p in each)
+    )
 
 
 @cache
@@ -101,11 +103,15 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 def _normal(text: str) -> str:
     """Lower case, words apart: `tfl_loc-4Chamber`, `LV2CH` and `SAXcine` each as words."""
     text = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", text)
-    text = re.sub(r"[^a-z0-9]+", " ", text.lower().replace("*", " star ") if "*" in text[1:] else text.lower()).strip()
+    text = re.sub(
+        r"[^a-z0-9]+", " ", text.lower().replace("*", " star ") if "*" in text[1:] else text.lower()
+    ).strip()
     text = re.sub(r"(?<=\d)(?=(sl|slices?|bh)\b)", " ", text)
     text = re.sub(r"\b(lv|rv)(?=\d)", r"\1 ", text)
     text = re.sub(r"\b(\d+) (?=ch\b|chamber|kammer)", r"\1 ", text)
-    return re.sub(r"\b(cine|fiesta|trufi|lge|psir|perf|stir|t2w)(?=sax|sa\b|[234]ch|lax|hla|vla)", r"\1 ", text)
+    return re.sub(
+        r"\b(cine|fiesta|trufi|lge|psir|perf|stir|t2w)(?=sax|sa\b|[234]ch|lax|hla|vla)", r"\1 ", text
+    )
 
 
 def names(words: Iterable[Words]) -> list[str]:

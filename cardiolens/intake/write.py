@@ -1,7 +1,7 @@
 """Files of an imported study: volumes, `study.json`, `proposals.json`, a contact sheet, `build.json`.
 
-`out/studies/<id>` holds what `prepare` reads and nothing else; `out/proposals/<id>` holds what a person reads, and the
-volumes that wait for one. A study appears whole or not at all, and `build.json` last.
+`out/studies/<id>` holds what `prepare` reads and nothing else; `out/proposals/<id>` holds what a person
+reads, and the volumes that wait for one. A study appears whole or not at all.
 """
 
 import json
@@ -27,7 +27,12 @@ from cardiolens.study.manifest import MANIFEST_NAME, StudyManifest
 from cardiolens.study.sequences import SHORT_AXIS
 from cardiolens.study.sheet import study_sheet
 
-BUILD_NAME, PROPOSALS_NAME, REJECTS_NAME, SHEET_NAME = "build.json", "proposals.json", "rejects.jsonl", "sheet.png"
+BUILD_NAME, PROPOSALS_NAME, REJECTS_NAME, SHEET_NAME = (
+    "build.json",
+    "proposals.json",
+    "rejects.jsonl",
+    "sheet.png",
+)
 _SHEET_PHASES = 8
 
 
@@ -45,25 +50,34 @@ class Places:
 
 
 def write_study(
-    out: Path, study_id: str, images: Sequence[Image], done: Imported, names: Pseudonyms,
+    out: Path,
+    study_id: str,
+    images: Sequence[Image],
+    done: Imported,
+    *,
+    names: Pseudonyms,
     about: dict[str, Any],
     rejects: Sequence[dict[str, Any]],
 ) -> dict[str, Any]:
-    """Write everything of one study, and return its `build.json`; `about` is what stands in it beside counts."""
+    """Write everything of one study, and return its `build.json`, where `about` stands beside counts."""
     places = Places.of(out, study_id)
     shutil.rmtree(places.drafts, ignore_errors=True)
     study, notes = places.drafts / "study", places.drafts / "proposals"
     study.mkdir(parents=True)
     notes.mkdir()
     taken = [volume for volume in done.volumes if volume.proposal.status == "taken"]
-    entries = {id(volume.proposal.stack): _write_volume(study, volume, volume.proposal.volume_id) for volume in taken}
+    entries = {
+        id(volume.proposal.stack): _write_volume(study, volume, volume.proposal.volume_id) for volume in taken
+    }
     waiting = [volume for volume in done.volumes if volume.proposal.status == "waits"]
     entries |= {
         id(volume.proposal.stack): _write_volume(notes, volume, f"waits_{_label(done, volume.proposal)}")
         for volume in waiting
     }
     if taken:
-        manifest = _manifest(study_id, images[0], [entries[id(volume.stack)] for volume in taken], names, about)
+        manifest = _manifest(
+            study_id, images[0], [entries[id(volume.stack)] for volume in taken], names, about
+        )
         StudyManifest.model_validate_json(manifest)
         (study / MANIFEST_NAME).write_text(manifest)
         study_sheet(study, _SHEET_PHASES).save(notes / SHEET_NAME)
@@ -83,7 +97,9 @@ def write_study(
         "passes": sorted({tag for image in images for tag in image.tags} & PASSES.keys()),
         "removed": removed(images),
     }
-    (notes / REJECTS_NAME).write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in rejects))
+    (notes / REJECTS_NAME).write_text(
+        "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in rejects)
+    )
     (notes / BUILD_NAME).write_text(_json(build))
     _publish(places, has_study=bool(taken))
     return build
@@ -93,7 +109,11 @@ def is_whole(folder: Path, build: dict[str, Any]) -> bool:
     """Whether what a `build.json` tells of is all there."""
     study = folder.parents[1] / "studies" / folder.name
     needed = [folder / REJECTS_NAME, folder / PROPOSALS_NAME]
-    needed += [study / MANIFEST_NAME, *(study / f"{name}.nii" for name in build["volumes"])] if build["volumes"] else []
+    needed += (
+        [study / MANIFEST_NAME, *(study / f"{name}.nii" for name in build["volumes"])]
+        if build["volumes"]
+        else []
+    )
     return all(path.is_file() for path in needed)
 
 
@@ -150,8 +170,7 @@ def _nifti_bytes(image: nib.Nifti1Image, voxels: Any) -> bytes:
     header = image.header.copy()
     header["vox_offset"] = 352
     header["magic"] = b"n+1"
-    head: bytes = header.binaryblock
-    return head + b"\0" * 4 + voxels.tobytes(order="F")
+    return bytes(header.binaryblock) + b"\0" * 4 + bytes(voxels.tobytes(order="F"))
 
 
 def _label(done: Imported, proposal: Proposal) -> str:
@@ -211,7 +230,9 @@ def _proposals(study_id: str, done: Imported, entries: dict[int, dict[str, Any]]
     return {"schema": "proposals-1", "study_id": study_id, "proposals": listed}
 
 
-def reject(file: str, reason: Reason, *, frame: int = 0, detail: str = "", study_id: str | None = None) -> dict[str, Any]:
+def reject(
+    file: str, reason: Reason, *, frame: int = 0, detail: str = "", study_id: str | None = None
+) -> dict[str, Any]:
     """A line of rejects.jsonl; `file` is the id of a file, never its name."""
     meaning = MEANINGS[reason] + (f" ({detail})" if detail else "")
     return {

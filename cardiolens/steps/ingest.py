@@ -65,7 +65,8 @@ def _key_of(spec: IngestSpec) -> Path:
 
 
 def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
-    export, seen = _Export(), set()
+    export = _Export()
+    seen: set[str] = set()
     for found in find(spec.source):
         export.n_files += 1
         name = _relative(found.place.name, spec.source)
@@ -76,12 +77,12 @@ def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
         except RejectedError as error:
             _reject(export, names.file(name), name, error.reason, error.detail)
             continue
-        _sort_in(export, images, found, name, names, seen)
+        _sort_in(export, images, found, name, names=names, seen=seen)
     return export
 
 
 def _sort_in(
-    export: _Export, images: Sequence[Image], found: Found, name: str, names: Pseudonyms, seen: set[str]
+    export: _Export, images: Sequence[Image], found: Found, name: str, *, names: Pseudonyms, seen: set[str]
 ) -> None:
     for image in images:
         study_id = names.study(image.identity)
@@ -110,17 +111,24 @@ def _reject(
 
 def _relative(name: str, source: Path) -> str:
     """Name of a file below the source; it decides an id, so that a moved export keeps its ids."""
-    return os.path.relpath(name, source) if source.is_dir() else name.removeprefix(str(source.parent)).lstrip("/")
+    return (
+        os.path.relpath(name, source)
+        if source.is_dir()
+        else name.removeprefix(str(source.parent)).lstrip("/")
+    )
 
 
 def _check_found(spec: IngestSpec, export: _Export) -> None:
     if not export.n_files:
-        raise InputError(f"source={spec.source}: holds no files; expected an export of DICOM files; correct source")
+        raise InputError(
+            f"source={spec.source}: holds no files; expected an export of DICOM files; correct source"
+        )
     if not export.studies:
         reasons = sorted({str(line["reason"]) for line in export.rejects})
         raise InputError(
-            f"source={spec.source}: none of its {export.n_files} files is an MR image in DICOM ({', '.join(reasons)}); "
-            "NIfTI files need a study.json written by hand (docs/how-to/import.md); correct source"
+            f"source={spec.source}: none of its {export.n_files} files is an MR image in DICOM "
+            f"({', '.join(reasons)}); NIfTI files need a study.json written by hand (docs/how-to/import.md); "
+            "correct source"
         )
 
 
@@ -149,13 +157,15 @@ def _study(
     try:
         done = import_study(images, spec.lge, spec.threshold)
     except (OSError, MemoryError) as error:
-        raise RunError(f"{study_id}: stopped ({type(error).__name__}); free disk or memory, and run it again") from error
-    except Exception as error:  # noqa: BLE001 - one study that nobody foresaw must not cost the others
+        raise RunError(
+            f"{study_id}: stopped ({type(error).__name__}); free disk or memory, and run it again"
+        ) from error
+    except Exception as error:  # one study that nobody foresaw must not cost the others
         log.debug("%s failed", study_id, exc_info=True)
         done = Imported(left_out=[(image, Reason.FAILED) for image in images])
         done.details = {(image.place.name, image.frame): type(error).__name__ for image in images}
     rejects = list(_study_rejects(spec, study_id, done, export, names))
-    build = write.write_study(spec.out, study_id, images, done, names, about, rejects)
+    build = write.write_study(spec.out, study_id, images, done, names=names, about=about, rejects=rejects)
     return build, rejects
 
 
@@ -221,7 +231,9 @@ def _tell(
         f"{export.n_files} files, {frames} frames, {len(builds)} studies: {len(with_volumes)} with volumes, "
         f"{sum(bool(build['flags'] or build['waiting']) for build in builds)} to look at ({seconds:.1f} s)"
     )
-    say(f"next: look at {spec.out / 'proposals'}, then python -m cardiolens.prepare dataset=real "
-        f"dataset.studies={spec.out / 'studies'} dataset.questions=...")
+    say(
+        f"next: look at {spec.out / 'proposals'}, then python -m cardiolens.prepare dataset=real "
+        f"dataset.studies={spec.out / 'studies'} dataset.questions=..."
+    )
     failed = any(str(Reason.FAILED) in build["left_out"] for build in builds)
     return 0 if with_volumes and not failed else 1

@@ -1,4 +1,4 @@
-"""Small exports for tests: classic DICOM files of any grid of frames, and a phantom study as a scanner writes it."""
+"""Small exports for tests: classic DICOM of any grid of frames, and a phantom study as a scanner has it."""
 
 import json
 from pathlib import Path
@@ -11,12 +11,26 @@ from pydicom.uid import ExplicitVRLittleEndian, generate_uid
 
 MR = "1.2.840.10008.5.1.4.1.1.4"
 PATIENT = {"PatientID": "MRN-77801", "PatientName": "DOE^JANE", "PatientBirthDate": "19610203"}
-IDENTITIES = ("MRN-77801", "DOE^JANE", "19610203", "General Hospital", "WHO^REFERS", "ACC-991", "20240229", "Station-9")
+IDENTITIES = (
+    "MRN-77801",
+    "DOE^JANE",
+    "19610203",
+    "General Hospital",
+    "WHO^REFERS",
+    "ACC-991",
+    "20240229",
+    "Station-9",
+)
 
 SHORT_AXIS = [0.8, 0.0, 0.6, 0.36, 0.8, -0.48]
 NORMAL = np.cross(SHORT_AXIS[:3], SHORT_AXIS[3:])  # toward the base
 
-CINE = {"ScanningSequence": "GR", "SequenceVariant": "SK", "SequenceName": "*tfi2d1_12", "CardiacNumberOfImages": 12}
+CINE = {
+    "ScanningSequence": "GR",
+    "SequenceVariant": "SK",
+    "SequenceName": "*tfi2d1_12",
+    "CardiacNumberOfImages": 12,
+}
 LGE = {"ScanningSequence": ["GR", "IR"], "InversionTime": 300.0}
 T2 = {"ScanningSequence": "SE", "EchoTime": 64.0}
 PERFUSION = {"ScanningSequence": "GR", "SequenceName": "*tfl2d1"}
@@ -85,7 +99,7 @@ def save(dataset: Dataset, path: Path) -> Path:
 
 
 def series(folder: Path, frames: np.ndarray, corners: np.ndarray, number: int, **elements: Any) -> list[Path]:
-    """Write (slice, phase, row, column) frames as one series, slice by slice; `corners` are slice positions."""
+    """Write (slice, phase, row, column) frames as one series, slice by slice; `corners` are positions."""
     uid, paths = generate_uid(), []
     n_phases = frames.shape[1]
     for k, line in enumerate(frames):
@@ -114,7 +128,14 @@ def healthy(folder: Path, number: int = 900, **elements: Any) -> None:
     radii = [(9 - k) * (1 - 0.4 * np.sin(np.pi * phase / 8)) for k in range(6) for phase in range(8)]
     frames = np.array([np.where(np.hypot(rows, columns) < radius, 900, 100) + rows for radius in radii])
     corners = np.array([k * 8.0 * -NORMAL for k in range(6)])
-    series(folder, frames.reshape(6, 8, 32, 32), corners, number, ImageOrientationPatient=SHORT_AXIS, **CINE | elements)
+    series(
+        folder,
+        frames.reshape(6, 8, 32, 32),
+        corners,
+        number,
+        ImageOrientationPatient=SHORT_AXIS,
+        **CINE | elements,
+    )
 
 
 def phantom_export(study: Path, folder: Path, names: dict[str, str] | None = None, **elements: Any) -> None:
@@ -130,9 +151,13 @@ def phantom_export(study: Path, folder: Path, names: dict[str, str] | None = Non
         step = affine[:3, 2] / np.linalg.norm(affine[:3, 2]) * volume["spacing_mm"][2]
         corners = np.array([affine[:3, 3] + k * step for k in range(n_slices)])
         directions = np.concatenate([affine[:3, 0] / spacing[0], affine[:3, 1] / spacing[1]])
-        told: dict[str, Any] = {"cine": CINE, "lge": LGE, "t2": T2, "perfusion": PERFUSION}[volume["sequence"]]
+        told: dict[str, Any] = {"cine": CINE, "lge": LGE, "t2": T2, "perfusion": PERFUSION}[
+            volume["sequence"]
+        ]
         if volume["sequence"] == "perfusion":
-            _first_pass(folder, values, corners, number, directions, spacing, told | elements)
+            _first_pass(
+                folder, values, corners, number, directions=directions, spacing=spacing, told=told | elements
+            )
             continue
         series(
             folder,
@@ -151,6 +176,7 @@ def _first_pass(
     values: np.ndarray,
     corners: np.ndarray,
     number: int,
+    *,
     directions: np.ndarray,
     spacing: np.ndarray,
     told: dict[str, Any],

@@ -20,6 +20,7 @@ from cardiolens.errors import InputError
 from cardiolens.steps.ingest import ingest
 from tests.unit.intake.exports import CINE, CURRENT, LGE, NORMAL, SHORT_AXIS, header, healthy, save
 
+
 def one(**elements) -> Callable[[Path], None]:
     """A case of a single image whose header differs in some elements."""
     return lambda folder: save(header(**elements), folder / "case" / "IM1") and None
@@ -152,7 +153,9 @@ def three_planes(folder: Path) -> None:
 
 def times_of_inversion(folder: Path) -> None:
     for k in range(8):
-        dataset = header(InversionTime=150.0 + 30 * k, ImageOrientationPatient=SHORT_AXIS, InstanceNumber=k + 1)
+        dataset = header(
+            InversionTime=150.0 + 30 * k, ImageOrientationPatient=SHORT_AXIS, InstanceNumber=k + 1
+        )
         save(dataset, folder / "case" / f"IM{k}")
 
 
@@ -169,6 +172,39 @@ def doubled_slice(folder: Path) -> None:
 def short_slice(folder: Path) -> None:
     slices(folder, along, phases=9, **CINE)
     os.unlink(folder / "case" / "IM3_8")
+
+
+def without_pixels(folder: Path) -> None:
+    dataset = header(ImageOrientationPatient=SHORT_AXIS, **LGE)
+    del dataset.PixelData
+    save(dataset, folder / "case" / "IM1")
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory) -> tuple[Path, dict[str, list[str]]]:
+    """All cases in one export beside a healthy study: the output, and the reasons by case."""
+    root = tmp_path_factory.mktemp("bad")
+    numbered = {case: f"{number:03d}" for number, case in enumerate(CASES)}
+    for case, (write, _) in CASES.items():
+        folder = root / "export" / numbered[case]
+        folder.mkdir(parents=True)
+        CURRENT["study"] = f"1.2.3.{int(numbered[case]) + 10}"
+        write(folder)
+    CURRENT["study"] = "1.2.3.4"
+    healthy(root / "export" / "healthy")
+    before = fingerprint(root / "export")
+    ingest(IngestSpec(source=root / "export", out=root / "out", links=root / "links.jsonl"))
+    assert fingerprint(root / "export") == before, "nothing that was given is touched"
+    links = [json.loads(line) for line in (root / "links.jsonl").read_text().splitlines()]
+    names = {line["file"]: line["name"] for line in links if "file" in line}
+    reasons: dict[str, list[str]] = {}
+    for line in rejects_of(root / "out"):
+        reasons.setdefault(names[line["file"]][:3], []).append(line["reason"])
+    return root, {case: reasons.get(number, []) for case, number in numbered.items()}
+
+
+def fingerprint(folder: Path) -> dict[str, tuple[int, int]]:
+    return {str(path): (path.lstat().st_size, path.lstat().st_mtime_ns) for path in folder.rglob("*")}
 
 
 BLANK = np.zeros((32, 32), np.uint16).tobytes()
@@ -223,7 +259,7 @@ CASES: dict[str, tuple[Callable[[Path], None], str]] = {
     "no study": (one(StudyInstanceUID=None), "no_study"),
     "no series": (one(SeriesInstanceUID=""), "no_study"),
     "no rows": (one(Rows=None, Columns=None, PixelData=b""), "no_pixels"),
-    "no pixel data": (lambda folder: without_pixels(folder), "no_pixels"),
+    "no pixel data": (without_pixels, "no_pixels"),
     "colour": (one(SamplesPerPixel=3, PhotometricInterpretation="RGB", PixelData=b"\0" * 6144), "colour"),
     "palette": (one(PhotometricInterpretation="PALETTE COLOR"), "colour"),
     "tiny": (one(Rows=4, Columns=4), "bad_matrix"),
@@ -251,7 +287,9 @@ CASES: dict[str, tuple[Callable[[Path], None], str]] = {
         "broken_header",
     ),
     "frame records without planes": (
-        multi_frame(PerFrameFunctionalGroupsSequence=Sequence([Dataset(), Dataset()]), ImageOrientationPatient=None),
+        multi_frame(
+            PerFrameFunctionalGroupsSequence=Sequence([Dataset(), Dataset()]), ImageOrientationPatient=None
+        ),
         "no_position",
     ),
     # pixels
@@ -272,46 +310,16 @@ CASES: dict[str, tuple[Callable[[Path], None], str]] = {
     "map by name": (one(SeriesDescription="ShMOLLI_192i"), "map"),
     "map by type": (one(ImageType=["DERIVED", "PRIMARY", "T1 MAP"]), "map"),
     "projection": (one(ImageType=["DERIVED", "SECONDARY", "PROJECTION IMAGE"]), "derived"),
-    "right ventricle": (one(SeriesDescription="cine RVOT", ImageOrientationPatient=[0, 1, 0, 0, 0, -1]), "other_part"),
+    "right ventricle": (
+        one(SeriesDescription="cine RVOT", ImageOrientationPatient=[0, 1, 0, 0, 0, -1]),
+        "other_part",
+    ),
     "no sequence": (one(SeriesDescription=""), "other_sequence"),
     "axial": (one(SeriesDescription="", **LGE), "other_view"),
     "slice acquired twice": (doubled_slice, "repeat"),
     "slice with a phase too few": (short_slice, "incomplete_slice"),
     "nothing orders the phases": (without_order, "unordered"),
 }
-
-
-def without_pixels(folder: Path) -> None:
-    dataset = header(ImageOrientationPatient=SHORT_AXIS, **LGE)
-    del dataset.PixelData
-    save(dataset, folder / "case" / "IM1")
-
-
-@pytest.fixture(scope="module")
-def imported(tmp_path_factory) -> tuple[Path, dict[str, list[str]]]:
-    """All cases in one export beside a healthy study: the output, and the reasons by case."""
-    root = tmp_path_factory.mktemp("bad")
-    numbered = {case: f"{number:03d}" for number, case in enumerate(CASES)}
-    for case, (write, _) in CASES.items():
-        folder = root / "export" / numbered[case]
-        folder.mkdir(parents=True)
-        CURRENT["study"] = f"1.2.3.{int(numbered[case]) + 10}"
-        write(folder)
-    CURRENT["study"] = "1.2.3.4"
-    healthy(root / "export" / "healthy")
-    before = fingerprint(root / "export")
-    ingest(IngestSpec(source=root / "export", out=root / "out", links=root / "links.jsonl"))
-    assert fingerprint(root / "export") == before, "nothing that was given is touched"
-    links = [json.loads(line) for line in (root / "links.jsonl").read_text().splitlines()]
-    names = {line["file"]: line["name"] for line in links if "file" in line}
-    reasons: dict[str, list[str]] = {}
-    for line in rejects_of(root / "out"):
-        reasons.setdefault(names[line["file"]][:3], []).append(line["reason"])
-    return root, {case: reasons.get(number, []) for case, number in numbered.items()}
-
-
-def fingerprint(folder: Path) -> dict[str, tuple[int, int]]:
-    return {str(path): (path.lstat().st_size, path.lstat().st_mtime_ns) for path in folder.rglob("*")}
 
 
 def rejects_of(out: Path) -> list[dict[str, object]]:
@@ -335,7 +343,9 @@ def test_every_file_is_in_a_volume_or_has_one_reason(imported):
     assert len(rejects) == len({(line["file"], line["frame"]) for line in rejects}), "one reason a frame"
     manifests = [json.loads(path.read_text()) for path in (root / "out").glob("studies/*/study.json")]
     frames = sum(int(np.prod(v["shape"][2:])) for manifest in manifests for v in manifest["volumes"])
-    members = sum(len(zipfile.ZipFile(path).namelist()) - 1 for path in root.rglob("case.zip") if readable(path))
+    members = sum(
+        len(zipfile.ZipFile(path).namelist()) - 1 for path in root.rglob("case.zip") if readable(path)
+    )
     folders = {path for path in (root / "export").rglob("*") if path.is_dir() and not path.is_symlink()}
     files = sum(1 for path in (root / "export").rglob("*") if path not in folders)
     assert frames + len(rejects) == files + members

@@ -33,7 +33,11 @@ MANIFESTS = [  # content of study.json
     ("no volumes", HEADER + b'"volumes": []}', r"volumes: Tuple should have at least 1 item"),
     ("no keys", b"{}", r"schema: Field required; study_id: Field required; patient_id: Field required"),
     ("another version", HEADER.replace(b"study-1", b"study-2") + b'"volumes": []}', r"should be 'study-1'"),
-    ("a name", HEADER + b'"patient_name": "Jane Roe"}', r"unknown key 'patient_name'; expected only age_band, cohort"),
+    (
+        "a name",
+        HEADER + b'"patient_name": "Jane Roe"}',
+        r"unknown key 'patient_name'; expected only age_band, cohort",
+    ),
 ]
 
 ENTRIES = [  # changes of a volume's entry
