@@ -23,6 +23,9 @@ SAME_PLACE_MM = 0.5
 _OVERRULED = ("map", "ti_scout")  # names that a cine stack of five slices refutes
 _WEIGHED = ("localizer", "scout", "other_part")  # names that are one witness among others
 
+WIDEST_GAP_MM = 20.0  # between two slices of two series
+WIDEST_GAP = 2.2  # times the median gap: one slice is lost at most
+
 LeftOut = list[tuple[Image, Reason]]
 
 
@@ -39,6 +42,9 @@ class _Pile:
     @property
     def images(self) -> list[Image]:
         return [image for place in self.places for image in place]
+
+
+_Slot = tuple[float, _Pile, list[Image]]  # place along the normal, what it is of, its frames
 
 
 def stacks_of(images: Sequence[Image]) -> tuple[list[Stack], LeftOut]:
@@ -58,8 +64,29 @@ def stacks_of(images: Sequence[Image]) -> tuple[list[Stack], LeftOut]:
                 left_out += [(image, reason or named or Reason.OTHER_SEQUENCE) for image in pile.images]
             else:
                 piles.append(pile)
+    piles = _without_flow(piles, left_out)
     stacks = [stack for group in _alike(piles) for stack in _joined(group, left_out)]
     return sorted(stacks, key=lambda stack: (stack.series, stack.later)), left_out
+
+
+def _without_flow(piles: Sequence[_Pile], left_out: LeftOut) -> list[_Pile]:
+    """Piles without the magnitudes of phase contrast: where velocities lie, by the same pulse."""
+    flows = [image for image, reason in left_out if reason is Reason.PHASE_CONTRAST]
+    kept = []
+    for pile in piles:
+        first = pile.images[0]
+        if any(
+            _same_grid(first, flow) and _same_pulse(first, flow) and _same_place(first, flow)
+            for flow in flows
+        ):
+            left_out += [(image, Reason.PHASE_CONTRAST) for image in pile.images]
+        else:
+            kept.append(pile)
+    return kept
+
+
+def _same_place(one: Image, other: Image) -> bool:
+    return bool(np.linalg.norm(np.subtract(one.position, other.position)) < SAME_PLACE_MM)
 
 
 def _named_kind(pile: _Pile, words: Words) -> Reason | None:
@@ -168,6 +195,16 @@ def _one_stack(one: _Pile, other: _Pile) -> bool:
         and one.words.state == other.words.state
         and _component(one) == _component(other)
         and _same_grid(first, second)
+        and _same_pulse(first, second)
+    )
+
+
+def _same_pulse(one: Image, other: Image) -> bool:
+    """Whether two frames are of one pulse sequence; breath-holds may change its times a little."""
+    return (
+        (one.scanning, one.variant) == (other.scanning, other.variant)
+        and abs((one.flip or 0) - (other.flip or 0)) <= 15
+        and abs((one.echo or 0) - (other.echo or 0)) <= 0.3 * max(one.echo or 0, other.echo or 0)
     )
 
 
@@ -191,6 +228,8 @@ def _component(pile: _Pile) -> str:
 def component_of(image: Image, words: Words) -> str:
     """`psir` for a phase-sensitive image, else `magnitude`."""
     if image.component in ("P", "R") or {"PSIR", "PS", "REAL"} & set(image.image_type):
+        return "psir"
+    if image.component != "M" and words.component is None and image.image_type[:1] == ("DERIVED",):
         return "psir"
     return "magnitude" if image.component == "M" else words.component or "magnitude"
 
@@ -216,7 +255,7 @@ def _stack(
     places: Sequence[tuple[_Pile, list[Image]]], left_out: LeftOut, *, incomplete: bool
 ) -> Iterator[Stack]:
     along = normal(places[0][1][0])
-    slots: list[tuple[float, _Pile, list[Image]]] = []
+    slots: list[_Slot] = []
     flags: list[str] = ["incomplete_slices_left_out"] if incomplete else []
     for pile, place in sorted(places, key=lambda entry: _later(entry[1]), reverse=True):
         here = float(np.dot(place[0].position, along))
@@ -226,6 +265,25 @@ def _stack(
         else:
             slots.append((here, pile, place))
     slots.sort(key=lambda slot: slot[0])
+    for part in _parts(slots):
+        yield from _whole(part, flags, left_out)
+
+
+def _parts(slots: Sequence[_Slot]) -> list[list[_Slot]]:
+    """Slices apart where a gap is wider than a lost slice leaves it: beyond it lies a plane of its own."""
+    gaps = np.diff([here for here, _, _ in slots])
+    widest = WIDEST_GAP_MM if len(gaps) < 2 else max(WIDEST_GAP * float(np.median(gaps)), SAME_PLACE_MM)
+    parts = [[slots[0]]]
+    for slot, gap in zip(slots[1:], gaps, strict=True):
+        if gap > widest and slot[1] is not parts[-1][-1][1]:
+            parts.append([])
+        parts[-1].append(slot)
+    return parts
+
+
+def _whole(slots: Sequence[_Slot], told: Sequence[str], left_out: LeftOut) -> Iterator[Stack]:
+    """One stack of slices in order, its phases in order too."""
+    flags = list(told)
     piles = list({id(pile): pile for _, pile, _ in slots}.values())
     flags += [flag for pile in piles for flag in pile.flags]
     ordered = _ordered([place for _, _, place in slots], piles[0].sequence)

@@ -266,11 +266,16 @@ def _component(parts: tuple[Dataset, ...]) -> str:
 
 
 def _inversion(parts: tuple[Dataset, ...]) -> float | None:
+    """The first inversion time; multi-frame objects list them."""
     found = _number(parts, "InversionTime")
-    if found is None:
-        times = _numbers(parts, "InversionTimes", 1)
-        found = times[0] if times else None
-    return found
+    if found is not None:
+        return found
+    listed = _value(parts, "InversionTimes")
+    try:
+        times = [float(each) for each in (listed if isinstance(listed, Iterable) else [listed])]
+    except (TypeError, ValueError):
+        return None
+    return times[0] if times and math.isfinite(times[0]) else None
 
 
 def _clock(parts: tuple[Dataset, ...]) -> float | None:

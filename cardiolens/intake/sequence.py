@@ -52,13 +52,17 @@ def kind_by_tags(images: Sequence[Image], words: Words) -> Reason | None:
 
 def _kind_by_type(image: Image, words: Words) -> Reason | None:
     types = set(image.image_type)
-    if types & _FLOW or (image.component == "P" and words.sequence != "lge"):
+    if types & _FLOW or (image.component == "P" and words.sequence != "lge" and not _is_inverted(image)):
         return Reason.PHASE_CONTRAST
     if types & _MAPS or any(word.endswith(("MAP", "_T1", "_T2")) for word in types):
         return Reason.MAP
     if types & _DERIVED:
         return Reason.DERIVED
     return None
+
+
+def _is_inverted(image: Image) -> bool:
+    return (image.inversion or 0) > 100 or "IR" in image.scanning
 
 
 def _kind_by_inversions(images: Sequence[Image]) -> Reason | None:
@@ -140,7 +144,7 @@ def _seconds(images: Sequence[Image], per_place: int) -> float | None:
 
 def _tags(images: Sequence[Image], per_place: int) -> list[Witness]:
     first = images[0]
-    inverted = (first.inversion or 0) > 100 or "IR" in first.scanning
+    inverted = _is_inverted(first)
     spin_echo = (
         "SE" in first.scanning
         or "SPIN" in first.scanning

@@ -161,6 +161,8 @@ def _volume(
     values, slope, intercept = _values(proposal.stack, pixels)
     shown = display(proposal.stack, proposal.view, frame)
     proposal = proposal if shown.clear else proposal.flagged("display_unclear")
+    scales = {(image.slope, image.intercept) for image in proposal.stack.images()}
+    proposal = proposal if len(scales) == 1 else proposal.flagged("rescaled_frame_by_frame")
     volume = Volume(proposal, values, slope, intercept, shown.transform)
     return _TIMED.get(proposal.sequence, _untimed)(volume, frame, areas)
 
