@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from cardiolens.config.compose import read_ingest_spec
+from cardiolens.config.dataset import DatasetSpec
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.errors import InputError
 from cardiolens.steps.ingest import ingest
+from cardiolens.steps.prepare import prepare
 from cardiolens.study.ingest import ingest as displayed
 from cardiolens.study.manifest import read_study
 from tests.unit.intake.exports import CURRENT, IDENTITIES, PATIENT, header, healthy, phantom_export, save
@@ -204,3 +206,11 @@ def test_the_verb_ends_without_a_traceback(tmp_path):
     assert done.stderr.startswith("error: source=")
     assert "not_mr" in done.stderr
     assert PATIENT["PatientName"] not in done.stderr
+
+
+@pytest.mark.parametrize("given", ["", "900", "900/IM00001"])
+def test_prepare_names_the_import_for_a_file_or_folder_of_dicom(small, tmp_path, given):
+    studies = small / "export" / given
+    dataset = DatasetSpec(name="real", studies=studies, questions=tmp_path / "none.jsonl")
+    with pytest.raises(InputError, match=r"python -m cardiolens\.ingest"):
+        prepare(dataset, tmp_path / "store", strict=True)
