@@ -15,9 +15,11 @@ from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
+from pydantic import ValidationError
 from yaml import YAMLError
 
-from cardiolens.config.base import options_at
+from cardiolens.config.base import describe, options_at
+from cardiolens.config.ingest import IngestSpec
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.errors import InputError
 from cardiolens.given import read_text
@@ -68,6 +70,29 @@ def read_spec(argv: Sequence[str]) -> SweepSpec:
             f"{' '.join(words)}: the defaults of a configuration file lead back to it; remove that entry"
         ) from None
     except (HydraException, OmegaConfBaseException) as error:
+        raise InputError(hydra_message(error)) from None
+
+
+def read_ingest_spec(argv: Sequence[str]) -> IngestSpec:
+    """Compose and validate the import of command-line words, e.g. ['source=/export', 'out=/data']."""
+    _parsed(argv)
+    check_own_files()
+    Plugins.instance().register(UserConfFirst)
+    try:
+        with initialize_config_dir(str(packaged_conf()), version_base="1.3"):
+            tree = compose("ingest", overrides=list(argv))
+            return IngestSpec.model_validate(
+                OmegaConf.to_container(tree, resolve=True, throw_on_missing=True)
+            )
+    except MissingMandatoryValue as error:
+        raise InputError(f"{error.full_key} has no value; give one: {error.full_key}=...") from None
+    except ValidationError as error:
+        raise InputError(describe(error)) from None
+    except (HydraException, OmegaConfBaseException) as error:
+        unknown = re.match(r"Could not override '([^']+)'", " ".join(str(error).split()))
+        if unknown:
+            legal = ", ".join(sorted(IngestSpec.model_fields))
+            raise InputError(f"{unknown[1]}: unknown option; choose from {legal}") from None
         raise InputError(hydra_message(error)) from None
 
 

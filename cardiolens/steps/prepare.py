@@ -28,7 +28,10 @@ from cardiolens.terminal.console import say
 
 PART_PIXELS = 192 << 20  # about 128 MiB once compressed
 OWN_CLUSTER = ClusterSpec()
-STUDIES_EXPECTED = "expected a folder of study folders with a study.json each; correct dataset.studies"
+STUDIES_EXPECTED = (
+    "expected a folder of study folders with a study.json each; correct dataset.studies; of DICOM files, "
+    "python -m cardiolens.ingest source=... out=... makes such folders"
+)
 
 log = logging.getLogger(__name__)
 

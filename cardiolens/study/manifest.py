@@ -291,7 +291,7 @@ def read_study(folder: Path) -> Study:
     except OSError as error:
         raise InputError(
             f"{MANIFEST_NAME}: cannot be read ({error.strerror}); expected the study-1 manifest of the "
-            "study; write it or remove the folder"
+            "study; write it (of DICOM files, python -m cardiolens.ingest does) or remove the folder"
         ) from None
     except ValidationError as error:
         wrong = describe(error).removeprefix(": ")  # of the study as a whole

@@ -1,0 +1,1 @@
+"""An export becomes studies: found, read, grouped, classified, oriented, de-identified, written."""

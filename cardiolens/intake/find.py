@@ -1,0 +1,155 @@
+"""Files of an export: folders of any nesting, zip files, names without an extension; nothing is unpacked."""
+
+import os
+import stat
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from cardiolens.errors import InputError
+from cardiolens.intake.reasons import Reason
+
+MAX_BYTES = 4 << 30  # of one file or archive member
+HOUSEKEEPING_NAMES = {"dicomdir", ".ds_store", "thumbs.db", "desktop.ini", "autorun.inf"}
+HOUSEKEEPING_FOLDERS = {"__macosx", ".ipynb_checkpoints", ".git", "@eadir"}
+ARCHIVES = (".7z", ".rar", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
+SOURCE_EXPECTED = "expected a folder, a file or a zip file of an export; correct source"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Where the bytes of a file are: a path, and the name of a member where the path is a zip file."""
+
+    path: str
+    member: str = ""
+
+    @property
+    def name(self) -> str:
+        """Path and member as one text; it may name a patient."""
+        return f"{self.path}!{self.member}" if self.member else self.path
+
+    @property
+    def folder(self) -> str:
+        """The folder that holds the file, within its archive too."""
+        return str(
+            Place(self.path, str(PurePosixPath(self.member).parent)).name
+            if self.member
+            else Path(self.path).parent
+        )
+
+    def read(self) -> bytes:
+        """All bytes of the file."""
+        if not self.member:
+            return Path(self.path).read_bytes()
+        with _archive(self.path) as archive:
+            return archive.read(self.member)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file of an export, or the reason for which it is not one that is read."""
+
+    place: Place
+    size: int
+    stamp: int  # modification time of the file, ns
+    reason: Reason | None = None
+
+
+def find(source: Path) -> Iterator[Found]:
+    """Yield every file below a source in order of its path; InputError where there is no such source."""
+    try:
+        mode = source.stat().st_mode
+    except OSError as error:
+        raise InputError(f"source={source}: cannot be read ({error.strerror}); {SOURCE_EXPECTED}") from None
+    if stat.S_ISDIR(mode):
+        for folder, folders, names in os.walk(source):
+            folders.sort()
+            for link in [name for name in folders if os.path.islink(os.path.join(folder, name))]:
+                folders.remove(link)
+                yield Found(Place(os.path.join(folder, link)), 0, 0, Reason.UNSAFE_PATH)
+            for name in sorted(names):
+                yield from _file(os.path.join(folder, name))
+    elif stat.S_ISREG(mode):
+        yield from _file(str(source))
+    else:
+        raise InputError(f"source={source}: is neither a folder nor a file; {SOURCE_EXPECTED}")
+
+
+def _file(path: str) -> Iterator[Found]:
+    place = Place(path)
+    try:
+        about = os.lstat(path)
+    except OSError:
+        yield Found(place, 0, 0, Reason.UNREADABLE)
+        return
+    reason = _reason(place, about)
+    if reason is None and zipfile.is_zipfile(path) and not _is_dicom(path):
+        yield from _members(path, about.st_mtime_ns)
+        return
+    if reason is None and path.lower().endswith((".zip", *ARCHIVES)) and not _is_dicom(path):
+        reason = Reason.BROKEN_ARCHIVE if path.lower().endswith(".zip") else Reason.NESTED_ARCHIVE
+    yield Found(place, about.st_size, about.st_mtime_ns, reason)
+
+
+def _reason(place: Place, about: os.stat_result) -> Reason | None:
+    if not stat.S_ISREG(about.st_mode):
+        return Reason.UNSAFE_PATH
+    if _is_housekeeping(place.path):
+        return Reason.HOUSEKEEPING
+    if about.st_size == 0:
+        return Reason.EMPTY_FILE
+    if about.st_size > MAX_BYTES:
+        return None if zipfile.is_zipfile(place.path) else Reason.TOO_LARGE
+    return None if os.access(place.path, os.R_OK) else Reason.UNREADABLE
+
+
+def _is_housekeeping(path: str) -> bool:
+    parts = [part.lower() for part in PurePosixPath(path.replace("\\", "/")).parts]
+    name = parts[-1] if parts else ""
+    return name in HOUSEKEEPING_NAMES or name.startswith("._") or not HOUSEKEEPING_FOLDERS.isdisjoint(parts)
+
+
+def _is_dicom(path: str) -> bool:
+    """Whether the file bears DICOM's mark; a picture may have the bytes of a zip file at its end."""
+    with open(path, "rb") as handle:
+        return handle.read(132)[128:] == b"DICM"
+
+
+def _members(path: str, stamp: int) -> Iterator[Found]:
+    try:
+        with _archive(path) as archive:
+            entries = sorted(archive.infolist(), key=lambda entry: entry.filename)
+    except (OSError, zipfile.BadZipFile, NotImplementedError):
+        yield Found(Place(path), 0, stamp, Reason.BROKEN_ARCHIVE)
+        return
+    seen: set[str] = set()
+    for entry in entries:
+        if not entry.is_dir():
+            twice = entry.filename in seen
+            reason = Reason.BROKEN_ARCHIVE if twice else _member_reason(entry)
+            seen.add(entry.filename)
+            yield Found(Place(path, entry.filename), entry.file_size, stamp, reason)
+
+
+def _member_reason(entry: zipfile.ZipInfo) -> Reason | None:
+    name = PurePosixPath(entry.filename.replace("\\", "/"))
+    is_link = stat.S_ISLNK(entry.external_attr >> 16)
+    if is_link or name.is_absolute() or ".." in name.parts or ":" in (name.parts or ("",))[0]:
+        return Reason.UNSAFE_PATH
+    if _is_housekeeping(str(name)):
+        return Reason.HOUSEKEEPING
+    if entry.flag_bits & 1:
+        return Reason.ENCRYPTED_ARCHIVE
+    if entry.file_size == 0:
+        return Reason.EMPTY_FILE
+    if entry.file_size > MAX_BYTES:
+        return Reason.TOO_LARGE
+    return Reason.NESTED_ARCHIVE if str(name).lower().endswith((".zip", *ARCHIVES)) else None
+
+
+@contextmanager
+def _archive(path: str) -> Iterator[zipfile.ZipFile]:
+    with zipfile.ZipFile(path) as archive:
+        yield archive

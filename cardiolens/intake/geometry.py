@@ -1,0 +1,160 @@
+"""Views by geometry: planes against the heart's long axis, in patient coordinates.
+
+The heart's frame has three directions: `base` along the long axis, `up` (anterior in a displayed short axis)
+and `right` (lateral). Angles of long-axis planes are those of protocol 1.3 turned into this frame, in which
+four-, two- and three-chamber planes lie near 8, 67 and 128 degrees: the shipped phantom's at 3, 63 and 123,
+one real study's at 12, 70 and 133.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from cardiolens.intake.stack import Point, Stack
+
+TYPICAL_BASE = np.array([-0.6, 0.61, 0.5])  # from apex to base: right, back and up
+_UPWARD = np.array([0.0, -0.6, 0.8])  # forward and up
+PROTOTYPES = {"4ch": 8.0, "2ch": 67.0, "3ch": 128.0}  # degrees, modulo 180
+_SPREAD_DEG, _SPREAD_MM = 13.0, 8.0
+_SHORT_AXIS_DEG = 35.0  # of a stack's normal from the typical axis
+_PARALLEL_DEG = 15.0  # of a stack's normal from the axis that is known
+_LONG_AXIS_DEG = 25.0  # between a plane and the axis
+_FEWEST_SLICES = 3  # of a stack that defines the axis
+_CONCURRENT_MM = 12.0
+
+
+@dataclass(frozen=True, slots=True)
+class HeartFrame:
+    """Directions of a heart in the patient, and a point of its long axis where that is known."""
+
+    base: Point
+    right: Point
+    up: Point
+    axis: Point | None
+    known: bool  # from a short-axis stack of this study; False: typical directions
+
+    def angle(self, direction: Point) -> float:
+        """Degrees of a direction seen from the apex: 0 lateral, 90 anterior."""
+        return float(np.degrees(np.arctan2(direction @ self.up, direction @ self.right)))
+
+    def toward(self, degrees: float) -> Point:
+        """Direction at an angle."""
+        radians = np.radians(degrees)
+        turned: Point = np.cos(radians) * self.right + np.sin(radians) * self.up
+        return turned
+
+
+def heart_frame(stacks: Sequence[Stack], centre: Point | None) -> HeartFrame:
+    """The frame by the largest short-axis stack, else a typical one; `centre` of the ventricle, if seen."""
+    short = [
+        stack
+        for stack in stacks
+        if stack.n_slices >= _FEWEST_SLICES and _tilt(stack, TYPICAL_BASE) < _SHORT_AXIS_DEG
+    ]
+    base = TYPICAL_BASE
+    if short:
+        reference = max(short, key=lambda stack: (stack.n_slices, stack.n_phases))
+        base = reference.normal * (1 if reference.normal @ TYPICAL_BASE > 0 else -1)
+    base = base / np.linalg.norm(base)
+    up = _UPWARD - (_UPWARD @ base) * base
+    up /= np.linalg.norm(up)
+    frame = HeartFrame(base, np.cross(up, -base), up, centre, bool(short))
+    if centre is not None or not short:
+        return frame
+    return HeartFrame(frame.base, frame.right, frame.up, _crossing(stacks, frame), True)
+
+
+def _tilt(stack: Stack, axis: Point) -> float:
+    """Degrees between a stack's normal and an axis, 0 to 90."""
+    cosine = abs(float(stack.normal @ axis)) / float(np.linalg.norm(axis))
+    return float(np.degrees(np.arccos(min(cosine, 1.0))))
+
+
+def _crossing(stacks: Sequence[Stack], frame: HeartFrame) -> Point | None:
+    """A point of the line in which most long-axis planes meet; None where fewer than three do."""
+    planes = [stack for stack in stacks if 90 - _tilt(stack, frame.base) < _LONG_AXIS_DEG]
+    found: tuple[int, float, Point] | None = None
+    for one, other in combinations(planes, 2):
+        matrix = np.array([one.normal, other.normal, frame.base])
+        if abs(np.linalg.det(matrix)) < 0.3:
+            continue
+        middles = _middle(one), _middle(other)
+        level = float(frame.base @ (middles[0] + middles[1]) / 2)
+        point = np.linalg.solve(
+            matrix, [float(one.normal @ middles[0]), float(other.normal @ middles[1]), level]
+        )
+        near = [
+            distance
+            for distance in (plane_distance(plane, point) for plane in planes)
+            if distance < _CONCURRENT_MM
+        ]
+        candidate = (len(near), -sum(near), point)
+        if found is None or candidate[:2] > found[:2]:
+            found = candidate
+    return found[2] if found is not None and found[0] >= 3 else None
+
+
+def _middle(stack: Stack) -> Point:
+    return stack.centre(stack.n_slices // 2)
+
+
+def plane_distance(stack: Stack, point: Point) -> float:
+    """Distance of a point from the middle plane of a stack, mm."""
+    return abs(float(stack.normal @ (point - _middle(stack))))
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What geometry makes of a stack: probabilities of the views, and the evidence in words."""
+
+    likely: dict[str, float]
+    evidence: str
+
+
+def view_by_geometry(stack: Stack, frame: HeartFrame) -> Seen | None:
+    """Probabilities of the four views and of `other`; None where geometry says nothing.
+
+    A single slice or layer counts as short axis only where another stack defines the axis.
+    """
+    tilt = _tilt(stack, frame.base)
+    if frame.known and tilt < _PARALLEL_DEG:
+        return _sure("sax", 0.97, f"{stack.n_slices} slices parallel to the short axis ({tilt:.0f} degrees)")
+    if not frame.known and tilt < _SHORT_AXIS_DEG:
+        if stack.n_slices < _FEWEST_SLICES:
+            return _sure("sax", 0.7, f"a plane {tilt:.0f} degrees from a typical short axis")
+        return _sure("sax", 0.97, f"{stack.n_slices} slices {tilt:.0f} degrees from a typical short axis")
+    leaning = 90 - tilt
+    if leaning > _LONG_AXIS_DEG + (0 if frame.known else 4):
+        return _sure("other", 0.9, f"leans by {leaning:.0f} degrees on the long axis, which no view does")
+    return _long_axis(stack, frame, leaning)
+
+
+def _sure(view: str, probability: float, evidence: str) -> Seen:
+    views = ("sax", *PROTOTYPES, "other")
+    rest = (1 - probability) / (len(views) - 1)
+    return Seen({name: probability if name == view else rest for name in views}, evidence)
+
+
+def _long_axis(stack: Stack, frame: HeartFrame, leaning: float) -> Seen:
+    angle = frame.angle(np.cross(frame.base, stack.normal)) % 180
+    spread = _SPREAD_DEG if frame.known else 1.3 * _SPREAD_DEG
+    weights = {view: np.exp(-0.5 * (_apart(angle, at) / spread) ** 2) for view, at in PROTOTYPES.items()}
+    evidence = f"a plane at {angle:.0f} degrees about the long axis, leaning by {leaning:.0f}"
+    weights["other"] = 0.02
+    if frame.axis is not None:
+        away = plane_distance(stack, frame.axis)
+        through = float(np.exp(-0.5 * (max(away - 4.0, 0.0) / _SPREAD_MM) ** 2))
+        weights = {view: weight * (1.0 if view == "other" else through) for view, weight in weights.items()}
+        evidence += f", {away:.0f} mm from the axis of the left ventricle"
+    else:
+        weights["other"] = 0.05
+    total = sum(weights.values())
+    likely = {view: 0.98 * float(weight / total) + 0.005 for view, weight in weights.items()}
+    return Seen({"sax": 1 - sum(likely.values()), **likely}, evidence)
+
+
+def _apart(one: float, other: float) -> float:
+    """Degrees between two lines."""
+    return abs((one - other + 90) % 180 - 90)

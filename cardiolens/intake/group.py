@@ -1,0 +1,341 @@
+"""Frames of one study as stacks: by orientation, matrix and spacing, then by position and phase.
+
+Slices come from the position along the normal, phases from the rank of the trigger time within a slice, as
+RR intervals differ between breath-holds. Several series of one slice each make one stack; a slice that was
+acquired again stands once, the later one.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from cardiolens.intake.image import Image
+from cardiolens.intake.reasons import Reason
+from cardiolens.intake.sequence import CLASSES, kind_by_tags, sequence_witnesses
+from cardiolens.intake.stack import Stack, normal
+from cardiolens.intake.witness import Witness, best, weigh
+from cardiolens.intake.words import Words, words_of
+
+SAME_DIRECTION = np.cos(np.radians(1.0))
+SAME_PLACE_MM = 0.5
+_OVERRULED = ("map", "ti_scout")  # names that a cine stack of five slices refutes
+_WEIGHED = ("localizer", "scout", "other_part")  # names that are one witness among others
+
+WIDEST_GAP_MM = 20.0  # between two slices of two series
+WIDEST_GAP = 2.2  # times the median gap: one slice is lost at most
+
+LeftOut = list[tuple[Image, Reason]]
+
+
+@dataclass
+class _Pile:
+    """Frames of one series in one orientation and component, sorted into places."""
+
+    words: Words
+    places: list[list[Image]]
+    witnesses: list[Witness]
+    sequence: str
+    flags: list[str] = field(default_factory=list)
+
+    @property
+    def images(self) -> list[Image]:
+        return [image for place in self.places for image in place]
+
+
+_Slot = tuple[float, _Pile, list[Image]]  # place along the normal, what it is of, its frames
+
+
+def stacks_of(images: Sequence[Image]) -> tuple[list[Stack], LeftOut]:
+    """The stacks of a study, and the frames that stand in none of them with the reason."""
+    left_out: LeftOut = []
+    piles: list[_Pile] = []
+    by_series: dict[str, list[Image]] = {}
+    for image in images:
+        by_series.setdefault(image.identity.series, []).append(image)
+    for series in by_series.values():
+        words = words_of(series[0].description, series[0].protocol)
+        reason = kind_by_tags(series, words)
+        for bucket in _buckets(series):
+            pile = _pile(bucket, words, left_out)
+            named = _named_kind(pile, words)
+            if (reason or named) is not None:
+                left_out += [(image, reason or named or Reason.OTHER_SEQUENCE) for image in pile.images]
+            else:
+                piles.append(pile)
+    piles = _without_flow(piles, left_out)
+    stacks = [stack for group in _alike(piles) for stack in _joined(group, left_out)]
+    return sorted(stacks, key=lambda stack: (stack.series, stack.later)), left_out
+
+
+def _without_flow(piles: Sequence[_Pile], left_out: LeftOut) -> list[_Pile]:
+    """Piles without the magnitudes of phase contrast: where velocities lie, by the same pulse."""
+    flows = [image for image, reason in left_out if reason is Reason.PHASE_CONTRAST]
+    kept = []
+    for pile in piles:
+        first = pile.images[0]
+        if any(
+            _same_grid(first, flow) and _same_pulse(first, flow) and _same_place(first, flow)
+            for flow in flows
+        ):
+            left_out += [(image, Reason.PHASE_CONTRAST) for image in pile.images]
+        else:
+            kept.append(pile)
+    return kept
+
+
+def _same_place(one: Image, other: Image) -> bool:
+    return bool(np.linalg.norm(np.subtract(one.position, other.position)) < SAME_PLACE_MM)
+
+
+def _named_kind(pile: _Pile, words: Words) -> Reason | None:
+    """The reason that a series' name gives to leave it out, unless what it holds refutes the name."""
+    if words.kind is None or words.kind in _WEIGHED:
+        return None
+    refuted = pile.sequence == "cine" and len(pile.places) >= 5 and len(pile.places[0]) >= 8
+    if refuted and words.kind in _OVERRULED:
+        pile.flags.append("name_refuted")
+        return None
+    return Reason(words.kind)
+
+
+def _buckets(series: Sequence[Image]) -> list[list[Image]]:
+    """Frames of a series apart by orientation (1 degree), matrix, spacing, component and echo."""
+    buckets: list[list[Image]] = []
+    for image in series:
+        for bucket in buckets:
+            if _one_bucket(bucket[0], image):
+                bucket.append(image)
+                break
+        else:
+            buckets.append([image])
+    return buckets
+
+
+def _one_bucket(one: Image, other: Image) -> bool:
+    return (
+        _same_grid(one, other)
+        and one.component == other.component
+        and abs((one.echo or 0) - (other.echo or 0)) < 5
+    )
+
+
+def _same_grid(one: Image, other: Image) -> bool:
+    return (
+        (one.rows, one.columns) == (other.rows, other.columns)
+        and np.allclose(one.spacing, other.spacing, atol=1e-3)
+        and float(np.dot(one.row_direction, other.row_direction)) > SAME_DIRECTION
+        and float(np.dot(one.column_direction, other.column_direction)) > SAME_DIRECTION
+    )
+
+
+def _pile(bucket: Sequence[Image], words: Words, left_out: LeftOut) -> _Pile:
+    places = _places(bucket)
+    per_place = Counter(map(len, places)).most_common(1)[0][0]
+    witnesses = sequence_witnesses(bucket, per_place, words)
+    sequence = best(weigh(witnesses, CLASSES))[0] if witnesses else "other"
+    places = [_once(place, per_place, sequence, left_out) for place in places]
+    return _Pile(words, places, witnesses, sequence)
+
+
+def _places(bucket: Sequence[Image]) -> list[list[Image]]:
+    """Frames by position along the common normal, in its order."""
+    along = normal(bucket[0])
+    ordered = sorted(bucket, key=lambda image: float(np.dot(image.position, along)))
+    places: list[list[Image]] = []
+    for image in ordered:
+        here = float(np.dot(image.position, along))
+        if places and here - float(np.dot(places[-1][0].position, along)) < SAME_PLACE_MM:
+            places[-1].append(image)
+        else:
+            places.append([image])
+    return places
+
+
+def _once(place: list[Image], per_place: int, sequence: str, left_out: LeftOut) -> list[Image]:
+    """One cycle of a slice that was acquired several times in one series: the last."""
+    if sequence == "cine":
+        counts = Counter(image.trigger for image in place)
+        times = min(counts.values())
+        if None in counts or times < 2 or len(counts) < 2:
+            return place
+        groups: dict[float | None, list[Image]] = {}
+        for image in place:
+            groups.setdefault(image.trigger, []).append(image)
+    elif sequence in ("lge", "t2") and len(place) > 1:
+        groups = {None: place}
+    else:
+        return place
+    kept = []
+    for same in groups.values():
+        same.sort(key=lambda image: (image.acquisition, image.clock or 0.0, image.instance_number))
+        left_out += [(image, Reason.REPEAT) for image in same[:-1]]
+        kept.append(same[-1])
+    return kept
+
+
+def _alike(piles: Sequence[_Pile]) -> list[list[_Pile]]:
+    """Piles that may be slices of one stack: the same sequence, component and grid."""
+    groups: list[list[_Pile]] = []
+    for pile in piles:
+        for group in groups:
+            if _one_stack(group[0], pile) and not any(_interleaved(other, pile) for other in group):
+                group.append(pile)
+                break
+        else:
+            groups.append([pile])
+    return groups
+
+
+def _one_stack(one: _Pile, other: _Pile) -> bool:
+    first, second = one.images[0], other.images[0]
+    return (
+        one.sequence == other.sequence
+        and one.words.state == other.words.state
+        and _component(one) == _component(other)
+        and _same_grid(first, second)
+        and _same_pulse(first, second)
+    )
+
+
+def _same_pulse(one: Image, other: Image) -> bool:
+    """Whether two frames are of one pulse sequence; breath-holds may change its times a little."""
+    return (
+        (one.scanning, one.variant) == (other.scanning, other.variant)
+        and abs((one.flip or 0) - (other.flip or 0)) <= 15
+        and abs((one.echo or 0) - (other.echo or 0)) <= 0.3 * max(one.echo or 0, other.echo or 0)
+    )
+
+
+def _interleaved(one: _Pile, other: _Pile) -> bool:
+    """Whether two stacks of slices lie within each other at places of their own: two stacks, not one."""
+    along = normal(one.images[0])
+    first, second = (
+        [float(np.dot(place[0].position, along)) for place in pile.places] for pile in (one, other)
+    )
+    if min(len(first), len(second)) < 3:
+        return False
+    inside = [here for here in second if first[0] - SAME_PLACE_MM <= here <= first[-1] + SAME_PLACE_MM]
+    return any(all(abs(here - there) >= SAME_PLACE_MM for there in first) for here in inside)
+
+
+def _component(pile: _Pile) -> str:
+    """Magnitude or phase-sensitive, of an inversion recovery; of others it does not matter."""
+    return component_of(pile.images[0], pile.words) if pile.sequence == "lge" else ""
+
+
+def component_of(image: Image, words: Words) -> str:
+    """`psir` for a phase-sensitive image, else `magnitude`."""
+    if image.component in ("P", "R") or {"PSIR", "PS", "REAL"} & set(image.image_type):
+        return "psir"
+    if image.component != "M" and words.component is None and image.image_type[:1] == ("DERIVED",):
+        return "psir"
+    return "magnitude" if image.component == "M" else words.component or "magnitude"
+
+
+def _joined(group: Sequence[_Pile], left_out: LeftOut) -> Iterator[Stack]:
+    """The stacks of like piles: one for each number of phases that half of the largest one's slices have."""
+    by_count: dict[int, list[tuple[_Pile, list[Image]]]] = {}
+    for pile in group:
+        for place in pile.places:
+            by_count.setdefault(len(place), []).append((pile, place))
+    most = max(by_count, key=lambda count: (len(by_count[count]) * count, count))
+    for count, places in by_count.items():
+        if count != most and 2 * len(places) <= len(by_count[most]):
+            left_out += [(image, Reason.INCOMPLETE_SLICE) for _, place in places for image in place]
+            continue
+        lost = any(
+            2 * len(others) <= len(by_count[most]) for other, others in by_count.items() if other != most
+        )
+        yield from _stack(places, left_out, incomplete=lost and count == most)
+
+
+def _stack(
+    places: Sequence[tuple[_Pile, list[Image]]], left_out: LeftOut, *, incomplete: bool
+) -> Iterator[Stack]:
+    along = normal(places[0][1][0])
+    slots: list[_Slot] = []
+    flags: list[str] = ["incomplete_slices_left_out"] if incomplete else []
+    for pile, place in sorted(places, key=lambda entry: _later(entry[1]), reverse=True):
+        here = float(np.dot(place[0].position, along))
+        if any(abs(here - there) < SAME_PLACE_MM for there, _, _ in slots):
+            left_out += [(image, Reason.REPEAT) for image in place]
+            flags.append("repeated_slices_left_out")
+        else:
+            slots.append((here, pile, place))
+    slots.sort(key=lambda slot: slot[0])
+    for part in _parts(slots):
+        yield from _whole(part, flags, left_out)
+
+
+def _parts(slots: Sequence[_Slot]) -> list[list[_Slot]]:
+    """Slices apart where a gap is wider than a lost slice leaves it: beyond it lies a plane of its own."""
+    gaps = np.diff([here for here, _, _ in slots])
+    widest = WIDEST_GAP_MM if len(gaps) < 2 else max(WIDEST_GAP * float(np.median(gaps)), SAME_PLACE_MM)
+    parts = [[slots[0]]]
+    for slot, gap in zip(slots[1:], gaps, strict=True):
+        if gap > widest and slot[1] is not parts[-1][-1][1]:
+            parts.append([])
+        parts[-1].append(slot)
+    return parts
+
+
+def _whole(slots: Sequence[_Slot], told: Sequence[str], left_out: LeftOut) -> Iterator[Stack]:
+    """One stack of slices in order, its phases in order too."""
+    flags = list(told)
+    piles = list({id(pile): pile for _, pile, _ in slots}.values())
+    flags += [flag for pile in piles for flag in pile.flags]
+    ordered = _ordered([place for _, _, place in slots], piles[0].sequence)
+    if ordered is None:
+        left_out += [(image, Reason.UNORDERED) for _, _, place in slots for image in place]
+        return
+    grid, by = ordered
+    if by == "instance number":
+        flags.append("phases_by_instance_number")
+    flags += _uneven([slot[0] for slot in slots])
+    witnesses = max((pile.witnesses for pile in piles), key=len)
+    yield Stack(grid, tuple(pile.words for pile in piles), tuple(witnesses), tuple(dict.fromkeys(flags)))
+
+
+def _later(place: Sequence[Image]) -> tuple[int, float, int]:
+    return max((image.series_number, image.clock or 0.0, image.instance_number) for image in place)
+
+
+def _uneven(places: Sequence[float]) -> list[str]:
+    """A flag where the gaps between slices differ by more than a tenth: a slice is missing or foreign."""
+    gaps = np.diff(places)
+    if len(gaps) < 2 or float(np.max(np.abs(gaps - np.median(gaps)))) <= max(
+        0.1 * float(np.median(gaps)), 0.3
+    ):
+        return []
+    return ["uneven_spacing"]
+
+
+_KEYS: dict[str, Callable[[Image], float | None]] = {
+    "trigger time": lambda image: image.trigger,
+    "temporal position": lambda image: image.temporal,
+    "clock": lambda image: image.clock,
+    "instance number": lambda image: image.instance_number,
+}
+_CINE_KEYS = ("trigger time", "temporal position", "clock", "instance number")
+_PASS_KEYS = ("temporal position", "clock", "trigger time", "instance number")
+
+
+def _ordered(
+    places: Sequence[Sequence[Image]], sequence: str
+) -> tuple[tuple[tuple[Image, ...], ...], str] | None:
+    """Each slice's frames in time, and what put them in order: the first key that tells all of them apart."""
+    if all(len(place) == 1 for place in places):
+        return tuple(tuple(place) for place in places), "nothing"
+    for name in _PASS_KEYS if sequence == "perfusion" else _CINE_KEYS:
+        key = _KEYS[name]
+        values = [[key(image) for image in place] for place in places]
+        if all(None not in line and len(set(line)) == len(line) for line in values):
+            return tuple(tuple(sorted(place, key=lambda image: key(image) or 0.0)) for place in places), name
+    return None
+
+
+def reversed_stack(stack: Stack) -> Stack:
+    """The stack with its slices in the opposite order."""
+    return replace(stack, grid=stack.grid[::-1])

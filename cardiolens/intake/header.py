@@ -1,0 +1,344 @@
+"""Headers of DICOM files as records of their frames; only an allow-list of elements is looked at.
+
+A multi-frame object keeps what is common to all frames in SharedFunctionalGroupsSequence and the rest in
+PerFrameFunctionalGroupsSequence (PS3.3 C.7.6.16); here every frame gets all of it.
+"""
+
+import math
+import re
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from pydicom import dcmread
+from pydicom.datadict import keyword_for_tag
+from pydicom.dataset import Dataset
+from pydicom.errors import InvalidDicomError
+
+from cardiolens.intake.find import Place
+from cardiolens.intake.image import Identity, Image, Person, RejectedError, Vector
+from cardiolens.intake.reasons import Reason
+
+SMALLEST, LARGEST = 16, 4096  # pixels of a side
+_BITS = (8, 16, 32)
+_PARALLEL = 0.02  # how far from orthonormal a plane's directions may be
+_NOT_IMAGES = (
+    "1.2.840.10008.5.1.4.1.1.104",  # encapsulated documents
+    "1.2.840.10008.5.1.4.1.1.88",  # structured reports
+    "1.2.840.10008.5.1.4.1.1.11",  # presentation states
+    "1.2.840.10008.5.1.4.1.1.66",  # raw data, registrations, segmentations
+    "1.2.840.10008.5.1.4.1.1.9",  # wave forms
+    "1.2.840.10008.1.3.10",  # directory
+    "1.2.840.10008.5.1.4.1.1.4.2",  # spectroscopy
+)
+_SECONDARY = "1.2.840.10008.5.1.4.1.1.7"
+_CHEAP = 1 << 16  # bytes of which an element is not read before it is asked for
+
+
+def read_images(place: Place) -> list[Image]:
+    """The frames of a file; RejectedError where it holds none that can be used."""
+    dataset = read_dataset(place, pixels=False)
+    with _broken(Reason.BROKEN_HEADER):
+        _check_kind(dataset)
+        _check_pixels(dataset)
+        if "PerFrameFunctionalGroupsSequence" in dataset:
+            return list(_multi_frame(place, dataset))
+        if _int(dataset, "NumberOfFrames", 1) > 1:
+            raise RejectedError(Reason.NO_POSITION, "many frames and no positions of single frames")
+        return [_image(place, 0, (dataset,))]
+
+
+def read_dataset(place: Place, *, pixels: bool) -> Dataset:
+    """The parsed DICOM file at a place; RejectedError where it is not DICOM or damaged."""
+    try:
+        file: Any = BytesIO(place.read()) if place.member else place.path
+    except (OSError, RuntimeError, NotImplementedError, ValueError) as error:
+        raise RejectedError(Reason.UNREADABLE, type(error).__name__) from None
+    except Exception as error:  # noqa: BLE001 - zlib, lzma and zipfile raise errors of their own for damage
+        raise RejectedError(Reason.BROKEN_ARCHIVE, type(error).__name__) from None
+    with _broken(Reason.BROKEN_HEADER):
+        try:
+            return dcmread(
+                file, stop_before_pixels=not pixels, force=False, defer_size=None if place.member else _CHEAP
+            )
+        except InvalidDicomError:
+            return _without_preamble(place, pixels=pixels)
+
+
+def _without_preamble(place: Place, *, pixels: bool) -> Dataset:
+    """A file without DICOM's mark, as some archives write it; it must still begin with a known element."""
+    content = place.read()
+    if content[:4] not in (
+        b"\x08\x00\x05\x00",
+        b"\x08\x00\x08\x00",
+        b"\x08\x00\x00\x00",
+        b"\x02\x00\x00\x00",
+    ):
+        raise RejectedError(Reason.NOT_DICOM)
+    dataset = dcmread(BytesIO(content), stop_before_pixels=not pixels, force=True)
+    if "SOPClassUID" not in dataset:
+        raise RejectedError(Reason.NOT_DICOM)
+    return dataset
+
+
+@contextmanager
+def _broken(reason: Reason) -> Iterator[None]:
+    """Turn whatever a damaged file makes pydicom raise into one reason; its messages quote the header."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except RejectedError:
+        raise
+    except OSError as error:
+        raise RejectedError(Reason.BROKEN_HEADER if error.errno is None else Reason.UNREADABLE) from None
+    except Exception as error:  # noqa: BLE001 - pydicom raises a dozen kinds for damaged files
+        raise RejectedError(reason, type(error).__name__) from None
+
+
+def _check_kind(dataset: Dataset) -> None:
+    kind = str(dataset.get("SOPClassUID", ""))
+    modality = str(dataset.get("Modality", "")).upper()
+    if not kind and not modality:
+        raise RejectedError(Reason.BROKEN_HEADER, "says nothing of what it is")
+    if kind.startswith(_NOT_IMAGES) or modality in ("SR", "PR", "KO", "DOC", "SEG", "RTSTRUCT", "AU", "ECG"):
+        raise RejectedError(Reason.NOT_AN_IMAGE)
+    if kind.startswith(_SECONDARY):
+        raise RejectedError(Reason.SECONDARY_CAPTURE)
+    if modality != "MR":
+        raise RejectedError(Reason.NOT_MR)
+    if not (str(dataset.get("StudyInstanceUID", "")) and str(dataset.get("SeriesInstanceUID", ""))):
+        raise RejectedError(Reason.NO_STUDY)
+    if str(dataset.get("BurnedInAnnotation", "")).upper() == "YES":
+        raise RejectedError(Reason.BURNED_IN_TEXT)
+
+
+def _check_pixels(dataset: Dataset) -> None:
+    if _int(dataset, "SamplesPerPixel", 1) != 1 or str(
+        dataset.get("PhotometricInterpretation", "MONOCHROME2")
+    ) not in ("MONOCHROME1", "MONOCHROME2"):
+        raise RejectedError(Reason.COLOUR)
+    sides = _int(dataset, "Rows", 0), _int(dataset, "Columns", 0)
+    if sides == (0, 0):
+        raise RejectedError(Reason.NO_PIXELS)
+    if not all(SMALLEST <= side <= LARGEST for side in sides):
+        raise RejectedError(Reason.BAD_MATRIX, f"{sides[0]} x {sides[1]}")
+    allocated, stored = _int(dataset, "BitsAllocated", 0), _int(dataset, "BitsStored", 0)
+    high = _int(dataset, "HighBit", stored - 1)
+    if allocated not in _BITS or not 1 <= stored <= allocated or high != stored - 1:
+        raise RejectedError(Reason.BAD_BITS)
+    if _int(dataset, "PixelRepresentation", 0) not in (0, 1):
+        raise RejectedError(Reason.BAD_BITS)
+
+
+def _multi_frame(place: Place, dataset: Dataset) -> Iterator[Image]:
+    count = _int(dataset, "NumberOfFrames", 0)
+    frames = dataset.PerFrameFunctionalGroupsSequence
+    if count < 1 or len(frames) != count:
+        raise RejectedError(Reason.BROKEN_HEADER, "number of frames and frame records differ")
+    shared = list(dataset.get("SharedFunctionalGroupsSequence") or [])[:1]
+    common = [item for group in shared for item in _items(group)]
+    for number, frame in enumerate(frames):
+        yield _image(place, number, (*_items(frame), *common, dataset))
+
+
+def _items(group: Dataset) -> list[Dataset]:
+    """The first item of each functional group."""
+    return [element.value[0] for element in group if element.VR == "SQ" and element.value]
+
+
+def _image(place: Place, frame: int, parts: tuple[Dataset, ...]) -> Image:
+    whole = parts[-1]
+    rows, columns = _plane(parts)
+    spacing = _numbers(parts, "PixelSpacing", 2)
+    if spacing is None or not all(0 < step < 100 for step in spacing):
+        raise RejectedError(Reason.NO_SPACING)
+    slope = _number(parts, "RescaleSlope", 1.0)
+    intercept = _number(parts, "RescaleIntercept", 0.0)
+    if slope == 0 or slope is None or intercept is None:
+        raise RejectedError(Reason.BAD_RESCALE)
+    trigger = _number(parts, "TriggerTime")
+    if trigger is None:
+        trigger = _number(parts, "NominalCardiacTriggerDelayTime")
+    number = _whole(parts, "InstanceNumber")
+    tags = list(whole.keys())  # iterating the data set itself would parse every element
+    return Image(
+        place=place,
+        frame=frame,
+        identity=_identity(whole, frame),
+        person=_person(parts),
+        rows=_int(whole, "Rows", 0),
+        columns=_int(whole, "Columns", 0),
+        spacing=(spacing[0], spacing[1]),
+        position=_position(parts),
+        row_direction=rows,
+        column_direction=columns,
+        slope=slope,
+        intercept=intercept,
+        series_number=_whole((whole,), "SeriesNumber") or 0,
+        acquisition=_whole(parts, "AcquisitionNumber") or 0,
+        instance_number=(number or 0) * 100_000 + frame,
+        description=_text(whole, "SeriesDescription"),
+        protocol=_text(whole, "ProtocolName"),
+        sequence_name=_text(whole, "SequenceName") or _text(whole, "PulseSequenceName"),
+        image_type=_words(parts, "ImageType") + _words(parts, "FrameType"),
+        scanning=_words(parts, "ScanningSequence") + _words(parts, "EchoPulseSequence"),
+        variant=_words(parts, "SequenceVariant"),
+        options=_words(parts, "ScanOptions"),
+        component=_component(parts),
+        thickness=_number(parts, "SliceThickness"),
+        trigger=trigger,
+        temporal=_whole(parts, "TemporalPositionIdentifier") or _whole(parts, "TemporalPositionIndex"),
+        clock=_clock(parts),
+        inversion=_inversion(parts),
+        echo=_number(parts, "EchoTime") or _number(parts, "EffectiveEchoTime"),
+        repetition=_number(parts, "RepetitionTime"),
+        flip=_number(parts, "FlipAngle"),
+        phases_declared=_whole(parts, "CardiacNumberOfImages"),
+        contrast_agent=any(bool(_text(part, "ContrastBolusAgent")) for part in parts),
+        tags=tuple(sorted({_keyword(tag) for tag in tags})) if frame == 0 else (),
+    )
+
+
+def _keyword(tag: Any) -> str:
+    return "private" if tag.is_private else keyword_for_tag(tag) or "unknown"
+
+
+def _identity(whole: Dataset, frame: int) -> Identity:
+    instance = _text(whole, "SOPInstanceUID")
+    return Identity(
+        patient=_text(whole, "PatientID") or _text(whole, "PatientName"),
+        study=_text(whole, "StudyInstanceUID"),
+        series=_text(whole, "SeriesInstanceUID"),
+        instance=f"{instance}#{frame}" if instance else "",
+        accession=_text(whole, "AccessionNumber"),
+        date=_text(whole, "StudyDate"),
+    )
+
+
+def _person(parts: tuple[Dataset, ...]) -> Person:
+    whole = parts[-1]
+    return Person(
+        sex=_text(whole, "PatientSex"),
+        age=_text(whole, "PatientAge"),
+        manufacturer=_text(whole, "Manufacturer"),
+        tesla=_number(parts, "MagneticFieldStrength"),
+    )
+
+
+def _plane(parts: tuple[Dataset, ...]) -> tuple[Vector, Vector]:
+    given = _numbers(parts, "ImageOrientationPatient", 6)
+    if given is None:
+        raise RejectedError(Reason.NO_POSITION, "no orientation")
+    rows, columns = np.array(given[:3]), np.array(given[3:])
+    lengths = np.linalg.norm(rows), np.linalg.norm(columns)
+    if any(abs(length - 1) > _PARALLEL for length in lengths) or abs(rows @ columns) > _PARALLEL:
+        raise RejectedError(Reason.BAD_POSITION, "directions are not orthonormal")
+    return _vector(rows / lengths[0]), _vector(columns / lengths[1])
+
+
+def _vector(values: Iterable[float]) -> Vector:
+    x, y, z = (float(value) for value in values)
+    return x, y, z
+
+
+def _position(parts: tuple[Dataset, ...]) -> Vector:
+    given = _numbers(parts, "ImagePositionPatient", 3)
+    if given is None:
+        raise RejectedError(Reason.NO_POSITION, "no position")
+    if any(abs(value) > 10_000 for value in given):
+        raise RejectedError(Reason.BAD_POSITION, "more than 10 m from the scanner")
+    return _vector(given)
+
+
+def _component(parts: tuple[Dataset, ...]) -> str:
+    """M, P, R or I, from the third word of the image type or from ComplexImageComponent."""
+    named = {"MAGNITUDE": "M", "PHASE": "P", "REAL": "R", "IMAGINARY": "I"}
+    for part in parts:
+        said = _text(part, "ComplexImageComponent").upper()
+        if said in named:
+            return named[said]
+    words = _words(parts, "ImageType")
+    return next((word for word in words[2:] if word in ("M", "P", "R", "I")), "")
+
+
+def _inversion(parts: tuple[Dataset, ...]) -> float | None:
+    """The first inversion time; multi-frame objects list them."""
+    found = _number(parts, "InversionTime")
+    if found is not None:
+        return found
+    listed = _value(parts, "InversionTimes")
+    try:
+        times = [float(each) for each in (listed if isinstance(listed, Iterable) else [listed])]
+    except (TypeError, ValueError):
+        return None
+    return times[0] if times and math.isfinite(times[0]) else None
+
+
+def _clock(parts: tuple[Dataset, ...]) -> float | None:
+    """Seconds since midnight of the frame's acquisition, else of its content."""
+    for name in ("FrameAcquisitionDateTime", "AcquisitionDateTime", "AcquisitionTime", "ContentTime"):
+        for part in parts:
+            text = _text(part, name)
+            text = text[8:] if name.endswith("DateTime") else text
+            match = re.match(r"(\d\d)(\d\d)(\d\d(?:\.\d+)?)", text)
+            if match:
+                return int(match[1]) * 3600.0 + int(match[2]) * 60.0 + float(match[3])
+    return None
+
+
+def _value(parts: tuple[Dataset, ...], name: str) -> Any:
+    for part in parts:
+        value = part.get(name)
+        if value is not None and value != "":
+            return value
+    return None
+
+
+def _number(parts: tuple[Dataset, ...], name: str, default: float | None = None) -> float | None:
+    """A number; the default where it is absent, None where it is not finite."""
+    value = _value(parts, name)
+    if value is None:
+        return default
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _numbers(parts: tuple[Dataset, ...], name: str, count: int) -> list[float] | None:
+    value = _value(parts, name)
+    if value is None:
+        return None
+    try:
+        numbers = [float(entry) for entry in value]
+    except (TypeError, ValueError):
+        return None
+    return numbers if len(numbers) >= count and all(map(math.isfinite, numbers)) else None
+
+
+def _whole(parts: tuple[Dataset, ...], name: str) -> int | None:
+    number = _number(parts, name)
+    return None if number is None or abs(number) > 1e9 else int(number)
+
+
+def _int(dataset: Dataset, name: str, default: int) -> int:
+    value = dataset.get(name)
+    return default if value is None or value == "" else int(value)
+
+
+def _text(dataset: Dataset, name: str) -> str:
+    value = dataset.get(name)
+    return "" if value is None else str(value).strip()
+
+
+def _words(parts: tuple[Dataset, ...], name: str) -> tuple[str, ...]:
+    value = _value(parts, name)
+    if value is None:
+        return ()
+    entries = [value] if isinstance(value, str) else list(value)
+    return tuple(str(entry).strip().upper() for entry in entries)

@@ -1,0 +1,151 @@
+"""Proposals: what each stack is, by which witnesses, how surely, and which one stands for a view."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from cardiolens.intake.geometry import PROTOTYPES, HeartFrame, view_by_geometry
+from cardiolens.intake.group import component_of
+from cardiolens.intake.reasons import Reason
+from cardiolens.intake.sequence import CLASSES
+from cardiolens.intake.stack import Stack
+from cardiolens.intake.witness import Witness, best, disagree, weigh
+from cardiolens.study.sequences import SHORT_AXIS, sequences
+
+VIEWS = (SHORT_AXIS, *PROTOTYPES, "other")
+_NAMED_VIEW = 0.8  # how often a name that names one view names the right one
+_NAMED_OTHER = 0.85
+_OWN_REASONS = {"localizer": Reason.LOCALIZER, "scout": Reason.SCOUT, "other_part": Reason.OTHER_PART}
+
+Status = Literal["taken", "waits", "left_out"]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """One stack with its sequence, its view and the confidence in both."""
+
+    stack: Stack
+    sequence: str
+    view: str
+    confidence: float
+    witnesses: tuple[tuple[str, Witness], ...]  # (sequence or view, witness)
+    alternatives: dict[str, float]  # probability of each sequence and view above 1 %
+    flags: tuple[str, ...]
+    status: Status
+    reason: Reason | None = None
+    component: str = ""
+
+    @property
+    def volume_id(self) -> str:
+        """Id of the volume that it would be; empty where no study holds such a one."""
+        known = sequences().get(self.sequence)
+        return known.volume_id(self.view) if known is not None and self.view in known.views else ""
+
+    def left_out(self, reason: Reason, *, waits: bool = False) -> "Proposal":
+        """The same, not taken."""
+        return replace(self, status="waits" if waits else "left_out", reason=reason)
+
+    def flagged(self, *flags: str, factor: float = 1.0) -> "Proposal":
+        """The same with further flags, and less confidence where they weigh."""
+        every = tuple(dict.fromkeys((*self.flags, *flags)))
+        return replace(self, flags=every, confidence=self.confidence * factor)
+
+
+def propose(stacks: Sequence[Stack], frame: HeartFrame) -> list[Proposal]:
+    """One proposal a stack, each by itself."""
+    return [_proposal(stack, frame) for stack in stacks]
+
+
+def _proposal(stack: Stack, frame: HeartFrame) -> Proposal:
+    kinds = [words.kind for words in stack.words if words.kind]
+    sequence_likely = weigh(stack.witnesses, CLASSES) if stack.witnesses else {"other": 1.0}
+    sequence, sure = best(sequence_likely)
+    said = _view_words(stack, kinds)
+    likely = weigh(said, VIEWS)
+    seen = view_by_geometry(stack, frame)
+    witnesses = list(said)
+    if seen is not None:
+        says, probability = best(seen.likely)
+        witnesses.append(Witness("geometry", says, probability, seen.evidence))
+        product = {name: likely[name] * max(seen.likely[name], 1e-4) for name in VIEWS}
+        likely = {name: value / sum(product.values()) for name, value in product.items()}
+    view, view_sure = best(likely)
+    flags = list(stack.flags)
+    flags += ["sequence_witnesses_disagree"] if disagree(stack.witnesses) else []
+    flags += ["view_witnesses_disagree"] if disagree(witnesses) else []
+    flags += ["no_short_axis_to_compare"] if not frame.known else []
+    proposal = Proposal(
+        stack=stack,
+        sequence=sequence,
+        view=view,
+        confidence=sure * view_sure,
+        witnesses=(
+            *(("sequence", each) for each in stack.witnesses),
+            *(("view", each) for each in witnesses),
+        ),
+        alternatives={name: p for name, p in (sequence_likely | likely).items() if p >= 0.01},
+        flags=tuple(flags),
+        status="taken",
+        component=component_of(stack.first, stack.words[0]) if sequence == "lge" else "",
+    )
+    if proposal.volume_id:
+        return proposal
+    own = next((_OWN_REASONS[kind] for kind in kinds if kind in _OWN_REASONS), None)
+    return proposal.left_out(own or (Reason.OTHER_SEQUENCE if sequence == "other" else Reason.OTHER_VIEW))
+
+
+def _view_words(stack: Stack, kinds: Sequence[str]) -> list[Witness]:
+    """What the names of the series say of the view; names that differ among themselves count for less."""
+    if "other_part" in kinds:
+        return [Witness("words", "other", _NAMED_OTHER, "the name says another part")]
+    named = [words.view for words in stack.words if words.view]
+    if not named:
+        return []
+    commonest = max(sorted(set(named)), key=named.count)
+    share = named.count(commonest) / len(named)
+    return [
+        Witness(
+            "words",
+            commonest,
+            max(_NAMED_VIEW * share, 0.3),
+            f"the name says {', '.join(sorted(set(named)))}",
+        )
+    ]
+
+
+def choose(proposals: Iterable[Proposal], lge: str, threshold: float) -> list[Proposal]:
+    """Proposals with one taken for each volume at most; the others say why not."""
+    decided: list[Proposal] = []
+    by_volume: dict[str, list[Proposal]] = {}
+    for proposal in proposals:
+        if proposal.status == "left_out":
+            decided.append(proposal)
+        else:
+            by_volume.setdefault(proposal.volume_id, []).append(proposal)
+    for rivals in by_volume.values():
+        decided += _one(rivals, lge, threshold)
+    return sorted(decided, key=lambda proposal: (proposal.stack.series, proposal.stack.later))
+
+
+def _one(rivals: Sequence[Proposal], lge: str, threshold: float) -> list[Proposal]:
+    ranked = sorted(rivals, key=lambda rival: _rank(rival, lge), reverse=True)
+    first, others = ranked[0], ranked[1:]
+    states = {words.state for rival in ranked for words in rival.stack.words if words.state}
+    if len(states) > 1:
+        first = first.flagged("rest_and_stress")
+    if any(_rank(other, lge)[:4] == _rank(first, lge)[:4] for other in others):
+        first = first.flagged("acquired_again_the_later_taken")
+    if first.confidence < threshold:
+        first = first.left_out(Reason.BELOW_THRESHOLD, waits=True)
+    return [first, *(_beaten(other, first) for other in others)]
+
+
+def _rank(proposal: Proposal, lge: str) -> tuple[bool, int, int, int, tuple[int, int, int]]:
+    stack = proposal.stack
+    surely = int(10 * proposal.confidence + 0.5)
+    return proposal.component in ("", lge), surely, stack.n_slices, stack.n_phases, stack.later
+
+
+def _beaten(other: Proposal, first: Proposal) -> Proposal:
+    component = bool(other.component) and other.component != first.component
+    return other.left_out(Reason.OTHER_COMPONENT if component else Reason.REPEAT)

@@ -1,0 +1,102 @@
+"""Reasons for which something of an export is left out; every file that is not used has exactly one."""
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Why a file, a frame or a stack is left out; `rejects.jsonl` names it."""
+
+    # of files
+    HOUSEKEEPING = "housekeeping"  # DICOMDIR, __MACOSX, .DS_Store, .ipynb_checkpoints
+    EMPTY_FILE = "empty_file"
+    UNREADABLE = "unreadable"  # the operating system refuses
+    UNSAFE_PATH = "unsafe_path"  # a link, or an archive member that leads out of the archive
+    BROKEN_ARCHIVE = "broken_archive"
+    ENCRYPTED_ARCHIVE = "encrypted_archive"
+    NESTED_ARCHIVE = "nested_archive"
+    TOO_LARGE = "too_large"
+    NOT_DICOM = "not_dicom"
+    BROKEN_HEADER = "broken_header"
+    # of images, by their header
+    NOT_AN_IMAGE = "not_an_image"  # a report, a PDF, a presentation state, a directory
+    NOT_MR = "not_mr"
+    SECONDARY_CAPTURE = "secondary_capture"
+    NO_STUDY = "no_study"
+    NO_PIXELS = "no_pixels"
+    COLOUR = "colour"
+    BAD_BITS = "bad_bits"
+    BAD_MATRIX = "bad_matrix"
+    NO_POSITION = "no_position"
+    BAD_POSITION = "bad_position"
+    NO_SPACING = "no_spacing"
+    BAD_RESCALE = "bad_rescale"
+    BURNED_IN_TEXT = "burned_in_text"
+    DUPLICATE = "duplicate"
+    # of pixels
+    NO_DECODER = "no_decoder"
+    BROKEN_PIXELS = "broken_pixels"
+    CONSTANT = "constant"
+    # of series and stacks
+    LOCALIZER = "localizer"
+    SCOUT = "scout"
+    TI_SCOUT = "ti_scout"
+    PHASE_CONTRAST = "phase_contrast"
+    TAGGING = "tagging"
+    MAP = "map"
+    DERIVED = "derived"
+    OTHER_PART = "other_part"  # right ventricle, outflow tracts, vessels
+    OTHER_SEQUENCE = "other_sequence"
+    OTHER_VIEW = "other_view"
+    OTHER_COMPONENT = "other_component"  # the phase-sensitive image beside the magnitude, or the reverse
+    REPEAT = "repeat"
+    INCOMPLETE_SLICE = "incomplete_slice"
+    UNORDERED = "unordered"
+    BELOW_THRESHOLD = "below_threshold"
+    FAILED = "failed"
+
+
+MEANINGS: dict[Reason, str] = {
+    Reason.HOUSEKEEPING: "a file of an archive or an operating system, not an image",
+    Reason.EMPTY_FILE: "holds no bytes",
+    Reason.UNREADABLE: "cannot be read; check its permissions",
+    Reason.UNSAFE_PATH: "is a link, or leads out of its archive; copy the file itself",
+    Reason.BROKEN_ARCHIVE: "is a damaged zip file; export it again",
+    Reason.ENCRYPTED_ARCHIVE: "is an encrypted zip file; unpack it first",
+    Reason.NESTED_ARCHIVE: "is an archive within an archive, or not a zip file; unpack it first",
+    Reason.TOO_LARGE: "is larger than any image of the heart; look at it",
+    Reason.NOT_DICOM: "is not DICOM",
+    Reason.BROKEN_HEADER: "is DICOM whose header cannot be parsed; export it again",
+    Reason.NOT_AN_IMAGE: "is DICOM but no image, such as a report, a PDF or a presentation state",
+    Reason.NOT_MR: "is an image of another modality than MR",
+    Reason.SECONDARY_CAPTURE: "is a secondary capture, a picture of a screen",
+    Reason.NO_STUDY: "names no study or no series",
+    Reason.NO_PIXELS: "holds no pixels",
+    Reason.COLOUR: "is in colour",
+    Reason.BAD_BITS: "declares bits that no grey image has",
+    Reason.BAD_MATRIX: "has a matrix below 16 or above 4096",
+    Reason.NO_POSITION: "has no position or orientation in the patient",
+    Reason.BAD_POSITION: "has a position or orientation that is no plane",
+    Reason.NO_SPACING: "has no pixel spacing, or one that is not positive",
+    Reason.BAD_RESCALE: "has a rescale slope that is zero or no number",
+    Reason.BURNED_IN_TEXT: "declares or shows text within the picture, which may name the patient",
+    Reason.DUPLICATE: "has the SOP instance UID of a file that was read before",
+    Reason.NO_DECODER: "is compressed; pip install 'cardiolens[dicom]' brings the decoders",
+    Reason.BROKEN_PIXELS: "holds pixels that cannot be decoded, or too few; export it again",
+    Reason.CONSTANT: "shows one grey value only",
+    Reason.LOCALIZER: "is a localizer",
+    Reason.SCOUT: "is a scout",
+    Reason.TI_SCOUT: "is a scout of inversion times",
+    Reason.PHASE_CONTRAST: "is phase contrast (flow)",
+    Reason.TAGGING: "is tagged",
+    Reason.MAP: "is a parametric map, or a series from which one is made",
+    Reason.DERIVED: "is a reformatted, projected, subtracted or otherwise derived image",
+    Reason.OTHER_PART: "shows the right ventricle, an outflow tract or vessels, which no view of a study is",
+    Reason.OTHER_SEQUENCE: "is of no sequence that a study holds, or of none that could be told",
+    Reason.OTHER_VIEW: "is of no view that a study holds, or of none that could be told",
+    Reason.OTHER_COMPONENT: "is the other of the magnitude and the phase-sensitive image of one acquisition",
+    Reason.REPEAT: "was acquired again later, or stands beside a better one of the same view",
+    Reason.INCOMPLETE_SLICE: "is a slice with another number of phases than its stack",
+    Reason.UNORDERED: "has phases that nothing puts in order",
+    Reason.FAILED: "belongs to a study that could not be imported; report it with the kind of error",
+    Reason.BELOW_THRESHOLD: "is proposed with less confidence than the threshold; confirm it",
+}

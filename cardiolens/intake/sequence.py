@@ -1,0 +1,164 @@
+"""The sequence of a series by tags, words and structure, and the kinds of series that no study holds."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from statistics import median
+
+import numpy as np
+
+from cardiolens.intake.image import Image
+from cardiolens.intake.reasons import Reason
+from cardiolens.intake.witness import Witness
+from cardiolens.intake.words import Words
+
+CLASSES = ("cine", "lge", "perfusion", "t2", "other")
+_WORDS = 0.85  # how often a name that names a sequence names the right one
+_DERIVED = {
+    "MPR",
+    "MIP",
+    "MINIP",
+    "PROJECTION IMAGE",
+    "REFORMATTED",
+    "SUBTRACT",
+    "SUBTRACTION",
+    "SUB",
+    "COMPOSED",
+}
+_MAPS = {
+    "MAP",
+    "T1",
+    "T2",
+    "T1 MAP",
+    "T2 MAP",
+    "T1_MAP",
+    "T2_MAP",
+    "T2_STAR_MAP",
+    "T2 STAR MAP",
+    "R1",
+    "R2",
+    "ECV",
+}
+_FLOW = {"VELOCITY", "V", "FLOW_ENCODED", "PHASE MAP", "PCA", "PHASE CONTRAST", "VELOCITY MAP", "PC"}
+_LONGEST_CYCLE = 2500.0  # ms
+
+
+def kind_by_tags(images: Sequence[Image], words: Words) -> Reason | None:
+    """The kind of a series that is left out, by its image types, echoes, inversion times and planes."""
+    if "LOCALIZER" in images[0].image_type or _is_three_planes(images):
+        return Reason.LOCALIZER
+    return _kind_by_type(images[0], words) or _kind_by_inversions(images)
+
+
+def _kind_by_type(image: Image, words: Words) -> Reason | None:
+    types = set(image.image_type)
+    if types & _FLOW or (image.component == "P" and words.sequence != "lge" and not _is_inverted(image)):
+        return Reason.PHASE_CONTRAST
+    if types & _MAPS or any(word.endswith(("MAP", "_T1", "_T2")) for word in types):
+        return Reason.MAP
+    if types & _DERIVED:
+        return Reason.DERIVED
+    return None
+
+
+def _is_inverted(image: Image) -> bool:
+    return (image.inversion or 0) > 100 or "IR" in image.scanning
+
+
+def _kind_by_inversions(images: Sequence[Image]) -> Reason | None:
+    """Many inversion times at one place find the best one, or make a map."""
+    times = {round(image.inversion) for image in images if image.inversion}
+    places = Counter(image.position for image in images)
+    if len(times) >= 5 and len(places) == 1:
+        return Reason.TI_SCOUT
+    if len(times) >= 3 and max(places.values()) >= 3 and len(times) >= max(places.values()) - 1:
+        return Reason.MAP
+    return None
+
+
+def _is_three_planes(images: Sequence[Image]) -> bool:
+    """Whether single frames lie in the three planes of the body."""
+    normals = {tuple(np.round(np.abs(np.cross(i.row_direction, i.column_direction)), 2)) for i in images}
+    planes = {int(np.argmax(normal)) for normal in normals if max(normal) > 0.95}
+    return len(planes) == 3
+
+
+def sequence_witnesses(images: Sequence[Image], per_place: int, words: Words) -> list[Witness]:
+    """What tags, words and structure say of the sequence of a stack with so many frames at each place."""
+    said: list[Witness] = []
+    if words.sequence:
+        reliability = _WORDS if len(words.sequences) == 1 else 0.7
+        said.append(
+            Witness("words", words.sequence, reliability, f"the name says {', '.join(words.sequences)}")
+        )
+    if words.kind in ("localizer", "scout"):
+        said.append(Witness("words", "other", _WORDS, f"the name says {words.kind}"))
+    said += _structure(images, per_place)
+    said += _tags(images, per_place)
+    return said
+
+
+def _structure(images: Sequence[Image], per_place: int) -> list[Witness]:
+    times = _cycle(images)
+    if per_place > 1 and times is not None and times >= min(per_place, 8):
+        return [
+            Witness(
+                "structure", "cine", 0.98, f"{per_place} trigger times within one heartbeat at each place"
+            )
+        ]
+    if per_place >= 15:
+        seconds = _seconds(images, per_place)
+        if seconds is not None and seconds > 0.35:
+            return [
+                Witness(
+                    "structure", "perfusion", 0.98, f"{per_place} frames a place, one every {seconds:.1f} s"
+                )
+            ]
+        return [
+            Witness("structure", "perfusion" if times is None else "cine", 0.7, f"{per_place} frames a place")
+        ]
+    return []
+
+
+def _cycle(images: Sequence[Image]) -> int | None:
+    """Number of distinct trigger times if they lie within one heartbeat."""
+    triggers = {image.trigger for image in images}
+    if None in triggers or not triggers:
+        return None
+    values = sorted(float(value) for value in triggers if value is not None)
+    return len(values) if values[-1] - values[0] < _LONGEST_CYCLE and len(values) > 1 else None
+
+
+def _seconds(images: Sequence[Image], per_place: int) -> float | None:
+    """Seconds from frame to frame at one place, by the clock."""
+    spans = []
+    places: dict[tuple[float, ...], list[float]] = {}
+    for image in images:
+        if image.clock is not None:
+            places.setdefault(image.position, []).append(image.clock)
+    for clocks in places.values():
+        if len(clocks) == per_place and per_place > 1:
+            spans.append((max(clocks) - min(clocks)) / (per_place - 1))
+    return median(spans) if spans else None
+
+
+def _tags(images: Sequence[Image], per_place: int) -> list[Witness]:
+    first = images[0]
+    inverted = _is_inverted(first)
+    spin_echo = (
+        "SE" in first.scanning
+        or "SPIN" in first.scanning
+        or bool(re.search(r"tse|fse|\*?tir|stir", first.sequence_name.lower()))
+    )
+    late_echo = (first.echo or 0) > 35
+    if per_place == 1 and (spin_echo or late_echo):
+        return [Witness("tags", "t2", 0.98, "spin echo" if spin_echo else "echo time above 35 ms")]
+    if per_place == 1:
+        return [Witness("tags", "lge", 0.98, "gradient echo with inversion")] if inverted else []
+    if re.search(r"tfi|fiesta|ssfp|tfe2d", first.sequence_name.lower()) and not inverted:
+        return [Witness("tags", "cine", 0.8, "a steady-state sequence with several phases")]
+    if (first.phases_declared or 0) >= 8 and not inverted:
+        return [Witness("tags", "cine", 0.85, f"{first.phases_declared} cardiac phases are declared")]
+    if first.temporal is not None and (first.phases_declared or 0) <= 1 and per_place >= 15:
+        return [Witness("tags", "perfusion", 0.7, "temporal positions and no cardiac phases")]
+    return []

@@ -1,0 +1,217 @@
+"""One study of an export: its frames become decided proposals with pixels, order, display and times."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardiolens.intake.geometry import HeartFrame, heart_frame
+from cardiolens.intake.group import LeftOut, reversed_stack, stacks_of
+from cardiolens.intake.heart import BloodAreas, blood_areas, seed_by_motion
+from cardiolens.intake.image import Image, RejectedError
+from cardiolens.intake.orient import PROTOTYPE_RIGHT, base_first, display
+from cardiolens.intake.pixels import Frame, PixelReader, stacked
+from cardiolens.intake.propose import Proposal, choose, propose
+from cardiolens.intake.reasons import Reason
+from cardiolens.intake.stack import Point, Stack
+from cardiolens.study.manifest import DisplayTransform
+from cardiolens.study.sequences import SHORT_AXIS
+from cardiolens.study.times import first_pass
+
+_CONTRADICTED = 0.5  # of the confidence is left where the blood shows the base at the other end
+_CAVITY_MM = 12.0  # around the axis, in which the first pass is looked for: the left ventricle's blood
+_FEWEST_CINE_SLICES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A proposal with everything that its volume is written from."""
+
+    proposal: Proposal
+    values: NDArray[Any]  # (slice, phase, row, column), base first for a short axis
+    slope: float
+    intercept: float
+    transform: DisplayTransform
+    ed_phase: int | None = None
+    es_phase: int | None = None
+    t_on: int | None = None
+    t_peak: int | None = None
+
+    @property
+    def stack(self) -> Stack:
+        return self.proposal.stack
+
+
+@dataclass
+class Imported:
+    """Outcome of one study: volumes that are taken or wait, all proposals, and frames that were left out."""
+
+    volumes: list[Volume] = field(default_factory=list)
+    proposals: list[Proposal] = field(default_factory=list)
+    left_out: LeftOut = field(default_factory=list)
+    details: dict[tuple[str, int], str] = field(default_factory=dict)
+
+
+def import_study(images: Sequence[Image], lge: str, threshold: float) -> Imported:
+    """Import one study; what cannot be used is left out with its reason, whatever else is wrong with it."""
+    done = Imported()
+    pixels: dict[Image, Frame] = {}
+    reader = PixelReader()
+    usable = list(images)
+    while True:
+        stacks, left_out = stacks_of(usable)
+        wanted = [image for stack in stacks for image in stack.images() if image not in pixels]
+        bad = _read(wanted, reader, pixels, done)
+        if not bad:
+            break
+        usable = [image for image in usable if image not in bad]
+    done.left_out += left_out
+    stacks = [stack for stack in stacks if not _constant(stack, pixels, done)]
+    frame, areas = _heart(stacks, pixels)
+    decided = choose(_oriented(propose(stacks, frame), frame, areas), lge, threshold)
+    done.proposals = decided
+    for proposal in decided:
+        if proposal.reason is not None:
+            done.left_out += [(image, proposal.reason) for image in proposal.stack.images()]
+        if proposal.status != "left_out":
+            done.volumes.append(_volume(proposal, pixels, frame, areas))
+    return done
+
+
+def _read(
+    wanted: Sequence[Image], reader: PixelReader, pixels: dict[Image, Frame], done: Imported
+) -> set[Image]:
+    bad: set[Image] = set()
+    for image in sorted(wanted, key=lambda image: (image.place, image.frame)):
+        try:
+            pixels[image] = reader.frame(image)
+        except RejectedError as error:
+            bad.add(image)
+            done.left_out.append((image, error.reason))
+            done.details[image.place.name, image.frame] = error.detail
+    return bad
+
+
+def _constant(stack: Stack, pixels: dict[Image, Frame], done: Imported) -> bool:
+    lows_and_highs = {
+        value for image in stack.images() for value in (pixels[image].min(), pixels[image].max())
+    }
+    if len(lows_and_highs) > 1:
+        return False
+    done.left_out += [(image, Reason.CONSTANT) for image in stack.images()]
+    return True
+
+
+def _values(stack: Stack, pixels: dict[Image, Frame]) -> tuple[NDArray[Any], float, float]:
+    images = list(stack.images())
+    lines = [[pixels[image] for image in line] for line in stack.grid]
+    return stacked(lines, [image.slope for image in images], [image.intercept for image in images])
+
+
+def _heart(stacks: Sequence[Stack], pixels: dict[Image, Frame]) -> tuple[HeartFrame, BloodAreas | None]:
+    """The heart's frame, its axis where planes cross or the cine moves; and the areas of its blood."""
+    frame = heart_frame(stacks, None)
+    candidates = [
+        proposal.stack
+        for proposal in propose(stacks, frame)
+        if proposal.volume_id == "cine_sax" and proposal.stack.n_slices >= _FEWEST_CINE_SLICES
+    ]
+    if not candidates:
+        return frame, None
+    cine = max(candidates, key=lambda stack: (stack.n_slices, stack.n_phases, stack.later))
+    cine = cine if base_first(cine, frame) else reversed_stack(cine)
+    values, _, _ = _values(cine, pixels)
+    seeds = [seed for seed in (frame.axis, seed_by_motion(values, cine)) if seed is not None]
+    for seed in seeds:
+        areas = blood_areas(values, cine, seed, frame)
+        if areas.found():
+            return (frame if frame.axis is not None else replace(frame, axis=seed)), areas
+    return frame, None
+
+
+def _oriented(proposals: Sequence[Proposal], frame: HeartFrame, areas: BloodAreas | None) -> list[Proposal]:
+    """Proposals whose stacks run from base to apex; a contradiction of the blood is a flag that weighs."""
+    contradicted = areas is not None and areas.larger_end() > 0
+    oriented = []
+    for proposal in proposals:
+        if proposal.status == "left_out":
+            oriented.append(proposal)
+            continue
+        ordered = replace(proposal, stack=_in_order(proposal.stack, proposal.view, frame))
+        if proposal.view == SHORT_AXIS and contradicted:
+            ordered = ordered.flagged("base_and_apex_contradicted", factor=_CONTRADICTED)
+        oriented.append(ordered)
+    return oriented
+
+
+def _in_order(stack: Stack, view: str, frame: HeartFrame) -> Stack:
+    """Short axis from the base; layers of a long axis along the normal of its angle, as the phantom's."""
+    if view == SHORT_AXIS:
+        return stack if base_first(stack, frame) else reversed_stack(stack)
+    across = frame.toward(PROTOTYPE_RIGHT[view] + 90)
+    forward = float((stack.corner(stack.n_slices - 1) - stack.corner(0)) @ across) >= 0
+    return stack if forward else reversed_stack(stack)
+
+
+def _volume(
+    proposal: Proposal, pixels: dict[Image, Frame], frame: HeartFrame, areas: BloodAreas | None
+) -> Volume:
+    values, slope, intercept = _values(proposal.stack, pixels)
+    shown = display(proposal.stack, proposal.view, frame)
+    proposal = proposal if shown.clear else proposal.flagged("display_unclear")
+    scales = {(image.slope, image.intercept) for image in proposal.stack.images()}
+    proposal = proposal if len(scales) == 1 else proposal.flagged("rescaled_frame_by_frame")
+    volume = Volume(proposal, values, slope, intercept, shown.transform)
+    return _TIMED.get(proposal.sequence, _untimed)(volume, frame, areas)
+
+
+def _untimed(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volume:
+    return volume
+
+
+def _cycle(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volume:
+    """End-diastole and end-systole from the blood of the short-axis cine, at the same share of the cycle."""
+    if areas is None or not areas.found():
+        return replace(volume, proposal=volume.proposal.flagged("end_systole_by_default"))
+    measured, own = areas.by_slice_and_phase.shape[1], volume.stack.n_phases
+    ed, es = (phase * own // measured for phase in (areas.end_diastole, areas.end_systole))
+    return replace(volume, ed_phase=ed, es_phase=es)
+
+
+def _pass(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volume:
+    """The first pass on the heart, where its place is known; else preparation looks at the middle."""
+    if frame.axis is None:
+        return replace(volume, proposal=volume.proposal.flagged("first_pass_not_located"))
+    curve = _curve(volume, frame.axis, frame)
+    if curve is None:
+        return replace(volume, proposal=volume.proposal.flagged("first_pass_not_located"))
+    found = first_pass(curve)
+    if not found.bolus_found:
+        return replace(volume, proposal=volume.proposal.flagged("no_bolus_found"))
+    return replace(volume, t_on=found.t_on, t_peak=found.t_peak)
+
+
+def _curve(volume: Volume, axis: Point, frame: HeartFrame) -> list[float] | None:
+    """Mean intensity around the long axis at each time; None where the axis misses the pictures."""
+    stack, curves = volume.stack, []
+    for index in range(stack.n_slices):
+        image = stack.grid[index][0]
+        reach = float(stack.normal @ (stack.corner(index) - axis)) / float(stack.normal @ frame.base)
+        offset = axis + reach * frame.base - stack.corner(index)
+        rows, columns = np.indices((image.rows, image.columns))
+        away = np.hypot(
+            columns * image.spacing[1] - offset @ np.array(image.row_direction),
+            rows * image.spacing[0] - offset @ np.array(image.column_direction),
+        )
+        if not (away < _CAVITY_MM).any():
+            return None
+        curves.append(volume.values[index][:, away < _CAVITY_MM].mean(axis=1) * volume.slope)
+    return [float(value) for value in np.mean(curves, axis=0)]
+
+
+_TIMED: dict[str, Callable[[Volume, HeartFrame, BloodAreas | None], Volume]] = {
+    "cine": _cycle,
+    "perfusion": _pass,
+}

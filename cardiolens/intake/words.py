@@ -1,0 +1,122 @@
+"""Words of descriptions that `words.yaml` knows, and nothing of the text itself, which may name people."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import yaml
+from pydantic import TypeAdapter
+
+from cardiolens.config.base import Spec
+
+
+class Pattern(Spec):
+    """A regular expression and where it is from."""
+
+    pattern: str
+    source: str
+
+
+class Vocabulary(Spec):
+    """Patterns by what they say."""
+
+    kinds: dict[str, tuple[Pattern, ...]]
+    sequences: dict[str, tuple[Pattern, ...]]
+    views: dict[str, tuple[Pattern, ...]]
+    components: dict[str, tuple[Pattern, ...]]
+    states: dict[str, tuple[Pattern, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What the words of a description say; `kind` is a reason to leave it out by name."""
+
+    kind: str | None = None
+    sequences: tuple[str, ...] = ()
+    views: tuple[str, ...] = ()
+    component: str | None = None
+    state: str | None = None
+
+    @property
+    def sequence(self) -> str | None:
+        """The sequence that the words name; None where they name none or several that differ."""
+        return self.sequences[0] if self.sequences else None
+
+    @property
+    def view(self) -> str | None:
+        """The one view that the words name."""
+        return self.views[0] if len(self.views) == 1 else None
+
+
+@cache
+def vocabulary() -> Vocabulary:
+    """The patterns of words.yaml."""
+    text = files("cardiolens.intake").joinpath("words.yaml").read_text(encoding="utf-8")
+    tree: dict[str, Any] = yaml.safe_load(text)
+    tree["views"] = {str(name): value for name, value in tree["views"].items()}
+    return TypeAdapter(Vocabulary).validate_python(tree)
+
+
+def words_of(*texts: str) -> Words:
+    """What the first of the texts that says anything says, each question by itself."""
+    read = [_words(_normal(text)) for text in dict.fromkeys(texts) if text.strip()]
+    return Words(
+        next((words.kind for words in read if words.kind), None),
+        next((words.sequences for words in read if words.sequences), ()),
+        next((words.views for words in read if words.views), ()),
+        next((words.component for words in read if words.component), None),
+        next((words.state for words in read if words.state), None),
+    )
+
+
+@cache
+def _words(text: str) -> Words:
+    known = vocabulary()
+    sequences = _matching(known.sequences, text)
+    views = _matching(known.views, text)
+    kind = next(iter(_matching(known.kinds, text)), None)
+    if kind == "other_part" and "lv" in text.split() and not re.search(r"\b(rv|rvot|lvot|lv ot)\b", text):
+        kind = None  # "LV 2ch"
+    return Words(
+        kind,
+        sequences,
+        views,
+        next(iter(_matching(known.components, text)), None),
+        next(iter(_matching(known.states, text)), None),
+    )
+
+
+def _matching(patterns: dict[str, tuple[Pattern, ...]], text: str) -> tuple[str, ...]:
+    return tuple(
+        name for name, each in patterns.items() if any(_compiled(p.pattern).search(text) for p in each)
+    )
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![a-z0-9])(?:{pattern})(?![a-z0-9])")
+
+
+def _normal(text: str) -> str:
+    """Lower case, words apart: `tfl_loc-4Chamber`, `LV2CH` and `SAXcine` each as words."""
+    text = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", text)
+    text = re.sub(
+        r"[^a-z0-9]+", " ", text.lower().replace("*", " star ") if "*" in text[1:] else text.lower()
+    ).strip()
+    text = re.sub(r"(?<=\d)(?=(sl|slices?|bh)\b)", " ", text)
+    text = re.sub(r"\b(lv|rv)(?=\d)", r"\1 ", text)
+    text = re.sub(r"\b(\d+) (?=ch\b|chamber|kammer)", r"\1 ", text)
+    return re.sub(
+        r"\b(cine|fiesta|trufi|lge|psir|perf|stir|t2w)(?=sax|sa\b|[234]ch|lax|hla|vla)", r"\1 ", text
+    )
+
+
+def names(words: Iterable[Words]) -> list[str]:
+    """What many descriptions say, sorted, for a proposal: vocabulary only, never their text."""
+    told = set()
+    for each in words:
+        told |= {*each.sequences, *each.views, *filter(None, (each.kind, each.component, each.state))}
+    return sorted(told)

@@ -1,0 +1,250 @@
+"""Files of an imported study: volumes, `study.json`, `proposals.json`, a contact sheet, `build.json`.
+
+`out/studies/<id>` holds what `prepare` reads and nothing else; `out/proposals/<id>` holds what a person
+reads, and the volumes that wait for one. A study appears whole or not at all.
+"""
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nibabel as nib
+import numpy as np
+
+from cardiolens import __version__
+from cardiolens.digest import sha256_of
+from cardiolens.intake.deidentify import PASSES, Pseudonyms, age_band, removed, sex, tesla, vendor
+from cardiolens.intake.image import Image
+from cardiolens.intake.orient import affine
+from cardiolens.intake.propose import Proposal
+from cardiolens.intake.reasons import MEANINGS, Reason
+from cardiolens.intake.study import Imported, Volume
+from cardiolens.study.manifest import MANIFEST_NAME, StudyManifest
+from cardiolens.study.sequences import SHORT_AXIS
+from cardiolens.study.sheet import study_sheet
+
+BUILD_NAME, PROPOSALS_NAME, REJECTS_NAME, SHEET_NAME = (
+    "build.json",
+    "proposals.json",
+    "rejects.jsonl",
+    "sheet.png",
+)
+_SHEET_PHASES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Folders of one study below `out`."""
+
+    studies: Path
+    proposals: Path
+    drafts: Path
+
+    @classmethod
+    def of(cls, out: Path, study_id: str) -> "Places":
+        return cls(out / "studies" / study_id, out / "proposals" / study_id, out / ".drafts" / study_id)
+
+
+def write_study(
+    out: Path,
+    study_id: str,
+    images: Sequence[Image],
+    done: Imported,
+    *,
+    names: Pseudonyms,
+    about: dict[str, Any],
+    rejects: Sequence[dict[str, Any]],
+) -> dict[str, Any]:
+    """Write everything of one study, and return its `build.json`, where `about` stands beside counts."""
+    places = Places.of(out, study_id)
+    shutil.rmtree(places.drafts, ignore_errors=True)
+    study, notes = places.drafts / "study", places.drafts / "proposals"
+    study.mkdir(parents=True)
+    notes.mkdir()
+    taken = [volume for volume in done.volumes if volume.proposal.status == "taken"]
+    entries = {
+        id(volume.proposal.stack): _write_volume(study, volume, volume.proposal.volume_id) for volume in taken
+    }
+    waiting = [volume for volume in done.volumes if volume.proposal.status == "waits"]
+    entries |= {
+        id(volume.proposal.stack): _write_volume(notes, volume, f"waits_{_label(done, volume.proposal)}")
+        for volume in waiting
+    }
+    if taken:
+        manifest = _manifest(
+            study_id, images[0], [entries[id(volume.stack)] for volume in taken], names, about
+        )
+        StudyManifest.model_validate_json(manifest)
+        (study / MANIFEST_NAME).write_text(manifest)
+        study_sheet(study, _SHEET_PHASES).save(notes / SHEET_NAME)
+    (notes / PROPOSALS_NAME).write_text(_json(_proposals(study_id, done, entries)))
+    build = {
+        "schema": "build-1",
+        "stage": "intake",
+        "tool_version": __version__,
+        **about,
+        "study_id": study_id,
+        "patient_id": names.patient(images[0].identity),
+        "frames": len(images),
+        "volumes": sorted(volume.proposal.volume_id for volume in taken),
+        "waiting": sorted(volume.proposal.volume_id for volume in waiting),
+        "flags": sorted({flag for volume in done.volumes for flag in volume.proposal.flags}),
+        "left_out": dict(sorted(Counter(str(reason) for _, reason in done.left_out).items())),
+        "passes": sorted({tag for image in images for tag in image.tags} & PASSES.keys()),
+        "removed": removed(images),
+    }
+    (notes / REJECTS_NAME).write_text(
+        "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in rejects)
+    )
+    (notes / BUILD_NAME).write_text(_json(build))
+    _publish(places, has_study=bool(taken))
+    return build
+
+
+def is_whole(folder: Path, build: dict[str, Any]) -> bool:
+    """Whether what a `build.json` tells of is all there."""
+    study = folder.parents[1] / "studies" / folder.name
+    needed = [folder / REJECTS_NAME, folder / PROPOSALS_NAME]
+    needed += (
+        [study / MANIFEST_NAME, *(study / f"{name}.nii" for name in build["volumes"])]
+        if build["volumes"]
+        else []
+    )
+    return all(path.is_file() for path in needed)
+
+
+def _publish(places: Places, *, has_study: bool) -> None:
+    for target in (places.proposals, places.studies):
+        shutil.rmtree(target, ignore_errors=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
+    if has_study:
+        (places.drafts / "study").rename(places.studies)
+    (places.drafts / "proposals").rename(places.proposals)
+    shutil.rmtree(places.drafts, ignore_errors=True)
+
+
+def _write_volume(folder: Path, volume: Volume, name: str) -> dict[str, Any]:
+    """Write a volume as (column, row, slice, phase), and return its entry in study.json."""
+    stack, proposal = volume.stack, volume.proposal
+    voxels = volume.values.transpose(3, 2, 0, 1)
+    voxels = voxels[..., 0] if stack.n_phases == 1 else voxels
+    image = nib.Nifti1Image(np.asfortranarray(voxels), affine(stack), dtype=voxels.dtype)
+    image.header.set_xyzt_units("mm")
+    image.set_qform(affine(stack), code="scanner")
+    image.set_sform(affine(stack), code="scanner")
+    image.header.set_slope_inter(volume.slope, volume.intercept)
+    path = folder / f"{name}.nii"
+    path.write_bytes(_nifti_bytes(image, voxels))
+    gap, spacing = stack.step, stack.first.spacing
+    entry: dict[str, Any] = {
+        "volume_id": proposal.volume_id,
+        "sequence": proposal.sequence,
+        "view": proposal.view,
+        "path": path.name,
+        "shape": list(voxels.shape),
+        "spacing_mm": [round(float(length), 6) for length in (spacing[1], spacing[0], gap)],
+        "layout": {
+            "order": "slice_major" if stack.n_phases > 1 else "static",
+            "n_slices": stack.n_slices,
+            "n_phases": stack.n_phases,
+        },
+        "spatial_order": "base_to_apex" if proposal.view == SHORT_AXIS else "unknown",
+        "key_layers": None,
+        "ed_phase": volume.ed_phase,
+        "es_phase": volume.es_phase,
+        "layout_source": "declared",
+        "display_transform": volume.transform.model_dump(),
+        "sha256": sha256_of(path),
+    }
+    if volume.t_on is not None:
+        entry |= {"t_on": volume.t_on, "t_peak": volume.t_peak}
+    return entry
+
+
+def _nifti_bytes(image: nib.Nifti1Image, voxels: Any) -> bytes:
+    """Header and voxels as stored: nibabel would scale them anew."""
+    header = image.header.copy()
+    header["vox_offset"] = 352
+    header["magic"] = b"n+1"
+    return bytes(header.binaryblock) + b"\0" * 4 + bytes(voxels.tobytes(order="F"))
+
+
+def _label(done: Imported, proposal: Proposal) -> str:
+    return f"{[id(each.stack) for each in done.proposals].index(id(proposal.stack)) + 1:03d}"
+
+
+def _manifest(
+    study_id: str, image: Image, volumes: list[dict[str, Any]], names: Pseudonyms, about: dict[str, Any]
+) -> str:
+    told = {
+        "sex": sex(image.person),
+        "age_band": age_band(image.person),
+        "vendor": vendor(image.person),
+        "field_tesla": tesla(image.person),
+    }
+    return _json(
+        {
+            "schema": "study-1",
+            "study_id": study_id,
+            "patient_id": names.patient(image.identity),
+            "cohort": about["options"]["cohort"],
+            "species": "human",
+            "report_id": None,
+            **{name: value for name, value in told.items() if value is not None},
+            "volumes": sorted(volumes, key=lambda volume: str(volume["volume_id"])),
+        }
+    )
+
+
+def _proposals(study_id: str, done: Imported, entries: dict[int, dict[str, Any]]) -> dict[str, Any]:
+    volumes = {id(volume.stack): volume for volume in done.volumes}
+    listed = []
+    for proposal in done.proposals:
+        volume = volumes.get(id(proposal.stack))
+        entry = entries.get(id(proposal.stack))
+        decided = proposal if volume is None else volume.proposal
+        stack = proposal.stack
+        listed.append(
+            {
+                "proposal": f"{study_id}-{_label(done, proposal)}",
+                "status": decided.status,
+                "reason": None if decided.reason is None else str(decided.reason),
+                "sequence": decided.sequence,
+                "view": decided.view,
+                "volume_id": decided.volume_id or None,
+                "confidence": round(decided.confidence, 4),
+                "flags": list(decided.flags),
+                "witnesses": [{"about": about, **witness.record()} for about, witness in decided.witnesses],
+                "alternatives": {name: round(p, 4) for name, p in sorted(decided.alternatives.items())},
+                "component": decided.component or None,
+                "series": stack.series,
+                "slices": stack.n_slices,
+                "phases": stack.n_phases,
+                "entry": entry,
+            }
+        )
+    return {"schema": "proposals-1", "study_id": study_id, "proposals": listed}
+
+
+def reject(
+    file: str, reason: Reason, *, frame: int = 0, detail: str = "", study_id: str | None = None
+) -> dict[str, Any]:
+    """A line of rejects.jsonl; `file` is the id of a file, never its name."""
+    meaning = MEANINGS[reason] + (f" ({detail})" if detail else "")
+    return {
+        "schema": "reject-1",
+        "stage": "intake",
+        "study_id": study_id,
+        "file": file,
+        "frame": frame,
+        "reason": str(reason),
+        "message": meaning,
+    }
+
+
+def _json(tree: object) -> str:
+    return json.dumps(tree, indent=1, ensure_ascii=False) + "\n"

@@ -1,0 +1,239 @@
+"""The import of an export: headers are read once, studies are imported one after another or in parallel."""
+
+import json
+import logging
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cardiolens import tables
+from cardiolens.config.ingest import IngestSpec
+from cardiolens.digest import digest_of_tree
+from cardiolens.errors import InputError, RunError
+from cardiolens.intake import write
+from cardiolens.intake.deidentify import Pseudonyms, read_key
+from cardiolens.intake.find import Found, find
+from cardiolens.intake.header import read_images
+from cardiolens.intake.image import Image, RejectedError
+from cardiolens.intake.reasons import MEANINGS, Reason
+from cardiolens.intake.study import Imported, import_study
+from cardiolens.terminal.console import say
+
+log = logging.getLogger(__name__)
+
+Rejects = list[dict[str, Any]]
+
+
+@dataclass
+class _Export:
+    """Everything that was found in a source."""
+
+    studies: dict[str, list[Image]] = field(default_factory=dict)
+    files: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)  # by study: name → size, stamp
+    rejects: Rejects = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)  # of rejected files by id, for `links` alone
+    n_files: int = 0
+
+
+def ingest(spec: IngestSpec) -> int:
+    """Import an export; 0 if at least one study has a volume and none failed, else 1."""
+    started = time.monotonic()
+    names = Pseudonyms(read_key(_key_of(spec)))
+    export = _read(spec, names)
+    _check_found(spec, export)
+    spec.out.mkdir(parents=True, exist_ok=True)
+    rejects, builds = list(export.rejects), []
+    for study_id, images in sorted(export.studies.items()):
+        build, study_rejects = _study(spec, study_id, images, export, names)
+        builds.append(build)
+        rejects += study_rejects
+        _tell_study(build)
+    rejects.sort(key=lambda line: (line["file"], line["frame"]))
+    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in rejects)
+    tables.write_text(spec.out / write.REJECTS_NAME, text)
+    if spec.links is not None:
+        _write_links(spec.links, export, names)
+    return _tell(spec, builds, rejects, export, time.monotonic() - started)
+
+
+def _key_of(spec: IngestSpec) -> Path:
+    """The key's file: as named, else beside `out`."""
+    return spec.key or spec.out.with_name(f"{spec.out.resolve().name}.key")
+
+
+def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
+    export = _Export()
+    seen: set[str] = set()
+    for found in find(spec.source):
+        export.n_files += 1
+        name = _relative(found.place.name, spec.source)
+        try:
+            if found.reason is not None:
+                raise RejectedError(found.reason)
+            images = read_images(found.place)
+        except RejectedError as error:
+            _reject(export, names.file(name), name, error.reason, error.detail)
+            continue
+        _sort_in(export, images, found, name, names=names, seen=seen)
+    return export
+
+
+def _sort_in(
+    export: _Export, images: Sequence[Image], found: Found, name: str, *, names: Pseudonyms, seen: set[str]
+) -> None:
+    for image in images:
+        study_id = names.study(image.identity)
+        export.files.setdefault(study_id, {})[name] = (found.size, found.stamp)
+        instance = image.identity.instance
+        if instance and instance in seen:
+            _reject(export, names.file(name), name, Reason.DUPLICATE, frame=image.frame, study_id=study_id)
+            continue
+        seen.add(instance)
+        export.studies.setdefault(study_id, []).append(image)
+
+
+def _reject(
+    export: _Export,
+    file: str,
+    name: str,
+    reason: Reason,
+    detail: str = "",
+    *,
+    frame: int = 0,
+    study_id: str | None = None,
+) -> None:
+    export.names[file] = name
+    export.rejects.append(write.reject(file, reason, frame=frame, detail=detail, study_id=study_id))
+
+
+def _relative(name: str, source: Path) -> str:
+    """Name of a file below the source; it decides an id, so that a moved export keeps its ids."""
+    return (
+        os.path.relpath(name, source)
+        if source.is_dir()
+        else name.removeprefix(str(source.parent)).lstrip("/")
+    )
+
+
+def _check_found(spec: IngestSpec, export: _Export) -> None:
+    if not export.n_files:
+        raise InputError(
+            f"source={spec.source}: holds no files; expected an export of DICOM files; correct source"
+        )
+    if not export.studies:
+        reasons = sorted({str(line["reason"]) for line in export.rejects})
+        raise InputError(
+            f"source={spec.source}: none of its {export.n_files} files is an MR image in DICOM "
+            f"({', '.join(reasons)}); NIfTI files need a study.json written by hand (docs/how-to/import.md); "
+            "correct source"
+        )
+
+
+def _study(
+    spec: IngestSpec, study_id: str, images: Sequence[Image], export: _Export, names: Pseudonyms
+) -> tuple[dict[str, Any], Rejects]:
+    """Import one study, unless it was imported from the same files with the same options before."""
+    options = {"threshold": spec.threshold, "lge": spec.lge, "cohort": list(spec.cohort)}
+    code = digest_of_tree(Path(write.__file__).parent)
+    about = {
+        "input_sha256": names.digest(
+            f"{name} {size} {stamp}" for name, (size, stamp) in sorted(export.files[study_id].items())
+        ),
+        "options": options,
+        "code": code,
+    }
+    folder = write.Places.of(spec.out, study_id).proposals
+    kept = _kept(folder, about)
+    if kept is not None:
+        lines = (folder / write.REJECTS_NAME).read_text().splitlines()
+        rejects = [json.loads(line) for line in lines]
+        for line in rejects:
+            line_names = {names.file(name): name for name in export.files[study_id]}
+            export.names.setdefault(line["file"], line_names.get(line["file"], ""))
+        return kept | {"unchanged": True}, rejects
+    try:
+        done = import_study(images, spec.lge, spec.threshold)
+    except (OSError, MemoryError) as error:
+        raise RunError(
+            f"{study_id}: stopped ({type(error).__name__}); free disk or memory, and run it again"
+        ) from error
+    except Exception as error:  # one study that nobody foresaw must not cost the others
+        log.debug("%s failed", study_id, exc_info=True)
+        done = Imported(left_out=[(image, Reason.FAILED) for image in images])
+        done.details = {(image.place.name, image.frame): type(error).__name__ for image in images}
+    rejects = list(_study_rejects(spec, study_id, done, export, names))
+    build = write.write_study(spec.out, study_id, images, done, names=names, about=about, rejects=rejects)
+    return build, rejects
+
+
+def _kept(folder: Path, about: dict[str, Any]) -> dict[str, Any] | None:
+    try:
+        build: dict[str, Any] = json.loads((folder / write.BUILD_NAME).read_text())
+    except (OSError, ValueError):
+        return None
+    same = all(build.get(name) == value for name, value in about.items())
+    return build if same and write.is_whole(folder, build) else None
+
+
+def _study_rejects(
+    spec: IngestSpec, study_id: str, done: Imported, export: _Export, names: Pseudonyms
+) -> Iterator[dict[str, Any]]:
+    for image, reason in done.left_out:
+        name = _relative(image.place.name, spec.source)
+        file = names.file(name)
+        export.names[file] = name
+        detail = done.details.get((image.place.name, image.frame), "")
+        yield write.reject(file, reason, frame=image.frame, detail=detail, study_id=study_id)
+
+
+def _write_links(path: Path, export: _Export, names: Pseudonyms) -> None:
+    """Write what each id stands for; the one file that names patients, where the user wants it."""
+    lines: list[dict[str, str]] = []
+    for study_id, images in sorted(export.studies.items()):
+        identity = images[0].identity
+        lines.append(
+            {
+                "study_id": study_id,
+                "patient_id": names.patient(identity),
+                "patient": identity.patient,
+                "study": identity.study,
+                "accession": identity.accession,
+                "date": identity.date,
+            }
+        )
+    lines += [{"file": file, "name": name} for file, name in sorted(export.names.items())]
+    text = "".join(json.dumps(line, ensure_ascii=True) + "\n" for line in lines)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as handle:
+        handle.write(text)
+
+
+def _tell_study(build: dict[str, Any]) -> None:
+    flags = f"; look at: {', '.join(build['flags'])}" if build["flags"] else ""
+    waiting = f"; waiting for a person: {', '.join(build['waiting'])}" if build["waiting"] else ""
+    before = " (unchanged)" if build.get("unchanged") else ""
+    say(f"{build['study_id']}: {', '.join(build['volumes']) or 'no volume'}{waiting}{flags}{before}")
+
+
+def _tell(
+    spec: IngestSpec, builds: Sequence[dict[str, Any]], rejects: Rejects, export: _Export, seconds: float
+) -> int:
+    counts: dict[str, int] = {}
+    for line in rejects:
+        counts[line["reason"]] = counts.get(line["reason"], 0) + 1
+    for reason, count in sorted(counts.items()):
+        say(f"left out: {count} x {reason}: {MEANINGS[Reason(reason)]}")
+    with_volumes = [build for build in builds if build["volumes"]]
+    frames = sum(build["frames"] for build in builds)
+    say(
+        f"{export.n_files} files, {frames} frames, {len(builds)} studies: {len(with_volumes)} with volumes, "
+        f"{sum(bool(build['flags'] or build['waiting']) for build in builds)} to look at ({seconds:.1f} s)"
+    )
+    say(
+        f"next: look at {spec.out / 'proposals'}, then python -m cardiolens.prepare dataset=real "
+        f"dataset.studies={spec.out / 'studies'} dataset.questions=..."
+    )
+    failed = any(str(Reason.FAILED) in build["left_out"] for build in builds)
+    return 0 if with_volumes and not failed else 1

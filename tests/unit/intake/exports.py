@@ -1,0 +1,204 @@
+"""Small exports for tests: classic DICOM of any grid of frames, and a phantom study as a scanner has it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import nibabel as nib
+import numpy as np
+from pydicom.dataset import Dataset, FileDataset, FileMetaDataset
+from pydicom.uid import ExplicitVRLittleEndian, generate_uid
+
+MR = "1.2.840.10008.5.1.4.1.1.4"
+PATIENT = {"PatientID": "MRN-77801", "PatientName": "DOE^JANE", "PatientBirthDate": "19610203"}
+IDENTITIES = (
+    "MRN-77801",
+    "DOE^JANE",
+    "19610203",
+    "General Hospital",
+    "WHO^REFERS",
+    "ACC-991",
+    "20240229",
+    "Station-9",
+)
+
+SHORT_AXIS = [0.8, 0.0, 0.6, 0.36, 0.8, -0.48]
+NORMAL = np.cross(SHORT_AXIS[:3], SHORT_AXIS[3:])  # toward the base
+
+CINE = {
+    "ScanningSequence": "GR",
+    "SequenceVariant": "SK",
+    "SequenceName": "*tfi2d1_12",
+    "CardiacNumberOfImages": 12,
+}
+LGE = {"ScanningSequence": ["GR", "IR"], "InversionTime": 300.0}
+T2 = {"ScanningSequence": "SE", "EchoTime": 64.0}
+PERFUSION = {"ScanningSequence": "GR", "SequenceName": "*tfl2d1"}
+
+
+CURRENT = {"study": "1.2.3.4"}  # UID of the study that headers belong to, unless they say otherwise
+
+
+def header(**elements: Any) -> FileDataset:
+    """A whole MR image of 32 x 32 pixels with everything that an importer needs; None removes an element."""
+    meta = FileMetaDataset()
+    meta.TransferSyntaxUID = ExplicitVRLittleEndian
+    meta.MediaStorageSOPClassUID = MR
+    dataset = FileDataset("", {}, file_meta=meta, preamble=b"\0" * 128)
+    basic: dict[str, Any] = {
+        "SOPClassUID": MR,
+        "SOPInstanceUID": generate_uid(),
+        "Modality": "MR",
+        "ImageType": ["ORIGINAL", "PRIMARY", "M"],
+        "StudyInstanceUID": CURRENT["study"],
+        "SeriesInstanceUID": f"{CURRENT['study']}.5",
+        "SeriesNumber": 5,
+        "InstanceNumber": 1,
+        "SeriesDescription": "cine_sax",
+        "Manufacturer": "SIEMENS",
+        "MagneticFieldStrength": 1.5,
+        "PatientSex": "F",
+        "PatientAge": "063Y",
+        "InstitutionName": "General Hospital",
+        "ReferringPhysicianName": "WHO^REFERS",
+        "AccessionNumber": "ACC-991",
+        "StudyDate": "20240229",
+        "StationName": "Station-9",
+        "Rows": 32,
+        "Columns": 32,
+        "PixelSpacing": [2.0, 2.0],
+        "SliceThickness": 8.0,
+        "ImagePositionPatient": [0.0, 0.0, 0.0],
+        "ImageOrientationPatient": [1.0, 0.0, 0.0, 0.0, 1.0, 0.0],
+        "SamplesPerPixel": 1,
+        "PhotometricInterpretation": "MONOCHROME2",
+        "BitsAllocated": 16,
+        "BitsStored": 12,
+        "HighBit": 11,
+        "PixelRepresentation": 0,
+        **PATIENT,
+        **elements,
+    }
+    for name, value in basic.items():
+        if value is not None:
+            setattr(dataset, name, value)
+    if "PixelData" not in elements:
+        values = np.arange(int(dataset.Rows) * int(dataset.Columns), dtype=np.uint16) % 4000
+        dataset.PixelData = values.tobytes()
+    dataset.add_new((0x0029, 0x0010), "LO", "SECRET VENDOR")
+    dataset.add_new((0x0029, 0x1001), "LO", "DOE^JANE in private")
+    return dataset
+
+
+def save(dataset: Dataset, path: Path) -> Path:
+    """Write a data set as a file, its folder too."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    dataset.file_meta.MediaStorageSOPInstanceUID = dataset.get("SOPInstanceUID", "1.2")
+    dataset.save_as(path, enforce_file_format=True)
+    return path
+
+
+def series(folder: Path, frames: np.ndarray, corners: np.ndarray, number: int, **elements: Any) -> list[Path]:
+    """Write (slice, phase, row, column) frames as one series, slice by slice; `corners` are positions."""
+    uid, paths = generate_uid(), []
+    n_phases = frames.shape[1]
+    for k, line in enumerate(frames):
+        for phase, frame in enumerate(line):
+            instance = k * n_phases + phase + 1
+            timed = {"TriggerTime": round(phase * 800.0 / n_phases + k, 2)} if n_phases > 1 else {}
+            dataset = header(
+                SeriesInstanceUID=uid,
+                SeriesNumber=number,
+                InstanceNumber=instance,
+                Rows=frame.shape[0],
+                Columns=frame.shape[1],
+                ImagePositionPatient=[round(float(value), 5) for value in corners[k]],
+                PixelData=np.ascontiguousarray(frame).astype(np.uint16).tobytes(),
+                BitsStored=16,
+                HighBit=15,
+                **timed | elements,
+            )
+            paths.append(save(dataset, folder / f"{number}" / f"IM{instance:05d}"))
+    return paths
+
+
+def healthy(folder: Path, number: int = 900, **elements: Any) -> None:
+    """Write a short-axis cine of 6 slices x 8 phases: a disc that contracts."""
+    rows, columns = np.indices((32, 32)) - 15.5
+    radii = [(9 - k) * (1 - 0.4 * np.sin(np.pi * phase / 8)) for k in range(6) for phase in range(8)]
+    frames = np.array([np.where(np.hypot(rows, columns) < radius, 900, 100) + rows for radius in radii])
+    corners = np.array([k * 8.0 * -NORMAL for k in range(6)])
+    series(
+        folder,
+        frames.reshape(6, 8, 32, 32),
+        corners,
+        number,
+        ImageOrientationPatient=SHORT_AXIS,
+        **CINE | elements,
+    )
+
+
+def phantom_export(study: Path, folder: Path, names: dict[str, str] | None = None, **elements: Any) -> None:
+    """Write a phantom study as classic DICOM, one series a volume; `names` replaces descriptions."""
+    manifest = json.loads((study / "study.json").read_text())
+    for number, volume in enumerate(manifest["volumes"], start=1):
+        image = nib.load(study / volume["path"])
+        n_slices, n_phases = volume["layout"]["n_slices"], volume["layout"]["n_phases"]
+        values = np.asarray(image.dataobj).transpose(2, 1, 0)  # frame, row, column
+        values = values.reshape(n_slices, n_phases, *values.shape[1:])
+        affine = np.diag([-1.0, -1.0, 1.0, 1.0]) @ image.affine
+        spacing = np.linalg.norm(affine[:3, :2], axis=0)
+        step = affine[:3, 2] / np.linalg.norm(affine[:3, 2]) * volume["spacing_mm"][2]
+        corners = np.array([affine[:3, 3] + k * step for k in range(n_slices)])
+        directions = np.concatenate([affine[:3, 0] / spacing[0], affine[:3, 1] / spacing[1]])
+        told: dict[str, Any] = {"cine": CINE, "lge": LGE, "t2": T2, "perfusion": PERFUSION}[
+            volume["sequence"]
+        ]
+        if volume["sequence"] == "perfusion":
+            _first_pass(
+                folder, values, corners, number, directions=directions, spacing=spacing, told=told | elements
+            )
+            continue
+        series(
+            folder,
+            values,
+            corners,
+            number * 100,
+            SeriesDescription=(names or {}).get(volume["volume_id"], volume["volume_id"]),
+            PixelSpacing=[round(float(spacing[1]), 5), round(float(spacing[0]), 5)],
+            ImageOrientationPatient=[round(float(value), 8) for value in directions],
+            **told | elements,
+        )
+
+
+def _first_pass(
+    folder: Path,
+    values: np.ndarray,
+    corners: np.ndarray,
+    number: int,
+    *,
+    directions: np.ndarray,
+    spacing: np.ndarray,
+    told: dict[str, Any],
+) -> None:
+    uid = generate_uid()
+    for k, line in enumerate(values):
+        for beat, frame in enumerate(line):
+            dataset = header(
+                SeriesInstanceUID=uid,
+                SeriesNumber=number * 100,
+                InstanceNumber=beat * len(values) + k + 1,
+                SeriesDescription="perf",
+                Rows=frame.shape[0],
+                Columns=frame.shape[1],
+                ImagePositionPatient=[round(float(value), 5) for value in corners[k]],
+                ImageOrientationPatient=[round(float(value), 8) for value in directions],
+                PixelSpacing=[round(float(spacing[1]), 5), round(float(spacing[0]), 5)],
+                TemporalPositionIdentifier=beat + 1,
+                AcquisitionTime=f"10{beat // 60:02d}{beat % 60:02d}.{k}",
+                PixelData=np.ascontiguousarray(frame).astype(np.uint16).tobytes(),
+                BitsStored=16,
+                HighBit=15,
+                **told,
+            )
+            save(dataset, folder / f"{number * 100}" / f"IM{beat:03d}_{k}")

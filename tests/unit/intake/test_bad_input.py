@@ -1,0 +1,376 @@
+"""Malformed and strange files: each is left out with a named reason, and costs the others nothing."""
+
+import io
+import json
+import os
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydicom.dataset import Dataset
+from pydicom.encaps import encapsulate
+from pydicom.sequence import Sequence
+from pydicom.uid import JPEG2000Lossless, JPEGLosslessSV1, RLELossless, generate_uid
+
+from cardiolens.config.ingest import IngestSpec
+from cardiolens.errors import InputError
+from cardiolens.steps.ingest import ingest
+from tests.unit.intake.exports import CINE, CURRENT, LGE, NORMAL, SHORT_AXIS, header, healthy, save
+
+
+def one(**elements) -> Callable[[Path], None]:
+    """A case of a single image whose header differs in some elements."""
+    return lambda folder: save(header(**elements), folder / "case" / "IM1") and None
+
+
+def raw(content: bytes, name: str = "IM1") -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        (folder / "case").mkdir()
+        (folder / "case" / name).write_bytes(content)
+
+    return write
+
+
+def cut(fraction: float) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        path = save(header(**LGE), folder / "case" / "IM1")
+        content = path.read_bytes()
+        path.write_bytes(content[: int(len(content) * fraction)])
+
+    return write
+
+
+def compressed(syntax: str, payload: bytes) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        dataset = header(**LGE)
+        dataset.file_meta.TransferSyntaxUID = syntax
+        dataset.PixelData = encapsulate([payload])
+        dataset["PixelData"].is_undefined_length = True
+        save(dataset, folder / "case" / "IM1")
+
+    return write
+
+
+def archive(*members: tuple[str, bytes], name: str = "case.zip") -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        with zipfile.ZipFile(folder / name, "w") as zipped:
+            for member, content in members:
+                zipped.writestr(member, content)
+
+    return write
+
+
+def dicom_bytes(**elements) -> bytes:
+    dataset, buffer = header(**elements), io.BytesIO()
+    dataset.save_as(buffer, enforce_file_format=True)
+    return buffer.getvalue()
+
+
+def broken_archive(folder: Path) -> None:
+    archive(("IM1", dicom_bytes()))(folder)
+    content = (folder / "case.zip").read_bytes()
+    (folder / "case.zip").write_bytes(content[:-30])
+
+
+def encrypted_archive(folder: Path) -> None:
+    archive(("IM1", dicom_bytes()))(folder)
+    content = bytearray((folder / "case.zip").read_bytes())
+    content[6] |= 1  # the flag of encryption, in the local header and in the directory
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    (folder / "case.zip").write_bytes(bytes(content))
+
+
+def damaged_member(folder: Path) -> None:
+    with zipfile.ZipFile(folder / "case.zip", "w", zipfile.ZIP_DEFLATED) as zipped:
+        zipped.writestr("IM1", dicom_bytes())
+    content = bytearray((folder / "case.zip").read_bytes())
+    content[60:120] = b"\xff" * 60
+    (folder / "case.zip").write_bytes(bytes(content))
+
+
+def link_out(folder: Path) -> None:
+    (folder / "case").mkdir()
+    os.symlink("/etc/hostname", folder / "case" / "IM1")
+
+
+def link_of_folder(folder: Path) -> None:
+    os.symlink("/etc", folder / "case")
+
+
+def pipe(folder: Path) -> None:
+    (folder / "case").mkdir()
+    os.mkfifo(folder / "case" / "IM1")
+
+
+def multi_frame(**elements) -> Callable[[Path], None]:
+    """An enhanced image whose functional groups contradict its number of frames, or lack positions."""
+
+    def write(folder: Path) -> None:
+        dataset = header(SOPClassUID="1.2.840.10008.5.1.4.1.1.4.1", NumberOfFrames=2, **elements)
+        dataset.PixelData = np.zeros((2, 32, 32), np.uint16).tobytes()
+        save(dataset, folder / "case" / "IM1")
+
+    return write
+
+
+def group(**elements) -> Dataset:
+    item = Dataset()
+    for name, value in elements.items():
+        setattr(item, name, value)
+    return item
+
+
+def duplicate(folder: Path) -> None:
+    uid = generate_uid()
+    for name in ("IM1", "IM2"):
+        save(header(SOPInstanceUID=uid, **LGE), folder / "case" / name)
+
+
+def slices(folder: Path, place: Callable[[int], list[float]], orientation=None, phases=1, **elements) -> None:
+    for k in range(4):
+        for phase in range(phases):
+            told = {"TriggerTime": phase * 60.0} if phases > 1 else {}
+            dataset = header(
+                ImagePositionPatient=place(k),
+                ImageOrientationPatient=orientation or SHORT_AXIS,
+                InstanceNumber=k * phases + phase + 1,
+                **told | elements,
+            )
+            save(dataset, folder / "case" / f"IM{k}_{phase}")
+
+
+def along(k: float) -> list[float]:
+    return [round(float(value), 4) for value in -NORMAL * 8.0 * k]
+
+
+def three_planes(folder: Path) -> None:
+    for k, plane in enumerate(([1, 0, 0, 0, 1, 0], [1, 0, 0, 0, 0, -1], [0, 1, 0, 0, 0, -1])):
+        save(header(ImageOrientationPatient=plane, SeriesDescription="x"), folder / "case" / f"IM{k}")
+
+
+def times_of_inversion(folder: Path) -> None:
+    for k in range(8):
+        dataset = header(
+            InversionTime=150.0 + 30 * k, ImageOrientationPatient=SHORT_AXIS, InstanceNumber=k + 1
+        )
+        save(dataset, folder / "case" / f"IM{k}")
+
+
+def without_order(folder: Path) -> None:
+    for k in range(9):
+        dataset = header(InstanceNumber=1, ImageOrientationPatient=SHORT_AXIS, **CINE)
+        save(dataset, folder / "case" / f"IM{k}")
+
+
+def doubled_slice(folder: Path) -> None:
+    slices(folder, lambda k: along(min(k, 2)), **LGE)
+
+
+def short_slice(folder: Path) -> None:
+    slices(folder, along, phases=9, **CINE)
+    os.unlink(folder / "case" / "IM3_8")
+
+
+def without_pixels(folder: Path) -> None:
+    dataset = header(ImageOrientationPatient=SHORT_AXIS, **LGE)
+    del dataset.PixelData
+    save(dataset, folder / "case" / "IM1")
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory) -> tuple[Path, dict[str, list[str]]]:
+    """All cases in one export beside a healthy study: the output, and the reasons by case."""
+    root = tmp_path_factory.mktemp("bad")
+    numbered = {case: f"{number:03d}" for number, case in enumerate(CASES)}
+    for case, (write, _) in CASES.items():
+        folder = root / "export" / numbered[case]
+        folder.mkdir(parents=True)
+        CURRENT["study"] = f"1.2.3.{int(numbered[case]) + 10}"
+        write(folder)
+    CURRENT["study"] = "1.2.3.4"
+    healthy(root / "export" / "healthy")
+    before = fingerprint(root / "export")
+    ingest(IngestSpec(source=root / "export", out=root / "out", links=root / "links.jsonl"))
+    assert fingerprint(root / "export") == before, "nothing that was given is touched"
+    links = [json.loads(line) for line in (root / "links.jsonl").read_text().splitlines()]
+    names = {line["file"]: line["name"] for line in links if "file" in line}
+    reasons: dict[str, list[str]] = {}
+    for line in rejects_of(root / "out"):
+        reasons.setdefault(names[line["file"]][:3], []).append(line["reason"])
+    return root, {case: reasons.get(number, []) for case, number in numbered.items()}
+
+
+def fingerprint(folder: Path) -> dict[str, tuple[int, int]]:
+    return {str(path): (path.lstat().st_size, path.lstat().st_mtime_ns) for path in folder.rglob("*")}
+
+
+BLANK = np.zeros((32, 32), np.uint16).tobytes()
+PDF = "1.2.840.10008.5.1.4.1.1.104.1"
+
+CASES: dict[str, tuple[Callable[[Path], None], str]] = {
+    # files
+    "empty": (raw(b""), "empty_file"),
+    "one byte": (raw(b"\0"), "not_dicom"),
+    "text": (raw(b"dear radiologist", "readme.txt"), "not_dicom"),
+    "picture": (raw(b"\x89PNG\r\n\x1a\n" + b"\0" * 200, "a.png"), "not_dicom"),
+    "mark and nothing": (raw(b"\0" * 128 + b"DICM"), "broken_header"),
+    "mark and noise": (raw(b"\0" * 128 + b"DICM" + bytes(range(256)) * 4), "broken_header"),
+    "random": (raw(np.random.default_rng(0).bytes(5000)), "not_dicom"),
+    "header cut in the middle": (cut(0.05), "broken_header"),
+    "pixels cut": (cut(0.7), "broken_pixels"),
+    "DICOMDIR": (raw(b"\0" * 128 + b"DICM", "DICOMDIR"), "housekeeping"),
+    "Apple double": (raw(b"x", "._IM1"), "housekeeping"),
+    "desktop file": (raw(b"x", ".DS_Store"), "housekeeping"),
+    "nifti": (raw(b"\x5c\x01\0\0" + b"\0" * 400, "a.nii"), "not_dicom"),
+    "tar": (raw(b"x" * 600, "a.tar"), "nested_archive"),
+    "rar": (raw(b"Rar!\x1a\x07" + b"x" * 60, "a.rar"), "nested_archive"),
+    "link to a file": (link_out, "unsafe_path"),
+    "link to a folder": (link_of_folder, "unsafe_path"),
+    "pipe": (pipe, "unsafe_path"),
+    # archives
+    "zip without its end": (broken_archive, "broken_archive"),
+    "zip by name only": (raw(b"no zip", "a.zip"), "broken_archive"),
+    "encrypted zip": (encrypted_archive, "encrypted_archive"),
+    "damaged member": (damaged_member, "broken_archive"),
+    "member that climbs out": (archive(("../../evil", b"x")), "unsafe_path"),
+    "member with a root": (archive(("/etc/passwd", b"x")), "unsafe_path"),
+    "member of Windows": (archive(("..\\..\\evil", b"x")), "unsafe_path"),
+    "member on a drive": (archive(("C:/evil", b"x")), "unsafe_path"),
+    "zip in a zip": (archive(("inner.zip", b"x")), "nested_archive"),
+    "empty member": (archive(("IM1", b"")), "empty_file"),
+    "member of macOS": (archive(("__MACOSX/IM1", b"x")), "housekeeping"),
+    "checkpoint": (archive((".ipynb_checkpoints/IM1", b"x")), "housekeeping"),
+    # kinds of objects
+    "CT": (one(Modality="CT", SOPClassUID="1.2.840.10008.5.1.4.1.1.2"), "not_mr"),
+    "ultrasound": (one(Modality="US"), "not_mr"),
+    "no modality": (one(Modality=None), "not_mr"),
+    "secondary capture": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.7"), "secondary_capture"),
+    "multi-frame capture": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.7.4"), "secondary_capture"),
+    "PDF": (one(SOPClassUID=PDF, Modality="DOC"), "not_an_image"),
+    "structured report": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.88.33", Modality="SR"), "not_an_image"),
+    "presentation state": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.11.1", Modality="PR"), "not_an_image"),
+    "segmentation": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.66.4", Modality="SEG"), "not_an_image"),
+    "ECG": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.9.1.1", Modality="ECG"), "not_an_image"),
+    "spectroscopy": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.4.2"), "not_an_image"),
+    # headers of images
+    "no study": (one(StudyInstanceUID=None), "no_study"),
+    "no series": (one(SeriesInstanceUID=""), "no_study"),
+    "no rows": (one(Rows=None, Columns=None, PixelData=b""), "no_pixels"),
+    "no pixel data": (without_pixels, "no_pixels"),
+    "colour": (one(SamplesPerPixel=3, PhotometricInterpretation="RGB", PixelData=b"\0" * 6144), "colour"),
+    "palette": (one(PhotometricInterpretation="PALETTE COLOR"), "colour"),
+    "tiny": (one(Rows=4, Columns=4), "bad_matrix"),
+    "huge": (one(Rows=60000, Columns=60000, PixelData=b"\0\0"), "bad_matrix"),
+    "no bits": (one(BitsAllocated=None), "bad_bits"),
+    "17 bits": (one(BitsAllocated=17), "bad_bits"),
+    "more stored than allocated": (one(BitsStored=20, HighBit=19), "bad_bits"),
+    "high bit elsewhere": (one(HighBit=15), "bad_bits"),
+    "third sign": (one(PixelRepresentation=2), "bad_bits"),
+    "no position": (one(ImagePositionPatient=None), "no_position"),
+    "no orientation": (one(ImageOrientationPatient=None), "no_position"),
+    "two coordinates": (one(ImagePositionPatient=[0.0, 0.0]), "no_position"),
+    "direction of zero": (one(ImageOrientationPatient=[0.0] * 6), "bad_position"),
+    "directions not square": (one(ImageOrientationPatient=[1, 0, 0, 0.9, 0.436, 0]), "bad_position"),
+    "another planet": (one(ImagePositionPatient=[0.0, 0.0, 1e9]), "bad_position"),
+    "no spacing": (one(PixelSpacing=None), "no_spacing"),
+    "spacing of zero": (one(PixelSpacing=[0.0, 2.0]), "no_spacing"),
+    "negative spacing": (one(PixelSpacing=[-2.0, 2.0]), "no_spacing"),
+    "slope of zero": (one(RescaleSlope=0.0, RescaleIntercept=0.0), "bad_rescale"),
+    "burned-in text": (one(BurnedInAnnotation="YES"), "burned_in_text"),
+    "same instance twice": (duplicate, "duplicate"),
+    "frames without records": (multi_frame(), "no_position"),
+    "records and frames differ": (
+        multi_frame(PerFrameFunctionalGroupsSequence=Sequence([Dataset()])),
+        "broken_header",
+    ),
+    "frame records without planes": (
+        multi_frame(
+            PerFrameFunctionalGroupsSequence=Sequence([Dataset(), Dataset()]), ImageOrientationPatient=None
+        ),
+        "no_position",
+    ),
+    # pixels
+    "noise as JPEG 2000": (compressed(JPEG2000Lossless, b"\xff\x4f\xff\x51" + b"\0" * 60), "broken_pixels"),
+    "noise as JPEG": (compressed(JPEGLosslessSV1, b"\xff\xd8\xff" + b"\0" * 60), "broken_pixels"),
+    "noise as RLE": (compressed(RLELossless, struct.pack("<16I", *[9] * 16) + b"\0"), "broken_pixels"),
+    "one grey value": (one(PixelData=BLANK, **LGE), "constant"),
+    # series
+    "localizer by type": (one(ImageType=["ORIGINAL", "PRIMARY", "M", "LOCALIZER"]), "localizer"),
+    "localizer by planes": (three_planes, "localizer"),
+    "localizer by name": (one(SeriesDescription="3-plane localizer"), "localizer"),
+    "scout": (one(SeriesDescription="HASTE survey"), "scout"),
+    "TI scout by name": (one(SeriesDescription="TI_scout"), "ti_scout"),
+    "TI scout by times": (times_of_inversion, "ti_scout"),
+    "flow by name": (one(SeriesDescription="fl2d_pc QFlow"), "phase_contrast"),
+    "flow by type": (one(ImageType=["ORIGINAL", "PRIMARY", "P", "VELOCITY"]), "phase_contrast"),
+    "tagging": (one(SeriesDescription="cine grid tagging"), "tagging"),
+    "map by name": (one(SeriesDescription="ShMOLLI_192i"), "map"),
+    "map by type": (one(ImageType=["DERIVED", "PRIMARY", "T1 MAP"]), "map"),
+    "projection": (one(ImageType=["DERIVED", "SECONDARY", "PROJECTION IMAGE"]), "derived"),
+    "right ventricle": (
+        one(SeriesDescription="cine RVOT", ImageOrientationPatient=[0, 1, 0, 0, 0, -1]),
+        "other_part",
+    ),
+    "no sequence": (one(SeriesDescription=""), "other_sequence"),
+    "axial": (one(SeriesDescription="", **LGE), "other_view"),
+    "slice acquired twice": (doubled_slice, "repeat"),
+    "slice with a phase too few": (short_slice, "incomplete_slice"),
+    "nothing orders the phases": (without_order, "unordered"),
+}
+
+
+def rejects_of(out: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (out / "rejects.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_bad_file_is_left_out_with_its_reason(imported, case):
+    assert CASES[case][1] in imported[1][case]
+
+
+def test_nothing_of_a_healthy_study_is_lost_beside_bad_files(imported):
+    manifests = [json.loads(path.read_text()) for path in (imported[0] / "out").glob("studies/*/study.json")]
+    (volume,) = [v for manifest in manifests for v in manifest["volumes"] if v["shape"] == [32, 32, 6, 8]]
+    assert (volume["volume_id"], volume["ed_phase"], volume["es_phase"]) == ("cine_sax", 0, 4)
+
+
+def test_every_file_is_in_a_volume_or_has_one_reason(imported):
+    root, _ = imported
+    rejects = rejects_of(root / "out")
+    assert len(rejects) == len({(line["file"], line["frame"]) for line in rejects}), "one reason a frame"
+    manifests = [json.loads(path.read_text()) for path in (root / "out").glob("studies/*/study.json")]
+    frames = sum(int(np.prod(v["shape"][2:])) for manifest in manifests for v in manifest["volumes"])
+    members = sum(
+        len(zipfile.ZipFile(path).namelist()) - 1 for path in root.rglob("case.zip") if readable(path)
+    )
+    folders = {path for path in (root / "export").rglob("*") if path.is_dir() and not path.is_symlink()}
+    files = sum(1 for path in (root / "export").rglob("*") if path not in folders)
+    assert frames + len(rejects) == files + members
+
+
+def readable(path: Path) -> bool:
+    try:
+        return bool(zipfile.ZipFile(path).namelist())
+    except zipfile.BadZipFile:
+        return False
+
+
+def test_the_cases_are_at_least_sixty():
+    assert len(CASES) >= 60
+
+
+@pytest.mark.parametrize(
+    ("prepare", "words"),
+    [
+        (lambda folder: None, "cannot be read"),
+        (lambda folder: folder.mkdir(), "holds no files"),
+        (lambda folder: raw(b"x")(folder.mkdir() or folder), "none of its 1 files is an MR image"),
+    ],
+)
+def test_a_source_without_images_is_refused(tmp_path, prepare, words):
+    prepare(tmp_path / "export")
+    with pytest.raises(InputError, match=words):
+        ingest(IngestSpec(source=tmp_path / "export", out=tmp_path / "out"))

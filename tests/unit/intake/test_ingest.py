@@ -1,0 +1,216 @@
+"""The import as a whole: round trips of the phantom, identities, resuming, real exports."""
+
+import gzip
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cardiolens.config.compose import read_ingest_spec
+from cardiolens.config.dataset import DatasetSpec
+from cardiolens.config.ingest import IngestSpec
+from cardiolens.errors import InputError
+from cardiolens.steps.ingest import ingest
+from cardiolens.steps.prepare import prepare
+from cardiolens.study.ingest import ingest as displayed
+from cardiolens.study.manifest import read_study
+from tests.unit.intake.exports import CURRENT, IDENTITIES, PATIENT, header, healthy, phantom_export, save
+
+PCT = (1.0, 99.0)
+WRONG = {  # names that lie, that are empty, that name another sequence
+    "cine_sax": "localizer",
+    "cine_4ch": "cine 3CH",
+    "cine_2ch": "",
+    "lge_4ch": "LGE 2CH",
+    "t2_sax": "PSIR sax",
+}
+
+
+@pytest.fixture(scope="module")
+def export(prepared_phantom, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("export")
+    phantom_export(prepared_phantom / "data" / "studies" / "PH-NORMAL", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def imported(export, tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("imported")
+    assert ingest(IngestSpec(source=export, out=root / "out", key=root / "key", links=root / "links")) == 0
+    return root
+
+
+def only_study(out: Path) -> Path:
+    (folder,) = (out / "studies").iterdir()
+    return folder
+
+
+def shown(folder: Path) -> dict[str, tuple[list[str], int, int, str]]:
+    """Digests of the frames in canonical order as displayed, ED, ES and order by volume."""
+    return {
+        str(volume.row["volume_id"]): (
+            volume.frames["digest"].to_pylist(),
+            *(
+                (volume.row["ed_phase"], volume.row["es_phase"])
+                if volume.row["sequence"] == "cine"
+                else (0, 0)
+            ),
+            volume.row["spatial_order"],
+        )
+        for volume in displayed(read_study(folder), PCT)
+    }
+
+
+def proposals(out: Path) -> list[dict]:
+    (path,) = out.glob("proposals/*/proposals.json")
+    return json.loads(path.read_text())["proposals"]
+
+
+def test_a_phantom_study_comes_back_frame_by_frame(prepared_phantom, imported):
+    truth = shown(prepared_phantom / "data" / "studies" / "PH-NORMAL")
+    assert shown(only_study(imported / "out")) == truth
+    assert [p["flags"] for p in proposals(imported / "out") if p["flags"]] == []
+
+
+def test_lying_names_are_overruled_and_flagged(prepared_phantom, tmp_path):
+    study = prepared_phantom / "data" / "studies" / "PH-NORMAL"
+    phantom_export(study, tmp_path / "export", WRONG)
+    ingest(IngestSpec(source=tmp_path / "export", out=tmp_path / "out"))
+    truth, found = shown(study), shown(only_study(tmp_path / "out"))
+    assert found == truth
+    by_volume = {p["volume_id"]: p for p in proposals(tmp_path / "out")}
+    for volume_id, name in WRONG.items():
+        flagged = [flag for flag in by_volume[volume_id]["flags"] if flag.endswith("_disagree")]
+        assert bool(flagged) == bool(name), (volume_id, flagged)
+
+
+def test_no_identity_is_in_any_byte_that_leaves(imported, capfd, export, tmp_path):
+    ingest(IngestSpec(source=export, out=tmp_path / "out", key=tmp_path / "key"))
+    told = capfd.readouterr()
+    texts = [told.out.encode(), told.err.encode()]
+    for path in (tmp_path / "out").rglob("*"):
+        texts.append(str(path.relative_to(tmp_path)).encode())
+        if path.is_file():
+            content = path.read_bytes()
+            texts.append(gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content)
+    planted = [*IDENTITIES, "SECRET VENDOR", "in private", CURRENT["study"] + ".", "DOE", "JANE", "IM00001"]
+    for text in texts:
+        for name in planted:
+            for encoding in ("utf-8", "utf-16-le", "utf-16-be"):
+                assert name.encode(encoding).lower() not in text.lower(), name
+    assert (imported / "links").read_text().count("MRN-77801") == 1, "the search finds what is there"
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory) -> Path:
+    """A small export and its import."""
+    root = tmp_path_factory.mktemp("small")
+    healthy(root / "export")
+    ingest(IngestSpec(source=root / "export", out=root / "out", key=root / "key"))
+    return root
+
+
+def test_the_same_key_gives_the_same_bytes_and_a_second_run_does_nothing(small, tmp_path, capsys):
+    again, spec = tmp_path / "out", {"source": small / "export", "key": small / "key"}
+    ingest(IngestSpec(out=again, **spec))
+    files = {path.relative_to(again): path.read_bytes() for path in again.rglob("*") if path.is_file()}
+    assert files == {path: (small / "out" / path).read_bytes() for path in files}
+    stamps = {path: (again / path).stat().st_mtime_ns for path in files if path.name != "rejects.jsonl"}
+    ingest(IngestSpec(out=again, **spec))
+    assert "(unchanged)" in capsys.readouterr().out
+    assert {path: (again / path).stat().st_mtime_ns for path in stamps} == stamps
+    assert {path: (again / path).read_bytes() for path in files} == files
+
+
+def test_a_study_whose_volume_was_lost_or_whose_options_changed_is_written_again(small, tmp_path):
+    out, spec = tmp_path / "out", {"source": small / "export", "key": small / "key"}
+    shutil.copytree(small / "out", out)
+    (only_study(out) / "cine_sax.nii").unlink()
+    ingest(IngestSpec(out=out, **spec))
+    assert (only_study(out) / "cine_sax.nii").is_file()
+    ingest(IngestSpec(out=out, cohort=("full",), **spec))
+    assert read_study(only_study(out)).manifest.cohort == ("full",)
+
+
+def test_another_key_gives_other_ids(small, tmp_path):
+    ingest(IngestSpec(source=small / "export", out=tmp_path / "out", key=tmp_path / "key"))
+    assert only_study(tmp_path / "out").name != only_study(small / "out").name
+
+
+def test_a_zip_of_the_export_is_the_export(small, tmp_path):
+    shutil.make_archive(str(tmp_path / "all"), "zip", small / "export")
+    ingest(IngestSpec(source=tmp_path / "all.zip", out=tmp_path / "out", key=small / "key"))
+    assert shown(only_study(tmp_path / "out")) == shown(only_study(small / "out"))
+
+
+def test_two_patients_in_one_folder_are_two_studies(tmp_path):
+    for number in (1, 2):
+        study = {"PatientID": f"P{number}", "StudyInstanceUID": f"1.2.{number}"}
+        healthy(tmp_path / "one", number, **study)
+    for number, path in enumerate(sorted((tmp_path / "one").rglob("IM*"))):
+        path.rename(tmp_path / "one" / f"{number * 7919 % 1000:04d}")
+    ingest(IngestSpec(source=tmp_path / "one", out=tmp_path / "out"))
+    manifests = [read_study(folder).manifest for folder in (tmp_path / "out" / "studies").iterdir()]
+    assert len({manifest.patient_id for manifest in manifests}) == 2
+    assert {manifest.volumes[0].shape for manifest in manifests} == {(32, 32, 6, 8)}
+
+
+def test_a_threshold_makes_what_is_unsure_wait(tmp_path):
+    healthy(tmp_path / "export", SeriesDescription="LGE 4ch")
+    ingest(IngestSpec(source=tmp_path / "export", out=tmp_path / "out"))
+    (proposal,) = proposals(tmp_path / "out")
+    assert {"sequence_witnesses_disagree", "view_witnesses_disagree"} <= set(proposal["flags"])
+    assert (proposal["status"], proposal["volume_id"]) == ("taken", "cine_sax")
+    ingest(IngestSpec(source=tmp_path / "export", out=tmp_path / "out", threshold=0.99))
+    (proposal,) = proposals(tmp_path / "out")
+    assert (proposal["status"], proposal["reason"]) == ("waits", "below_threshold")
+    assert not list((tmp_path / "out" / "studies").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["source=a"], "out has no value"),
+        (["source=a", "out=a/b"], "lie within each other"),
+        (["source=a", "out=b", "key=b/key"], "key lies in source or out"),
+        (["source=a", "out=b", "links=a/links"], "links lies in source or out"),
+        (["source=a", "out=b", "threshold=2"], "threshold"),
+        (["source=a", "out=b", "colour=red"], "choose from cohort, key"),
+        (["source"], "not of the form name=value"),
+    ],
+)
+def test_wrong_words_are_refused(words, message):
+    with pytest.raises(InputError, match=message):
+        read_ingest_spec(words)
+
+
+def test_a_file_that_is_no_key_is_refused(small, tmp_path):
+    (tmp_path / "key").write_text("secret")
+    with pytest.raises(InputError, match="holds no key"):
+        ingest(IngestSpec(source=small / "export", out=tmp_path / "out", key=tmp_path / "key"))
+
+
+def test_the_key_is_readable_by_its_owner_alone(imported):
+    assert (imported / "key").stat().st_mode & 0o077 == 0
+    assert (imported / "links").stat().st_mode & 0o077 == 0
+
+
+def test_the_verb_ends_without_a_traceback(tmp_path):
+    save(header(Modality="CT"), tmp_path / "export" / "IM1")
+    command = [sys.executable, "-m", "cardiolens.ingest", f"source={tmp_path}/export", f"out={tmp_path}/out"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: source=")
+    assert "not_mr" in done.stderr
+    assert PATIENT["PatientName"] not in done.stderr
+
+
+@pytest.mark.parametrize("given", ["", "900", "900/IM00001"])
+def test_prepare_names_the_import_for_a_file_or_folder_of_dicom(small, tmp_path, given):
+    studies = small / "export" / given
+    dataset = DatasetSpec(name="real", studies=studies, questions=tmp_path / "none.jsonl")
+    with pytest.raises(InputError, match=r"python -m cardiolens\.ingest"):
+        prepare(dataset, tmp_path / "store", strict=True)
