@@ -8,8 +8,9 @@ def main() -> int:
     from cardiolens.config.compose import read_ingest_spec
     from cardiolens.errors import InputError, RunError
     from cardiolens.steps.ingest import ingest
-    from cardiolens.terminal.verb import tell
+    from cardiolens.terminal.verb import begin, tell
 
+    begin()
     try:
         return ingest(read_ingest_spec(sys.argv[1:]))
     except (InputError, RunError) as error:
