@@ -161,12 +161,14 @@ def _join(options: dict[str, object]) -> None:
 
 
 def _is_refusal(error: BaseException | None) -> bool:
-    """Return whether a token was refused; Ray raises other errors over that one."""
+    """Return whether a token was refused; Ray raises other errors over that one, or with its text."""
     from ray.exceptions import AuthenticationError
 
-    while error is not None and not isinstance(error, AuthenticationError):
+    while error is not None:
+        if isinstance(error, AuthenticationError) or AuthenticationError.__name__ in str(error):
+            return True
         error = error.__cause__ or error.__context__
-    return error is not None
+    return False
 
 
 @contextmanager

@@ -123,9 +123,8 @@ def _compiled(text: str, kind: str, where: str) -> tuple[jinja2.Template, str, s
     given = _TRIAL if kind != _SYSTEM else {}
     with _jinja(where):
         parsed = _JINJA.parse(text)
-        check_language(
-            parsed, where
-        )  # first: Jinja computes what is constant as soon as it looks at a template
+        # First: Jinja computes what is constant as soon as it looks at a template.
+        check_language(parsed, where)
         used = meta.find_undeclared_variables(parsed)
     _check(used, set(given), _NEEDED[kind], where)
     with _jinja(where):
@@ -141,6 +140,8 @@ def _jinja(where: str) -> Iterator[None]:
     """Turn exceptions that a template raises, which is code, into InputError."""
     try:
         yield
+    except InputError:
+        raise
     except (
         jinja2.TemplateError,
         TypeError,
