@@ -1,11 +1,19 @@
-"""With CI set, nothing but GPU tests may skip: a skipped test counts as failed."""
+"""Rules for all tests: each begins with the usual umask; with CI set, nothing but GPU tests may skip."""
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import pytest
 
 ON_CI = os.environ.get("CI", "") not in {"", "0", "false"}
+
+
+@pytest.fixture(autouse=True)
+def _umask() -> Iterator[None]:
+    """Verbs make the files of their process private, and tests call verbs."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -5,7 +5,6 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,13 +20,6 @@ DOORS = (
     *("sweep", "prepare", "judge", "report", "view", "export", "compare", "track", "bundle"),
     *("ingest", "submit", "status", "work", "store.__main__"),
 )
-
-
-@pytest.fixture(autouse=True)
-def _umask() -> Iterator[None]:
-    before = os.umask(0o022)
-    yield
-    os.umask(before)
 
 
 def spec_of(folder: Path, *, shared: bool) -> SweepSpec:
