@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import ErrorDetails
 
 from cardiolens.plain import without_credentials
+from cardiolens.suggest import nearest_first
 
 Positive = Annotated[int, Field(gt=0)]
 Auto = Literal["auto"]
@@ -41,7 +42,8 @@ class Spec(BaseModel):
         if isinstance(value, Mapping):
             legal = {field.alias or name for name, field in cls.model_fields.items()}
             for key in sorted(value.keys() - legal, key=str):
-                raise ValueError(f"unknown key {key!r}; expected only {', '.join(sorted(legal))}")
+                expected = ", ".join(nearest_first(str(key), sorted(legal)))
+                raise ValueError(f"unknown key {key!r}; expected only {expected}")
         return value
 
 

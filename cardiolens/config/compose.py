@@ -23,6 +23,7 @@ from cardiolens.config.ingest import IngestSpec
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.errors import InputError
 from cardiolens.given import read_text
+from cardiolens.suggest import nearest_first
 
 GROUPS = ("model", "selector", "prompt", "control", "dataset", "cluster", "tracker", "experiment")
 ONE_OF = ("dataset", "cluster", "tracker")  # groups of which a sweep selects exactly one entry
@@ -91,7 +92,7 @@ def read_ingest_spec(argv: Sequence[str]) -> IngestSpec:
     except (HydraException, OmegaConfBaseException) as error:
         unknown = re.match(r"Could not override '([^']+)'", " ".join(str(error).split()))
         if unknown:
-            legal = ", ".join(sorted(IngestSpec.model_fields))
+            legal = ", ".join(nearest_first(unknown[1], sorted(IngestSpec.model_fields)))
             raise InputError(f"{unknown[1]}: unknown option; choose from {legal}") from None
         raise InputError(hydra_message(error)) from None
 
@@ -127,7 +128,8 @@ def _check_group(group: str, value: object) -> None:
     legal, names = legal_names(group), list(_names(value))
     for name in names:
         if name not in legal:
-            raise InputError(f"{group}={name}: unknown {group}; choose from {', '.join(legal)}")
+            choices = ", ".join(nearest_first(name, legal))
+            raise InputError(f"{group}={name}: unknown {group}; choose from {choices}")
         if isinstance(value, list) and (group in ONE_OF or names.count(name) > 1):
             rule = "a sweep has one" if group in ONE_OF else f"{name} stands twice"
             raise InputError(f"{group}=[{','.join(names)}]: {rule}; name each once: {', '.join(legal)}")
@@ -228,9 +230,9 @@ def hydra_message(error: Exception) -> str:
     if unknown := re.match(r"Could not override '([^']+)'", message):
         legal = options_at(SweepSpec, unknown[1].split(".")[:-1])
         if legal and unknown[1].rpartition(".")[2] not in legal:
-            return f"{unknown[1]}: unknown option; choose from {', '.join(legal)}"
+            choices = nearest_first(unknown[1].rpartition(".")[2], legal)
+            return f"{unknown[1]}: unknown option; choose from {', '.join(choices)}"
     if absent := re.search(r"Could not load '(\w+)/([^']+)'", message):
-        return (
-            f"{absent[1]}={absent[2]}: unknown {absent[1]}; choose from {', '.join(legal_names(absent[1]))}"
-        )
+        choices = nearest_first(absent[2], legal_names(absent[1]))
+        return f"{absent[1]}={absent[2]}: unknown {absent[1]}; choose from {', '.join(choices)}"
     return message

@@ -29,21 +29,30 @@ from cardiolens.plain import one_line, without_credentials
 from cardiolens.record.places import Run
 from cardiolens.record.privacy import be_private, follow, set_privacy
 from cardiolens.terminal.console import say
+from cardiolens.terminal.help import ASKED, help_of, verbs
 
 Verb = Callable[[SweepSpec], int]
 
 
 def begin() -> None:
-    """Set up the process of a verb: its files are the user's own, and its libraries call nobody."""
+    """Set up the process of a verb: its files are the user's own, and its libraries call nobody.
+
+    Where `--help` or `-h` is among the words, print the verb's help and end the process.
+    """
     be_private()
     be_quiet()
+    program = Path(sys.argv[0])
+    name = program.parent.name if program.stem == "__main__" else program.stem
+    if ASKED.intersection(sys.argv[1:]) and name in verbs():
+        print(help_of(name))
+        raise SystemExit(0)
 
 
 def run_verb(verb: Verb, argv: Sequence[str] | None = None) -> int:
     """Run a verb on the sweep that the command line describes, and return the exit code.
 
     0: complete; 1: the run could not be completed; 2: an input cannot be used; 75: stopped on request. Words
-    that begin with a dash go to Hydra (`-m`, `--cfg=job`, `--help`).
+    that begin with a dash go to Hydra (`-m`, `--cfg=job`, `--hydra-help`).
     """
     begin()
     words = list(sys.argv[1:] if argv is None else argv)
