@@ -9,7 +9,7 @@ from refusals import refused
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.terminal.verb import run_verb
 
-OPTIONS = "expected only answer_format, budget, caption"
+OPTIONS = "expected only budget, answer_format, caption"
 OF_MODEL = ".*dtype, engine, "
 NO_BUDGET = r"is neither a number of frames \(16\) nor of visual tokens \(tokens:8192\), 1 or more"
 
@@ -21,7 +21,7 @@ WORDS = [
     ("model=[]", r"model: Field required"),
     ("selector=[best]", r"selector=best: unknown selector; choose from all, clinical, encoder"),
     ("prompt=[nice]", r"prompt=nice: unknown prompt; choose from reasoning, standard"),
-    ("control=[blnd]", r"control=blnd: unknown control; choose from blank, blind, captions, none"),
+    ("control=[blnd]", r"control=blnd: unknown control; choose from blind, blank, captions, none"),
     ("dataset=mri", r"dataset=mri: unknown dataset; choose from phantom_200"),
     ("tracker=mlflow", r"tracker=mlflow: unknown tracker; choose from none, wandb"),
     ("+experiment=nope", r"experiment=nope: unknown experiment; choose from .*controls"),
@@ -33,9 +33,9 @@ WORDS = [
     ("a b", r"'a b' is not of the form name=value"),
     ("budget=8,16", r"budget=8,16.*To use it as a list, use key=\[value1,value2\]"),
     # options that do not exist
-    ("budgets=[8]", r"budgets: unknown option; choose from answer_format, budget, caption"),
+    ("budgets=[8]", r"budgets: unknown option; choose from budget, answer_format, caption"),
     ("+budgets=[8]", rf"unknown key 'budgets'; {OPTIONS}"),
-    ("stream.flush_row=8", r"stream\.flush_row: unknown option; choose from engine_restarts, flush_rows"),
+    ("stream.flush_row=8", r"stream\.flush_row: unknown option; choose from flush_rows, flush_seconds, engine_restarts"),
     ("model.tiny.nope=3", rf"model\.tiny\.nope: unknown option; choose from {OF_MODEL}"),
     ("+model.tiny.nope=3", rf"model\.0: unknown key 'nope'; expected only {OF_MODEL}"),
     ("+model.foo=3", r"model: foo is 3; expected its options, e\.g\. foo: \{\.\.\.\}"),
