@@ -36,7 +36,7 @@ MANIFESTS = [  # content of study.json
     (
         "a name",
         HEADER + b'"patient_name": "Jane Roe"}',
-        r"unknown key 'patient_name'; expected only age_band, cohort",
+        r"unknown key 'patient_name'; expected only patient_id, age_band, cohort",
     ),
 ]
 

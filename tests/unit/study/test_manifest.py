@@ -110,7 +110,7 @@ def test_every_sequence_has_a_short_axis():
         ),
         (
             {"layout": {"oder": "static"}},
-            "volumes.0.layout: unknown key 'oder'; expected only frames, n_phases",
+            "volumes.0.layout: unknown key 'oder'; expected only order, frames, n_phases",
         ),
         (
             {"layout": {"order": "spiral"}},
@@ -151,7 +151,7 @@ def test_every_sequence_has_a_short_axis():
         ({"sha256": "abc"}, "volumes.0.sha256: String should match pattern"),
         (
             {"display_transform": {"flip": True}},
-            "volumes.0.display_transform: unknown key 'flip'; expected only flip_cols",
+            "volumes.0.display_transform: unknown key 'flip'; expected only flip_rows, flip_cols",
         ),
         (
             {"display_transform": {"transpose": 1}},
