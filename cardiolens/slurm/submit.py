@@ -20,6 +20,7 @@ from cardiolens.slurm import commands
 from cardiolens.slurm.commands import Alive
 from cardiolens.slurm.deployments import deployments_of
 from cardiolens.slurm.jobs import jobs_of
+from cardiolens.slurm.limits import check_limits
 from cardiolens.slurm.scripts import mark_of, script_of, site_of
 from cardiolens.slurm.show_jobs import show_jobs, show_scripts
 from cardiolens.slurm.submission import queue, read_submission
@@ -120,10 +121,11 @@ def _queue(
     spec: SweepSpec, run: Run, deployments: Sequence[Deployment], alive: Sequence[Alive], planned: Plan | None
 ) -> None:
     assert isinstance(spec.cluster, SlurmSpec), "checked"
+    jobs = jobs_of(deployments, prepare=planned is None)
+    check_limits(jobs, spec.cluster)
     documents.write_configuration(run, spec)
     documents.declare(run, spec)
     site = site_of(spec.cluster)
-    jobs = jobs_of(deployments, prepare=planned is None)
     scripts = {job: script_of(job, run, site) for job in jobs}
     for job in queue(run, scripts, sorted({job.id.partition("_")[0] for job in alive})):
         say(f"submitted: job {job.id} {job.step} {', '.join(job.models)}")

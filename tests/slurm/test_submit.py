@@ -59,7 +59,14 @@ def test_a_plan_prints_every_script_and_submits_nothing(site: Site) -> None:
     ("words", "code", "said"),
     [
         (["cluster.partition=gpu"], 2, "cluster.partition=gpu: no such partition; choose from main, high"),
-        (["cluster.gpus=8", "model=[wide]"], 1, "Requested node configuration is not available"),
+        (
+            ["cluster.gpus=8", "model=[wide]"],
+            2,
+            "wide: 8 GPUs a node, but no node of partition main has more than 2; lower cluster.gpus",
+        ),
+        (["cluster.cpus=5"], 2, "cluster.cpus=5: no node of partition main has more than 4 CPUs"),
+        (["cluster.memory_gib=17"], 2, "cluster.memory_gib=17: no node of partition main has more than 1"),
+        (["cluster.time='99-00:00:00'"], 2, "cluster.time=99-00:00:00: partition main ends jobs after"),
         (["cluster.sbatch=['--qos=none-such','--no-such-option']"], 1, "unrecognized option"),
     ],
 )

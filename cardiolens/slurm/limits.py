@@ -1,0 +1,138 @@
+"""What a partition can give, and which option of a job asks for more.
+
+SLURM queues a job whose time is beyond the partition's limit, and lets it wait for ever unless the site set
+EnforcePartLimits; for the rest it says only that the configuration of a node is not available.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cardiolens.config.cluster import SlurmSpec
+from cardiolens.errors import InputError
+from cardiolens.slurm.commands import run
+from cardiolens.slurm.jobs import Job
+
+_FIELDS = "%P|%l|%D|%c|%m|%G"  # partition, time limit, nodes, and of each node: CPUs, MiB, generic resources
+_GPUS = re.compile(r"gpu:(?:(?P<kind>[^:,()]+):)?(?P<number>\d+)")
+_TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<parts>\d+(?::\d+){0,2})")
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """Nodes that are alike, in one partition."""
+
+    partition: str
+    is_default: bool
+    seconds: float  # longest time of a job; infinite without a limit
+    number: int
+    cpus: int
+    memory_mib: int
+    gpus: tuple[tuple[str, int], ...]  # kind, "" where the site names none, and number
+
+    def gpus_of(self, kind: str | None) -> int:
+        """GPUs of a kind; of all kinds for None."""
+        return sum(number for name, number in self.gpus if kind is None or name == kind)
+
+
+def check_limits(jobs: Sequence[Job], cluster: SlurmSpec) -> None:
+    """Raise InputError with the option by which a job asks for more than its partition gives."""
+    known = list(read_nodes(run("sinfo", "--noheader", f"--format={_FIELDS}")))
+    for job in jobs:
+        for_model = job.step == "model"
+        partition = cluster.partition if for_model else cluster.cpu_partition or cluster.partition
+        refused = []
+        for name, nodes in _partitions(known, partition).items():
+            wrong = next(_beyond(job, cluster, name, nodes), None)
+            if wrong is None:
+                break
+            refused.append(wrong)
+        else:
+            if refused:  # of several partitions, one that fits is enough
+                raise InputError("; ".join(refused))
+
+
+def read_nodes(printed: str) -> Iterator[Nodes]:
+    """Nodes as `sinfo` prints them in the format of this module."""
+    for line in printed.splitlines():
+        partition, limit, number, cpus, memory, generic = line.strip().split("|", 5)
+        yield Nodes(
+            partition.rstrip("*"),
+            partition.endswith("*"),
+            seconds_of(limit),
+            int(number),
+            int(cpus.rstrip("+")),
+            int(memory.rstrip("+")),
+            tuple((found["kind"] or "", int(found["number"])) for found in _GPUS.finditer(generic)),
+        )
+
+
+def seconds_of(time: str) -> float:
+    """Seconds of a time as SLURM writes it: minutes, minutes:seconds, hours:minutes:seconds, days-hours..."""
+    found = _TIME.fullmatch(time)
+    if found is None:
+        return math.inf  # infinite, UNLIMITED, n/a
+    parts = [int(part) for part in found["parts"].split(":")]
+    if found["days"] is not None:  # hours come first
+        hours, minutes, seconds = [*parts, 0, 0][:3]
+        return ((int(found["days"]) * 24 + hours) * 60 + minutes) * 60 + seconds
+    hours, minutes, seconds = {1: [0, *parts, 0], 2: [0, *parts], 3: parts}[len(parts)]
+    return (hours * 60 + minutes) * 60 + seconds
+
+
+def _partitions(known: Sequence[Nodes], named: str | None) -> dict[str, list[Nodes]]:
+    """Nodes of each partition that a job may run in; without a name, of the cluster's default."""
+    wanted = None if named is None else named.split(",")
+    chosen: dict[str, list[Nodes]] = {}
+    for nodes in known:
+        if nodes.is_default if wanted is None else nodes.partition in wanted:
+            chosen.setdefault(nodes.partition, []).append(nodes)
+    return chosen
+
+
+def _beyond(job: Job, cluster: SlurmSpec, partition: str, nodes: Sequence[Nodes]) -> Iterator[str]:
+    """What a job asks for and no node of a partition has, in the words of the configuration."""
+    is_model = job.step == "model"
+    option, time = ("time", cluster.time) if is_model else ("cpu_time", cluster.cpu_time)
+    longest = max(of.seconds for of in nodes)
+    if seconds_of(time) > longest:
+        yield (
+            f"cluster.{option}={time}: partition {partition} ends jobs after {_clock(longest)}; a longer one "
+            f"would wait for ever; give at most {_clock(longest)}, or another partition"
+        )
+    if is_model and job.resources.gpus:
+        kind = cluster.gpu_type
+        most = max(of.gpus_of(kind) for of in nodes)
+        if most < job.resources.gpus:
+            kinds = sorted({name for of in nodes for name, _ in of.gpus if name})
+            asked = f"{', '.join(job.models)}: {job.resources.gpus} GPUs a node"
+            of_kind = f" of gpu_type={kind}" if kind else ""
+            yield (
+                f"{asked}, but no node of partition {partition} has more than {most}{of_kind}; lower "
+                "cluster.gpus or the model's tensor_parallel, or name another partition"
+                + (f" or gpu_type ({', '.join(kinds)})" if kind and kinds else "")
+            )
+    if is_model and sum(of.number for of in nodes) < job.resources.nodes:
+        yield (
+            f"{', '.join(job.models)}: {job.resources.nodes} nodes, but partition {partition} has "
+            f"{sum(of.number for of in nodes)}; lower cluster.nodes"
+        )
+    option, cpus = ("cpus", cluster.cpus) if is_model else ("cpu_cpus", cluster.cpu_cpus)
+    if max(of.cpus for of in nodes) < cpus:
+        yield (
+            f"cluster.{option}={cpus}: no node of partition {partition} has more than "
+            f"{max(of.cpus for of in nodes)} CPUs"
+        )
+    option, gib = (
+        ("memory_gib", cluster.memory_gib) if is_model else ("cpu_memory_gib", cluster.cpu_memory_gib)
+    )
+    if gib is not None and max(of.memory_mib for of in nodes) < gib * 1024:
+        most_gib = max(of.memory_mib for of in nodes) / 1024
+        yield f"cluster.{option}={gib:g}: no node of partition {partition} has more than {most_gib:.1f} GiB"
+
+
+def _clock(seconds: float) -> str:
+    days, rest = divmod(int(seconds), 86_400)
+    clock = f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
+    return f"{days}-{clock}" if days else clock
