@@ -35,7 +35,7 @@ WORDS = [
     # options that do not exist
     ("budgets=[8]", r"budgets: unknown option; choose from budget, answer_format, caption"),
     ("+budgets=[8]", rf"unknown key 'budgets'; {OPTIONS}"),
-    ("stream.flush_row=8", r"stream\.flush_row: unknown option; choose from flush_rows, flush_seconds, engine_restarts"),
+    ("stream.flush_row=8", r"stream\.flush_row: unknown option; choose from flush_rows, flush_seconds"),
     ("model.tiny.nope=3", rf"model\.tiny\.nope: unknown option; choose from {OF_MODEL}"),
     ("+model.tiny.nope=3", rf"model\.0: unknown key 'nope'; expected only {OF_MODEL}"),
     ("+model.foo=3", r"model: foo is 3; expected its options, e\.g\. foo: \{\.\.\.\}"),

@@ -98,7 +98,7 @@ QUESTIONS: list[tuple[str, Callable[[list[dict[str, Any]]], bytes], str]] = [
         line(patient_id=SECRET),
         r"its patient_id is not that of study PH-0001 in study\.json",
     ),
-    ("a name", line(patient_name=SECRET), r"unknown key 'patient_name'; expected only patient_id, answer, answer_type"),
+    ("a name", line(patient_name=SECRET), r"unknown key 'patient_name'; expected only patient_id, answer"),
     (
         "unknown subtask",
         line(subtask="C99"),

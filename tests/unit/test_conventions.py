@@ -1,0 +1,62 @@
+"""What strangers look for at the root of a project: present, readable by machines, and true."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+import cardiolens
+from cardiolens.config.compose import read_spec
+from cardiolens.config.model import ModelSpec
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ["CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_files_that_a_page_of_the_root_names_exist(page: str) -> None:
+    text = (ROOT / page).read_text()
+    linked = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text) if "://" not in link]
+    named = re.findall(r"`((?:cardiolens|docs|tests|jobs|bench)/[\w./-]*)`", text)
+    assert [path for path in (*linked, *named) if not (ROOT / path).exists()] == []
+
+
+def test_the_model_of_the_guide_is_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (example,) = re.findall(r"```yaml\n# (conf/model/\w+\.yaml)\n(.*?)```", CONTRIBUTING, re.DOTALL)
+    path = tmp_path / example[0]
+    path.parent.mkdir(parents=True)
+    path.write_text(example[1])
+    monkeypatch.chdir(tmp_path)
+    (model,) = read_spec([f"model=[{path.stem}]"]).model
+    assert isinstance(model, ModelSpec)
+    assert model.engine == "vllm"
+
+
+def test_make_has_the_verbs_of_the_guide() -> None:
+    verbs = set(re.findall(r"^(?:make (\S+))", CONTRIBUTING, re.MULTILINE))
+    assert verbs == {"setup-dev", "check", "test", "test-long"}
+    for verb in verbs:
+        subprocess.run(["make", "-n", verb], cwd=ROOT, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "CITATION.cff",
+        ".pre-commit-config.yaml",
+        *(str(p.relative_to(ROOT)) for p in ROOT.glob(".github/**/*.yml")),
+    ],
+)
+def test_forms_are_yaml(file: str) -> None:
+    assert isinstance(yaml.safe_load((ROOT / file).read_text()), dict)
+
+
+def test_the_citation_is_of_this_version() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert cited["version"] == cardiolens.__version__
+    assert cited["version"] in (ROOT / "CHANGELOG.md").read_text()
+
+
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
