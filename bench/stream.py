@@ -92,6 +92,7 @@ def bare(out: Path, overrides: list[str]) -> None:
     """Answer all missing requests of the sweep with vLLM's offline API."""
     from PIL import Image
     from vllm import LLM
+    from vllm.config import SchedulerConfig
 
     from cardiolens.config.compose import read_spec
     from cardiolens.models.chat import Chat
@@ -106,7 +107,9 @@ def bare(out: Path, overrides: list[str]) -> None:
     identity = planned.identities[model.name]
     left = missing(planned.run.requests(model.name), planned.store.completions(identity.model_key), 1)
     engine = engine_of(planned)
-    llm = LLM(**engine._engine_options())
+    # LLM would take twice the tokens a step that AsyncLLM takes on CPU.
+    alike = {"max_num_batched_tokens": SchedulerConfig.DEFAULT_MAX_NUM_BATCHED_TOKENS}
+    llm = LLM(**(alike | engine._engine_options()))
     assert identity.folder is not None
     chat = Chat(identity.folder)
     reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
