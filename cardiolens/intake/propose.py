@@ -128,22 +128,33 @@ def choose(proposals: Iterable[Proposal], lge: str, threshold: float) -> list[Pr
 
 
 def _one(rivals: Sequence[Proposal], lge: str, threshold: float) -> list[Proposal]:
-    ranked = sorted(rivals, key=lambda rival: _rank(rival, lge), reverse=True)
+    ranked = sorted(rivals, key=lambda rival: _rank(rival, lge, threshold), reverse=True)
     first, others = ranked[0], ranked[1:]
     states = {words.state for rival in ranked for words in rival.stack.words if words.state}
     if len(states) > 1:
         first = first.flagged("rest_and_stress")
-    if any(_rank(other, lge)[:4] == _rank(first, lge)[:4] for other in others):
+    if any(_rank(other, lge, threshold)[:-1] == _rank(first, lge, threshold)[:-1] for other in others):
         first = first.flagged("acquired_again_the_later_taken")
     if first.confidence < threshold:
         first = first.left_out(Reason.BELOW_THRESHOLD, waits=True)
     return [first, *(_beaten(other, first) for other in others)]
 
 
-def _rank(proposal: Proposal, lge: str) -> tuple[bool, int, int, int, tuple[int, int, int]]:
+def _rank(
+    proposal: Proposal, lge: str, threshold: float
+) -> tuple[bool, bool, int, int, int, int, tuple[int, int, int]]:
+    """Larger for the better rival. Of short axes the one with more slices: one slice done again is no stack."""
     stack = proposal.stack
     surely = int(10 * proposal.confidence + 0.5)
-    return proposal.component in ("", lge), surely, stack.n_slices, stack.n_phases, stack.later
+    return (
+        proposal.component in ("", lge),
+        proposal.confidence >= threshold,
+        stack.n_slices if proposal.view == SHORT_AXIS else 0,
+        surely,
+        stack.n_slices,
+        stack.n_phases,
+        stack.later,
+    )
 
 
 def _beaten(other: Proposal, first: Proposal) -> Proposal:

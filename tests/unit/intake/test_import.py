@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cardiolens.config.compose import read_ingest_spec
@@ -17,7 +18,19 @@ from cardiolens.steps.ingest import ingest
 from cardiolens.steps.prepare import prepare
 from cardiolens.study.ingest import ingest as displayed
 from cardiolens.study.manifest import read_study
-from tests.unit.intake.exports import CURRENT, IDENTITIES, PATIENT, header, healthy, phantom_export, save
+from tests.unit.intake.exports import (
+    CINE,
+    CURRENT,
+    IDENTITIES,
+    NORMAL,
+    PATIENT,
+    SHORT_AXIS,
+    header,
+    healthy,
+    phantom_export,
+    save,
+    series,
+)
 
 PCT = (1.0, 99.0)
 WRONG = {  # names that lie, that are empty, that name another sequence
@@ -144,6 +157,27 @@ def test_a_zip_of_the_export_is_the_export(small, tmp_path):
     shutil.make_archive(str(tmp_path / "all"), "zip", small / "export")
     ingest(IngestSpec(source=tmp_path / "all.zip", out=tmp_path / "out", key=small / "key"))
     assert shown(only_study(tmp_path / "out")) == shown(only_study(small / "out"))
+
+
+def test_one_slice_with_a_good_name_does_not_stand_for_a_stack_with_a_wrong_one(tmp_path):
+    """As a flow image does that is named as a cine, and whose rows and columns are those of no other."""
+    healthy(tmp_path / "export", 14, SeriesDescription="2CH FIESTA")
+    rows, columns = np.indices((32, 32)) - 15.5
+    radii = [7 * (1 - 0.4 * np.sin(np.pi * phase / 8)) for phase in range(8)]
+    alone = np.array([[np.where(np.hypot(rows, columns) < radius, 900, 100) + rows for radius in radii]])
+    turned = [*SHORT_AXIS[3:], *SHORT_AXIS[:3]]
+    series(
+        tmp_path / "export",
+        alone,
+        np.array([-16.0 * NORMAL]),
+        18,
+        ImageOrientationPatient=turned,
+        SeriesDescription="cine sax",
+        **CINE,
+    )
+    assert ingest(IngestSpec(source=tmp_path / "export", out=tmp_path / "out", key=tmp_path / "key")) == 0
+    (volume,) = read_study(only_study(tmp_path / "out")).manifest.volumes
+    assert (volume.volume_id, volume.layout.n_slices) == ("cine_sax", 6)
 
 
 def test_two_patients_in_one_folder_are_two_studies(tmp_path):
