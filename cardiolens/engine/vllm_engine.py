@@ -9,6 +9,7 @@ from cardiolens.cluster.staging import nearby
 from cardiolens.config.model import ModelSpec
 from cardiolens.engine.ask import Ask, ErrorKind, FrameWork, Pictures, Reply, RequestError
 from cardiolens.engine.decoding import alternatives, bound, direct, option_logprobs
+from cardiolens.engine.encoder_cache import enlarge, room_on_cpu, room_on_gpu
 from cardiolens.engine.failure import failure_of
 from cardiolens.engine.gpu_memory import batched_tokens, gpu_gib, turn_on, wait_for_memory
 from cardiolens.engine.option_probabilities import TokenStep, set_logprobs
@@ -71,7 +72,14 @@ class VllmEngine:
         def make() -> "AsyncLLM":
             if self._deployment.gpus:
                 wait_for_memory(self._deployment.utilization)
-            return AsyncLLM.from_engine_args(options, stat_loggers=[self._stat_logger])
+            config = options.create_engine_config()
+            enlarge(config, room_on_gpu(self._gib) if self._deployment.gpus else room_on_cpu())
+            return AsyncLLM.from_vllm_config(
+                config,
+                stat_loggers=[self._stat_logger],
+                enable_log_requests=options.enable_log_requests,
+                disable_log_stats=options.disable_log_stats,
+            )
 
         with turn_on(self._deployment.share):
             self._engine = started(make)
@@ -111,6 +119,11 @@ class VllmEngine:
 
         return None if self._adapter is None else LoRARequest("adapter", 1, str(self._adapter))
 
+    @property
+    def _gib(self) -> float:
+        """GiB of each GPU that are this engine's."""
+        return gpu_gib() * (self._deployment.share or 1.0)
+
     def _engine_options(self) -> dict[str, Any]:
         on_cpu = installed_engine()[0] == "cpu"
         model = self._model
@@ -135,7 +148,7 @@ class VllmEngine:
         else:
             options["gpu_memory_utilization"] = self._deployment.utilization
             # At vLLM's 2,048 a prompt of images takes many steps, and the encoder cache holds as few tokens.
-            options["max_num_batched_tokens"] = batched_tokens(gpu_gib() * (self._deployment.share or 1.0))
+            options["max_num_batched_tokens"] = batched_tokens(self._gib)
         if self._adapter is not None:
             options |= {"enable_lora": True, "max_lora_rank": room_for(self._adapter)}
         if self._deployment.spans_nodes:

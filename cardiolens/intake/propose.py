@@ -143,7 +143,7 @@ def _one(rivals: Sequence[Proposal], lge: str, threshold: float) -> list[Proposa
 def _rank(
     proposal: Proposal, lge: str, threshold: float
 ) -> tuple[bool, bool, int, int, int, int, tuple[int, int, int]]:
-    """Larger for the better rival. Of short axes the one with more slices: one slice done again is no stack."""
+    """Larger for the better rival; of short axes the one with more slices, as one slice is no stack."""
     stack = proposal.stack
     surely = int(10 * proposal.confidence + 0.5)
     return (
