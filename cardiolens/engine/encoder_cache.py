@@ -38,4 +38,5 @@ def embedding_bytes(config: "VllmConfig") -> int:
     model = config.model_config
     vision = getattr(model.hf_config, "vision_config", None)
     layers = 1 + len(getattr(vision, "deepstack_visual_indexes", None) or ())  # Qwen3-VL hands on several
-    return layers * model.get_inputs_embeds_size() * _BYTES.get(str(model.dtype), _HALF)
+    width: int = model.get_inputs_embeds_size()
+    return layers * width * _BYTES.get(str(model.dtype), _HALF)
