@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cardiolens.errors import InputError
 from cardiolens.select.feature_store import StudyFeatures
 from cardiolens.select.sight import Sight
-from cardiolens.study.ingest import IngestedVolume, ingest
+from cardiolens.study.displayed import DisplayedVolume, displayed_volumes
 from cardiolens.study.layout import Layout
 from cardiolens.study.manifest import Study, VolumeManifest
 from cardiolens.study.structure import StudyStructure, VolumeStructure, structures
@@ -39,7 +39,7 @@ class LookedAt:
 def look_at(study: Study, window_pct: WindowPct) -> LookedAt:
     """Read a whole study."""
     rows, pixels = [], {}
-    for volume in ingest(study, window_pct):
+    for volume in displayed_volumes(study, window_pct):
         rows.append(volume.row)
         pixels[str(volume.row["volume_id"])] = _frames(volume)
     return LookedAt(structures(pa.Table.from_pylist(rows))[study.study_id], pixels)
@@ -86,7 +86,7 @@ def _declared(volume: VolumeManifest, layout: Layout) -> VolumeStructure:
     )
 
 
-def _frames(volume: IngestedVolume) -> NDArray[np.uint8]:
+def _frames(volume: DisplayedVolume) -> NDArray[np.uint8]:
     height, width = (int(str(volume.row[side])) for side in ("height", "width"))
     joined = b"".join(volume.frames.sort_by("idx")["pixels"].to_pylist())
     return np.frombuffer(joined, np.uint8).reshape(-1, height, width)

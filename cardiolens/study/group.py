@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cardiolens.errors import InputError
 from cardiolens.study.cohort import Cohort, FileRecord, Stamp, StudyRecord, read_cohort, stamp
-from cardiolens.study.ingest import ingest
+from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.manifest import Study, read_study, shown_name
 from cardiolens.study.nifti import read_file, sha256
 from cardiolens.study.shards import PartWriter, holds_part, part_writer
@@ -59,17 +59,17 @@ def _attempt(store: Path, writer: PartWriter, folder: Path, cohort: Cohort) -> O
             hashes, n_bytes = _hashes(study)
             if hashes == {path: file.sha256 for path, file in record.files.items()}:
                 return Outcome(name, _record(study, record.part, stamps, hashes), n_bytes=n_bytes)
-        return _ingest(writer, study, stamps, cohort.window_pct)
+        return _displayed(writer, study, stamps, cohort.window_pct)
     except InputError as error:
         writer.end_study(keep=False)
         return Outcome(name, error=str(error))
 
 
-def _ingest(writer: PartWriter, study: Study, stamps: dict[str, Stamp], window_pct: WindowPct) -> Outcome:
+def _displayed(writer: PartWriter, study: Study, stamps: dict[str, Stamp], window_pct: WindowPct) -> Outcome:
     hashes: dict[str, str] = {}
     warnings: list[str] = []
     n_bytes = 0
-    for volume in ingest(study, window_pct):
+    for volume in displayed_volumes(study, window_pct):
         writer.add(volume.row, volume.frames)
         hashes |= volume.hashes
         warnings += volume.warnings

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from cardiolens.study.ingest import ingest
+from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.layout import even
 from cardiolens.study.manifest import read_study
 from cardiolens.study.overlay import Overlay, check_masked, legend, read_overlay
@@ -73,7 +73,7 @@ def study_sheet(folder: Path, phases: int, tile: int = 120, *, segments: bool = 
         check_masked(study)
     sheets: list[Image.Image] = []
     names: dict[int, str] = {}
-    for manifest, volume in zip(study.manifest.volumes, ingest(study, WINDOW_PCT), strict=True):
+    for manifest, volume in zip(study.manifest.volumes, displayed_volumes(study, WINDOW_PCT), strict=True):
         frames = list(shown_frames(volume.row, volume.frames, phases))
         overlay = read_overlay(study, manifest, volume.row) if segments else None
         if overlay is not None:

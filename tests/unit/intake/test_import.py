@@ -15,7 +15,7 @@ from cardiolens.config.ingest import IngestSpec
 from cardiolens.errors import InputError
 from cardiolens.steps.ingest import ingest
 from cardiolens.steps.prepare import prepare
-from cardiolens.study.ingest import ingest as displayed
+from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.manifest import read_study
 from tests.unit.intake.exports import CURRENT, IDENTITIES, PATIENT, header, healthy, phantom_export, save
 
@@ -60,7 +60,7 @@ def shown(folder: Path) -> dict[str, tuple[list[str], int, int, str]]:
             ),
             volume.row["spatial_order"],
         )
-        for volume in displayed(read_study(folder), PCT)
+        for volume in displayed_volumes(read_study(folder), PCT)
     }
 
 

@@ -8,7 +8,7 @@ import pytest
 from study_folders import volume
 
 from cardiolens.errors import InputError
-from cardiolens.study.ingest import ingest
+from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.manifest import VolumeManifest, read_study
 from cardiolens.study.volume import read_volume
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def ingested(study_id):
-    (found,) = ingest(read_study(CMR / "studies" / study_id), PCT)
+    (found,) = displayed_volumes(read_study(CMR / "studies" / study_id), PCT)
     return found
 
 

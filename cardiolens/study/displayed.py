@@ -1,4 +1,4 @@
-"""Ingestion of a study folder: rows for its volumes and for their frames as displayed."""
+"""A study folder as models see it: rows for its volumes and for their frames as displayed."""
 
 import statistics
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ VolumeRow = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class IngestedVolume:
+class DisplayedVolume:
     """A volume as a row of `volumes` (without part and row group) and its rows of `frames`."""
 
     row: VolumeRow
@@ -29,13 +29,13 @@ class IngestedVolume:
     warnings: tuple[str, ...]
 
 
-def ingest(study: Study, window_pct: tuple[float, float]) -> Iterator[IngestedVolume]:
+def displayed_volumes(study: Study, window_pct: tuple[float, float]) -> Iterator[DisplayedVolume]:
     """Yield the volumes of a study, with one in memory at a time; InputError names the file."""
     for manifest in study.manifest.volumes:
-        yield _ingest_volume(study, manifest, window_pct)
+        yield _displayed_volume(study, manifest, window_pct)
 
 
-def _ingest_volume(study: Study, manifest: VolumeManifest, window_pct: tuple[float, float]) -> IngestedVolume:
+def _displayed_volume(study: Study, manifest: VolumeManifest, window_pct: tuple[float, float]) -> DisplayedVolume:
     volume = read_volume(study.folder, manifest)
     try:
         scale = grey_scale(volume.in_file_order, window_pct, volume.slope, volume.inter)
@@ -48,7 +48,7 @@ def _ingest_volume(study: Study, manifest: VolumeManifest, window_pct: tuple[flo
             f"{manifest.path}: no_bolus_found: t_on {passage.t_on}, t_peak {passage.t_peak} by default",
         )
     row = _volume_row(study, volume, scale, passage)
-    return IngestedVolume(
+    return DisplayedVolume(
         row, _frames(study.study_id, volume, scale), volume.hashes, volume.n_bytes, warnings
     )
 
