@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.intake.geometry import HeartFrame, heart_frame
+from cardiolens.intake.geometry import heart_frame
 from cardiolens.intake.group import LeftOut, reversed_stack, stacks_of
 from cardiolens.intake.heart import BloodAreas, blood_areas, seed_by_motion
 from cardiolens.intake.image import Image, RejectedError
-from cardiolens.intake.orient import PROTOTYPE_RIGHT, base_first, display
+from cardiolens.intake.orient import base_first, display
 from cardiolens.intake.pixels import Frame, PixelReader, stacked
 from cardiolens.intake.propose import Proposal, choose, propose
 from cardiolens.intake.reasons import Reason
@@ -19,6 +19,7 @@ from cardiolens.intake.stack import Point, Stack
 from cardiolens.study.manifest import DisplayTransform
 from cardiolens.study.sequences import SHORT_AXIS
 from cardiolens.study.times import first_pass
+from cardiolens.study.heart_frame import HeartFrame, PROTOTYPE_RIGHT
 
 _CONTRADICTED = 0.5  # of the confidence is left where the blood shows the base at the other end
 _CAVITY_MM = 12.0  # around the axis, in which the first pass is looked for: the left ventricle's blood

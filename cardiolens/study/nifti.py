@@ -30,6 +30,7 @@ class Header:
     slope: float
     inter: float
     affine: NDArray[np.float64] | None  # voxel to patient (RAS, mm); None where the file declares none
+    zooms_mm: tuple[float, ...]  # sizes of a voxel along its first three axes
 
     @property
     def n_bytes(self) -> int:
@@ -97,6 +98,7 @@ def _truncated(length: int, expected: int) -> str:
 def _header(header: Any) -> Header:
     slope, inter = header.get_slope_inter()
     coded = int(header["sform_code"]) > 0 or int(header["qform_code"]) > 0
+    to_mm = {"meter": 1e3, "micron": 1e-3}.get(header.get_xyzt_units()[0], 1.0)
     return Header(
         shape=tuple(map(int, header.get_data_shape())),
         dtype=header.get_data_dtype(),
@@ -104,6 +106,7 @@ def _header(header: Any) -> Header:
         slope=1.0 if slope is None else float(slope),
         inter=0.0 if inter is None else float(inter),
         affine=np.asarray(header.get_best_affine(), np.float64) if coded else None,
+        zooms_mm=tuple(float(zoom) * to_mm for zoom in header.get_zooms()[:3]),
     )
 
 
