@@ -10,8 +10,8 @@ from cardiolens.intake.reasons import Reason
 from cardiolens.intake.sequence import CLASSES
 from cardiolens.intake.stack import Stack
 from cardiolens.intake.witness import Witness, best, disagree, weigh
-from cardiolens.study.sequences import SHORT_AXIS, sequences
 from cardiolens.study.heart_frame import PROTOTYPES, HeartFrame
+from cardiolens.study.sequences import SHORT_AXIS, sequences
 
 VIEWS = (SHORT_AXIS, *PROTOTYPES, "other")
 _NAMED_VIEW = 0.8  # how often a name that names one view names the right one

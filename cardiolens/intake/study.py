@@ -16,10 +16,10 @@ from cardiolens.intake.pixels import Frame, PixelReader, stacked
 from cardiolens.intake.propose import Proposal, choose, propose
 from cardiolens.intake.reasons import Reason
 from cardiolens.intake.stack import Point, Stack
+from cardiolens.study.heart_frame import PROTOTYPE_RIGHT, HeartFrame
 from cardiolens.study.manifest import DisplayTransform
 from cardiolens.study.sequences import SHORT_AXIS
 from cardiolens.study.times import first_pass
-from cardiolens.study.heart_frame import HeartFrame, PROTOTYPE_RIGHT
 
 _CONTRADICTED = 0.5  # of the confidence is left where the blood shows the base at the other end
 _CAVITY_MM = 12.0  # around the axis, in which the first pass is looked for: the left ventricle's blood

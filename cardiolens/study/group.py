@@ -43,9 +43,7 @@ def current_cohort(store: Path, windows: Windows) -> Cohort:
     """Read the cohort of a store; empty where none was prepared, or by other windows or earlier rules."""
     cohort = read_cohort(store)
     if cohort is None or cohort.display != windows or cohort.rules != RULES:
-        return Cohort(
-            rules=RULES, window_pct=windows.pct, windows=windows.by_name, studies={}, failed={}
-        )
+        return Cohort(rules=RULES, window_pct=windows.pct, windows=windows.by_name, studies={}, failed={})
     return cohort
 
 

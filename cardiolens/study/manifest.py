@@ -113,6 +113,13 @@ class VolumeManifest(Spec):
         return self.view == SHORT_AXIS and self.spatial_order == "apex_to_base"
 
     @property
+    def known_order(self) -> str:
+        """Order of the slices; a single one is in order whatever is declared."""
+        layout = self.declared_layout()
+        single = layout is not None and layout.n_slices == 1
+        return "base_to_apex" if single and self.spatial_order == "unknown" else self.spatial_order
+
+    @property
     def over_time(self) -> str:
         """Meaning of the phases: `cycle`, `first_pass` or `nothing`."""
         return sequences()[self.sequence].over_time

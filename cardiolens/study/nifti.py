@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.errors import InputError
-from cardiolens.given import read_bytes
+from cardiolens.given import read_bytes, read_start
 
 GZIP_MAGIC = b"\x1f\x8b"
 HEADER_BYTES = 540  # of NIfTI-2, the longer one
@@ -46,6 +46,14 @@ def read_file(path: Path, most: int | None = None) -> bytes:
             f"cannot be read ({error.strerror}); expected the file that study.json names; add it or correct "
             "path"
         ) from None
+
+
+def read_affine(path: Path) -> NDArray[np.float64] | None:
+    """The affine of a file by its header alone; None where it declares none or cannot be read."""
+    try:
+        return parse_header(read_start(path, CHUNK_BYTES)).affine
+    except (OSError, InputError):  # whoever reads the whole file says what is wrong with it
+        return None
 
 
 def sha256(stored: bytes) -> str:

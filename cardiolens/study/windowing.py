@@ -149,9 +149,7 @@ def _counted(frames: NDArray[Any], fills: tuple[float, ...], lowest: int, highes
             kept[int(fill) - lowest] = 0
     counts = kept if kept.any() else counts
     at_most = np.cumsum(counts)
-    return Ranked(
-        int(at_most[-1]), lambda k: float(lowest + int(np.searchsorted(at_most, k, side="right")))
-    )
+    return Ranked(int(at_most[-1]), lambda k: float(lowest + int(np.searchsorted(at_most, k, side="right"))))
 
 
 def _selected(frames: NDArray[Any], fills: tuple[float, ...]) -> Ranked:

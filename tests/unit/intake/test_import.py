@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cardiolens.config.compose import read_ingest_spec
-from cardiolens.config.dataset import DatasetSpec
+from cardiolens.config.dataset import DatasetSpec, Windows
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.errors import InputError
 from cardiolens.steps.ingest import ingest
@@ -20,6 +20,7 @@ from cardiolens.study.manifest import read_study
 from tests.unit.intake.exports import CURRENT, IDENTITIES, PATIENT, header, healthy, phantom_export, save
 
 PCT = (1.0, 99.0)
+WINDOWS = Windows(pct=PCT)
 WRONG = {  # names that lie, that are empty, that name another sequence
     "cine_sax": "localizer",
     "cine_4ch": "cine 3CH",
@@ -60,7 +61,7 @@ def shown(folder: Path) -> dict[str, tuple[list[str], int, int, str]]:
             ),
             volume.row["spatial_order"],
         )
-        for volume in displayed_volumes(read_study(folder), PCT)
+        for volume in displayed_volumes(read_study(folder), WINDOWS)
     }
 
 

@@ -13,6 +13,7 @@ import pytest
 from refusals import refused, snapshot
 from study_folders import sha256, study, volume, voxels, write_nifti
 
+from cardiolens.config.dataset import Windows
 from cardiolens.steps.prepare import prepare_dataset
 from cardiolens.study.group import prepare_group
 from cardiolens.terminal.verb import run_verb
@@ -206,7 +207,9 @@ def test_a_file_that_is_no_volume_is_named(row, tmp_path):
     entry = volume(folder)
     (folder / path).write_bytes(broken(bytearray((folder / "whole.nii").read_bytes())))
     study(folder, entry | {"path": path, "sha256": sha256(folder / path)})
-    (outcome,) = prepare_group(tmp_path / "store", "part-1.parquet", [folder], (1.0, 99.0), strict=False)
+    (outcome,) = prepare_group(
+        tmp_path / "store", "part-1.parquet", [folder], Windows(pct=(1.0, 99.0)), strict=False
+    )
     assert outcome.record is None
     assert outcome.error.startswith(f"{path}: ")
     assert re.search(said, outcome.error), outcome.error

@@ -2,10 +2,12 @@ import numpy as np
 import pytest
 from study_folders import sha256, study, volume, voxels
 
+from cardiolens.config.dataset import Windows
 from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.manifest import read_study
 
 PCT = (1.0, 99.0)
+WINDOWS = Windows(pct=PCT)
 SLICES, TIMES = 2, 30
 
 
@@ -21,7 +23,7 @@ def first_pass(sign=1):
 
 def ingested(folder, **changes):
     entry = volume(folder, volume_id="perf_sax", **{"layout": {}, "array": first_pass()} | changes)
-    (found,) = displayed_volumes(read_study(study(folder, entry)), PCT)
+    (found,) = displayed_volumes(read_study(study(folder, entry)), WINDOWS)
     return found
 
 
@@ -57,14 +59,14 @@ def test_the_slope_of_the_header_turns_a_bolus_over(tmp_path):
     raw = bytearray(path.read_bytes())
     raw[112:116] = np.float32(-1).tobytes()
     path.write_bytes(raw)
-    (found,) = displayed_volumes(read_study(study(tmp_path / "a", entry | {"sha256": sha256(path)})), PCT)
+    (found,) = displayed_volumes(read_study(study(tmp_path / "a", entry | {"sha256": sha256(path)})), WINDOWS)
     assert (found.row["t_on"], found.row["t_peak"]) == (10, 13)
 
 
 @pytest.mark.parametrize("volume_id", ["cine_sax", "lge_sax"])
 def test_other_sequences_have_no_first_pass(tmp_path, volume_id):
     entry = volume(tmp_path, voxels(12, 1), volume_id, layout={"order": "static"})
-    (found,) = displayed_volumes(read_study(study(tmp_path, entry)), PCT)
+    (found,) = displayed_volumes(read_study(study(tmp_path, entry)), WINDOWS)
     assert (found.row["t_on"], found.row["t_peak"]) == (None, None)
     assert found.frames["phase"].to_pylist() == [0] * 12
 
@@ -73,7 +75,7 @@ def test_an_inferred_layout_is_recorded(tmp_path):
     rng = np.random.default_rng(1)
     slices = rng.integers(0, 1000, (6, 5, 4, 1)) + rng.integers(0, 30, (6, 5, 4, 12))
     entry = volume(tmp_path, slices.reshape(6, 5, 48).astype(np.int16), layout={})
-    (found,) = displayed_volumes(read_study(study(tmp_path, entry)), PCT)
+    (found,) = displayed_volumes(read_study(study(tmp_path, entry)), WINDOWS)
     assert (found.row["layout_source"], found.row["n_phases"]) == ("inferred", 12)
     assert found.frames["slice"].to_pylist() == [s for s in range(4) for _ in range(12)]
     assert found.frames["phase"].to_pylist() == list(range(12)) * 4

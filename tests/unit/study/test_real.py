@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from study_folders import volume
 
+from cardiolens.config.dataset import Windows
 from cardiolens.errors import InputError
 from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.manifest import VolumeManifest, read_study
@@ -14,6 +15,7 @@ from cardiolens.study.volume import read_volume
 
 CMR = Path(__file__).parents[3].parent / "shared" / "cmr"
 PCT = (1.0, 99.0)
+WINDOWS = Windows(pct=PCT)
 HEARTS = {  # rows and columns around the left ventricle, as displayed
     "scd-0000101": (slice(70, 170), slice(70, 170)),
     "scd-0000301": (slice(70, 170), slice(80, 180)),
@@ -25,7 +27,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def ingested(study_id):
-    (found,) = displayed_volumes(read_study(CMR / "studies" / study_id), PCT)
+    (found,) = displayed_volumes(read_study(CMR / "studies" / study_id), WINDOWS)
     return found
 
 
