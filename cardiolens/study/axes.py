@@ -1,5 +1,7 @@
 """Slices that look like time, and time that looks like slices: neighbours in time differ least."""
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +20,7 @@ Frame = NDArray[np.float64]
 def check_time(frames: list[Frame], layout: Layout) -> None:
     """Refuse a grid whose phases look like slices, or the other way round; frames in canonical order.
 
-    InputError tells the evidence: mean squared differences of neighbours along both axes.
+    InputError tells the evidence: typical squared differences of neighbours along both axes.
     """
     if layout.n_phases >= _FEWEST_PHASES and layout.n_slices > 1:
         _check_swapped(frames, layout)
@@ -28,19 +30,20 @@ def check_time(frames: list[Frame], layout: Layout) -> None:
 
 def _check_swapped(frames: list[Frame], layout: Layout) -> None:
     grid = np.array(frames).reshape(layout.n_slices, layout.n_phases, *frames[0].shape)
-    in_time = float(np.mean((grid[:, 1:] - grid[:, :-1]) ** 2))
-    across = float(np.mean((grid[1:] - grid[:-1]) ** 2))
+    pixels = (-2, -1)
+    in_time = float(np.median(np.mean((grid[:, 1:] - grid[:, :-1]) ** 2, axis=pixels)))  # a bolus is brief
+    across = float(np.median(np.mean((grid[1:] - grid[:-1]) ** 2, axis=pixels)))
     if in_time > _SWAPPED * across:
         raise InputError(
-            f"time_looks_like_slices: neighbouring phases differ by {in_time:.4g} (mean square), neighbouring "
-            f"slices by {across:.4g}; expected less change in time, so its {layout.n_slices} slices seem to be "
-            f"phases and its {layout.n_phases} phases slices; re-export it with axes (i, j, slice, phase) or "
-            'correct layout; or add "confirmed": ["layout"]'
+            f"time_looks_like_slices: neighbouring phases differ by {in_time:.4g} (mean square), "
+            f"neighbouring slices by {across:.4g}; expected less change in time, so its {layout.n_slices} "
+            f"slices seem to be phases and its {layout.n_phases} phases slices; re-export it with axes "
+            '(i, j, slice, phase) or correct layout; or add "confirmed": ["layout"]'
         )
 
 
 def _check_cycle(frames: list[Frame]) -> None:
-    steps = float(np.mean([np.mean((b - a) ** 2) for a, b in zip(frames, frames[1:], strict=False)]))
+    steps = float(np.mean([np.mean((after - before) ** 2) for before, after in pairwise(frames)]))
     closing = float(np.mean((frames[-1] - frames[0]) ** 2))
     furthest = max(float(np.mean((frame - frames[0]) ** 2)) for frame in frames)
     if closing < _CLOSED * steps and furthest > _TURNS * steps:
