@@ -12,7 +12,10 @@ from cardiolens.errors import InputError
 from cardiolens.record.privacy import be_private
 from cardiolens.study.sheet import study_sheet
 
-USAGE = "expected: python jobs/show_study.py <study folder> <picture.png> [phases] [segments=true] [dataset...=...]"
+USAGE = (
+    "expected: python jobs/show_study.py <study folder> <picture.png> [phases] [segments=true] "
+    "[dataset=...] [dataset.window_pct=[low,high]]"
+)
 SEGMENTS = {"segments=true": True, "segments=false": False}
 
 

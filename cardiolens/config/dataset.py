@@ -20,12 +20,13 @@ class PhantomSpec(Spec):
 
 
 WindowPct = tuple[float, float]  # intensity percentiles shown as black and white
+WINDOW_PCT: WindowPct = (1.0, 99.0)
 
 
 class Windows(Spec):
     """Windows of displayed frames, in percentiles of a volume: one for all, others by sequence or volume."""
 
-    pct: WindowPct
+    pct: WindowPct = WINDOW_PCT
     by_name: Mapping[str, WindowPct] = {}
 
     def of(self, sequence: str, volume_id: str) -> WindowPct:
@@ -40,7 +41,7 @@ class DatasetSpec(Spec):
     studies: GivenPath
     questions: GivenPath
     protocol: str = "openprotocol-1"
-    window_pct: WindowPct = (1.0, 99.0)
+    window_pct: WindowPct = WINDOW_PCT
     windows: Mapping[str, WindowPct] = {}  # of a sequence (lge) or a volume (lge_4ch), in place of window_pct
     phantom: PhantomSpec | None = None  # generated if `studies` does not exist
     prepared_only: bool = False  # the store is used as it is, without `studies`, e.g. in a bundle

@@ -14,7 +14,6 @@ from cardiolens.study.manifest import read_study
 from cardiolens.study.sheet import ShownFrame, contact_sheet
 
 COLUMNS, TILE = 8, 96
-WINDOWS = Windows(pct=(1.0, 99.0))
 # frames of each view: slices and phases as shares of their numbers, cine phases also by name
 _SHOWN: Mapping[str, tuple[tuple[float, ...], tuple[float | str, ...]]] = {
     "cine_sax": ((0.05, 0.25, 0.5, 0.75), ("ed", "es")),
@@ -32,7 +31,7 @@ _SHOWN: Mapping[str, tuple[tuple[float, ...], tuple[float | str, ...]]] = {
 
 def gallery_picture(study: Path) -> Image.Image:
     """The frames that show most of a study, windowed and turned as models see them."""
-    frames = [frame for volume in displayed_volumes(read_study(study), WINDOWS) for frame in _shown(volume)]
+    frames = [frame for volume in displayed_volumes(read_study(study), Windows()) for frame in _shown(volume)]
     return contact_sheet(frames, columns=COLUMNS, tile=TILE)
 
 

@@ -31,7 +31,7 @@ def needs_cycle(manifest: VolumeManifest) -> bool:
 def cycle_of(study: Study) -> Cycle | None:
     """The cycle of a study by the blood of its short-axis cine; None where nobody asks or none is found.
 
-    The cine's file is read here and once more when it is displayed, so that one volume is in memory at a time.
+    The cine's file is read here and again when it is displayed: one volume is in memory at a time.
     """
     if not any(map(needs_cycle, study.manifest.volumes)):
         return None
@@ -59,9 +59,7 @@ def _areas(volume: Volume) -> BloodAreas | None:
     rows, columns = np.indices(cine.shape[2:])
     away = np.hypot((rows - place[0]) * spacing_mm[1], (columns - place[1]) * spacing_mm[0])
     bright = np.sign(volume.slope)
-    return BloodAreas(
-        np.stack([slice_areas(bright * slice_PHW, away) for slice_PHW in cine.astype(np.float64)])
-    )
+    return BloodAreas(np.stack([slice_areas(bright * phases.astype(np.float64), away) for phases in cine]))
 
 
 def with_cycle(manifest: VolumeManifest, n_phases: int, cycle: Cycle | None) -> tuple[VolumeManifest, str]:
@@ -70,12 +68,12 @@ def with_cycle(manifest: VolumeManifest, n_phases: int, cycle: Cycle | None) -> 
         return manifest, ""
     if cycle is None:
         return manifest, (
-            f"{manifest.volume_id}: end-systole is at 0.37 of the cycle by default: no blood was followed in a "
-            "short-axis cine; declare ed_phase and es_phase"
+            f"{manifest.volume_id}: end-systole is at 0.37 of the cycle by default: no blood was "
+            "followed in a short-axis cine; declare ed_phase and es_phase"
         )
     ed, es = (phase * n_phases // cycle.n_phases for phase in (cycle.end_diastole, cycle.end_systole))
     ed = ed if manifest.ed_phase is None else manifest.ed_phase
     return manifest.model_copy(update={"ed_phase": ed, "es_phase": es}), (
-        f"{manifest.volume_id}: end-diastole is phase {ed} and end-systole {es} of {n_phases}, by the blood of "
-        "the short-axis cine"
+        f"{manifest.volume_id}: end-diastole is phase {ed} and end-systole {es} of {n_phases}, by the "
+        "blood of the short-axis cine"
     )

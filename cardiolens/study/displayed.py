@@ -62,7 +62,7 @@ def _displayed_volume(
         raise InputError(f"{manifest.path}: {error}") from None
     passage, place = _passage(volume)
     warnings = doubts
-    found = (told,) if told else ()
+    found: tuple[str, ...] = (told,) if told else ()
     if passage is not None and place:
         found += (f"{manifest.volume_id}: t_on is {passage.t_on} and t_peak {passage.t_peak}, {place}",)
     if passage is not None and not passage.bolus_found:
@@ -88,7 +88,7 @@ def _passage(volume: Volume) -> tuple[FirstPass | None, str]:
         return FirstPass(manifest.t_on, manifest.t_peak, bolus_found=True), ""
     slices, phases = range(volume.layout.n_slices), range(volume.layout.n_phases)
     series = [[volume.stored(s * len(phases) + p) for p in phases] for s in slices]
-    curve = heart_curve([[small(frame) * volume.slope for frame in of_slice] for of_slice in series])
+    curve = heart_curve([[small(frame) * volume.slope for frame in beats] for beats in series])
     place = "in the heart, where contrast comes most and goes again"
     if curve is None:
         curve = [

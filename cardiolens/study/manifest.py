@@ -198,8 +198,8 @@ class VolumeManifest(Spec):
     def _check_window(self) -> None:
         if self.window is not None and not self.window[0] < self.window[1]:
             raise ValueError(
-                f"window is {list(self.window)}; expected the intensities shown as black and white, low below "
-                "high; correct window or leave it out"
+                f"window is {list(self.window)}; expected the intensities shown as black and white, low "
+                "below high; correct window or leave it out"
             )
 
     def _check_take(self) -> None:
@@ -208,8 +208,8 @@ class VolumeManifest(Spec):
         n = 1 if stored is None else stored.n_phases
         if n > 1 and self.take is None:
             raise ValueError(
-                f"shape {list(self.shape)} holds {n} images of each slice, and {self.sequence} has no phases: "
-                "magnitude and phase-sensitive images, or repeats; expected one; name it by take "
+                f"shape {list(self.shape)} holds {n} images of each slice, and {self.sequence} has no "
+                "phases: magnitude and phase-sensitive images, or repeats; expected one; name it by take "
                 f"(0..{n - 1})"
             )
         if self.take is not None and (n == 1 or self.take >= n):

@@ -92,8 +92,8 @@ def orientation_doubts(
         manifest.view != SHORT_AXIS and 90 - tilt > _ALONG_DEG
     ):
         yield (
-            f"{manifest.path}: by its affine its slices lie at {90 - tilt:.0f} degrees to the long axis of the "
-            f"heart; expected {'about 90' if manifest.view == SHORT_AXIS else 'about 0'} for view "
+            f"{manifest.path}: by its affine its slices lie at {90 - tilt:.0f} degrees to the long axis of "
+            f"the heart; expected {'about 90' if manifest.view == SHORT_AXIS else 'about 0'} for view "
             f"{manifest.view}; look at it and check view"
         )
         return

@@ -44,13 +44,13 @@ def central_mean(frame_HW: NDArray[Any]) -> float:
 def heart_curve(frames: Sequence[Sequence[NDArray[Any]]]) -> list[float] | None:
     """Mean intensity by time where contrast comes most and goes again: in the heart; None where nowhere.
 
-    `frames` hold a series of small pictures of each slice. The cavities brighten more than organs, which keep
+    `frames` hold a series of small pictures of each slice, all of one size. The cavities brighten more than organs, which keep
     what they took up: a pixel counts by its rise from baseline to peak, and no more than twice what it loses
     until the end. Those with at least half of what the strongest pixels have are the heart.
     """
-    series_STHW = np.array(frames, np.float64)
-    n_times = series_STHW.shape[1]
-    smooth = np.stack([series_STHW[:, max(t - 1, 0) : t + 2].mean(axis=1) for t in range(n_times)], axis=1)
+    series = np.array(frames, np.float64)
+    n_times = series.shape[1]
+    smooth = np.stack([series[:, max(t - 1, 0) : t + 2].mean(axis=1) for t in range(n_times)], axis=1)
     peak = smooth.max(axis=1)
     rise = peak - np.median(smooth[:, :3], axis=1)
     washed_out = peak - smooth[:, -3:].mean(axis=1)
@@ -59,7 +59,7 @@ def heart_curve(frames: Sequence[Sequence[NDArray[Any]]]) -> list[float] | None:
     if n_times < FEWEST_TIMES or strongest <= 0:
         return None
     heart = passed >= HEART_SHARE * strongest
-    by_time = np.moveaxis(series_STHW, 1, 0)[:, heart]
+    by_time = np.moveaxis(series, 1, 0)[:, heart]
     return [math.fsum(values.tolist()) / values.size for values in by_time]
 
 

@@ -69,7 +69,8 @@ def grey_scale(
 ) -> GreyScale:
     """Grey scale of a volume of stored values, intensity = stored * slope + inter.
 
-    `window` names the intensities shown as black and white, in place of percentiles. If both percentiles coincide in a volume that is not constant, the window spans all its values.
+    `window` names the intensities shown as black and white, in place of percentiles. If both percentiles
+    coincide in a volume that is not constant, the window spans all its values.
     InputError for NaN, infinite or constant values.
     """
     _check_finite(frames)

@@ -223,7 +223,7 @@ def test_a_changed_file_changed_manifest_or_lost_part_is_prepared(known):
 
 def test_another_window_prepares_again(known):
     outcomes = prepare_group(
-        known / "store", "part-2.parquet", [known / "in" / "A"], (2.0, 98.0), strict=False
+        known / "store", "part-2.parquet", [known / "in" / "A"], Windows(pct=(2.0, 98.0)), strict=False
     )
     assert outcomes[0].prepared
 
