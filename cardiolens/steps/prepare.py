@@ -2,9 +2,10 @@
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,8 @@ class Prepared:
     failed: tuple[tuple[str, str], ...]
     seconds: float
     bytes_read: int
+    warnings: Mapping[str, int] = field(default_factory=dict)  # number of studies by warning
+    found: Mapping[str, int] = field(default_factory=dict)  # and by what their manifests left open
 
     def __str__(self) -> str:
         studies = self.prepared + self.unchanged + len(self.failed)
@@ -99,7 +102,8 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
             unchanged += not outcome.prepared
     kept = {name: as_given[name] for name in sorted(failed) if name in as_given}
     _publish(store, known.model_copy(update={"studies": records, "failed": failed, "tried": kept}), known)
-    done = Prepared(prepared, unchanged, _sorted(failed), time.monotonic() - started, bytes_read)
+    seconds = time.monotonic() - started
+    done = Prepared(prepared, unchanged, _sorted(failed), seconds, bytes_read, *_told(records))
     for name, error in done.failed:
         log.error("%s: %s", name, error)
     log.info("%s", done)
@@ -140,7 +144,7 @@ def _as_found(dataset: DatasetSpec, store: Path) -> Prepared:
             f"store={store}: holds no studies prepared with dataset.window_pct={dataset.window_pct}, and "
             "dataset.prepared_only says that there are no others"
         )
-    return Prepared(0, len(known.studies), _sorted(dict(known.failed)), 0.0, 0)
+    return Prepared(0, len(known.studies), _sorted(dict(known.failed)), 0.0, 0, *_told(known.studies))
 
 
 def prepare_features(store: Path, sight: Sight, cluster: ClusterSpec = OWN_CLUSTER) -> int:
@@ -171,6 +175,14 @@ def _features_batch(batch: pa.Table, store: Path, sight: Sight) -> pa.Table:
 
 def _sorted(failed: dict[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(failed.items()))
+
+
+def _told(records: Mapping[str, StudyRecord]) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """Numbers of studies by warning, and by what was found in their pixels; no study is named."""
+    return (
+        Counter(warning for record in records.values() for warning in record.warnings),
+        Counter(words for record in records.values() for words in record.found),
+    )
 
 
 def _warn(outcome: Outcome) -> None:
