@@ -45,8 +45,8 @@ def heart_curve(frames: Sequence[Sequence[NDArray[Any]]]) -> list[float] | None:
     """Mean intensity by time where contrast comes most and goes again: in the heart; None where nowhere.
 
     `frames` hold a series of small pictures of each slice, all of one size. The cavities brighten more than
-    organs, which keep what they took up: a pixel counts by its rise from baseline to peak, and no more than twice what it loses
-    until the end. Those with at least half of what the strongest pixels have are the heart.
+    organs, which keep what they took up: a pixel counts by its rise from baseline to peak, and no more
+    than twice what it loses until the end. Those with at least half of what the strongest pixels have are the heart.
     """
     series = np.array(frames, np.float64)
     n_times = series.shape[1]
