@@ -46,7 +46,8 @@ def heart_curve(frames: Sequence[Sequence[NDArray[Any]]]) -> list[float] | None:
 
     `frames` hold a series of small pictures of each slice, all of one size. The cavities brighten more than
     organs, which keep what they took up: a pixel counts by its rise from baseline to peak, and no more
-    than twice what it loses until the end. Those with at least half of what the strongest pixels have are the heart.
+    than twice what it loses until the end. Those with at least half of what the strongest pixels have are the
+    heart, and those of them that peak last the left ventricle, not the right.
     """
     series = np.array(frames, np.float64)
     n_times = series.shape[1]
@@ -59,6 +60,8 @@ def heart_curve(frames: Sequence[Sequence[NDArray[Any]]]) -> list[float] | None:
     if n_times < FEWEST_TIMES or strongest <= 0:
         return None
     heart = passed >= HEART_SHARE * strongest
+    peak_time = smooth.argmax(axis=1)
+    heart &= peak_time >= np.median(peak_time[heart])
     by_time = np.moveaxis(series, 1, 0)[:, heart]
     return [math.fsum(values.tolist()) / values.size for values in by_time]
 

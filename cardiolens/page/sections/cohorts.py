@@ -19,6 +19,7 @@ from cardiolens.page.facts import Facts
 from cardiolens.results.analyses import AnalysisRow
 from cardiolens.stats.headlines import PREFIX
 
+_TITLE = "Full and public cohort"
 _COLUMNS = (
     *(Column("part", "cohort part"), Column("line", "model"), SCOPE),
     *(Column("full", "full", "score"), Column("of_part", "part", "score")),
@@ -76,9 +77,7 @@ def cohorts(facts: Facts) -> Section:
     groups = _subgroups(facts)
     if not records:
         absent = "No part of the cohort is named in the studies, or no headline score exists."
-        return Section(
-            "cohorts", "Full and public cohort", question, tables=groups, notes=notes, absent=absent
-        )
+        return Section("cohorts", _TITLE, question, tables=groups, notes=notes, absent=absent)
     table = Table.of("cohort_differences", "Full cohort minus part", _COLUMNS, records)
     chart = Chart(
         "cohort-differences-chart", "Full cohort minus part", "forest", table, choices=("part", "scope")
@@ -86,7 +85,7 @@ def cohorts(facts: Facts) -> Section:
     moved = Table.of("gold_shifts", "How far true answers shift", _SHIFTS, shifts)
     return Section(
         "cohorts",
-        "Full and public cohort",
+        _TITLE,
         question,
         tuple(told),
         (chart,),

@@ -40,7 +40,7 @@ def test_declared_first_pass_times_win(tmp_path):
 def test_a_bolus_is_found_where_contrast_goes_again(tmp_path):
     """Liver and drift brighten more than the heart, and stay so."""
     array = first_pass()
-    array[:3] = (np.arange(TIMES) * 100).astype(np.int16)
+    array[:3] = np.arange(TIMES) * 100 + np.array([[0], [900]])
     found = displayed(tmp_path, array=array)
     assert (found.row["t_on"], found.row["t_peak"]) == (10, 13)
     assert found.found == (

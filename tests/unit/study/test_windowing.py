@@ -100,8 +100,8 @@ def test_padding_moves_no_window(dtype, fill, share):
 
 def test_a_window_by_intensities_stands_in_place_of_percentiles():
     stored = np.arange(101).reshape(1, 1, 101)
-    scale = grey_scale(stored, PCT, 2, 1, window=(51, 151))
-    assert scale.show(stored[0])[0][[25, 50, 75, 100]].tolist() == [0, 128, 255, 255]
+    scale = grey_scale(stored, PCT, 2, 1, window=(51, 306))
+    assert scale.show(stored[0])[0][[0, 25, 50, 75]].tolist() == [0, 0, 50, 100]
 
 
 def test_a_volume_s_own_window_goes_before_that_of_its_sequence():
