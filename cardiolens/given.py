@@ -30,6 +30,12 @@ def read_bytes(path: Path, most: int | None = None) -> bytes:
         return file.read()
 
 
+def read_start(path: Path, most: int) -> bytes:
+    """The first `most` bytes of an ordinary file; OSError for a pipe, a device or a socket."""
+    with open(_open(path), "rb") as file:
+        return file.read(most)
+
+
 def read_text(path: Path, most: int | None = None) -> str:
     """UTF-8 text of an ordinary file; OSError or UnicodeDecodeError where it cannot be read."""
     return read_bytes(path, most).decode("utf-8")

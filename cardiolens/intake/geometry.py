@@ -13,37 +13,14 @@ from itertools import combinations
 import numpy as np
 
 from cardiolens.intake.stack import Point, Stack
+from cardiolens.study.heart_frame import PROTOTYPES, TYPICAL_BASE, HeartFrame, frame_along
 
-TYPICAL_BASE = np.array([-0.6, 0.61, 0.5])  # from apex to base: right, back and up
-_UPWARD = np.array([0.0, -0.6, 0.8])  # forward and up
-PROTOTYPES = {"4ch": 8.0, "2ch": 67.0, "3ch": 128.0}  # degrees, modulo 180
 _SPREAD_DEG, _SPREAD_MM = 13.0, 8.0
 _SHORT_AXIS_DEG = 35.0  # of a stack's normal from the typical axis
 _PARALLEL_DEG = 15.0  # of a stack's normal from the axis that is known
 _LONG_AXIS_DEG = 25.0  # between a plane and the axis
 _FEWEST_SLICES = 3  # of a stack that defines the axis
 _CONCURRENT_MM = 12.0
-
-
-@dataclass(frozen=True, slots=True)
-class HeartFrame:
-    """Directions of a heart in the patient, and a point of its long axis where that is known."""
-
-    base: Point
-    right: Point
-    up: Point
-    axis: Point | None
-    known: bool  # from a short-axis stack of this study; False: typical directions
-
-    def angle(self, direction: Point) -> float:
-        """Degrees of a direction seen from the apex: 0 lateral, 90 anterior."""
-        return float(np.degrees(np.arctan2(direction @ self.up, direction @ self.right)))
-
-    def toward(self, degrees: float) -> Point:
-        """Direction at an angle."""
-        radians = np.radians(degrees)
-        turned: Point = np.cos(radians) * self.right + np.sin(radians) * self.up
-        return turned
 
 
 def heart_frame(stacks: Sequence[Stack], centre: Point | None) -> HeartFrame:
@@ -53,14 +30,8 @@ def heart_frame(stacks: Sequence[Stack], centre: Point | None) -> HeartFrame:
         for stack in stacks
         if stack.n_slices >= _FEWEST_SLICES and _tilt(stack, TYPICAL_BASE) < _SHORT_AXIS_DEG
     ]
-    base = TYPICAL_BASE
-    if short:
-        reference = max(short, key=lambda stack: (stack.n_slices, stack.n_phases))
-        base = reference.normal * (1 if reference.normal @ TYPICAL_BASE > 0 else -1)
-    base = base / np.linalg.norm(base)
-    up = _UPWARD - (_UPWARD @ base) * base
-    up /= np.linalg.norm(up)
-    frame = HeartFrame(base, np.cross(up, -base), up, centre, bool(short))
+    direction = max(short, key=lambda stack: (stack.n_slices, stack.n_phases)).normal if short else None
+    frame = frame_along(direction, centre)
     if centre is not None or not short:
         return frame
     return HeartFrame(frame.base, frame.right, frame.up, _crossing(stacks, frame), True)

@@ -1,81 +1,16 @@
-"""The left ventricle in a short-axis cine: its blood by slice and phase, from brightness around a seed."""
-
-from dataclasses import dataclass
-from typing import Any
+"""The left ventricle in a short-axis cine: its blood by slice and phase, around the heart's axis."""
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import ndimage
 
-from cardiolens.intake.geometry import HeartFrame
 from cardiolens.intake.stack import Point, Stack
-
-Cine = NDArray[Any]  # (slice, phase, row, column)
-_REGION_MM = 45.0  # around the seed, in which blood and muscle are told apart
-_SEED_MM = 12.0  # how far blood may be from the seed
-_SMALLEST_MM2, _LARGEST_MM2 = 60.0, 6000.0
-_CONTRACTS = 0.9  # of its largest area: what a slice's smallest is below if the ventricle is in it
-_FEWEST_PHASES = 5
-_SAME_AREA = 0.95  # of the largest area: the first phase is then end-diastole
-
-
-@dataclass(frozen=True, slots=True)
-class BloodAreas:
-    """Area of the left ventricle's blood in mm2 by slice and phase; 0 where none was found in a slice."""
-
-    by_slice_and_phase: NDArray[np.float64]
-
-    @property
-    def _middle(self) -> NDArray[np.float64]:
-        """Slices of the middle half that contract: through basal ones the valves move."""
-        areas = self.by_slice_and_phase
-        quarter = len(areas) // 4
-        inner = areas[quarter : len(areas) - quarter]
-        contracting: NDArray[np.float64] = inner[inner.min(axis=1) < _CONTRACTS * inner.max(axis=1)]
-        return contracting
-
-    @property
-    def by_phase(self) -> NDArray[np.float64]:
-        """Sum over the middle slices whose blood contracts."""
-        summed: NDArray[np.float64] = self._middle.sum(axis=0)
-        return summed
-
-    def found(self) -> bool:
-        """Whether the blood of at least a quarter of the slices contracts, over enough phases to tell."""
-        return self.by_slice_and_phase.shape[1] >= _FEWEST_PHASES and 4 * len(self._middle) >= len(
-            self.by_slice_and_phase
-        )
-
-    @property
-    def end_diastole(self) -> int:
-        """The first phase, which the R wave triggers, unless another has clearly more blood."""
-        areas = self.by_phase
-        return 0 if areas[0] >= _SAME_AREA * areas.max() else int(areas.argmax())
-
-    @property
-    def end_systole(self) -> int:
-        """The phase of the smallest area."""
-        return int(self.by_phase.argmin())
-
-    def larger_end(self) -> int:
-        """1 if areas grow with the slice number, -1 if they fall, 0 where that cannot be told."""
-        largest = self.by_slice_and_phase.max(axis=1)
-        inside = np.flatnonzero(largest)
-        if len(inside) < 4:
-            return 0
-        slope = np.corrcoef(inside, largest[inside])[0, 1]
-        return int(np.sign(slope)) if abs(slope) > 0.5 else 0
+from cardiolens.study.blood import BloodAreas, Cine, moving_pixel, slice_areas
+from cardiolens.study.heart_frame import HeartFrame
 
 
 def seed_by_motion(cine: Cine, stack: Stack) -> Point | None:
     """The middle of what moves most in the middle slices, in the patient; None for a cine without motion."""
-    middle = cine[cine.shape[0] // 3 : max(2 * cine.shape[0] // 3, cine.shape[0] // 3 + 1)].astype(np.float64)
-    motion = ndimage.gaussian_filter(middle.std(axis=1).mean(axis=0), 2.0)
-    strong = np.where(motion >= np.percentile(motion, 97), motion, 0.0)
-    if not strong.any():
-        return None
-    row, column = ndimage.center_of_mass(strong)
-    return stack.point(stack.n_slices // 2, float(column), float(row))
+    place = moving_pixel(cine)
+    return None if place is None else stack.point(stack.n_slices // 2, place[1], place[0])
 
 
 def blood_areas(cine: Cine, stack: Stack, axis: Point, frame: HeartFrame) -> BloodAreas:
@@ -86,7 +21,7 @@ def blood_areas(cine: Cine, stack: Stack, axis: Point, frame: HeartFrame) -> Blo
         row, column = _pixel(stack, index, axis, frame)
         rows, columns = np.indices(cine.shape[2:])
         away = np.hypot((rows - row) * row_mm, (columns - column) * column_mm)
-        areas[index] = _slice_areas(cine[index].astype(np.float64), away) * row_mm * column_mm
+        areas[index] = slice_areas(cine[index].astype(np.float64), away) * row_mm * column_mm
     return BloodAreas(areas)
 
 
@@ -98,42 +33,3 @@ def _pixel(stack: Stack, index: int, axis: Point, frame: HeartFrame) -> tuple[fl
     offset = axis + reach * frame.base - stack.corner(index)
     column = float(offset @ np.array(image.row_direction)) / image.spacing[1]
     return float(offset @ np.array(image.column_direction)) / image.spacing[0], column
-
-
-def _slice_areas(phases: NDArray[np.float64], away: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Number of blood pixels of a slice by phase; zeros where no blood lies near the axis."""
-    region = away < _REGION_MM
-    nothing = np.zeros(len(phases))
-    if np.count_nonzero(region) < 50:
-        return nothing
-    threshold = _otsu(phases[:, region])
-    brightest = ndimage.median_filter(phases.mean(axis=0), 3) > threshold
-    labels, count = ndimage.label((phases[0] > threshold) & region)
-    near = np.where(away < _SEED_MM, labels, 0)
-    sizes = np.bincount(near.ravel(), minlength=count + 1)[1:]
-    if not count or not sizes.any() or not brightest.any():
-        return nothing
-    cavity = ndimage.binary_fill_holes(labels == 1 + int(sizes.argmax()))
-    around = ndimage.binary_dilation(cavity, iterations=1)
-    muscle, blood = _levels(phases[:, region], threshold)
-    filled: NDArray[np.float64] = np.clip((phases[:, around] - muscle) / (blood - muscle), 0, 1).sum(axis=1)
-    return filled
-
-
-def _levels(values: NDArray[np.float64], threshold: float) -> tuple[float, float]:
-    """Typical intensity of muscle and of blood; a pixel between them holds some of both."""
-    return float(np.median(values[values <= threshold])), float(np.median(values[values > threshold]))
-
-
-def _otsu(values: NDArray[np.float64]) -> float:
-    """The threshold that splits values into two classes of least variance within."""
-    counts, edges = np.histogram(
-        values, 128, range=(float(values.min()), float(np.percentile(values, 99.5)) + 1e-9)
-    )
-    centres = (edges[:-1] + edges[1:]) / 2
-    below = np.cumsum(counts)
-    above = below[-1] - below
-    total = np.cumsum(counts * centres)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        between = below * above * (total / below - (total[-1] - total) / above) ** 2
-    return float(centres[int(np.nan_to_num(between).argmax())])

@@ -7,15 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.intake.geometry import HeartFrame, heart_frame
+from cardiolens.intake.geometry import heart_frame
 from cardiolens.intake.group import LeftOut, reversed_stack, stacks_of
-from cardiolens.intake.heart import BloodAreas, blood_areas, seed_by_motion
+from cardiolens.intake.heart import blood_areas, seed_by_motion
 from cardiolens.intake.image import Image, RejectedError
-from cardiolens.intake.orient import PROTOTYPE_RIGHT, base_first, display
+from cardiolens.intake.orient import base_first, display
 from cardiolens.intake.pixels import Frame, PixelReader, stacked
 from cardiolens.intake.propose import Proposal, choose, propose
 from cardiolens.intake.reasons import Reason
 from cardiolens.intake.stack import Point, Stack
+from cardiolens.study.blood import BloodAreas
+from cardiolens.study.heart_frame import PROTOTYPE_RIGHT, HeartFrame
 from cardiolens.study.manifest import DisplayTransform
 from cardiolens.study.sequences import SHORT_AXIS
 from cardiolens.study.times import first_pass

@@ -16,6 +16,7 @@ import nibabel as nib
 import numpy as np
 
 from cardiolens import __version__
+from cardiolens.config.dataset import Windows
 from cardiolens.digest import sha256_of
 from cardiolens.intake.deidentify import PASSES, Pseudonyms, age_band, removed, sex, tesla, vendor
 from cardiolens.intake.image import Image
@@ -80,7 +81,7 @@ def write_study(
         )
         StudyManifest.model_validate_json(manifest)
         (study / MANIFEST_NAME).write_text(manifest)
-        study_sheet(study, _SHEET_PHASES).save(notes / SHEET_NAME)
+        study_sheet(study, _SHEET_PHASES, Windows()).save(notes / SHEET_NAME)
     (notes / PROPOSALS_NAME).write_text(_json(_proposals(study_id, done, entries)))
     build = {
         "schema": "build-1",

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from cardiolens.study.ingest import IngestedVolume, ingest
+from cardiolens.config.dataset import Windows
+from cardiolens.study.displayed import DisplayedVolume, displayed_volumes
 from cardiolens.study.manifest import read_study
-from cardiolens.study.sheet import WINDOW_PCT, ShownFrame, contact_sheet
+from cardiolens.study.sheet import ShownFrame, contact_sheet
 
 COLUMNS, TILE = 8, 96
 # frames of each view: slices and phases as shares of their numbers, cine phases also by name
@@ -30,11 +31,11 @@ _SHOWN: Mapping[str, tuple[tuple[float, ...], tuple[float | str, ...]]] = {
 
 def gallery_picture(study: Path) -> Image.Image:
     """The frames that show most of a study, windowed and turned as models see them."""
-    frames = [frame for volume in ingest(read_study(study), WINDOW_PCT) for frame in _shown(volume)]
+    frames = [frame for volume in displayed_volumes(read_study(study), Windows()) for frame in _shown(volume)]
     return contact_sheet(frames, columns=COLUMNS, tile=TILE)
 
 
-def _shown(volume: IngestedVolume) -> Iterator[ShownFrame]:
+def _shown(volume: DisplayedVolume) -> Iterator[ShownFrame]:
     row: Mapping[str, Any] = volume.row
     if row["volume_id"] not in _SHOWN:
         return

@@ -60,15 +60,15 @@ def find_study(name: str, spec: SweepSpec) -> Study:
 def records(study: Study, spec: SweepSpec) -> Iterator[dict[str, object]]:
     """One record per subtask, selector and budget; pixels are read only if a selector looks at them."""
     if sights_of(spec):
-        seen = look_at(study, spec.dataset.window_pct)
+        seen = look_at(study, spec.dataset.display)
         return (shown.record() for shown in _shown(seen.structure, spec, _features(seen, spec)))
-    structure = declared_structure(study, spec.dataset.window_pct)
+    structure = declared_structure(study, spec.dataset.display)
     return (shown.record() for shown in _shown(structure, spec, {}))
 
 
 def draw(study: Study, spec: SweepSpec, folder: Path) -> list[Path]:
     """One picture per subtask, `<study>-<subtask>.png`."""
-    seen = look_at(study, spec.dataset.window_pct)
+    seen = look_at(study, spec.dataset.display)
     panels: dict[str, list[Panel]] = {}
     for shown in _shown(seen.structure, spec, _features(seen, spec)):
         panels.setdefault(shown.subtask, []).append(Panel(shown.title, shown.selection))

@@ -7,15 +7,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cardiolens.config.dataset import Windows
 from cardiolens.errors import InputError
 from cardiolens.select.feature_store import StudyFeatures
 from cardiolens.select.sight import Sight
-from cardiolens.study.ingest import IngestedVolume, ingest
+from cardiolens.study.cycle import SHORT_AXIS_CINE, needs_cycle
+from cardiolens.study.displayed import DisplayedVolume, displayed_volumes
 from cardiolens.study.layout import Layout
 from cardiolens.study.manifest import Study, VolumeManifest
 from cardiolens.study.structure import StudyStructure, VolumeStructure, structures
 
-WindowPct = tuple[float, float]
 Pixels = Mapping[str, NDArray[np.uint8]]  # frames, rows, columns by volume_id
 
 
@@ -36,32 +37,34 @@ class LookedAt:
         return StudyFeatures(seen, sight)
 
 
-def look_at(study: Study, window_pct: WindowPct) -> LookedAt:
+def look_at(study: Study, windows: Windows) -> LookedAt:
     """Read a whole study."""
     rows, pixels = [], {}
-    for volume in ingest(study, window_pct):
+    for volume in displayed_volumes(study, windows):
         rows.append(volume.row)
         pixels[str(volume.row["volume_id"])] = _frames(volume)
     return LookedAt(structures(pa.Table.from_pylist(rows))[study.study_id], pixels)
 
 
-def declared_structure(study: Study, window_pct: WindowPct) -> StudyStructure:
+def declared_structure(study: Study, windows: Windows) -> StudyStructure:
     """The structure that a manifest declares; a volume's file is read only for what it leaves open.
 
     Without the file, a perfusion series of undeclared times counts as one without a bolus (5.8).
     """
-    return StudyStructure(study.study_id, dict(_volumes(study, window_pct)))
+    return StudyStructure(study.study_id, dict(_volumes(study, windows)))
 
 
-def _volumes(study: Study, window_pct: WindowPct) -> Iterator[tuple[str, VolumeStructure]]:
+def _volumes(study: Study, windows: Windows) -> Iterator[tuple[str, VolumeStructure]]:
     for volume in study.manifest.volumes:
         layout = volume.declared_layout()
-        timed = volume.over_time != "first_pass" or volume.t_on is not None
+        timed = not needs_cycle(volume) and (volume.over_time != "first_pass" or volume.t_on is not None)
         if layout is not None and (timed or not (study.folder / volume.path).exists()):
             yield volume.volume_id, _declared(volume, layout)
         elif (study.folder / volume.path).exists():
-            alone = replace(study, manifest=study.manifest.model_copy(update={"volumes": (volume,)}))
-            yield volume.volume_id, look_at(alone, window_pct).structure.volumes[volume.volume_id]
+            with_it = SHORT_AXIS_CINE if needs_cycle(volume) else volume.volume_id
+            kept = tuple(v for v in study.manifest.volumes if v.volume_id in (volume.volume_id, with_it))
+            alone = replace(study, manifest=study.manifest.model_copy(update={"volumes": kept}))
+            yield volume.volume_id, look_at(alone, windows).structure.volumes[volume.volume_id]
         else:
             raise InputError(
                 f"{study.study_id}: {volume.volume_id}: no layout, and no {volume.path} to infer it from; "
@@ -80,13 +83,13 @@ def _declared(volume: VolumeManifest, layout: Layout) -> VolumeStructure:
         ed_phase=timing.ed_phase,
         es_phase=timing.es_phase,
         key_layers=timing.key_layers,
-        levels_known=volume.spatial_order != "unknown",
+        levels_known=volume.known_order != "unknown",
         t_on=volume.t_on,
         t_peak=volume.t_peak,
     )
 
 
-def _frames(volume: IngestedVolume) -> NDArray[np.uint8]:
+def _frames(volume: DisplayedVolume) -> NDArray[np.uint8]:
     height, width = (int(str(volume.row[side])) for side in ("height", "width"))
     joined = b"".join(volume.frames.sort_by("idx")["pixels"].to_pylist())
     return np.frombuffer(joined, np.uint8).reshape(-1, height, width)

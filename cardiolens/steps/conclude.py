@@ -41,6 +41,7 @@ def conclude(
             **counted,
             "placement": placed(placement, executed),
             "failed": executed.failed,
+            "preparation": {"warnings": dict(prepared.warnings), "found": dict(prepared.found)},
             "seconds": {name: round(value, 3) for name, value in seconds.items()},
             "duplicates": judged.replies.duplicates,
             "unrequested": judged.replies.unrequested,
@@ -64,6 +65,8 @@ def _exit_code(
     )
     if unfinished := judged.replies.unfinished:
         say(f"incomplete: {unfinished} requests have no final completion; run the same command again")
+    for warning, n_studies in sorted(prepared.warnings.items()):
+        say(f"to be looked at ({n_studies} studies): {warning}")
     for study, error in prepared.failed:
         say(f"not prepared: {study}: {error}")
     for model, reason in failed.items():

@@ -2,9 +2,10 @@
 
 import logging
 import time
-from collections.abc import Generator, Sequence
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 from cardiolens import tables
 from cardiolens.cluster.connect import ray_cluster
 from cardiolens.config.cluster import ClusterSpec
-from cardiolens.config.dataset import DatasetSpec
+from cardiolens.config.dataset import DatasetSpec, Windows
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.errors import InputError, RunError
 from cardiolens.phantom.cohort import make_cohort
@@ -21,8 +22,9 @@ from cardiolens.plain import PlainFormatter
 from cardiolens.select.feature_store import missing_parts, write_features
 from cardiolens.select.sight import Sight, check_encoders, sights_of
 from cardiolens.study.cohort import Cohort, StudyRecord, tried, untouched, write_cohort
-from cardiolens.study.group import Outcome, WindowPct, by_pixels, current_cohort, prepare_group
+from cardiolens.study.group import Outcome, by_pixels, current_cohort, prepare_group
 from cardiolens.study.manifest import Study, read_study, shown_name
+from cardiolens.study.sequences import sequences
 from cardiolens.study.shards import holds_part, read_volumes
 from cardiolens.terminal.console import say
 
@@ -58,6 +60,8 @@ class Prepared:
     failed: tuple[tuple[str, str], ...]
     seconds: float
     bytes_read: int
+    warnings: Mapping[str, int] = field(default_factory=dict)  # number of studies by warning
+    found: Mapping[str, int] = field(default_factory=dict)  # and by what their manifests left open
 
     def __str__(self) -> str:
         studies = self.prepared + self.unchanged + len(self.failed)
@@ -74,16 +78,17 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
     first that fails; RunError if the store cannot be written.
     """
     started = time.monotonic()
+    _check_names(dataset.windows)
     if dataset.prepared_only:
         return _as_found(dataset, store)
     studies, failed = _read_studies(dataset.studies)
     _stop_if(strict, failed)
-    known = current_cohort(store, dataset.window_pct)
+    known = current_cohort(store, dataset.display)
     records = {s.study_id: known.studies[s.study_id] for s in studies if _is_current(s, known, store)}
     unchanged, prepared, bytes_read = len(records), 0, 0
     touched = [study for study in studies if study.study_id not in records]
     as_given = {study.study_id: tried(study) for study in touched}
-    options = {"store": store.absolute(), "window_pct": dataset.window_pct, "strict": strict}
+    options = {"store": store.absolute(), "windows": dataset.display, "strict": strict}
     with closing(_outcomes(touched, options, cluster)) as outcomes:
         for outcome in outcomes:
             _warn(outcome)
@@ -96,12 +101,28 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
             prepared += outcome.prepared
             unchanged += not outcome.prepared
     kept = {name: as_given[name] for name in sorted(failed) if name in as_given}
-    _publish(store, Cohort(window_pct=dataset.window_pct, studies=records, failed=failed, tried=kept), known)
-    done = Prepared(prepared, unchanged, _sorted(failed), time.monotonic() - started, bytes_read)
+    _publish(store, known.model_copy(update={"studies": records, "failed": failed, "tried": kept}), known)
+    seconds = time.monotonic() - started
+    done = Prepared(prepared, unchanged, _sorted(failed), seconds, bytes_read, *_told(records))
     for name, error in done.failed:
         log.error("%s: %s", name, error)
     log.info("%s", done)
     return done
+
+
+def _check_names(windows: Mapping[str, object]) -> None:
+    """Refuse a window of what no study can hold: it would be without effect."""
+    legal = {
+        name: None
+        for sequence, one in sequences().items()
+        for name in (sequence, *map(one.volume_id, one.views))
+    }
+    for name in windows:
+        if name not in legal:
+            raise InputError(
+                f"dataset.windows names {name!r}; expected a sequence or a volume ({', '.join(legal)}); "
+                "correct dataset.windows"
+            )
 
 
 def is_prepared(spec: SweepSpec) -> bool:
@@ -117,13 +138,13 @@ def is_prepared(spec: SweepSpec) -> bool:
 
 def _as_found(dataset: DatasetSpec, store: Path) -> Prepared:
     """The outcome of using a store as it is; InputError if it holds no studies."""
-    known = current_cohort(store, dataset.window_pct)
+    known = current_cohort(store, dataset.display)
     if not known.studies:
         raise InputError(
             f"store={store}: holds no studies prepared with dataset.window_pct={dataset.window_pct}, and "
             "dataset.prepared_only says that there are no others"
         )
-    return Prepared(0, len(known.studies), _sorted(dict(known.failed)), 0.0, 0)
+    return Prepared(0, len(known.studies), _sorted(dict(known.failed)), 0.0, 0, *_told(known.studies))
 
 
 def prepare_features(store: Path, sight: Sight, cluster: ClusterSpec = OWN_CLUSTER) -> int:
@@ -156,7 +177,17 @@ def _sorted(failed: dict[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(failed.items()))
 
 
+def _told(records: Mapping[str, StudyRecord]) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """Numbers of studies by warning, and by what was found in their pixels; no study is named."""
+    return (
+        Counter(warning for record in records.values() for warning in record.warnings),
+        Counter(words for record in records.values() for words in record.found),
+    )
+
+
 def _warn(outcome: Outcome) -> None:
+    for told in outcome.record.found if outcome.prepared and outcome.record else ():
+        log.info("%s: %s", outcome.name, told)
     for warning in outcome.warnings:
         log.warning("%s: %s", outcome.name, warning)
 
@@ -207,7 +238,7 @@ def _is_current(study: Study, known: Cohort, store: Path) -> bool:
 def _is_current_cohort(dataset: DatasetSpec, store: Path) -> bool:
     """Return whether the stored cohort matches the studies: the same prepared, the same failing unchanged."""
     studies, failed = _read_studies(dataset.studies)
-    known, prepared = current_cohort(store, dataset.window_pct), set()
+    known, prepared = current_cohort(store, dataset.display), set()
     for study in studies:
         name = study.study_id
         if name in known.tried and known.tried[name] == tried(study):
@@ -252,12 +283,12 @@ def _groups(studies: Sequence[Study], cpus: int) -> list[dict[str, object]]:
     ]
 
 
-def _prepare_batch(batch: pa.Table, store: Path, window_pct: WindowPct, strict: bool) -> pa.Table:
+def _prepare_batch(batch: pa.Table, store: Path, windows: Windows, strict: bool) -> pa.Table:
     rows: list[dict[str, Any]] = []
     for group in batch.to_pylist():
         try:
             outcomes = prepare_group(
-                store, group["part"], [Path(folder) for folder in group["folders"]], window_pct, strict=strict
+                store, group["part"], [Path(folder) for folder in group["folders"]], windows, strict=strict
             )
         except (RunError, OSError) as error:
             rows.append({"name": "", "fatal": str(error)})

@@ -10,12 +10,14 @@ from pydantic import Field, ValidationError
 
 from cardiolens import tables
 from cardiolens.config.base import Spec, describe
+from cardiolens.config.dataset import WindowPct, Windows
 from cardiolens.digest import digest_of_tree
 from cardiolens.errors import InputError
 from cardiolens.given import read_bytes
 from cardiolens.study.manifest import Study
 
 COHORT_NAME = "cohort.json"
+RULES = 2  # of display: windows without padding, times of the heart (protocol 16.16)
 
 
 class Stamp(Spec):
@@ -43,6 +45,8 @@ class StudyRecord(Spec):
     manifest_sha256: str
     files: Mapping[str, FileRecord]
     subgroups: Mapping[str, str] = {}  # what its manifest says of patient and scanner, by attribute
+    warnings: tuple[str, ...] = ()  # doubts about its display and order that a person should settle
+    found: tuple[str, ...] = ()  # what its manifest left open, and was found in its pixels
 
 
 class Tried(Spec):
@@ -57,17 +61,25 @@ class Cohort(Spec):
     """The prepared studies of a store by study_id, and the errors of those that failed."""
 
     schema_: Annotated[Literal["cohort-1"], Field(alias="schema")] = "cohort-1"
-    window_pct: tuple[float, float]
+    rules: int = RULES  # of display; frames of earlier rules are made anew
+    window_pct: WindowPct
+    windows: Mapping[str, WindowPct] = {}
     studies: Mapping[str, StudyRecord]
     failed: Mapping[str, str]
     tried: Mapping[str, Tried] = {}  # failed studies whose manifest could be read
+
+    @property
+    def display(self) -> Windows:
+        """The windows of its frames."""
+        return Windows(pct=self.window_pct, by_name=self.windows)
 
 
 def read_cohort(store: Path) -> Cohort | None:
     """Read the cohort of a store; None where no study was prepared, InputError for an unreadable file."""
     path = store / COHORT_NAME
     try:
-        return Cohort.model_validate_json(read_bytes(path))
+        cohort = Cohort.model_validate_json(read_bytes(path))
+        return cohort if "rules" in cohort.model_fields_set else cohort.model_copy(update={"rules": 1})
     except FileNotFoundError:
         return None
     except OSError as error:

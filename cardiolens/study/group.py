@@ -4,14 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cardiolens.config.dataset import Windows
 from cardiolens.errors import InputError
-from cardiolens.study.cohort import Cohort, FileRecord, Stamp, StudyRecord, read_cohort, stamp
-from cardiolens.study.ingest import ingest
+from cardiolens.study.cohort import RULES, Cohort, FileRecord, Stamp, StudyRecord, read_cohort, stamp
+from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.manifest import Study, read_study, shown_name
 from cardiolens.study.nifti import read_file, sha256
 from cardiolens.study.shards import PartWriter, holds_part, part_writer
-
-WindowPct = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +26,10 @@ class Outcome:
 
 
 def prepare_group(
-    store: Path, part: str, folders: Sequence[Path], window_pct: WindowPct, *, strict: bool
+    store: Path, part: str, folders: Sequence[Path], windows: Windows, *, strict: bool
 ) -> list[Outcome]:
     """Prepare studies one after the other into one part; `strict` ends at the first that fails."""
-    cohort = current_cohort(store, window_pct)
+    cohort = current_cohort(store, windows)
     outcomes: list[Outcome] = []
     with part_writer(store, part) as writer:
         for folder in folders:
@@ -40,11 +39,11 @@ def prepare_group(
     return outcomes
 
 
-def current_cohort(store: Path, window_pct: WindowPct) -> Cohort:
-    """Read the cohort of a store; empty where none was prepared or frames have another window."""
+def current_cohort(store: Path, windows: Windows) -> Cohort:
+    """Read the cohort of a store; empty where none was prepared, or by other windows or earlier rules."""
     cohort = read_cohort(store)
-    if cohort is None or cohort.window_pct != window_pct:
-        return Cohort(window_pct=window_pct, studies={}, failed={})
+    if cohort is None or cohort.display != windows or cohort.rules != RULES:
+        return Cohort(rules=RULES, window_pct=windows.pct, windows=windows.by_name, studies={}, failed={})
     return cohort
 
 
@@ -58,24 +57,29 @@ def _attempt(store: Path, writer: PartWriter, folder: Path, cohort: Cohort) -> O
         if record is not None and _may_be_reused(store, study, record):
             hashes, n_bytes = _hashes(study)
             if hashes == {path: file.sha256 for path, file in record.files.items()}:
-                return Outcome(name, _record(study, record.part, stamps, hashes), n_bytes=n_bytes)
-        return _ingest(writer, study, stamps, cohort.window_pct)
+                told = {"warnings": record.warnings, "found": record.found}
+                again = _record(study, record.part, stamps, hashes).model_copy(update=told)
+                return Outcome(name, again, n_bytes=n_bytes)
+        return _displayed(writer, study, stamps, cohort.display)
     except InputError as error:
         writer.end_study(keep=False)
         return Outcome(name, error=str(error))
 
 
-def _ingest(writer: PartWriter, study: Study, stamps: dict[str, Stamp], window_pct: WindowPct) -> Outcome:
+def _displayed(writer: PartWriter, study: Study, stamps: dict[str, Stamp], windows: Windows) -> Outcome:
     hashes: dict[str, str] = {}
     warnings: list[str] = []
+    found: list[str] = []
     n_bytes = 0
-    for volume in ingest(study, window_pct):
+    for volume in displayed_volumes(study, windows):
         writer.add(volume.row, volume.frames)
         hashes |= volume.hashes
         warnings += volume.warnings
+        found += volume.found
         n_bytes += volume.n_bytes
     writer.end_study(keep=True)
-    record = _record(study, writer.part, stamps, hashes)
+    told = {"warnings": tuple(warnings), "found": tuple(found)}
+    record = _record(study, writer.part, stamps, hashes).model_copy(update=told)
     return Outcome(study.study_id, record, prepared=True, warnings=tuple(warnings), n_bytes=n_bytes)
 
 

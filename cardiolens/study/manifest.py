@@ -30,6 +30,7 @@ Flag = Annotated[bool, Field(strict=True)]
 Index = Annotated[int, Field(ge=0, strict=True)]
 Count = Annotated[int, Field(gt=0, strict=True)]
 Length = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -92,6 +93,9 @@ class VolumeManifest(Spec):
     mask: MaskDeclaration | None = None
     t_on: Index | None = None
     t_peak: Index | None = None
+    window: tuple[Finite, Finite] | None = None  # intensities shown as black and white
+    take: Index | None = None  # of several images of each slice: the one that counts
+    confirmed: tuple[Literal["display", "layout"], ...] = ()  # what a person looked at, though checks object
 
     @property
     def stored_shape(self) -> tuple[int, ...]:
@@ -109,12 +113,24 @@ class VolumeManifest(Spec):
         return self.view == SHORT_AXIS and self.spatial_order == "apex_to_base"
 
     @property
+    def known_order(self) -> str:
+        """Order of the slices; a single one is in order whatever is declared."""
+        layout = self.declared_layout()
+        single = layout is not None and layout.n_slices == 1
+        return "base_to_apex" if single and self.spatial_order == "unknown" else self.spatial_order
+
+    @property
     def over_time(self) -> str:
         """Meaning of the phases: `cycle`, `first_pass` or `nothing`."""
         return sequences()[self.sequence].over_time
 
     def declared_layout(self) -> Layout | None:
         """Layout that the manifest fixes; None where the number of phases must be inferred from pixels."""
+        stored = self.stored_layout()
+        return stored if stored is None or self.take is None else Layout("static", stored.n_slices, 1)
+
+    def stored_layout(self) -> Layout | None:
+        """Layout of all stored frames, also of those that `take` leaves out."""
         declared = self.layout
         undeclared = declared.n_slices is None and declared.n_phases is None
         order: Order = "static" if undeclared and self.over_time == "nothing" else declared.order
@@ -145,6 +161,8 @@ class VolumeManifest(Spec):
         self._check_size()
         self._check_view()
         self._check_first_pass()
+        self._check_window()
+        self._check_take()
         layout = self.declared_layout()
         if layout is None and self.layout.order != "slice_major":
             raise ValueError(
@@ -175,6 +193,29 @@ class VolumeManifest(Spec):
             raise ValueError(
                 f"volume_id is {self.volume_id!r}; expected {sequence.volume_id(self.view)!r} for sequence "
                 f"{self.sequence!r} and view {self.view!r}; correct volume_id"
+            )
+
+    def _check_window(self) -> None:
+        if self.window is not None and not self.window[0] < self.window[1]:
+            raise ValueError(
+                f"window is {list(self.window)}; expected the intensities shown as black and white, low "
+                "below high; correct window or leave it out"
+            )
+
+    def _check_take(self) -> None:
+        """Refuse several images of a slice where no time passes, unless one of them is named."""
+        stored = self.stored_layout() if self.over_time == "nothing" else None
+        n = 1 if stored is None else stored.n_phases
+        if n > 1 and self.take is None:
+            raise ValueError(
+                f"shape {list(self.shape)} holds {n} images of each slice, and {self.sequence} has no "
+                "phases: magnitude and phase-sensitive images, or repeats; expected one; name it by take "
+                f"(0..{n - 1})"
+            )
+        if self.take is not None and (n == 1 or self.take >= n):
+            raise ValueError(
+                f"take is {self.take}; expected 0..{n - 1} of several images of each slice of a sequence "
+                "without phases; correct take or remove it"
             )
 
     def _check_first_pass(self) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.errors import InputError
-from cardiolens.given import read_bytes
+from cardiolens.given import read_bytes, read_start
 
 GZIP_MAGIC = b"\x1f\x8b"
 HEADER_BYTES = 540  # of NIfTI-2, the longer one
@@ -30,6 +30,7 @@ class Header:
     slope: float
     inter: float
     affine: NDArray[np.float64] | None  # voxel to patient (RAS, mm); None where the file declares none
+    zooms_mm: tuple[float, ...]  # sizes of a voxel along its first three axes
 
     @property
     def n_bytes(self) -> int:
@@ -45,6 +46,14 @@ def read_file(path: Path, most: int | None = None) -> bytes:
             f"cannot be read ({error.strerror}); expected the file that study.json names; add it or correct "
             "path"
         ) from None
+
+
+def read_affine(path: Path) -> NDArray[np.float64] | None:
+    """The affine of a file by its header alone; None where it declares none or cannot be read."""
+    try:
+        return parse_header(read_start(path, CHUNK_BYTES)).affine
+    except (OSError, InputError):  # whoever reads the whole file says what is wrong with it
+        return None
 
 
 def sha256(stored: bytes) -> str:
@@ -97,6 +106,7 @@ def _truncated(length: int, expected: int) -> str:
 def _header(header: Any) -> Header:
     slope, inter = header.get_slope_inter()
     coded = int(header["sform_code"]) > 0 or int(header["qform_code"]) > 0
+    to_mm = {"meter": 1e3, "micron": 1e-3}.get(header.get_xyzt_units()[0], 1.0)
     return Header(
         shape=tuple(map(int, header.get_data_shape())),
         dtype=header.get_data_dtype(),
@@ -104,6 +114,7 @@ def _header(header: Any) -> Header:
         slope=1.0 if slope is None else float(slope),
         inter=0.0 if inter is None else float(inter),
         affine=np.asarray(header.get_best_affine(), np.float64) if coded else None,
+        zooms_mm=tuple(float(zoom) * to_mm for zoom in header.get_zooms()[:3]),
     )
 
 

@@ -63,7 +63,13 @@ def read_overlay(study: Study, manifest: VolumeManifest, volume: Mapping[str, An
     layout = manifest.layout
     if manifest.declared_layout() is None:  # it was inferred from pixels, which a mask does not have
         layout = LayoutDeclaration(n_slices=volume["n_slices"], n_phases=volume["n_phases"])
-    own = {"path": manifest.mask.path, "sha256": manifest.mask.sha256, "mask": None, "layout": layout}
+    own: dict[str, object] = {
+        "path": manifest.mask.path,
+        "sha256": manifest.mask.sha256,
+        "mask": None,
+        "layout": layout,
+    }
+    own |= {"confirmed": ("layout",)}  # the empty ends of a mask look like a cycle
     mask = read_volume(study.folder, manifest.model_copy(update=own))
     labels = read_labels((study.folder / manifest.mask.path).with_name(LABELS_NAME))
     return Overlay(mask, drawn(labels, np.unique(mask.in_file_order).tolist()))

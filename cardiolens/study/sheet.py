@@ -10,12 +10,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from cardiolens.study.ingest import ingest
+from cardiolens.config.dataset import Windows
+from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.layout import even
 from cardiolens.study.manifest import read_study
 from cardiolens.study.overlay import Overlay, check_masked, legend, read_overlay
 
-WINDOW_PCT = (1.0, 99.0)
 STATIC_COLUMNS = 6  # columns of the sheet of a volume without phases
 GAP = 2  # pixels
 LABEL_HEIGHT = 12
@@ -62,7 +62,9 @@ def contact_sheet(
     return sheet
 
 
-def study_sheet(folder: Path, phases: int, tile: int = 120, *, segments: bool = False) -> Image.Image:
+def study_sheet(
+    folder: Path, phases: int, windows: Windows, tile: int = 120, *, segments: bool = False
+) -> Image.Image:
     """Draw every volume of a study folder: one row per slice from the base, one column per phase.
 
     `phases` is about the number of phases shown. `segments` draws masks over the frames, in colours that a
@@ -73,7 +75,7 @@ def study_sheet(folder: Path, phases: int, tile: int = 120, *, segments: bool = 
         check_masked(study)
     sheets: list[Image.Image] = []
     names: dict[int, str] = {}
-    for manifest, volume in zip(study.manifest.volumes, ingest(study, WINDOW_PCT), strict=True):
+    for manifest, volume in zip(study.manifest.volumes, displayed_volumes(study, windows), strict=True):
         frames = list(shown_frames(volume.row, volume.frames, phases))
         overlay = read_overlay(study, manifest, volume.row) if segments else None
         if overlay is not None:

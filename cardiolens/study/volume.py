@@ -1,4 +1,4 @@
-"""Volumes as displayed; the only module that knows affines and axes.
+"""Volumes as displayed; the only module that knows the axes of files.
 
 A stored voxel is a[i, j, k] or a[i, j, slice, phase] with i fastest in the file, so that a frame read
 without copying has the axes (j, i). A displayed frame has the axes (row, column).
@@ -10,16 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.errors import InputError
+from cardiolens.study.axes import check_time
 from cardiolens.study.layout import Layout, infer_n_phases, resolve, small
 from cardiolens.study.manifest import DisplayTransform, VolumeManifest
 from cardiolens.study.nifti import Header, parse_header, read_file, sha256, voxels
-from cardiolens.study.sequences import SHORT_AXIS
 
-Affine = NDArray[np.float64]
+_SPACING_SHARE = 0.02  # by which spacing may differ from the header, e.g. rounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,6 @@ class Volume:
     file_frames: tuple[int, ...]  # frame in file order, by canonical index
     hashes: dict[str, str]  # sha256 of each file read, by path
     n_bytes: int  # read from disk
-    warnings: tuple[str, ...]
 
     @property
     def displayed_shape(self) -> tuple[int, int]:
@@ -66,7 +64,14 @@ def read_volume(folder: Path, manifest: VolumeManifest) -> Volume:
         flat = voxels(stored, header)
         digest = _checked_hash(stored, manifest.sha256)
         in_file_order = flat.reshape(-1, shape[1], shape[0])
+        _check_spacing(manifest, header, shape)
         layout, source = _layout(manifest, shape, in_file_order)
+        file_frames = _file_frames(layout, apex_first=manifest.apex_first, is_4d=len(shape) == 4)
+        if manifest.take is not None:
+            file_frames = file_frames[manifest.take :: layout.n_phases]
+            layout = Layout("static", layout.n_slices, 1)
+        if "layout" not in manifest.confirmed:
+            check_time([small(in_file_order[at]) for at in file_frames], layout)
         manifest.timing(layout)
     hashes, n_bytes = {manifest.path: digest}, len(stored)
     if manifest.mask is not None:
@@ -79,11 +84,28 @@ def read_volume(folder: Path, manifest: VolumeManifest) -> Volume:
         slope=header.slope,
         inter=header.inter,
         in_file_order=in_file_order,
-        file_frames=_file_frames(layout, apex_first=manifest.apex_first, is_4d=len(shape) == 4),
+        file_frames=file_frames,
         hashes=hashes,
         n_bytes=n_bytes,
-        warnings=tuple(_orientation_warnings(manifest, header)),
     )
+
+
+def _check_spacing(manifest: VolumeManifest, header: Header, shape: tuple[int, ...]) -> None:
+    """Refuse a spacing that the header contradicts.
+
+    A header without an affine and with voxels of 1 mm tells none, nor does one of a flattened volume of the
+    distance between slices.
+    """
+    told = header.zooms_mm
+    if header.affine is None and set(told) == {1.0}:
+        return
+    flattened = len(shape) == 3 and told[2] == 1.0
+    for at in range(2 if flattened else 3):
+        if abs(told[at] - manifest.spacing_mm[at]) > _SPACING_SHARE * manifest.spacing_mm[at]:
+            raise InputError(
+                f"spacing_mm is {list(manifest.spacing_mm)}; its header says "
+                f"{[round(zoom, 4) for zoom in told]} mm; expected the same; correct spacing_mm or the file"
+            )
 
 
 @contextmanager
@@ -134,7 +156,7 @@ def _check_mask(folder: Path, manifest: VolumeManifest, shape: tuple[int, ...]) 
 def _layout(
     manifest: VolumeManifest, shape: tuple[int, ...], in_file_order: NDArray[Any]
 ) -> tuple[Layout, str]:
-    declared = manifest.declared_layout()
+    declared = manifest.stored_layout()
     if declared is not None:
         return declared, manifest.layout_source
     frames = [small(frame) for frame in in_file_order]
@@ -158,33 +180,3 @@ def _file_frames(layout: Layout, *, apex_first: bool, is_4d: bool) -> tuple[int,
 def _displayed(frame: NDArray[Any], transform: DisplayTransform) -> NDArray[Any]:
     frame = frame if transform.transpose else frame.T
     return frame[:: -1 if transform.flip_rows else 1, :: -1 if transform.flip_cols else 1]
-
-
-def _orientation_warnings(manifest: VolumeManifest, header: Header) -> Iterator[str]:
-    """Yield warnings for a short axis that its affine shows turned.
-
-    Image right must be the patient's left, image up superior or anterior (protocol 1.4).
-    """
-    if manifest.view != SHORT_AXIS or header.affine is None:
-        return
-    right, up = _display_directions(header.affine, manifest.display_transform)
-    if right[0] >= 0:
-        yield _orientation_warning(
-            manifest, "image right points to the patient's right", "the patient's left"
-        )
-    if up[1] + up[2] <= 0:
-        yield _orientation_warning(manifest, "image up points down or back", "superior or anterior")
-
-
-def _orientation_warning(manifest: VolumeManifest, actual: str, expected: str) -> str:
-    return (
-        f"{manifest.path}: by its affine {actual}; expected {expected}; "
-        "look at it and check display_transform"
-    )
-
-
-def _display_directions(affine: Affine, transform: DisplayTransform) -> tuple[Affine, Affine]:
-    """Image right and image up as patient directions (right, anterior, superior), in mm per pixel."""
-    i_axis, j_axis = affine[:3, 0], affine[:3, 1]
-    down, right = (j_axis, i_axis) if transform.transpose else (i_axis, j_axis)
-    return (-right if transform.flip_cols else right), (down if transform.flip_rows else -down)

@@ -1,5 +1,9 @@
 """Windowing of intensities to 8-bit grey: one window per volume, between two percentiles (protocol 1.4).
 
+Padding stays out of the percentiles (protocol 16.16): exact zeros, where they are at least 1 % of a volume,
+and a constant border, a value that holds at least 10 % of the outermost pixels. Voxels of these values are
+not ranked, wherever they lie; they are shown like all others.
+
 A percentile q of n sorted values lies at position (n - 1) * q / 100 and is interpolated linearly between its
 two neighbours. A value v is shown as floor((v - low) * (255 / (high - low)) + 1/2), clipped to 0..255: a half
 rounds up. Values are counted or sorted, never summed, and the few float operations are single IEEE double
@@ -10,6 +14,7 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +22,9 @@ from numpy.typing import NDArray
 
 from cardiolens.errors import InputError
 
+ZEROS_SHARE = 0.01  # of all voxels: exact zeros from here on are padding
+BORDER_SHARE = 0.1  # of the outermost pixels: one value from here on is a border
+BORDER_SIDE = 8  # pixels; a smaller frame has no border to speak of
 MAX_LEVELS = 1 << 16  # integers within this many levels are counted, and converted by a table
 
 Grey = NDArray[np.uint8]
@@ -53,11 +61,16 @@ class GreyScale:
 
 
 def grey_scale(
-    frames: NDArray[Any], window_pct: tuple[float, float], slope: float, inter: float
+    frames: NDArray[Any],
+    window_pct: tuple[float, float],
+    slope: float,
+    inter: float,
+    window: tuple[float, float] | None = None,
 ) -> GreyScale:
     """Grey scale of a volume of stored values, intensity = stored * slope + inter.
 
-    If both percentiles coincide in a volume that is not constant, the window spans all its values.
+    `window` names the intensities shown as black and white, in place of percentiles. If both percentiles
+    coincide in a volume that is not constant, the window spans all its values.
     InputError for NaN, infinite or constant values.
     """
     _check_finite(frames)
@@ -67,12 +80,13 @@ def grey_scale(
             f"is constant ({lowest * slope + inter:g}); expected an image with contrast; re-export the volume"
         )
     counted = frames.dtype.kind in "iu" and highest - lowest < MAX_LEVELS
-    ranked = _counted(frames, lowest, highest) if counted else _selected(frames)
-    percentages = window_pct if slope > 0 else (100 - window_pct[0], 100 - window_pct[1])
-    ends = [_percentile(ranked, frames.size, pct) for pct in percentages]
-    if ends[0] == ends[1]:
-        ends = [lowest, highest] if slope > 0 else [highest, lowest]
-    scale = GreyScale(ends[0] * slope + inter, ends[1] * slope + inter, slope, inter)
+    if window is None:
+        rank = partial(_counted, lowest=lowest, highest=highest) if counted else _selected
+        ends = _ends(rank(frames, padding(frames, slope, inter)), window_pct, slope)
+        if ends[0] == ends[1]:
+            ends = [lowest, highest] if slope > 0 else [highest, lowest]
+        window = ends[0] * slope + inter, ends[1] * slope + inter
+    scale = GreyScale(*window, slope, inter)
     width = scale.high - scale.low
     if not (math.isfinite(width) and width > sys.float_info.min):
         raise InputError(
@@ -92,26 +106,56 @@ def _check_finite(frames: NDArray[Any]) -> None:
         )
 
 
-Ranked = Callable[[int], float]  # returns the k-th smallest stored value, k from 0
+def padding(frames: NDArray[Any], slope: float, inter: float) -> tuple[float, ...]:
+    """Stored values that fill what was not imaged: exact zeros and the value of a constant border."""
+    zero = -inter / slope
+    n_zeros = sum(int(np.count_nonzero(frame == zero)) for frame in frames)
+    fills = {zero} if n_zeros >= ZEROS_SHARE * frames.size else set()
+    if min(frames.shape[1:]) >= BORDER_SIDE:
+        sides = (frames[:, 0], frames[:, -1], frames[:, 1:-1, 0], frames[:, 1:-1, -1])
+        values, counts = np.unique(np.concatenate([side.ravel() for side in sides]), return_counts=True)
+        if counts.max() >= BORDER_SHARE * counts.sum():
+            fills.add(float(values[counts.argmax()]))
+    return tuple(sorted(fills))
 
 
-def _percentile(ranked: Ranked, n: int, pct: float) -> float:
-    position = (n - 1) * pct / 100
-    below = math.floor(position)
-    low, high = ranked(below), ranked(min(below + 1, n - 1))
-    return low + (position - below) * (high - low)
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Order statistics of stored values: how many there are, and the k-th smallest, k from 0."""
+
+    n: int
+    at: Callable[[int], float]
+
+    def percentile(self, pct: float) -> float:
+        position = (self.n - 1) * pct / 100
+        below = math.floor(position)
+        low, high = self.at(below), self.at(min(below + 1, self.n - 1))
+        return low + (position - below) * (high - low)
 
 
-def _counted(frames: NDArray[Any], lowest: int, highest: int) -> Ranked:
+def _ends(ranked: Ranked, window_pct: tuple[float, float], slope: float) -> list[float]:
+    """Stored values shown as black and white."""
+    percentages = window_pct if slope > 0 else (100 - window_pct[0], 100 - window_pct[1])
+    return [ranked.percentile(pct) for pct in percentages]
+
+
+def _counted(frames: NDArray[Any], fills: tuple[float, ...], lowest: int, highest: int) -> Ranked:
     """Order statistics from a histogram that is filled frame by frame, without a copy of the volume."""
     counts = np.zeros(highest - lowest + 1, np.int64)
     for frame in frames:
         counts += np.bincount(np.subtract(frame, lowest, dtype=np.intp).ravel(), minlength=counts.size)
+    kept = counts.copy()
+    for fill in fills:
+        if fill == int(fill) and lowest <= fill <= highest:
+            kept[int(fill) - lowest] = 0
+    counts = kept if kept.any() else counts
     at_most = np.cumsum(counts)
-    return lambda k: float(lowest + int(np.searchsorted(at_most, k, side="right")))
+    return Ranked(int(at_most[-1]), lambda k: float(lowest + int(np.searchsorted(at_most, k, side="right"))))
 
 
-def _selected(frames: NDArray[Any]) -> Ranked:
+def _selected(frames: NDArray[Any], fills: tuple[float, ...]) -> Ranked:
     """Order statistics by sorting, for floats and integers of a wide range."""
     ordered = np.sort(frames, axis=None)
-    return lambda k: float(ordered[k])
+    kept = ordered[~np.isin(ordered, fills)] if fills else ordered
+    ordered = kept if kept.size else ordered
+    return Ranked(ordered.size, lambda k: float(ordered[k]))

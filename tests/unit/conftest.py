@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 from cardiolens.config.compose import read_spec
-from cardiolens.config.dataset import PhantomSpec
+from cardiolens.config.dataset import PhantomSpec, Windows
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.phantom.cohort import make_cohort
 from cardiolens.study.cohort import Cohort, write_cohort
@@ -27,7 +27,9 @@ def prepared_phantom(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("phantom")
     make_cohort(PhantomSpec(canonical=("PH-NORMAL",), size="ci"), root / "data")
     folder = root / "data" / "studies" / "PH-NORMAL"
-    (outcome,) = prepare_group(root / "store", "part-1.parquet", [folder], (1.0, 99.0), strict=True)
+    (outcome,) = prepare_group(
+        root / "store", "part-1.parquet", [folder], Windows(pct=(1.0, 99.0)), strict=True
+    )
     studies = {"PH-NORMAL": outcome.record}
     write_cohort(root / "store", Cohort(window_pct=(1.0, 99.0), studies=studies, failed={}))
     return root

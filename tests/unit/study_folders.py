@@ -8,8 +8,13 @@ from typing import Any
 import nibabel as nib
 import numpy as np
 
-# Displayed without a transform: i runs down (posterior), j runs to the patient's left.
-SHORT_AXIS_AFFINE = np.array([[0.0, -2, 0, 10], [-2, 0, 0, 20], [0, 0, 10, 0], [0, 0, 0, 1]])
+_BASE = np.array([0.6, -0.61, 0.5]) / np.linalg.norm([0.6, -0.61, 0.5])  # RAS+, of a typical heart
+_UP = np.array([0, 0.6, 0.8]) - _BASE * (np.array([0, 0.6, 0.8]) @ _BASE)
+_UP /= np.linalg.norm(_UP)
+_LEFT = np.cross(_UP, -_BASE)
+# Displayed without a transform: i runs down, j to the patient's left; slices run from base to apex.
+SHORT_AXIS_AFFINE = np.eye(4)
+SHORT_AXIS_AFFINE[:3, :3] = np.column_stack([-2 * _UP, 2 * _LEFT, -10 * _BASE])
 
 
 def sha256(path: Path) -> str:

@@ -19,6 +19,7 @@ from cardiolens.page.facts import Facts
 from cardiolens.results.analyses import AnalysisRow
 from cardiolens.stats.headlines import PREFIX
 
+_TITLE = "Full and public cohort"
 _COLUMNS = (
     *(Column("part", "cohort part"), Column("line", "model"), SCOPE),
     *(Column("full", "full", "score"), Column("of_part", "part", "score")),
@@ -46,6 +47,7 @@ def _reading(row: AnalysisRow, evidence: Evidence) -> str:
 def cohorts(facts: Facts) -> Section:
     """Headline scores on the full cohort and on each part, and the shift of true answers between them."""
     question = "Would the public part of the cohort have told the same story?"
+    notes = _preparation(facts)
     records: list[AnalysisRow] = []
     shifts: list[AnalysisRow] = []
     told: list[Finding] = []
@@ -75,15 +77,33 @@ def cohorts(facts: Facts) -> Section:
     groups = _subgroups(facts)
     if not records:
         absent = "No part of the cohort is named in the studies, or no headline score exists."
-        return Section("cohorts", "Full and public cohort", question, tables=groups, absent=absent)
+        return Section("cohorts", _TITLE, question, tables=groups, notes=notes, absent=absent)
     table = Table.of("cohort_differences", "Full cohort minus part", _COLUMNS, records)
     chart = Chart(
         "cohort-differences-chart", "Full cohort minus part", "forest", table, choices=("part", "scope")
     )
     moved = Table.of("gold_shifts", "How far true answers shift", _SHIFTS, shifts)
     return Section(
-        "cohorts", "Full and public cohort", question, tuple(told), (chart,), tables=(moved, *groups)
+        "cohorts",
+        _TITLE,
+        question,
+        tuple(told),
+        (chart,),
+        tables=(moved, *groups),
+        notes=notes,
     )
+
+
+def _preparation(facts: Facts) -> tuple[str, ...]:
+    """What preparing the studies warned of, and what it found where study.json names nothing."""
+    said: dict[str, int] = {}
+    for manifest in facts.manifests:
+        told = manifest.get("preparation", {})
+        for kind, words in (("warnings", "To be looked at"), ("found", "Found in the pixels")):
+            for message, n_studies in told.get(kind, {}).items():
+                said[f"{words}: {message}"] = max(n_studies, said.get(f"{words}: {message}", 0))
+    ordered = sorted(said.items(), key=lambda entry: (not entry[0].startswith("To be"), entry[0]))
+    return tuple(f"{message} ({n_studies} studies)" for message, n_studies in ordered)
 
 
 def _subgroups(facts: Facts) -> tuple[Table, ...]:

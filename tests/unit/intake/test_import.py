@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from cardiolens.config.compose import read_ingest_spec
-from cardiolens.config.dataset import DatasetSpec
+from cardiolens.config.dataset import DatasetSpec, Windows
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.errors import InputError
 from cardiolens.steps.ingest import ingest
 from cardiolens.steps.prepare import prepare
-from cardiolens.study.ingest import ingest as displayed
+from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.manifest import read_study
 from tests.unit.intake.exports import (
     CINE,
@@ -33,6 +33,7 @@ from tests.unit.intake.exports import (
 )
 
 PCT = (1.0, 99.0)
+WINDOWS = Windows(pct=PCT)
 WRONG = {  # names that lie, that are empty, that name another sequence
     "cine_sax": "localizer",
     "cine_4ch": "cine 3CH",
@@ -73,7 +74,7 @@ def shown(folder: Path) -> dict[str, tuple[list[str], int, int, str]]:
             ),
             volume.row["spatial_order"],
         )
-        for volume in displayed(read_study(folder), PCT)
+        for volume in displayed_volumes(read_study(folder), WINDOWS)
     }
 
 

@@ -19,6 +19,7 @@ from refusals import refused
 from study_folders import sha256, study, volume, voxels, write_nifti
 
 from cardiolens.config.compose import check_own_files
+from cardiolens.config.dataset import Windows
 from cardiolens.errors import InputError
 from cardiolens.given import parse_json, read_bytes
 from cardiolens.plain import one_line, several_lines
@@ -31,6 +32,8 @@ from cardiolens.terminal.verb import run_verb
 
 MIB = 2**20
 pytestmark = pytest.mark.timeout(60)
+
+WINDOWS = Windows(pct=(1.0, 99.0))
 
 
 @contextmanager
@@ -46,7 +49,7 @@ def little_memory(most: int = 32 * MIB) -> Iterator[None]:
 
 def failure(folder: Path) -> str:
     """The error of preparing one study folder."""
-    (outcome,) = prepare_group(folder.parent / "store", "part-1.parquet", [folder], (1.0, 99.0), strict=False)
+    (outcome,) = prepare_group(folder.parent / "store", "part-1.parquet", [folder], WINDOWS, strict=False)
     assert outcome.record is None
     return outcome.error
 
@@ -123,7 +126,7 @@ def test_many_empty_members_cost_no_more_than_their_bytes(tmp_path: Path) -> Non
     whole = nifti(tmp_path)
     stored = gzip.compress(whole[:600]) + gzip.compress(b"") * 100_000 + gzip.compress(whole[600:])
     folder = with_file(tmp_path / "S1", "v.nii.gz", stored)
-    (outcome,) = prepare_group(tmp_path / "store", "part-1.parquet", [folder], (1.0, 99.0), strict=False)
+    (outcome,) = prepare_group(tmp_path / "store", "part-1.parquet", [folder], WINDOWS, strict=False)
     assert outcome.error == ""
 
 

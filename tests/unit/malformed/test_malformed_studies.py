@@ -13,6 +13,7 @@ import pytest
 from refusals import refused, snapshot
 from study_folders import sha256, study, volume, voxels, write_nifti
 
+from cardiolens.config.dataset import Windows
 from cardiolens.steps.prepare import prepare_dataset
 from cardiolens.study.group import prepare_group
 from cardiolens.terminal.verb import run_verb
@@ -55,6 +56,8 @@ ENTRIES = [  # changes of a volume's entry
     ("a path with NUL", {"path": "a\0b"}, r"leads out of the study folder"),
     ("a mask upwards", {"mask": {"path": "../m.nii", "sha256": "0" * 64}}, r"\.\./m\.nii: leads out"),
 ]
+
+WINDOWS = Windows(pct=(1.0, 99.0))
 
 
 def prepared(studies: Path, root: Path) -> Callable[[], int]:
@@ -206,7 +209,7 @@ def test_a_file_that_is_no_volume_is_named(row, tmp_path):
     entry = volume(folder)
     (folder / path).write_bytes(broken(bytearray((folder / "whole.nii").read_bytes())))
     study(folder, entry | {"path": path, "sha256": sha256(folder / path)})
-    (outcome,) = prepare_group(tmp_path / "store", "part-1.parquet", [folder], (1.0, 99.0), strict=False)
+    (outcome,) = prepare_group(tmp_path / "store", "part-1.parquet", [folder], WINDOWS, strict=False)
     assert outcome.record is None
     assert outcome.error.startswith(f"{path}: ")
     assert re.search(said, outcome.error), outcome.error

@@ -7,7 +7,7 @@ import pytest
 from study_folders import sha256, study, volume, voxels, write_nifti
 
 from cardiolens import tables
-from cardiolens.config.dataset import DatasetSpec
+from cardiolens.config.dataset import DatasetSpec, Windows
 from cardiolens.errors import InputError
 from cardiolens.steps.prepare import Prepared, is_prepared, prepare
 from cardiolens.study import cohort
@@ -18,6 +18,7 @@ from cardiolens.study.shards import read_volumes
 from tests.unit.small_cohort import reader, sweep_spec
 
 PCT = (1.0, 99.0)
+WINDOWS = Windows(pct=PCT)
 
 
 def dataset(root, **changes):
@@ -147,7 +148,7 @@ def test_a_bad_study_is_named_and_the_others_are_prepared(tmp_path, case):
     good = [study(tmp_path / "in" / name) for name in ("A", "C")]
     spoil(tmp_path / "in" / "B")
     folders = [good[0], tmp_path / "in" / "B", good[1]]
-    outcomes = prepare_group(tmp_path / "store", "part-1.parquet", folders, PCT, strict=False)
+    outcomes = prepare_group(tmp_path / "store", "part-1.parquet", folders, WINDOWS, strict=False)
     assert [bool(outcome.record) for outcome in outcomes] == [True, False, True]
     assert outcomes[1].error.startswith(message)
     assert "\n" not in outcomes[1].error
@@ -159,7 +160,7 @@ def test_a_study_whose_second_volume_is_bad_leaves_no_rows(tmp_path):
     folder = tmp_path / "in" / "B"
     study(folder, volume(folder), volume(folder, np.full((6, 5, 12), 1, np.int16), "cine_4ch"))
     outcomes = prepare_group(
-        tmp_path / "store", "part-1.parquet", [study(tmp_path / "in" / "A"), folder], PCT, strict=False
+        tmp_path / "store", "part-1.parquet", [study(tmp_path / "in" / "A"), folder], WINDOWS, strict=False
     )
     assert outcomes[1].error.startswith("cine_4ch.nii.gz: is constant (1)")
     assert tables.read(tmp_path / "store" / "volumes", tables.VOLUMES)["study_id"].to_pylist() == ["A"]
@@ -168,7 +169,7 @@ def test_a_study_whose_second_volume_is_bad_leaves_no_rows(tmp_path):
 def test_strict_ends_a_group_at_the_first_bad_study(tmp_path):
     not_nifti(tmp_path / "in" / "A")
     folders = [tmp_path / "in" / "A", study(tmp_path / "in" / "B")]
-    outcomes = prepare_group(tmp_path / "store", "part-1.parquet", folders, PCT, strict=True)
+    outcomes = prepare_group(tmp_path / "store", "part-1.parquet", folders, WINDOWS, strict=True)
     assert [outcome.name for outcome in outcomes] == ["A"]
     assert not list((tmp_path / "store" / "frames").glob("part-*"))
 
@@ -178,7 +179,8 @@ def known(tmp_path):
     """A dataset of two studies, prepared."""
     folders = [study(tmp_path / "in" / name) for name in ("A", "B")]
     publish(
-        tmp_path / "store", prepare_group(tmp_path / "store", "part-1.parquet", folders, PCT, strict=False)
+        tmp_path / "store",
+        prepare_group(tmp_path / "store", "part-1.parquet", folders, WINDOWS, strict=False),
     )
     return tmp_path
 
@@ -198,7 +200,7 @@ def test_a_touched_file_is_noticed_and_only_hashed(known):
     path = known / "in" / "A" / "cine_sax.nii.gz"
     os.utime(path)
     assert not untouched(read, read_cohort(known / "store").studies["A"])
-    outcomes = prepare_group(known / "store", "part-2.parquet", [known / "in" / "A"], PCT, strict=False)
+    outcomes = prepare_group(known / "store", "part-2.parquet", [known / "in" / "A"], WINDOWS, strict=False)
     assert [(o.prepared, o.record.part, o.n_bytes) for o in outcomes] == [
         (False, "part-1.parquet", path.stat().st_size)
     ]
@@ -210,18 +212,18 @@ def test_a_changed_file_changed_manifest_or_lost_part_is_prepared(known):
     changed_volume(known / "in" / "A", voxels(seed=3))
     study(known / "in" / "B", volume(known / "in" / "B", ed_phase=1))
     outcomes = prepare_group(
-        known / "store", "part-2.parquet", sorted((known / "in").iterdir()), PCT, strict=False
+        known / "store", "part-2.parquet", sorted((known / "in").iterdir()), WINDOWS, strict=False
     )
     assert [(o.prepared, o.record.part) for o in outcomes] == [(True, "part-2.parquet")] * 2
     publish(known / "store", outcomes)
     (known / "store" / "frames" / "part-2.parquet").unlink()
-    again = prepare_group(known / "store", "part-3.parquet", [known / "in" / "A"], PCT, strict=False)
+    again = prepare_group(known / "store", "part-3.parquet", [known / "in" / "A"], WINDOWS, strict=False)
     assert (again[0].prepared, again[0].record.part) == (True, "part-3.parquet")
 
 
 def test_another_window_prepares_again(known):
     outcomes = prepare_group(
-        known / "store", "part-2.parquet", [known / "in" / "A"], (2.0, 98.0), strict=False
+        known / "store", "part-2.parquet", [known / "in" / "A"], Windows(pct=(2.0, 98.0)), strict=False
     )
     assert outcomes[0].prepared
 
@@ -259,7 +261,7 @@ def sweep_with_failures(known):
     failed = {}
     for name in ("C", "D"):
         (outcome,) = prepare_group(
-            known / "store", "part-2.parquet", [known / "in" / name], PCT, strict=False
+            known / "store", "part-2.parquet", [known / "in" / name], WINDOWS, strict=False
         )
         failed[name] = outcome.error
     kept = {"C": tried(read_study(known / "in" / "C"))}

@@ -106,7 +106,7 @@ def test_every_sequence_has_a_short_axis():
         ({"volume_id": "cine_4ch"}, "volumes.0: volume_id is 'cine_4ch'; expected 'cine_sax'"),
         (
             {"comment": 1},
-            "volumes.0: unknown key 'comment'; expected only display_transform, ed_phase, es_phase",
+            "volumes.0: unknown key 'comment'; expected only confirmed, display_transform, ed_phase",
         ),
         (
             {"layout": {"oder": "static"}},

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 from study_folders import study, volume, voxels, write_nifti
 
+from cardiolens.config.dataset import Windows
 from cardiolens.errors import InputError
 from cardiolens.study.manifest import read_study
 from cardiolens.study.overlay import LESION_COLOUR, check_masked, colour, drawn, read_labels, read_overlay
@@ -18,6 +19,8 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "jobs"))
 from show_study import main
 
 LABELS = {"0": "background", "7": "myocardium, segment 7", "20": "blood", "107": "lesion, segment 7"}
+
+WINDOWS = Windows(pct=(1, 99))
 
 
 def masked(folder, labels=LABELS, **changes):
@@ -76,7 +79,9 @@ def test_segments_have_colours_of_their_own_and_lesions_are_red():
 
 def test_a_sheet_under_its_mask_is_in_colour_and_has_a_legend(tmp_path):
     folder = masked(tmp_path / "S1")
-    plain, tinted = (study_sheet(folder, 4, tile=30, segments=segments) for segments in (False, True))
+    plain, tinted = (
+        study_sheet(folder, 4, WINDOWS, tile=30, segments=segments) for segments in (False, True)
+    )
     assert tinted.size[0] == plain.size[0]
     assert tinted.size[1] > plain.size[1]
     grey = np.asarray(plain)

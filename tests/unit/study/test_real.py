@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 from study_folders import volume
 
+from cardiolens.config.dataset import Windows
 from cardiolens.errors import InputError
-from cardiolens.study.ingest import ingest
+from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.manifest import VolumeManifest, read_study
 from cardiolens.study.volume import read_volume
 
 CMR = Path(__file__).parents[3].parent / "shared" / "cmr"
 PCT = (1.0, 99.0)
+WINDOWS = Windows(pct=PCT)
 HEARTS = {  # rows and columns around the left ventricle, as displayed
     "scd-0000101": (slice(70, 170), slice(70, 170)),
     "scd-0000301": (slice(70, 170), slice(80, 180)),
@@ -24,8 +26,8 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def ingested(study_id):
-    (found,) = ingest(read_study(CMR / "studies" / study_id), PCT)
+def displayed(study_id):
+    (found,) = displayed_volumes(read_study(CMR / "studies" / study_id), WINDOWS)
     return found
 
 
@@ -51,7 +53,7 @@ def blood(found, heart):
     ],
 )
 def test_every_study_is_prepared_without_a_warning(study_id, structure):
-    found = ingested(study_id)
+    found = displayed(study_id)
     names = ("volume_id", "n_slices", "n_phases", "height", "width", "ed_phase", "es_phase")
     assert tuple(found.row[name] for name in names) == structure
     assert found.frames.num_rows == structure[1] * structure[2]
@@ -60,7 +62,7 @@ def test_every_study_is_prepared_without_a_warning(study_id, structure):
 
 @pytest.mark.parametrize("study_id", HEARTS)
 def test_the_cavity_is_large_at_end_diastole_small_at_end_systole_and_tapers_to_the_apex(study_id):
-    found = ingested(study_id)
+    found = displayed(study_id)
     counts = blood(found, HEARTS[study_id])
     middle = counts[2:7].sum(axis=0)
     ed, es = found.row["ed_phase"], found.row["es_phase"]

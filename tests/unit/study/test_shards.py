@@ -13,6 +13,7 @@ import pytest
 from study_folders import study, volume, voxels
 
 from cardiolens import tables
+from cardiolens.config.dataset import Windows
 from cardiolens.errors import InputError, RunError
 from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.group import prepare_group
@@ -20,11 +21,12 @@ from cardiolens.study.shards import pixel_digest, read_digests, read_frames, rea
 from cardiolens.study.structure import structures
 
 PCT = (1.0, 99.0)
+WINDOWS = Windows(pct=PCT)
 
 
 def prepared(store, part, *folders):
     """Prepare folders into one part and publish exactly them."""
-    outcomes = prepare_group(store, part, folders, PCT, strict=False)
+    outcomes = prepare_group(store, part, folders, WINDOWS, strict=False)
     studies = {outcome.name: outcome.record for outcome in outcomes}
     write_cohort(store, Cohort(window_pct=PCT, studies=studies, failed={}))
     return store
@@ -128,7 +130,7 @@ def test_a_part_that_is_not_whole_is_an_error(store, table, damage):
 
 def test_rows_of_replaced_studies_are_ignored(store, tmp_path):
     changed = study(tmp_path / "in" / "S2", volume(tmp_path / "in" / "S2", voxels(seed=9)))
-    outcomes = prepare_group(store, "part-2.parquet", [changed], PCT, strict=False)
+    outcomes = prepare_group(store, "part-2.parquet", [changed], WINDOWS, strict=False)
     old = read_volumes(store)
     records = {"S1": None, "S2": outcomes[0].record}
     kept = Cohort.model_validate_json((store / "cohort.json").read_bytes()).studies["S1"]
@@ -160,7 +162,8 @@ def add_until(self, row, frames):
         os.kill(os.getpid(), signal.SIGKILL)
 
 PartWriter.add = add_until
-group.prepare_group(store, "part-2.parquet", folders, (1.0, 99.0), strict=False)
+from cardiolens.config.dataset import Windows
+group.prepare_group(store, "part-2.parquet", folders, Windows(pct=(1.0, 99.0)), strict=False)
 """
 
 
@@ -191,5 +194,5 @@ def test_a_full_disk_is_one_error_and_leaves_nothing(store, tmp_path):
     more = study(tmp_path / "S3")
     expected = pytest.raises(RunError, match=r"frames/part-2.parquet: cannot be written .* free space")
     with expected, full_disk():
-        prepare_group(store, "part-2.parquet", [more], PCT, strict=False)
+        prepare_group(store, "part-2.parquet", [more], WINDOWS, strict=False)
     assert [path.name for path in (store / "frames").iterdir()] == ["part-1.parquet"]

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from study_folders import study, volume, voxels
 
+from cardiolens.config.dataset import Windows
 from cardiolens.study.sheet import GAP, LABEL_HEIGHT, MARK, ShownFrame, contact_sheet, study_sheet
 
 
@@ -29,6 +30,6 @@ def test_only_marked_places_are_boxed():
 def test_a_study_is_shown_with_a_row_a_slice(tmp_path, phases, columns):
     folder = tmp_path / "S1"
     static = volume(folder, voxels(7, 1), "lge_sax", layout={"order": "static"})
-    sheet = study_sheet(study(folder, volume(folder), static), phases, tile=30)
+    sheet = study_sheet(study(folder, volume(folder), static), phases, Windows(pct=(1, 99)), tile=30)
     row = 30 + LABEL_HEIGHT + GAP
     assert sheet.size == (max(columns, 6) * (30 + GAP) + GAP, 3 * row + GAP + 2 * row + GAP)

@@ -116,28 +116,53 @@ def test_nifti_2_and_gzip_of_several_members_are_read(tmp_path):
     assert np.array_equal(shown(found), stored.transpose(2, 0, 1))
 
 
-def test_a_display_that_disagrees_with_the_affine_is_reported(tmp_path):
-    entry = volume(tmp_path)
-    assert opened(tmp_path, entry).warnings == ()
-    turned = opened(tmp_path, entry | {"display_transform": {"flip_rows": True, "flip_cols": True}})
-    assert turned.warnings == (
-        "cine_sax.nii.gz: by its affine image right points to the patient's right; expected the patient's "
-        "left; look at it and check display_transform",
-        "cine_sax.nii.gz: by its affine image up points down or back; expected superior or anterior; "
-        "look at it and check display_transform",
-    )
+@pytest.mark.parametrize("spacing", [[2.0, 2.0, 8.0], [2.5, 2.0, 10.0], [2.0, 1.9, 10.0]])
+def test_a_spacing_that_the_header_contradicts_names_both(tmp_path, spacing):
+    message = refused(tmp_path, volume(tmp_path, spacing_mm=spacing))
+    assert f"spacing_mm is {spacing}; its header says [2.0, 2.0, 10.0] mm" in message
 
 
-@pytest.mark.parametrize("view", ["4ch", "sax"])
-def test_long_axes_and_files_without_an_affine_are_not_judged(tmp_path, view):
-    entry = volume(
-        tmp_path, volume_id=f"cine_{view}", display_transform={"flip_rows": True, "flip_cols": True}
-    )
-    if view == "sax":
-        image = nib.Nifti1Image(voxels(), None)
-        nib.save(image, tmp_path / entry["path"])
-        entry["sha256"] = sha256(tmp_path / entry["path"])
-    assert opened(tmp_path, entry).warnings == ()
+def test_one_of_several_images_of_a_slice_is_named_or_all_are_refused(tmp_path):
+    stored = np.stack([voxels(6, 1), voxels(6, 1, seed=8)], axis=3)
+    entry = volume(tmp_path, stored, "lge_sax", layout={})
+    with pytest.raises(ValueError, match=r"holds 2 images of each slice.*name it by take \(0\.\.1\)"):
+        opened(tmp_path, entry)
+    for take in (0, 1):
+        found = opened(tmp_path, entry | {"take": take})
+        assert (found.layout.n_slices, found.layout.n_phases) == (6, 1)
+        assert np.array_equal(shown(found), stored[..., take].transpose(2, 0, 1))
+    with pytest.raises(ValueError, match=r"take is 2; expected 0\.\.1"):
+        opened(tmp_path, entry | {"take": 2})
+
+
+def beating(n_slices, n_phases):
+    """A stack whose slices differ more than its phases, with axes (i, j, slice, phase)."""
+    rng = np.random.default_rng(3)
+    beat = np.cos(np.arange(n_phases) / n_phases * 2 * np.pi) * 40
+    slices, moving = rng.integers(200, 900, (12, 12, n_slices, 1)), rng.random((12, 12, 1, 1))
+    return (slices + moving * beat + rng.integers(0, 5, (12, 12, n_slices, n_phases))).astype(np.int16)
+
+
+@pytest.mark.parametrize("n_slices", [6, 10, 20])
+def test_time_in_place_of_slices_is_refused_with_the_evidence(tmp_path, n_slices):
+    stored = beating(n_slices, 20)
+    assert opened(tmp_path, volume(tmp_path, stored, layout={})).layout.n_phases == 20
+    swapped = volume(tmp_path, stored.swapaxes(2, 3), layout={})
+    assert "time_looks_like_slices: neighbouring phases differ by" in refused(tmp_path, swapped)
+    assert opened(tmp_path, swapped | {"confirmed": ["layout"]}).layout.n_slices == 20
+
+
+def test_a_cycle_declared_as_a_stack_is_refused_with_the_evidence(tmp_path):
+    entry = volume(tmp_path, beating(1, 20)[:, :, 0], layout={"order": "static"})
+    assert "slices_look_like_time: its last slice differs from its first by" in refused(tmp_path, entry)
+    stack = volume(tmp_path, beating(20, 1)[:, :, :, 0], layout={"order": "static"})
+    assert opened(tmp_path, stack).layout.n_slices == 20
+
+
+@pytest.mark.parametrize("view", ["sax", "4ch"])
+def test_a_single_slice_has_an_order_whatever_is_declared(tmp_path, view):
+    entry = volume(tmp_path, voxels(1, 4), f"cine_{view}", layout={"n_slices": 1}, spatial_order="unknown")
+    assert opened(tmp_path, entry).manifest.known_order == "base_to_apex"
 
 
 def test_a_missing_file(tmp_path):

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
+from cardiolens.config.dataset import Windows
 from cardiolens.errors import InputError
 from cardiolens.study.windowing import grey_scale
 
@@ -16,7 +17,9 @@ def test_the_window_lies_at_the_percentiles_of_the_intensities(stored, scaling):
     slope, inter = scaling
     scale = grey_scale(stored, PCT, slope, inter)
     intensities = stored.astype(float) * slope + inter
-    low, high = np.percentile(intensities, PCT)
+    zeros = intensities == 0
+    imaged = intensities[~zeros] if zeros.mean() >= 0.01 and not zeros.all() else intensities
+    low, high = np.percentile(imaged, PCT)
     if low == high:
         low, high = intensities.min(), intensities.max()
     assert (scale.low, scale.high) == pytest.approx((low, high), abs=1e-6)
@@ -82,3 +85,29 @@ def test_values_that_are_not_finite_are_refused(bad):
     stored[1, 0, 0] = bad
     with pytest.raises(InputError, match=r"^1 of 24 voxels are NaN or infinite; expected finite"):
         grey_scale(stored, PCT, 1, 0)
+
+
+@pytest.mark.parametrize("dtype", ["i2", "f8"])
+@pytest.mark.parametrize("fill", [0, -500, 7])
+@given(share=st.floats(0.0, 0.45))
+def test_padding_moves_no_window(dtype, fill, share):
+    """A border of zeros or of any other value, of whatever width, on some sides."""
+    heart = np.random.default_rng(4).integers(100, 3000, (3, 40, 40)).astype(dtype)
+    padded = np.pad(heart, ((0, 0), (0, round(40 * share)), (round(20 * share), 0)), constant_values=fill)
+    bare, framed = (grey_scale(frames, PCT, 1, 0) for frames in (heart, padded))
+    assert (bare.low, bare.high) == (framed.low, framed.high)
+
+
+def test_a_window_by_intensities_stands_in_place_of_percentiles():
+    stored = np.arange(101).reshape(1, 1, 101)
+    scale = grey_scale(stored, PCT, 2, 1, window=(51, 306))
+    assert scale.show(stored[0])[0][[0, 25, 50, 75]].tolist() == [0, 0, 50, 100]
+
+
+def test_a_volume_s_own_window_goes_before_that_of_its_sequence():
+    windows = Windows(by_name={"lge": (2, 98), "lge_4ch": (3, 97)})
+    assert [windows.of("lge", "lge_4ch"), windows.of("lge", "lge_sax"), windows.of("cine", "cine_sax")] == [
+        (3, 97),
+        (2, 98),
+        PCT,
+    ]

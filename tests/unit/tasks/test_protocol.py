@@ -51,7 +51,7 @@ def spec(tmp_path_factory):
 def planned(spec):
     make_cohort(spec.dataset.phantom, spec.dataset.studies.parent, spec.dataset.protocol)
     folders = sorted(spec.dataset.studies.iterdir())
-    outcomes = prepare_group(spec.store, tables.part_name(), folders, spec.dataset.window_pct, strict=True)
+    outcomes = prepare_group(spec.store, tables.part_name(), folders, spec.dataset.display, strict=True)
     studies = {outcome.name: outcome.record for outcome in outcomes}
     write_cohort(spec.store, Cohort(window_pct=spec.dataset.window_pct, studies=studies, failed={}))
     return plan(spec)

@@ -1,17 +1,21 @@
-"""Ingestion of a study folder: rows for its volumes and for their frames as displayed."""
+"""A study folder as models see it: rows for its volumes and for their frames as displayed."""
 
 import statistics
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from cardiolens import tables
+from cardiolens.config.dataset import Windows
 from cardiolens.errors import InputError
+from cardiolens.study.cycle import Cycle, cycle_of, with_cycle
+from cardiolens.study.layout import small
 from cardiolens.study.manifest import Study, VolumeManifest
+from cardiolens.study.orientation import heart_frame, orientation_doubts, placed
 from cardiolens.study.shards import pixel_digest
-from cardiolens.study.times import FirstPass, central_mean, first_pass
+from cardiolens.study.times import FirstPass, central_mean, first_pass, heart_curve
 from cardiolens.study.volume import Volume, read_volume
 from cardiolens.study.windowing import GreyScale, grey_scale
 
@@ -19,7 +23,7 @@ VolumeRow = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class IngestedVolume:
+class DisplayedVolume:
     """A volume as a row of `volumes` (without part and row group) and its rows of `frames`."""
 
     row: VolumeRow
@@ -27,48 +31,74 @@ class IngestedVolume:
     hashes: dict[str, str]  # sha256 of each file read, by path
     n_bytes: int  # read from disk
     warnings: tuple[str, ...]
+    found: tuple[str, ...]  # what the manifest left open, in words
 
 
-def ingest(study: Study, window_pct: tuple[float, float]) -> Iterator[IngestedVolume]:
+def displayed_volumes(study: Study, windows: Windows) -> Iterator[DisplayedVolume]:
     """Yield the volumes of a study, with one in memory at a time; InputError names the file."""
+    places = placed(study)
+    frame = heart_frame(study, places)
+    doubts = {
+        manifest.volume_id: tuple(orientation_doubts(study, manifest, places, frame))
+        for manifest in study.manifest.volumes
+    }
+    cycle = cycle_of(study)
     for manifest in study.manifest.volumes:
-        yield _ingest_volume(study, manifest, window_pct)
+        yield _displayed_volume(study, manifest, windows, cycle, doubts[manifest.volume_id])
 
 
-def _ingest_volume(study: Study, manifest: VolumeManifest, window_pct: tuple[float, float]) -> IngestedVolume:
+def _displayed_volume(
+    study: Study, manifest: VolumeManifest, windows: Windows, cycle: Cycle | None, doubts: tuple[str, ...]
+) -> DisplayedVolume:
     volume = read_volume(study.folder, manifest)
+    manifest, told = with_cycle(manifest, volume.layout.n_phases, cycle)
+    volume = replace(volume, manifest=manifest)
+    window_pct = windows.of(manifest.sequence, manifest.volume_id)
     try:
-        scale = grey_scale(volume.in_file_order, window_pct, volume.slope, volume.inter)
+        scale = grey_scale(
+            volume.in_file_order, window_pct, volume.slope, volume.inter, window=manifest.window
+        )
     except InputError as error:
         raise InputError(f"{manifest.path}: {error}") from None
-    passage = _passage(volume)
-    warnings = volume.warnings
+    passage, place = _passage(volume)
+    warnings = doubts
+    found: tuple[str, ...] = (told,) if told else ()
+    if passage is not None and place:
+        found += (f"{manifest.volume_id}: t_on is {passage.t_on} and t_peak {passage.t_peak}, {place}",)
     if passage is not None and not passage.bolus_found:
         warnings += (
             f"{manifest.path}: no_bolus_found: t_on {passage.t_on}, t_peak {passage.t_peak} by default",
         )
-    row = _volume_row(study, volume, scale, passage)
-    return IngestedVolume(
-        row, _frames(study.study_id, volume, scale), volume.hashes, volume.n_bytes, warnings
+    return DisplayedVolume(
+        row=_volume_row(study, volume, scale, passage),
+        frames=_frames(study.study_id, volume, scale),
+        hashes=volume.hashes,
+        n_bytes=volume.n_bytes,
+        warnings=warnings,
+        found=found,
     )
 
 
-def _passage(volume: Volume) -> FirstPass | None:
+def _passage(volume: Volume) -> tuple[FirstPass | None, str]:
+    """First pass of a perfusion series, and where it was found; no place where it was declared."""
     manifest = volume.manifest
     if manifest.over_time != "first_pass":
-        return None
+        return None, ""
     if manifest.t_on is not None and manifest.t_peak is not None:
-        return FirstPass(manifest.t_on, manifest.t_peak, bolus_found=True)
-    n_slices, n_phases = volume.layout.n_slices, volume.layout.n_phases
-    return first_pass(
-        [
+        return FirstPass(manifest.t_on, manifest.t_peak, bolus_found=True), ""
+    slices, phases = range(volume.layout.n_slices), range(volume.layout.n_phases)
+    series = [[volume.stored(s * len(phases) + p) for p in phases] for s in slices]
+    curve = heart_curve([[small(frame) * volume.slope for frame in beats] for beats in series])
+    place = "in the heart, where contrast comes most and goes again"
+    if curve is None:
+        curve = [
             statistics.fmean(
-                central_mean(volume.displayed(volume.stored(s * n_phases + p))) * volume.slope
-                for s in range(n_slices)
+                central_mean(volume.displayed(of_slice[p])) * volume.slope for of_slice in series
             )
-            for p in range(n_phases)
+            for p in phases
         ]
-    )
+        place = "in the middle of the pictures: nowhere does contrast come and go"
+    return first_pass(curve), place
 
 
 def _volume_row(study: Study, volume: Volume, scale: GreyScale, passage: FirstPass | None) -> VolumeRow:
@@ -88,7 +118,7 @@ def _volume_row(study: Study, volume: Volume, scale: GreyScale, passage: FirstPa
         "height": height,
         "width": width,
         "spacing_mm": list(manifest.spacing_mm),
-        "spatial_order": manifest.spatial_order,
+        "spatial_order": manifest.known_order,
         "key_layers": list(timing.key_layers),
         "ed_phase": timing.ed_phase,
         "es_phase": timing.es_phase,

@@ -2,10 +2,12 @@ import numpy as np
 import pytest
 from study_folders import sha256, study, volume, voxels
 
-from cardiolens.study.ingest import ingest
+from cardiolens.config.dataset import Windows
+from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.manifest import read_study
 
 PCT = (1.0, 99.0)
+WINDOWS = Windows(pct=PCT)
 SLICES, TIMES = 2, 30
 
 
@@ -19,33 +21,36 @@ def first_pass(sign=1):
     return (sign * stored).astype(np.int16)
 
 
-def ingested(folder, **changes):
+def displayed(folder, **changes):
     entry = volume(folder, volume_id="perf_sax", **{"layout": {}, "array": first_pass()} | changes)
-    (found,) = ingest(read_study(study(folder, entry)), PCT)
+    (found,) = displayed_volumes(read_study(study(folder, entry)), WINDOWS)
     return found
 
 
 def test_first_pass_times_are_measured(tmp_path):
-    found = ingested(tmp_path)
+    found = displayed(tmp_path)
     assert (found.row["t_on"], found.row["t_peak"], found.warnings) == (10, 13, ())
 
 
 def test_declared_first_pass_times_win(tmp_path):
-    found = ingested(tmp_path, t_on=4, t_peak=21)
+    found = displayed(tmp_path, t_on=4, t_peak=21)
     assert (found.row["t_on"], found.row["t_peak"]) == (4, 21)
 
 
-def test_a_bolus_is_found_in_the_display_not_in_the_storage(tmp_path):
-    """The bright corner is outside the central half, wherever the transform puts it."""
+def test_a_bolus_is_found_where_contrast_goes_again(tmp_path):
+    """Liver and drift brighten more than the heart, and stay so."""
     array = first_pass()
-    array[0, 0] = np.arange(TIMES) * 100
-    found = ingested(tmp_path, array=array, display_transform={"transpose": True, "flip_cols": True})
+    array[:3] = np.arange(TIMES) * 100 + np.array([[0], [900]])
+    found = displayed(tmp_path, array=array)
     assert (found.row["t_on"], found.row["t_peak"]) == (10, 13)
+    assert found.found == (
+        "perf_sax: t_on is 10 and t_peak 13, in the heart, where contrast comes most and goes again",
+    )
 
 
 def test_a_series_without_a_bolus_is_reported(tmp_path):
     still = np.random.default_rng(2).integers(0, 900, (8, 8, SLICES, 1)) + np.array([0, 40] * 15)
-    found = ingested(tmp_path, array=still.astype(np.int16))
+    found = displayed(tmp_path, array=still.astype(np.int16))
     assert (found.row["t_on"], found.row["t_peak"]) == (0, 10)
     assert found.warnings == ("perf_sax.nii.gz: no_bolus_found: t_on 0, t_peak 10 by default",)
 
@@ -57,14 +62,14 @@ def test_the_slope_of_the_header_turns_a_bolus_over(tmp_path):
     raw = bytearray(path.read_bytes())
     raw[112:116] = np.float32(-1).tobytes()
     path.write_bytes(raw)
-    (found,) = ingest(read_study(study(tmp_path / "a", entry | {"sha256": sha256(path)})), PCT)
+    (found,) = displayed_volumes(read_study(study(tmp_path / "a", entry | {"sha256": sha256(path)})), WINDOWS)
     assert (found.row["t_on"], found.row["t_peak"]) == (10, 13)
 
 
 @pytest.mark.parametrize("volume_id", ["cine_sax", "lge_sax"])
 def test_other_sequences_have_no_first_pass(tmp_path, volume_id):
     entry = volume(tmp_path, voxels(12, 1), volume_id, layout={"order": "static"})
-    (found,) = ingest(read_study(study(tmp_path, entry)), PCT)
+    (found,) = displayed_volumes(read_study(study(tmp_path, entry)), WINDOWS)
     assert (found.row["t_on"], found.row["t_peak"]) == (None, None)
     assert found.frames["phase"].to_pylist() == [0] * 12
 
@@ -73,7 +78,7 @@ def test_an_inferred_layout_is_recorded(tmp_path):
     rng = np.random.default_rng(1)
     slices = rng.integers(0, 1000, (6, 5, 4, 1)) + rng.integers(0, 30, (6, 5, 4, 12))
     entry = volume(tmp_path, slices.reshape(6, 5, 48).astype(np.int16), layout={})
-    (found,) = ingest(read_study(study(tmp_path, entry)), PCT)
+    (found,) = displayed_volumes(read_study(study(tmp_path, entry)), WINDOWS)
     assert (found.row["layout_source"], found.row["n_phases"]) == ("inferred", 12)
     assert found.frames["slice"].to_pylist() == [s for s in range(4) for _ in range(12)]
     assert found.frames["phase"].to_pylist() == list(range(12)) * 4

@@ -1,0 +1,79 @@
+"""End-diastole and end-systole that a manifest leaves open, from the blood of the short-axis cine."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cardiolens.study.blood import BloodAreas, moving_pixel, slice_areas
+from cardiolens.study.manifest import Study, VolumeManifest
+from cardiolens.study.volume import Volume, read_volume
+
+SHORT_AXIS_CINE = "cine_sax"
+Change = dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """Phases of the largest and the smallest blood area, of `n_phases`."""
+
+    end_diastole: int
+    end_systole: int
+    n_phases: int
+
+
+def needs_cycle(manifest: VolumeManifest) -> bool:
+    """Whether a manifest leaves the end-systole of a cine open."""
+    layout = manifest.declared_layout()
+    one_phase = layout is not None and layout.n_phases == 1
+    return manifest.over_time == "cycle" and manifest.es_phase is None and not one_phase
+
+
+def cycle_of(study: Study) -> Cycle | None:
+    """The cycle of a study by the blood of its short-axis cine; None where nobody asks or none is found.
+
+    The cine's file is read here and again when it is displayed: one volume is in memory at a time.
+    """
+    if not any(map(needs_cycle, study.manifest.volumes)):
+        return None
+    for manifest in study.manifest.volumes:
+        if manifest.volume_id == SHORT_AXIS_CINE and (study.folder / manifest.path).exists():
+            return _cycle(read_volume(study.folder, manifest))
+    return None
+
+
+def _cycle(volume: Volume) -> Cycle | None:
+    areas = _areas(volume)
+    if areas is None or not areas.found():
+        return None
+    return Cycle(areas.end_diastole, areas.end_systole, volume.layout.n_phases)
+
+
+def _areas(volume: Volume) -> BloodAreas | None:
+    layout = volume.layout
+    frames = volume.in_file_order[list(volume.file_frames)]
+    cine = frames.reshape(layout.n_slices, layout.n_phases, *frames.shape[1:])
+    place = moving_pixel(cine)
+    if place is None:
+        return None
+    spacing_mm = volume.manifest.spacing_mm
+    rows, columns = np.indices(cine.shape[2:])
+    away = np.hypot((rows - place[0]) * spacing_mm[1], (columns - place[1]) * spacing_mm[0])
+    bright = np.sign(volume.slope)
+    return BloodAreas(np.stack([slice_areas(bright * phases.astype(np.float64), away) for phases in cine]))
+
+
+def with_cycle(manifest: VolumeManifest, n_phases: int, cycle: Cycle | None) -> tuple[VolumeManifest, str]:
+    """A manifest whose end-systole, and end-diastole if that is open too, are found; and how, in words."""
+    if not needs_cycle(manifest) or n_phases == 1:
+        return manifest, ""
+    if cycle is None:
+        return manifest, (
+            f"{manifest.volume_id}: end-systole is at 0.37 of the cycle by default: no blood was "
+            "followed in a short-axis cine; declare ed_phase and es_phase"
+        )
+    ed, es = (phase * n_phases // cycle.n_phases for phase in (cycle.end_diastole, cycle.end_systole))
+    ed = ed if manifest.ed_phase is None else manifest.ed_phase
+    return manifest.model_copy(update={"ed_phase": ed, "es_phase": es}), (
+        f"{manifest.volume_id}: end-diastole is phase {ed} and end-systole {es} of {n_phases}, by the "
+        "blood of the short-axis cine"
+    )

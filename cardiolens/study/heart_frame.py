@@ -1,0 +1,96 @@
+"""The heart's directions in the patient, and the display that they ask for.
+
+Directions are DICOM's (left, back, head). A short axis is shown with the right ventricle on the image's left
+and the anterior wall up (protocol 1.4). A long axis is shown as the phantom shows it: apex up, and on the
+image's right what lies at 30 degrees (four-chamber, the lateral wall), 90 (two-chamber, the anterior wall) or
+330 (three-chamber, the inferolateral wall), all of protocol 1.3 and turned into this frame.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardiolens.study.manifest import DisplayTransform
+from cardiolens.study.sequences import SHORT_AXIS
+
+Point = NDArray[Any]  # three coordinates or components
+
+TYPICAL_BASE = np.array([-0.6, 0.61, 0.5])  # from apex to base: right, back and up
+PROTOTYPES = {"4ch": 8.0, "2ch": 67.0, "3ch": 128.0}  # degrees, modulo 180
+# Degrees in the heart's frame of what lies on the image's right; 3ch planes are shown from their other end.
+PROTOTYPE_RIGHT = PROTOTYPES | {"3ch": PROTOTYPES["3ch"] - 180}
+_UPWARD = np.array([0.0, -0.6, 0.8])  # forward and up
+_CLEAR = 0.25  # how much better the best transform must be than the next: turned by less than 38 degrees
+
+
+@dataclass(frozen=True, slots=True)
+class HeartFrame:
+    """Directions of a heart in the patient, and a point of its long axis where that is known."""
+
+    base: Point
+    right: Point
+    up: Point
+    axis: Point | None
+    known: bool  # from a short-axis stack of this study; False: typical directions
+
+    def angle(self, direction: Point) -> float:
+        """Degrees of a direction seen from the apex: 0 lateral, 90 anterior."""
+        return float(np.degrees(np.arctan2(direction @ self.up, direction @ self.right)))
+
+    def toward(self, degrees: float) -> Point:
+        """Direction at an angle."""
+        radians = np.radians(degrees)
+        turned: Point = np.cos(radians) * self.right + np.sin(radians) * self.up
+        return turned
+
+
+def frame_along(direction: Point | None, axis: Point | None) -> HeartFrame:
+    """The frame of a heart whose short-axis slices have a normal, either way; of a typical heart for None."""
+    base = TYPICAL_BASE if direction is None else direction * (1 if direction @ TYPICAL_BASE > 0 else -1)
+    base = base / np.linalg.norm(base)
+    up = _UPWARD - (_UPWARD @ base) * base
+    up /= np.linalg.norm(up)
+    return HeartFrame(base, np.cross(up, -base), up, axis, direction is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Display:
+    """A transform, and whether it is clearly the best of the eight."""
+
+    transform: DisplayTransform
+    clear: bool
+
+
+def every_transform() -> tuple[DisplayTransform, ...]:
+    """The eight transforms."""
+    return tuple(
+        DisplayTransform(transpose=transpose, flip_rows=flip_rows, flip_cols=flip_cols)
+        for transpose, flip_rows, flip_cols in product((False, True), repeat=3)
+    )
+
+
+def directions(i_axis: Point, j_axis: Point, transform: DisplayTransform) -> tuple[Point, Point]:
+    """Image right and image up of a displayed frame, from the directions of the stored axes."""
+    down, across = (j_axis, i_axis) if transform.transpose else (i_axis, j_axis)
+    return (-across if transform.flip_cols else across), (down if transform.flip_rows else -down)
+
+
+def best_display(i_axis: Point, j_axis: Point, view: str, frame: HeartFrame) -> Display:
+    """The transform that shows stored frames as their view is shown; the axes are unit vectors."""
+    right, up = _wanted(view, frame)
+    scores: list[tuple[float, DisplayTransform]] = []
+    for transform in every_transform():
+        image_right, image_up = directions(i_axis, j_axis, transform)
+        scores.append((float(image_right @ right + image_up @ up), transform))
+    scores.sort(key=lambda score: score[0], reverse=True)
+    return Display(scores[0][1], scores[0][0] - scores[1][0] > 2 * _CLEAR)
+
+
+def _wanted(view: str, frame: HeartFrame) -> tuple[Point, Point]:
+    """Image right and image up, as directions in the patient."""
+    if view == SHORT_AXIS:
+        return frame.right, frame.up
+    return frame.toward(PROTOTYPE_RIGHT[view]), -frame.base

@@ -1,0 +1,145 @@
+"""Display and order of volumes against the affines of their study (protocol 1.4, 16.16).
+
+The largest short-axis stack with a credible affine gives the heart's frame; of the eight transforms one shows
+each view as it should be shown, long axes included. Where that is clear, another transform is refused, unless
+a person confirmed it in study.json.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from cardiolens.errors import InputError
+from cardiolens.study.heart_frame import TYPICAL_BASE, HeartFrame, Point, best_display, frame_along
+from cardiolens.study.manifest import DisplayTransform, Study, VolumeManifest
+from cardiolens.study.nifti import read_affine
+from cardiolens.study.sequences import SHORT_AXIS
+
+_TO_LPS = np.diag([-1.0, -1.0, 1.0])
+_SHORT_AXIS_DEG = 35.0  # of a stack's normal from the typical axis of a human heart
+_ALONG_DEG = 30.0  # between a long-axis plane and the axis
+_ALIGNED = 1e-3  # an axis that deviates less from an axis of the scanner is parallel to it
+_ALONG_SLICES = 0.5  # cosine of the step between slices with the axis, from which order is judged
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Directions of the stored axes of a volume in the patient."""
+
+    i_axis: Point
+    j_axis: Point
+    step: Point
+
+    @property
+    def normal(self) -> Point:
+        """Unit normal of its slices."""
+        return np.cross(self.i_axis, self.j_axis)
+
+    @property
+    def aligned(self) -> bool:
+        """Whether every axis is parallel to one of the scanner, as where a converter wrote an identity."""
+        return bool(np.abs(np.array([self.i_axis, self.j_axis])).max(axis=1).min() > 1 - _ALIGNED)
+
+
+def placed(study: Study) -> dict[str, Placed]:
+    """Directions of the volumes whose files tell them, by volume_id."""
+    found: dict[str, Placed] = {}
+    for volume in study.manifest.volumes:
+        affine = read_affine(study.folder / volume.path)
+        if affine is None:
+            continue
+        axes = _TO_LPS @ affine[:3, :3]
+        lengths = np.linalg.norm(axes, axis=0)
+        if (lengths > 0).all():
+            found[volume.volume_id] = Placed(*(axes / lengths).T)
+    return found
+
+
+def heart_frame(study: Study, places: Mapping[str, Placed]) -> HeartFrame | None:
+    """The frame by the short axis of most frames; None where no credible affine tells it."""
+    short = [
+        volume
+        for volume in study.manifest.volumes
+        if volume.view == SHORT_AXIS and volume.volume_id in places and not places[volume.volume_id].aligned
+    ]
+    if not short:
+        return None
+    normal = places[max(short, key=lambda volume: np.prod(volume.shape[2:])).volume_id].normal
+    return frame_along(normal, None) if _tilt(normal, TYPICAL_BASE) < _SHORT_AXIS_DEG else None
+
+
+def orientation_doubts(
+    study: Study, manifest: VolumeManifest, places: Mapping[str, Placed], frame: HeartFrame | None
+) -> Iterator[str]:
+    """Yield what speaks against the display and order of a volume; InputError where that is certain."""
+    place = places.get(manifest.volume_id)
+    if place is None or place.aligned:
+        told = "no orientation" if place is None else "the scanner's own axes, as an identity does"
+        yield (
+            f"{manifest.path}: its header tells {told}, so display_transform was not checked; look at it "
+            "(jobs/show_study.py)"
+        )
+        return
+    if frame is None:
+        yield (
+            f"{manifest.path}: no short axis of the study has an affine near that of a human heart, so "
+            "display_transform was not checked; look at it (jobs/show_study.py)"
+        )
+        return
+    tilt = _tilt(place.normal, frame.base)
+    if (manifest.view == SHORT_AXIS and tilt > _ALONG_DEG) or (
+        manifest.view != SHORT_AXIS and 90 - tilt > _ALONG_DEG
+    ):
+        yield (
+            f"{manifest.path}: by its affine its slices lie at {90 - tilt:.0f} degrees to the long axis of "
+            f"the heart; expected {'about 90' if manifest.view == SHORT_AXIS else 'about 0'} for view "
+            f"{manifest.view}; look at it and check view"
+        )
+        return
+    yield from _display_doubts(manifest, place, frame)
+    yield from _order_doubts(manifest, place, frame)
+
+
+def _display_doubts(manifest: VolumeManifest, place: Placed, frame: HeartFrame) -> Iterator[str]:
+    best = best_display(place.i_axis, place.j_axis, manifest.view, frame)
+    if best.transform == manifest.display_transform:
+        return
+    message = (
+        f"{manifest.path}: display_transform is {_named(manifest.display_transform)}; by the affines of the "
+        f"study it should be {_named(best.transform)}"
+    )
+    if best.clear and "display" not in manifest.confirmed:
+        raise InputError(
+            f"{message}; expected {_aim(manifest)}; look at it (jobs/show_study.py) and correct it, or add "
+            '"confirmed": ["display"] where the affine is wrong'
+        )
+    yield f"{message}, but {'a person confirmed it' if best.clear else 'that is not clear'}; look at it"
+
+
+def _order_doubts(manifest: VolumeManifest, place: Placed, frame: HeartFrame) -> Iterator[str]:
+    toward_base = float(place.step @ frame.base)
+    if manifest.view != SHORT_AXIS or abs(toward_base) < _ALONG_SLICES or manifest.spatial_order == "unknown":
+        return
+    order = "apex_to_base" if toward_base > 0 else "base_to_apex"
+    if manifest.shape[2:] != (1,) and order != manifest.spatial_order:
+        yield (
+            f"{manifest.path}: spatial_order is {manifest.spatial_order}; by its affine its slices run "
+            f"{order}; look at it and check spatial_order"
+        )
+
+
+def _tilt(normal: Point, axis: Point) -> float:
+    """Degrees between a normal and an axis, 0 to 90."""
+    cosine = abs(float(normal @ axis)) / float(np.linalg.norm(axis))
+    return float(np.degrees(np.arccos(min(cosine, 1.0))))
+
+
+def _named(transform: DisplayTransform) -> str:
+    return " + ".join(name for name, on in transform.model_dump().items() if on) or "none"
+
+
+def _aim(manifest: VolumeManifest) -> str:
+    if manifest.view == SHORT_AXIS:
+        return "the right ventricle on the image's left and the anterior wall up"
+    return "the apex up, and the walls of its view on their sides (protocol 1.3)"
