@@ -1,8 +1,9 @@
 """Configuration of the studies of a sweep, and of a synthetic cohort."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from cardiolens.config.base import GivenPath, Seed, Spec
 
@@ -27,7 +28,23 @@ class DatasetSpec(Spec):
     protocol: str = "openprotocol-1"
     window_pct: tuple[float, float] = (1.0, 99.0)  # intensity percentiles shown as black and white
     phantom: PhantomSpec | None = None  # generated if `studies` does not exist
+    allow_links: bool = False  # symbolic links may lead to files below `studies` and `link_roots`
+    link_roots: tuple[GivenPath, ...] = ()  # further folders that links may lead into
     prepared_only: bool = False  # the store is used as it is, without `studies`, e.g. in a bundle
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """Folders that symbolic links of studies may lead into; none where links are not allowed."""
+        return (self.studies.absolute(), *map(Path.absolute, self.link_roots)) if self.allow_links else ()
+
+    @model_validator(mode="after")
+    def _links_allowed(self) -> "DatasetSpec":
+        if self.link_roots and not self.allow_links:
+            raise ValueError(
+                f"link_roots is [{', '.join(map(str, self.link_roots))}], but allow_links is false; add "
+                "dataset.allow_links=true, or leave link_roots out"
+            )
+        return self
 
     @field_validator("window_pct")
     @classmethod

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.errors import InputError
+from cardiolens.study.facts import check_spacing
 from cardiolens.study.layout import Layout, infer_n_phases, resolve, small
 from cardiolens.study.manifest import DisplayTransform, VolumeManifest
 from cardiolens.study.nifti import Header, parse_header, read_file, sha256, voxels
@@ -68,6 +69,8 @@ def read_volume(folder: Path, manifest: VolumeManifest) -> Volume:
         in_file_order = flat.reshape(-1, shape[1], shape[0])
         layout, source = _layout(manifest, shape, in_file_order)
         manifest.timing(layout)
+        slices_alone = len(shape) == 4 or layout.n_phases == 1
+        check_spacing(manifest.spacing_mm, header, slices_alone=slices_alone)
     hashes, n_bytes = {manifest.path: digest}, len(stored)
     if manifest.mask is not None:
         hashes[manifest.mask.path], n_mask_bytes = _check_mask(folder, manifest, shape)
@@ -94,9 +97,9 @@ def _about(path: str) -> Iterator[None]:
         raise InputError(f"{path}: {error}") from None
 
 
-def _checked_hash(stored: bytes, declared: str) -> str:
+def _checked_hash(stored: bytes, declared: str | None) -> str:
     digest = sha256(stored)
-    if digest != declared:
+    if declared is not None and digest != declared:
         raise InputError(
             f"its sha256 is {digest}; expected {declared} as declared; restore the file or correct sha256"
         )

@@ -102,7 +102,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
         text = read_text(path)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; give the path of a qa-1 questions file") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeError) as error:
         raise InputError(f"{path}: cannot be read as UTF-8 text ({error})") from None
     # not splitlines(), because a JSON string may contain U+2028 and other line separators
     return ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
