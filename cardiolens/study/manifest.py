@@ -226,7 +226,7 @@ def _band(value: str) -> str:
 
 LINKS_ALLOWED = ", or allow links with dataset.allow_links=true and dataset.link_roots=[folder]"
 NARROWEST_BAND = 5  # years; a narrower one comes close to a date of birth
-AgeBand = Annotated[str, Field(pattern=r"^\d{1,3}(-\d{1,3}|\+)$"), AfterValidator(_band)]
+AgeBand = Annotated[str, Field(pattern=r"^[0-9]{1,3}(-[0-9]{1,3}|\+)$"), AfterValidator(_band)]
 Label = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]{1,64}$")]
 
 
