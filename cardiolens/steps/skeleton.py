@@ -53,7 +53,7 @@ def write_skeletons(out: Path) -> int:
                 file.write(text)
     except OSError as error:
         raise RunError(
-            f"out={out}: cannot be written ({error.strerror}); nothing there was changed"
+            f"out={out}: cannot be written ({error.strerror}); what was there is unchanged"
         ) from error
     _tell(out, studies, len(lines))
     return 0
@@ -135,12 +135,8 @@ def _json(tree: Entry) -> str:
 
 def _tell(out: Path, studies: Mapping[str, Entry], n_questions: int) -> None:
     unnamed = sum(not volume["sequence"] for study in studies.values() for volume in study["volumes"])
-    say(
-        f"{len(studies)} study.json below {out / 'studies'}, {n_questions} questions in {out / QUESTIONS_NAME}"
-    )
-    say(
-        "fill in of each study.json: patient_id, and spatial_order of short axes (base_to_apex or apex_to_base)"
-    )
+    say(f"{len(studies)} study.json below {out / 'studies'}, {n_questions} questions in {QUESTIONS_NAME}")
+    say("fill in of each study.json: patient_id; spatial_order of short axes: base_to_apex or apex_to_base")
     if unnamed:
         say(f"fill in sequence and view of {unnamed} volumes, whose file names do not tell them")
     say("fill in of each question: patient_id and answer; delete the lines that nobody can answer")
