@@ -30,6 +30,7 @@ class DatasetSpec(Spec):
     phantom: PhantomSpec | None = None  # generated if `studies` does not exist
     allow_links: bool = False  # symbolic links may lead to files below `studies` and `link_roots`
     link_roots: tuple[GivenPath, ...] = ()  # further folders that links may lead into
+    allow_unverified: bool = False  # questions whose answers nobody stands for may be asked
     prepared_only: bool = False  # the store is used as it is, without `studies`, e.g. in a bundle
 
     @property

@@ -10,7 +10,7 @@ from cardiolens.errors import InputError, RunError
 from cardiolens.given import is_housekeeping
 from cardiolens.study.manifest import MANIFEST_NAME
 from cardiolens.study.sequences import sequences
-from cardiolens.tasks.catalogue import Catalogue, Subtask, load_catalogue
+from cardiolens.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.terminal.console import say
 
 QUESTIONS_NAME = "questions.jsonl"
@@ -107,26 +107,7 @@ def _questions(study: Entry, catalogue: Catalogue) -> Iterator[Entry]:
     held = {volume["sequence"] for volume in study["volumes"]} | {"multi"}
     for subtask in catalogue.subtasks.values():
         if subtask.sequence in held and subtask.parent is None and subtask.answer_type != "report":
-            yield _question(study, subtask, catalogue)
-
-
-def _question(study: Entry, subtask: Subtask, catalogue: Catalogue) -> Entry:
-    return {
-        "schema": "qa-1",
-        "qa_id": f"{study['study_id']}:{subtask.id}",
-        "study_id": study["study_id"],
-        "patient_id": study["patient_id"],
-        "tier": subtask.tier,
-        "subtask": subtask.id,
-        "sequence": subtask.sequence,
-        "question": subtask.question,
-        "answer_type": subtask.answer_type,
-        "options": [{"key": option.key, "text": option.text} for option in subtask.options],
-        "answer": [],
-        "origin": "report",
-        "evidence": [],
-        "protocol": catalogue.protocol,
-    }
+            yield {"study": study["study_id"], "subtask": subtask.id, "answer": [], "evidence": []}
 
 
 def _json(tree: Entry) -> str:
@@ -139,7 +120,7 @@ def _tell(out: Path, studies: Mapping[str, Entry], n_questions: int) -> None:
     say("fill in of each study.json: patient_id; spatial_order of short axes: base_to_apex or apex_to_base")
     if unnamed:
         say(f"fill in sequence and view of {unnamed} volumes, whose file names do not tell them")
-    say("fill in of each question: patient_id and answer; delete the lines that nobody can answer")
+    say("fill in of each question its answer, in the catalogue's letters; delete what nobody can answer")
     say(
         f"next: python -m cardiolens.prepare dataset=real dataset.studies={out / 'studies'} "
         f"dataset.questions={out / QUESTIONS_NAME}"

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from cardiolens.tasks.questions import FRAME_PLACE, Question
+from pydantic import TypeAdapter
+
+from cardiolens.tasks.questions import FRAME_PLACE, CompactQuestion, Question
 
 SCHEMA_NAME = "question.schema.json"  # beside this module; jobs/make_schemas.py writes it
 _EMPTY = {"maxItems": 0}
@@ -11,13 +13,14 @@ _NULL = {"type": "null"}
 
 def question_schema() -> dict[str, Any]:
     """The schema as it is shipped; what a catalogue says of a subtask is the reader's to check."""
-    schema = Question.model_json_schema(by_alias=True)
-    for text in (schema["properties"]["question"], schema["$defs"]["QuestionOption"]["properties"]["text"]):
+    tree = TypeAdapter(Question | CompactQuestion).json_schema(by_alias=True)
+    schema = tree["$defs"]["Question"]
+    for text in (schema["properties"]["question"], tree["$defs"]["QuestionOption"]["properties"]["text"]):
         text["pattern"] = f"^[^{FRAME_PLACE}]*$"
     schema["properties"]["answer"]["uniqueItems"] = True
-    report = {"answer_type": {"const": "report"}, "reference": {"type": "object"}}
+    report: dict[str, Any] = {"answer_type": {"const": "report"}, "reference": {"type": "object"}}
     report |= {"options": _EMPTY, "answer": _EMPTY}
-    picked = {"reference": _NULL, "options": {"minItems": 2}}
+    picked: dict[str, Any] = {"reference": _NULL, "options": {"minItems": 2}}
     one = picked | {"answer_type": {"enum": ["single", "ordinal"]}, "answer": {"minItems": 1, "maxItems": 1}}
     many = picked | {"answer_type": {"const": "multi"}, "answer": {"minItems": 1}}
     schema["anyOf"] = [
@@ -26,5 +29,5 @@ def question_schema() -> dict[str, Any]:
         {"properties": many, "required": ["options", "answer"]},
     ]
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    head["title"] = "a line of questions.jsonl (qa-1)"
-    return head | {name: value for name, value in schema.items() if name != "title"}
+    head["title"] = "a line of questions.jsonl (qa-1, or compact)"
+    return head | tree
