@@ -1,4 +1,4 @@
-"""Files that others give: ordinary files alone, of a bounded size, and without two meanings."""
+"""Files that others give: ordinary files alone, of a bounded size, in UTF-8, and without two meanings."""
 
 import errno
 import json
@@ -9,6 +9,12 @@ from pathlib import Path
 from typing import Any
 
 MOST_JSON = 256 << 20  # bytes of a JSON file; a cohort.json of a hundred thousand studies has 60 MiB
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # of UTF-8; some editors set it
+_OTHER_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")  # of UTF-16 and UTF-32
+_HOUSEKEEPING = frozenset(
+    {"__macosx", ".ipynb_checkpoints", ".git", "@eadir", ".ds_store", "thumbs.db", "desktop.ini"}
+)
 
 _KINDS = (
     (stat.S_ISFIFO, "a pipe"),
@@ -31,14 +37,30 @@ def read_bytes(path: Path, most: int | None = None) -> bytes:
 
 
 def read_start(path: Path, most: int) -> bytes:
-    """The first `most` bytes of an ordinary file; OSError for a pipe, a device or a socket."""
+    """The first bytes of an ordinary file, at most `most`; OSError as for `read_bytes`."""
     with open(_open(path), "rb") as file:
         return file.read(most)
 
 
 def read_text(path: Path, most: int | None = None) -> str:
-    """UTF-8 text of an ordinary file; OSError or UnicodeDecodeError where it cannot be read."""
-    return read_bytes(path, most).decode("utf-8")
+    """Text of an ordinary file; OSError or UnicodeError where it cannot be read."""
+    return decode(read_bytes(path, most))
+
+
+def decode(stored: bytes) -> str:
+    """Text of bytes in UTF-8, without a byte order mark; UnicodeError for other encodings."""
+    lopsided = len(stored) > 1 and (stored[0] == 0) != (stored[1] == 0)  # UTF-16 without its mark
+    if lopsided or stored.startswith(_OTHER_MARKS):
+        raise UnicodeError("it is UTF-16 or UTF-32; expected UTF-8; save it as UTF-8")
+    try:
+        return stored.removeprefix(BYTE_ORDER_MARK).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UnicodeError(f"byte {error.start} is not UTF-8; save it as UTF-8") from None
+
+
+def is_housekeeping(name: str) -> bool:
+    """Whether desktops, notebooks or archivers leave a file or folder of this name beside the user's own."""
+    return name.lower() in _HOUSEKEEPING or name.startswith("._")
 
 
 def read_json(path: Path) -> Any:
@@ -49,7 +71,7 @@ def read_json(path: Path) -> Any:
 def parse_json(text: str | bytes) -> Any:
     """Value of JSON; ValueError where it is none, is nested too deeply, or names a key twice."""
     try:
-        return json.loads(text, object_pairs_hook=_once)
+        return json.loads(text if isinstance(text, str) else decode(text), object_pairs_hook=_once)
     except RecursionError:
         raise ValueError("nested too deeply") from None
 

@@ -1,18 +1,26 @@
-"""`python -m cardiolens.ingest source=... out=...`: an export of DICOM → studies, with proposals."""
+"""`python -m cardiolens.ingest source=... out=...`: an export of DICOM → studies, with proposals.
+
+`init out=...` writes skeletons of study.json and questions.jsonl for NIfTI files instead.
+"""
 
 import sys
+from collections.abc import Sequence
 
 
-def main() -> int:
-    """Import the export that the command line names."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Import the export that the command line names, or write the skeletons that it asks for."""
     from cardiolens.config.compose import read_ingest_spec
     from cardiolens.errors import InputError, RunError
     from cardiolens.steps.ingest import ingest
+    from cardiolens.steps.skeleton import read_init_words, write_skeletons
     from cardiolens.terminal.verb import begin, tell
 
     begin()
+    words = list(sys.argv[1:] if argv is None else argv)
     try:
-        return ingest(read_ingest_spec(sys.argv[1:]))
+        if words[:1] == ["init"]:
+            return write_skeletons(read_init_words(words[1:]))
+        return ingest(read_ingest_spec(words))
     except (InputError, RunError) as error:
         return tell(error)
 

@@ -22,7 +22,7 @@ from cardiolens.config.base import describe, options_at
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.errors import InputError
-from cardiolens.given import read_text
+from cardiolens.given import BYTE_ORDER_MARK, decode, is_housekeeping, read_bytes
 from cardiolens.suggest import nearest_first
 
 GROUPS = ("model", "selector", "prompt", "control", "dataset", "cluster", "tracker", "experiment")
@@ -138,15 +138,18 @@ def _check_group(group: str, value: object) -> None:
 def check_own_files() -> None:
     """Raise InputError for a file of the user's `conf/` that is not YAML: Hydra would show a traceback."""
     for folder in conf_folders()[:-1]:
-        for path in sorted(path for group in (".", *GROUPS) for path in (folder / group).glob("*.yaml")):
+        for path in sorted(path for group in (".", *GROUPS) for path in _files(folder / group)):
             try:
-                _check_yaml(read_text(path, _MOST_BYTES))
+                _check_yaml(read_bytes(path, _MOST_BYTES))
             except (YAMLError, OSError, ValueError) as error:
                 raise InputError(f"{path}: not YAML ({hydra_message(error)}); correct or remove it") from None
 
 
-def _check_yaml(text: str) -> None:
-    """Raise for text that Hydra cannot read, or that aliases (`*name`) make endless or immense."""
+def _check_yaml(stored: bytes) -> None:
+    """Raise for a file that Hydra cannot read, or that aliases (`*name`) make endless or immense."""
+    text = decode(stored)
+    if stored.startswith(BYTE_ORDER_MARK) and text.lstrip().startswith("# @"):
+        raise ValueError("a byte order mark hides its first line from Hydra; save it as UTF-8 without one")
     root = yaml.compose(text, Loader=yaml.CSafeLoader)
     if root is not None and _nodes(root, {}) > _MOST_NODES:
         raise ValueError(f"its aliases stand for more than {_MOST_NODES:,} entries")
@@ -165,7 +168,11 @@ def _nodes(node: yaml.Node, known: dict[int, float]) -> float:
 
 def legal_names(group: str) -> list[str]:
     """The names of a configuration group, the user's own included, sorted."""
-    return sorted({path.stem for folder in conf_folders() for path in (folder / group).glob("*.yaml")})
+    return sorted({path.stem for folder in conf_folders() for path in _files(folder / group)})
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.glob("*.yaml") if not is_housekeeping(path.name))
 
 
 def _parsed(words: Iterable[str]) -> list[Override]:

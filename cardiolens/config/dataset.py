@@ -1,9 +1,10 @@
 """Configuration of the studies of a sweep, and of a synthetic cohort."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from cardiolens.config.base import GivenPath, Seed, Spec
 
@@ -44,12 +45,29 @@ class DatasetSpec(Spec):
     window_pct: WindowPct = WINDOW_PCT
     windows: Mapping[str, WindowPct] = {}  # of a sequence (lge) or a volume (lge_4ch), in place of window_pct
     phantom: PhantomSpec | None = None  # generated if `studies` does not exist
+    allow_links: bool = False  # symbolic links may lead to files below `studies` and `link_roots`
+    link_roots: tuple[GivenPath, ...] = ()  # further folders that links may lead into
+    allow_unverified: bool = False  # questions whose answers nobody stands for may be asked
     prepared_only: bool = False  # the store is used as it is, without `studies`, e.g. in a bundle
 
     @property
     def display(self) -> Windows:
         """All windows of the cohort."""
         return Windows(pct=self.window_pct, by_name=self.windows)
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """Folders that symbolic links of studies may lead into; none where links are not allowed."""
+        return (self.studies.absolute(), *map(Path.absolute, self.link_roots)) if self.allow_links else ()
+
+    @model_validator(mode="after")
+    def _links_allowed(self) -> "DatasetSpec":
+        if self.link_roots and not self.allow_links:
+            raise ValueError(
+                f"link_roots is [{', '.join(map(str, self.link_roots))}], but allow_links is false; add "
+                "dataset.allow_links=true, or leave link_roots out"
+            )
+        return self
 
     @field_validator("window_pct")
     @classmethod

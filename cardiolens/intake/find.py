@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from cardiolens.errors import InputError
+from cardiolens.given import is_housekeeping
 from cardiolens.intake.reasons import Reason
 
 MAX_BYTES = 4 << 30  # of one file or archive member
-HOUSEKEEPING_NAMES = {"dicomdir", ".ds_store", "thumbs.db", "desktop.ini", "autorun.inf"}
-HOUSEKEEPING_FOLDERS = {"__macosx", ".ipynb_checkpoints", ".git", "@eadir"}
+OF_DISCS = {"dicomdir", "autorun.inf"}  # an index and a starter, beside the images
 ARCHIVES = (".7z", ".rar", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
 SOURCE_EXPECTED = "expected a folder, a file or a zip file of an export; correct source"
 
@@ -106,9 +106,8 @@ def _reason(place: Place, about: os.stat_result) -> Reason | None:
 
 
 def _is_housekeeping(path: str) -> bool:
-    parts = [part.lower() for part in PurePosixPath(path.replace("\\", "/")).parts]
-    name = parts[-1] if parts else ""
-    return name in HOUSEKEEPING_NAMES or name.startswith("._") or not HOUSEKEEPING_FOLDERS.isdisjoint(parts)
+    parts = PurePosixPath(path.replace("\\", "/")).parts
+    return any(map(is_housekeeping, parts)) or (bool(parts) and parts[-1].lower() in OF_DISCS)
 
 
 def _is_dicom(path: str) -> bool:

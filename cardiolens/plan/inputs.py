@@ -13,7 +13,7 @@ from cardiolens.errors import InputError
 from cardiolens.plan.asked import PlannedQuestion
 from cardiolens.plan.cache import Fingerprint, code_digest
 from cardiolens.plan.control import Subject, donors
-from cardiolens.plan.patients import check_patients
+from cardiolens.plan.patients import check_patients, with_patients
 from cardiolens.prompts.question import AskedQuestion, report_fields
 from cardiolens.prompts.template import check_folder
 from cardiolens.record.places import Store, deciding
@@ -64,7 +64,8 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     prepared = read_volumes(store.root)
     volumes, study_ids = _limited(prepared, spec.limit)
     sights = tuple(sights_of(spec))
-    table = read_questions(spec.dataset.questions, catalogue)
+    table = read_questions(spec.dataset.questions, catalogue, allow_unverified=spec.dataset.allow_unverified)
+    table = with_patients(table, prepared)
     check_patients(spec.dataset.questions, table, prepared)
     return Inputs(
         store=store,

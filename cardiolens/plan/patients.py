@@ -11,12 +11,26 @@ from cardiolens.errors import InputError
 log = logging.getLogger(__name__)
 
 
+def with_patients(questions: pa.Table, volumes: pa.Table) -> pa.Table:
+    """The questions, of which those without a patient get that of their study."""
+    patients = _patients(volumes)
+    rows = questions.select(["study_id", "patient_id"]).to_pylist()
+    filled = [row["patient_id"] or patients.get(row["study_id"]) for row in rows]
+    at = questions.schema.get_field_index("patient_id")
+    return questions.set_column(at, questions.schema.field(at), pa.array(filled, pa.string()))
+
+
+def _patients(volumes: pa.Table) -> dict[str, str]:
+    """Patient of every prepared study."""
+    return dict(zip(volumes["study_id"].to_pylist(), volumes["patient_id"].to_pylist(), strict=True))
+
+
 def check_patients(path: Path, questions: pa.Table, volumes: pa.Table) -> None:
     """Raise InputError for a question whose patient is not that of its study, without naming patients.
 
     Questions on studies that are not prepared are counted in a warning: they are not asked.
     """
-    patients = dict(zip(volumes["study_id"].to_pylist(), volumes["patient_id"].to_pylist(), strict=True))
+    patients = _patients(volumes)
     absent: Counter[str] = Counter()
     for row in questions.select(["qa_id", "study_id", "patient_id"]).to_pylist():
         study = row["study_id"]

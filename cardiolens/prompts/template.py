@@ -15,7 +15,7 @@ from jinja2 import meta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from cardiolens.errors import InputError
-from cardiolens.given import read_text
+from cardiolens.given import is_housekeeping, read_text
 from cardiolens.prompts.language import check_language
 from cardiolens.prompts.question import AskedQuestion, QuestionKind
 from cardiolens.tables import FRAME
@@ -80,7 +80,7 @@ def check_folder(folder: Path) -> None:
 
     legal = {_id(f"{kind}_{style}", shown): (kind, shown) for kind, style, shown in kinds}
     legal |= {_id(_SYSTEM, shown): (_SYSTEM, shown) for shown in _PREFIX}
-    found = sorted(folder.glob("*.jinja"))
+    found = sorted(path for path in folder.glob("*.jinja") if not is_housekeeping(path.name))
     if not found:
         raise InputError(
             f"{folder}: holds no template; a template is called one of {sorted(legal)}, with .jinja"
@@ -115,7 +115,7 @@ def _checked(template_id: str, kind: str, folder: Path | None) -> tuple[jinja2.T
 def _text(path: Path) -> str:
     try:
         return read_text(path, _MOST_BYTES)
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeError) as error:
         raise InputError(f"{path}: cannot be read as UTF-8 text ({error})") from None
 
 

@@ -52,7 +52,7 @@ def find_study(name: str, spec: SweepSpec) -> Study:
     folders = [Path(name), spec.dataset.studies / name]
     for folder in folders:
         if name and (folder / MANIFEST_NAME).is_file():
-            return read_study(folder)
+            return read_study(folder, spec.dataset.roots)
     tried = " nor in ".join(str(folder) for folder in folders)
     raise InputError(f"study {name!r}: no {MANIFEST_NAME} in {tried}; give the path of a study folder")
 

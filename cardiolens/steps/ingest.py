@@ -127,7 +127,8 @@ def _check_found(spec: IngestSpec, export: _Export) -> None:
         reasons = sorted({str(line["reason"]) for line in export.rejects})
         raise InputError(
             f"source={spec.source}: none of its {export.n_files} files is an MR image in DICOM "
-            f"({', '.join(reasons)}); NIfTI files need a study.json written by hand (docs/how-to/import.md); "
+            f"({', '.join(reasons)}); of NIfTI files, python -m cardiolens.ingest init out=... writes a "
+            "study.json to fill in; "
             "correct source"
         )
 

@@ -17,6 +17,7 @@ from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.dataset import DatasetSpec, Windows
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.errors import InputError, RunError
+from cardiolens.given import is_housekeeping
 from cardiolens.phantom.cohort import make_cohort
 from cardiolens.plain import PlainFormatter
 from cardiolens.select.feature_store import missing_parts, write_features
@@ -81,14 +82,19 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
     _check_names(dataset.windows)
     if dataset.prepared_only:
         return _as_found(dataset, store)
-    studies, failed = _read_studies(dataset.studies)
+    studies, failed = _read_studies(dataset)
     _stop_if(strict, failed)
     known = current_cohort(store, dataset.display)
     records = {s.study_id: known.studies[s.study_id] for s in studies if _is_current(s, known, store)}
     unchanged, prepared, bytes_read = len(records), 0, 0
     touched = [study for study in studies if study.study_id not in records]
     as_given = {study.study_id: tried(study) for study in touched}
-    options = {"store": store.absolute(), "windows": dataset.display, "strict": strict}
+    options = {
+        "store": store.absolute(),
+        "windows": dataset.display,
+        "roots": dataset.roots,
+        "strict": strict,
+    }
     with closing(_outcomes(touched, options, cluster)) as outcomes:
         for outcome in outcomes:
             _warn(outcome)
@@ -197,10 +203,11 @@ def _stop_if(strict: bool, failed: dict[str, str]) -> None:
         raise InputError(f"{name}: {error}")
 
 
-def _read_studies(root: Path) -> tuple[list[Study], dict[str, str]]:
+def _read_studies(dataset: DatasetSpec) -> tuple[list[Study], dict[str, str]]:
     """The studies with a valid study.json, in order of folder names, and the errors of the others."""
+    root = dataset.studies
     try:
-        folders = sorted(path for path in root.iterdir() if path.is_dir())
+        folders = sorted(path for path in root.iterdir() if _is_a_study(path))
     except OSError as error:
         raise InputError(f"{root}: cannot be read ({error.strerror}); {STUDIES_EXPECTED}") from None
     if not folders:
@@ -209,10 +216,29 @@ def _read_studies(root: Path) -> tuple[list[Study], dict[str, str]]:
     failed: dict[str, str] = {}
     for folder in folders:
         try:
-            studies.append(read_study(folder))
+            _check_link(folder, dataset)
+            studies.append(read_study(folder, dataset.roots))
         except InputError as error:
             failed[shown_name(folder)] = str(error)
     return _distinct(studies, failed), failed
+
+
+def _is_a_study(path: Path) -> bool:
+    """Whether an entry is to be read; a link that leads nowhere is, so that it is named."""
+    return not is_housekeeping(path.name) and (path.is_dir() or (path.is_symlink() and not path.exists()))
+
+
+def _check_link(folder: Path, dataset: DatasetSpec) -> None:
+    """Refuse a study folder that is a link out of the folder of studies, unless such links are allowed."""
+    if not folder.exists():
+        raise InputError("is a link that leads nowhere; expected a study folder; correct or remove it")
+    target = folder.resolve()
+    if any(target.is_relative_to(root.resolve()) for root in (dataset.studies, *dataset.roots)):
+        return
+    raise InputError(
+        "is a link that leads out of dataset.studies; expected a folder within it, or within "
+        "dataset.link_roots with dataset.allow_links=true; name its folder there or copy it"
+    )
 
 
 def _distinct(studies: Sequence[Study], failed: dict[str, str]) -> list[Study]:
@@ -237,7 +263,7 @@ def _is_current(study: Study, known: Cohort, store: Path) -> bool:
 
 def _is_current_cohort(dataset: DatasetSpec, store: Path) -> bool:
     """Return whether the stored cohort matches the studies: the same prepared, the same failing unchanged."""
-    studies, failed = _read_studies(dataset.studies)
+    studies, failed = _read_studies(dataset)
     known, prepared = current_cohort(store, dataset.display), set()
     for study in studies:
         name = study.study_id
@@ -283,13 +309,14 @@ def _groups(studies: Sequence[Study], cpus: int) -> list[dict[str, object]]:
     ]
 
 
-def _prepare_batch(batch: pa.Table, store: Path, windows: Windows, strict: bool) -> pa.Table:
+def _prepare_batch(
+    batch: pa.Table, store: Path, windows: Windows, roots: Sequence[Path], strict: bool
+) -> pa.Table:
     rows: list[dict[str, Any]] = []
     for group in batch.to_pylist():
         try:
-            outcomes = prepare_group(
-                store, group["part"], [Path(folder) for folder in group["folders"]], windows, strict=strict
-            )
+            folders = [Path(folder) for folder in group["folders"]]
+            outcomes = prepare_group(store, group["part"], folders, windows, strict=strict, roots=roots)
         except (RunError, OSError) as error:
             rows.append({"name": "", "fatal": str(error)})
         else:

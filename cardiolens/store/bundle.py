@@ -91,7 +91,8 @@ def _gather_data(spec: SweepSpec, folder: Path) -> None:
     elsewhere = shutil.ignore_patterns(*_ELSEWHERE, "*.tmp")
     shutil.copytree(spec.store, folder / "store", ignore=elsewhere)
     shutil.copyfile(spec.dataset.questions, folder / "questions.jsonl")
-    dataset = spec.dataset.model_dump(mode="json", include={"name", "protocol", "window_pct", "windows"})
+    kept = {"name", "protocol", "window_pct", "windows", "allow_unverified"}
+    dataset = spec.dataset.model_dump(mode="json", include=kept)
     dataset |= {"studies": "store", "questions": "questions.jsonl", "prepared_only": True}
     _write_option(folder / "conf" / "dataset" / "bundled.yaml", dataset)
 

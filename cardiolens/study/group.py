@@ -26,14 +26,23 @@ class Outcome:
 
 
 def prepare_group(
-    store: Path, part: str, folders: Sequence[Path], windows: Windows, *, strict: bool
+    store: Path,
+    part: str,
+    folders: Sequence[Path],
+    windows: Windows,
+    *,
+    strict: bool,
+    roots: Sequence[Path] = (),
 ) -> list[Outcome]:
-    """Prepare studies one after the other into one part; `strict` ends at the first that fails."""
+    """Prepare studies one after the other into one part; `strict` ends at the first that fails.
+
+    `roots` are folders that symbolic links of studies may lead into.
+    """
     cohort = current_cohort(store, windows)
     outcomes: list[Outcome] = []
     with part_writer(store, part) as writer:
         for folder in folders:
-            outcomes.append(_attempt(store, writer, folder, cohort))
+            outcomes.append(_attempt(store, writer, folder, cohort, roots))
             if strict and outcomes[-1].error:
                 break
     return outcomes
@@ -47,10 +56,10 @@ def current_cohort(store: Path, windows: Windows) -> Cohort:
     return cohort
 
 
-def _attempt(store: Path, writer: PartWriter, folder: Path, cohort: Cohort) -> Outcome:
+def _attempt(store: Path, writer: PartWriter, folder: Path, cohort: Cohort, roots: Sequence[Path]) -> Outcome:
     name = shown_name(folder)
     try:
-        study = read_study(folder)
+        study = read_study(folder, roots)
         name = study.study_id
         stamps = _stamps(study)  # before reading, so that a change during reading is noticed next time
         record = cohort.studies.get(name)

@@ -4,17 +4,29 @@ import hashlib
 import math
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from cardiolens.config.base import Spec, describe
 from cardiolens.errors import InputError
-from cardiolens.given import parse_json, read_bytes
+from cardiolens.given import decode, parse_json, read_bytes
+from cardiolens.study.facts import completed
 from cardiolens.study.layout import Layout, Order, even, resolve
-from cardiolens.study.sequences import SHORT_AXIS, Sequence, sequences
+from cardiolens.study.nifti import Header, read_header
+from cardiolens.study.sequences import SHORT_AXIS, sequences
+from cardiolens.study.sequences import Sequence as SequenceKind
 
 MANIFEST_NAME = "study.json"
 MAX_ID_LENGTH = 128
@@ -61,7 +73,7 @@ class MaskDeclaration(Spec):
     """A mask beside a volume; only its shape is checked."""
 
     path: str
-    sha256: Sha256
+    sha256: Sha256 | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +86,7 @@ class Timing:
 
 
 class VolumeManifest(Spec):
-    """One volume of a study."""
+    """One volume of a study; `facts` says what an entry may leave out."""
 
     volume_id: str
     sequence: str
@@ -89,13 +101,18 @@ class VolumeManifest(Spec):
     es_phase: Index | None = None
     layout_source: Literal["declared", "inferred"] = "declared"
     display_transform: DisplayTransform = DisplayTransform()
-    sha256: Sha256
+    sha256: Sha256 | None = None
     mask: MaskDeclaration | None = None
     t_on: Index | None = None
     t_peak: Index | None = None
     window: tuple[Finite, Finite] | None = None  # intensities shown as black and white
     take: Index | None = None  # of several images of each slice: the one that counts
     confirmed: tuple[Literal["display", "layout"], ...] = ()  # what a person looked at, though checks object
+
+    @model_validator(mode="before")
+    @classmethod
+    def _completed(cls, value: object, info: ValidationInfo) -> object:
+        return completed(value, info.context) if isinstance(value, dict) else value
 
     @property
     def stored_shape(self) -> tuple[int, ...]:
@@ -230,7 +247,7 @@ class VolumeManifest(Spec):
             )
 
 
-def _named(sequence: str) -> Sequence:
+def _named(sequence: str) -> SequenceKind:
     if sequence not in sequences():
         raise ValueError(
             f"unknown sequence {sequence!r}; expected one of {', '.join(sequences())}; correct sequence"
@@ -248,8 +265,9 @@ def _band(value: str) -> str:
     return value
 
 
+LINKS_ALLOWED = ", or allow links with dataset.allow_links=true and dataset.link_roots=[folder]"
 NARROWEST_BAND = 5  # years; a narrower one comes close to a date of birth
-AgeBand = Annotated[str, Field(pattern=r"^\d{1,3}(-\d{1,3}|\+)$"), AfterValidator(_band)]
+AgeBand = Annotated[str, Field(pattern=r"^[0-9]{1,3}(-[0-9]{1,3}|\+)$"), AfterValidator(_band)]
 Label = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]{1,64}$")]
 
 
@@ -265,7 +283,7 @@ class StudyManifest(Spec):
     sex: Literal["female", "male", "other"] | None = None
     age_band: AgeBand | None = None
     vendor: Label | None = None
-    field_tesla: Annotated[float, Field(gt=0, le=20)] | None = None
+    field_tesla: Annotated[float, Field(gt=0, le=20, strict=True)] | None = None
     site: Label | None = None
     volumes: Annotated[tuple[VolumeManifest, ...], Field(min_length=1)]
 
@@ -320,14 +338,19 @@ class Study:
         return (*(volume.path for volume in self.manifest.volumes), *masks)
 
 
-def read_study(folder: Path) -> Study:
-    """Read and check the manifest of a study folder; InputError names the file and what is wrong."""
+def read_study(folder: Path, roots: Sequence[Path] = ()) -> Study:
+    """Read and check the manifest of a study folder; InputError names the file and what is wrong.
+
+    `roots` are folders that its symbolic links may lead into; else none leads out of the study folder. What
+    a volume's entry leaves out is taken from the header of its file.
+    """
     if shown_name(folder) != folder.name:
         raise InputError("the folder's name is not UTF-8; expected a name that tables can hold; rename it")
-    _check_inside(folder, MANIFEST_NAME)
+    check_inside(folder, MANIFEST_NAME, roots)
     try:
-        text = read_bytes(folder / MANIFEST_NAME, MOST_BYTES)
-        manifest = StudyManifest.model_validate_json(text)
+        stored = read_bytes(folder / MANIFEST_NAME, MOST_BYTES)
+        text = decode(stored)
+        manifest = StudyManifest.model_validate_json(text, context=partial(_facts, folder, roots))
         parse_json(text)
     except OSError as error:
         raise InputError(
@@ -339,10 +362,15 @@ def read_study(folder: Path) -> Study:
         raise InputError(f"{MANIFEST_NAME}: {wrong}; correct {MANIFEST_NAME}") from None
     except ValueError as error:  # what pydantic allows: of two values of a key it takes the last
         raise InputError(f"{MANIFEST_NAME}: {error}; correct {MANIFEST_NAME}") from None
-    study = Study(folder, manifest, hashlib.sha256(text).hexdigest())
+    study = Study(folder, manifest, hashlib.sha256(stored).hexdigest())
     for path in study.files():
-        _check_inside(folder, path)
+        check_inside(folder, path, roots)
     return study
+
+
+def _facts(folder: Path, roots: Sequence[Path], path: str) -> Header:
+    check_inside(folder, path, roots)
+    return read_header(folder / path)
 
 
 def shown_name(folder: Path) -> str:
@@ -350,17 +378,27 @@ def shown_name(folder: Path) -> str:
     return folder.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def _check_inside(folder: Path, path: str) -> None:
-    """Refuse a path that leads out of the folder, also through symbolic links.
+def check_inside(folder: Path, path: str, roots: Sequence[Path]) -> None:
+    """Refuse a path that leads out of the folder, also through symbolic links, unless these end in `roots`.
 
-    Otherwise a planted link could have the data of another study read.
+    Otherwise a planted link could have the data of another study read. Messages do not say where a link
+    leads: names of archives are often those of patients.
     """
     try:
-        inside = bool(path) and (folder / path).resolve().is_relative_to(folder.resolve())
+        target = (folder / path).resolve()
+        inside = bool(path) and target.is_relative_to(folder.resolve())
+        by_link = bool(path) and not Path(path).is_absolute() and ".." not in Path(path).parts
+        inside |= by_link and any(target.is_relative_to(root.resolve()) for root in roots)
     except (ValueError, RuntimeError):  # a NUL in the path; a link that leads back to itself
-        inside = False
-    if not inside:
+        inside = by_link = False
+    if inside:
+        return
+    if by_link and roots:
         raise InputError(
-            f"{path}: leads out of the study folder; expected a file inside it, also after following "
-            "symbolic links; copy the file into the folder"
+            f"{path}: is a link that leads out of dataset.studies and dataset.link_roots; expected a file "
+            "within them; name the folder of its file in dataset.link_roots"
         )
+    raise InputError(
+        f"{path}: leads out of the study folder; expected a file inside it, also after following "
+        f"symbolic links; copy the file into the folder{LINKS_ALLOWED if by_link else ''}"
+    )

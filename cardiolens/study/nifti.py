@@ -17,6 +17,8 @@ GZIP_MAGIC = b"\x1f\x8b"
 HEADER_BYTES = 540  # of NIfTI-2, the longer one
 MOST_EXTENSION = 64 << 20  # bytes between header and voxels, or behind the voxels
 CHUNK_BYTES = 1 << 20
+START_BYTES = 64 << 10  # of a file, within which its header lies, also gzipped
+_UNITS_MM = {0: 1.0, 1: 1000.0, 2: 1.0, 3: 0.001}  # NIfTI's codes of metre, mm, micron; 0: not declared
 NOT_NIFTI = "expected a single-file NIfTI (.nii or .nii.gz); convert the file"
 
 
@@ -30,7 +32,7 @@ class Header:
     slope: float
     inter: float
     affine: NDArray[np.float64] | None  # voxel to patient (RAS, mm); None where the file declares none
-    zooms_mm: tuple[float, ...]  # sizes of a voxel along its first three axes
+    spacing_mm: tuple[float, float, float] | None = None  # of the first three axes; None if not declared
 
     @property
     def n_bytes(self) -> int:
@@ -48,11 +50,19 @@ def read_file(path: Path, most: int | None = None) -> bytes:
         ) from None
 
 
+def read_header(path: Path) -> Header:
+    """Read the header of a file without its voxels; InputError where it cannot be read."""
+    try:
+        return parse_header(read_start(path, START_BYTES))
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror}); add the file or correct path") from None
+
+
 def read_affine(path: Path) -> NDArray[np.float64] | None:
     """The affine of a file by its header alone; None where it declares none or cannot be read."""
     try:
-        return parse_header(read_start(path, CHUNK_BYTES)).affine
-    except (OSError, InputError):  # whoever reads the whole file says what is wrong with it
+        return read_header(path).affine
+    except InputError:  # whoever reads the whole file says what is wrong with it
         return None
 
 
@@ -106,16 +116,27 @@ def _truncated(length: int, expected: int) -> str:
 def _header(header: Any) -> Header:
     slope, inter = header.get_slope_inter()
     coded = int(header["sform_code"]) > 0 or int(header["qform_code"]) > 0
-    to_mm = {"meter": 1e3, "micron": 1e-3}.get(header.get_xyzt_units()[0], 1.0)
+    affine = np.asarray(header.get_best_affine(), np.float64) if coded else None
     return Header(
         shape=tuple(map(int, header.get_data_shape())),
         dtype=header.get_data_dtype(),
         offset=int(header.get_data_offset()),
         slope=1.0 if slope is None else float(slope),
         inter=0.0 if inter is None else float(inter),
-        affine=np.asarray(header.get_best_affine(), np.float64) if coded else None,
-        zooms_mm=tuple(float(zoom) * to_mm for zoom in header.get_zooms()[:3]),
+        affine=affine,
+        spacing_mm=_spacing(header, affine),
     )
+
+
+def _spacing(header: Any, affine: NDArray[np.float64] | None) -> tuple[float, float, float] | None:
+    """Lengths of a voxel; a header without an affine and with edges of 1 is one that nobody filled in."""
+    edges = header["pixdim"][1:4] if affine is None else np.linalg.norm(affine[:3, :3], axis=0)
+    unit = _UNITS_MM.get(int(header["xyzt_units"]) & 7)
+    untold = affine is None and np.all(edges == 1)
+    if unit is None or untold or not (np.isfinite(edges).all() and np.all(edges > 0)):
+        return None
+    i, j, k = (float(f"{float(edge) * unit:.6g}") for edge in edges)  # a header has 24 bits of each
+    return i, j, k
 
 
 def _check_offset(offset: int, first: int) -> None:

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from cardiolens.errors import InputError
 from cardiolens.study.axes import check_time
+from cardiolens.study.facts import check_spacing
 from cardiolens.study.layout import Layout, infer_n_phases, resolve, small
 from cardiolens.study.manifest import DisplayTransform, VolumeManifest
-from cardiolens.study.nifti import Header, parse_header, read_file, sha256, voxels
-
-_SPACING_SHARE = 0.02  # by which spacing may differ from the header, e.g. rounded
+from cardiolens.study.nifti import parse_header, read_file, sha256, voxels
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,6 @@ def read_volume(folder: Path, manifest: VolumeManifest) -> Volume:
         flat = voxels(stored, header)
         digest = _checked_hash(stored, manifest.sha256)
         in_file_order = flat.reshape(-1, shape[1], shape[0])
-        _check_spacing(manifest, header, shape)
         layout, source = _layout(manifest, shape, in_file_order)
         file_frames = _file_frames(layout, apex_first=manifest.apex_first, is_4d=len(shape) == 4)
         if manifest.take is not None:
@@ -73,6 +71,8 @@ def read_volume(folder: Path, manifest: VolumeManifest) -> Volume:
         if "layout" not in manifest.confirmed:
             check_time([small(in_file_order[at]) for at in file_frames], layout)
         manifest.timing(layout)
+        slices_alone = len(shape) == 4 or layout.n_phases == 1
+        check_spacing(manifest.spacing_mm, header, slices_alone=slices_alone)
     hashes, n_bytes = {manifest.path: digest}, len(stored)
     if manifest.mask is not None:
         hashes[manifest.mask.path], n_mask_bytes = _check_mask(folder, manifest, shape)
@@ -90,24 +90,6 @@ def read_volume(folder: Path, manifest: VolumeManifest) -> Volume:
     )
 
 
-def _check_spacing(manifest: VolumeManifest, header: Header, shape: tuple[int, ...]) -> None:
-    """Refuse a spacing that the header contradicts.
-
-    A header without an affine and with voxels of 1 mm tells none, nor does one of a flattened volume of the
-    distance between slices.
-    """
-    told = header.zooms_mm
-    if header.affine is None and set(told) == {1.0}:
-        return
-    flattened = len(shape) == 3 and told[2] == 1.0
-    for at in range(2 if flattened else 3):
-        if abs(told[at] - manifest.spacing_mm[at]) > _SPACING_SHARE * manifest.spacing_mm[at]:
-            raise InputError(
-                f"spacing_mm is {list(manifest.spacing_mm)}; its header says "
-                f"{[round(zoom, 4) for zoom in told]} mm; expected the same; correct spacing_mm or the file"
-            )
-
-
 @contextmanager
 def _about(path: str) -> Iterator[None]:
     try:
@@ -116,9 +98,9 @@ def _about(path: str) -> Iterator[None]:
         raise InputError(f"{path}: {error}") from None
 
 
-def _checked_hash(stored: bytes, declared: str) -> str:
+def _checked_hash(stored: bytes, declared: str | None) -> str:
     digest = sha256(stored)
-    if digest != declared:
+    if declared is not None and digest != declared:
         raise InputError(
             f"its sha256 is {digest}; expected {declared} as declared; restore the file or correct sha256"
         )

@@ -11,6 +11,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from cardiolens.config.base import describe
 from cardiolens.errors import InputError
+from cardiolens.given import is_housekeeping
 from cardiolens.study.sequences import sequences
 from cardiolens.tasks.lexicon import Lexicon, load_lexicon
 from cardiolens.tasks.protocol import DATA, protocol_folder, read_yaml, shipped
@@ -116,7 +117,11 @@ def load_catalogue(protocol: str) -> Catalogue:
     folder = protocol_folder(protocol)
     head = folder / "protocol.yaml"
     name, option_sets = _head(head, own=folder.parent != DATA)
-    files = sorted(path for path in folder.glob("*.yaml") if path.name not in _NO_SUBTASKS)
+    files = sorted(
+        path
+        for path in folder.glob("*.yaml")
+        if path.name not in _NO_SUBTASKS and not is_housekeeping(path.name)
+    )
     entries = [(path, entry) for path in files for entry in _entries(path)]
     subtasks = [_subtask(path, entry, option_sets) for path, entry in entries]
     if not subtasks:

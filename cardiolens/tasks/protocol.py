@@ -34,7 +34,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         tree = yaml.load(read_text(path), Loader=yaml.CSafeLoader)  # ten times faster
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); a protocol folder needs it") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeError) as error:
         raise InputError(f"{path}: not YAML ({' '.join(str(error).split())})") from None
     if not isinstance(tree, dict):
         raise InputError(f"{path}: must hold keys and values at its top, found {type(tree).__name__}")

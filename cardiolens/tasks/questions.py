@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import pyarrow as pa
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationError
@@ -24,11 +24,16 @@ def _without_frame_place(text: str) -> str:
 
 
 Name = Annotated[str, Field(min_length=1)]
+Origin = Literal["report", "mask", "reader", "phantom"]
+STATED: frozenset[Origin] = frozenset({"reader", "phantom"})  # who answers; others are read from something
 PromptText = Annotated[str, Field(min_length=1), AfterValidator(_without_frame_place)]
 
 
 class _Typed(Spec):
     model_config = ConfigDict(strict=True)
+
+
+_Kind = TypeVar("_Kind", bound=_Typed)
 
 
 class QuestionOption(_Typed):
@@ -63,23 +68,42 @@ class Question(_Typed):
     answer: list[str] = Field(default_factory=list)
     reference: Reference | None = None
     parent: str | None = None  # the table takes the catalogue's instead
-    origin: Literal["report", "phantom"]
+    origin: Origin
     evidence: list[str] = Field(default_factory=list)
     verification: dict[str, JsonValue] = Field(default_factory=dict)
     protocol: Name
 
+    @property
+    def verified(self) -> bool:
+        """Whether somebody stands for the answer."""
+        return self.origin in STATED or self.verification.get("status") == "verified"
 
-def read_questions(path: Path, catalogue: Catalogue) -> pa.Table:
-    """Read a `qa-1` file as table `questions`, one row per record.
+
+class CompactQuestion(_Typed):
+    """A question in the catalogue's words, with its options; its patient is the study's."""
+
+    study: Name
+    subtask: Name
+    answer: Name | list[str]
+    evidence: list[str] = Field(default_factory=list)
+    origin: Origin = "reader"
+    verification: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+def read_questions(path: Path, catalogue: Catalogue, *, allow_unverified: bool = False) -> pa.Table:
+    """Read a file of questions as table `questions`, one row per line; a compact line has no patient.
 
     `parent` and `exclusive` come from the catalogue, all else from the record. InputError names the line, the
     field, the value and the legal values.
     """
     rows: list[dict[str, object]] = []
+    unverified: list[str] = []
     lines: dict[str, int] = {}
     for number, line in _lines(path):
         where = f"{path}:{number}"
-        question = _parse(line, where)
+        record = _object(line, where)
+        compact = "study" in record
+        question = _expanded(record, catalogue, where) if compact else _valid(Question, record, where)
         if question.qa_id in lines:
             raise InputError(
                 f"{where}: qa_id {question.qa_id!r} stands on line {lines[question.qa_id]} already"
@@ -88,7 +112,14 @@ def read_questions(path: Path, catalogue: Catalogue) -> pa.Table:
         subtask = _subtask_of(question, catalogue, where)
         for problem in _problems(question, subtask, catalogue):
             raise InputError(f"{where}: {question.qa_id}: {problem}")
-        rows.append(_row(question, subtask))
+        rows.append(_row(question, subtask) | ({"patient_id": None} if compact else {}))
+        unverified += [] if question.verified else [f"{question.qa_id} on line {number}"]
+    if unverified and not allow_unverified:
+        raise InputError(
+            f"{path}: {len(unverified)} of its {len(rows)} questions are not verified, e.g. {unverified[0]}; "
+            f"expected verification.status 'verified', or origin {' or '.join(sorted(STATED))}; have them "
+            "reviewed, or allow them with dataset.allow_unverified=true, which the page will say"
+        )
     return tables.from_rows(rows, tables.QUESTIONS)
 
 
@@ -102,13 +133,13 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
         text = read_text(path)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; give the path of a qa-1 questions file") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeError) as error:
         raise InputError(f"{path}: cannot be read as UTF-8 text ({error})") from None
     # not splitlines(), because a JSON string may contain U+2028 and other line separators
     return ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
 
 
-def _parse(line: str, where: str) -> Question:
+def _object(line: str, where: str) -> dict[str, Any]:
     try:
         record = parse_json(line)
     except ValueError as error:
@@ -116,10 +147,42 @@ def _parse(line: str, where: str) -> Question:
         raise InputError(f"{where}: not JSON ({reason}); each line holds one qa-1 record") from None
     if not isinstance(record, dict):
         raise InputError(f"{where}: a qa-1 record is a JSON object, found {type(record).__name__}")
+    return record
+
+
+def _valid(kind: type[_Kind], record: dict[str, Any], where: str) -> _Kind:
     try:
-        return Question.model_validate(record)
+        return kind.model_validate(record)
     except ValidationError as error:
         raise InputError(f"{where}: {describe(error)}") from None
+
+
+def _expanded(record: dict[str, Any], catalogue: Catalogue, where: str) -> Question:
+    """The record that a compact line stands for; the study's id stands for its patient's."""
+    compact = _valid(CompactQuestion, record, where)
+    qa_id = f"{compact.study}:{compact.subtask}"
+    subtask = _known(compact.subtask, catalogue, f"{where}: {qa_id}")
+    if subtask.answer_type == "report":
+        raise InputError(
+            f"{where}: {qa_id}: a report has no compact form; write a qa-1 record with reference"
+        )
+    return Question(
+        schema="qa-1",
+        qa_id=qa_id,
+        study_id=compact.study,
+        patient_id=compact.study,
+        tier=subtask.tier,
+        subtask=subtask.id,
+        sequence=subtask.sequence,
+        question=subtask.question,
+        answer_type=subtask.answer_type,
+        options=[QuestionOption(key=option.key, text=option.text) for option in subtask.options],
+        answer=[compact.answer] if isinstance(compact.answer, str) else compact.answer,
+        origin=compact.origin,
+        evidence=compact.evidence,
+        verification=compact.verification,
+        protocol=catalogue.protocol,
+    )
 
 
 def _subtask_of(question: Question, catalogue: Catalogue, where: str) -> Subtask:
@@ -128,10 +191,14 @@ def _subtask_of(question: Question, catalogue: Catalogue, where: str) -> Subtask
             f"{where}: protocol is {question.protocol!r}, but {catalogue.protocol!r} is configured; give "
             "dataset.questions of that protocol, or another dataset.protocol"
         )
+    return _known(question.subtask, catalogue, f"{where}: {question.qa_id}")
+
+
+def _known(subtask: str, catalogue: Catalogue, where: str) -> Subtask:
     try:
-        return catalogue[question.subtask]
+        return catalogue[subtask]
     except InputError as error:
-        raise InputError(f"{where}: {question.qa_id}: {error}") from None
+        raise InputError(f"{where}: {error}") from None
 
 
 def _problems(question: Question, subtask: Subtask, catalogue: Catalogue) -> list[str]:
@@ -181,7 +248,18 @@ def _pick_problems(question: Question, subtask: Subtask) -> list[str]:
             f"answer {picked} combines {alone[:1]}, which stands alone, with others",
         ),
     ]
-    return [text for wrong, text in rules if wrong]
+    return [text for wrong, text in rules if wrong] + _swapped(question, subtask)
+
+
+def _swapped(question: Question, subtask: Subtask) -> list[str]:
+    """Problems of options whose text the catalogue has under another letter: scores go by its letters."""
+    letters = {option.text.casefold(): option.key for option in subtask.options}
+    return [
+        f"option {option.key} is {option.text!r}, which is option {letter} of {subtask.id}; take the "
+        "catalogue's letters"
+        for option in question.options
+        if (letter := letters.get(option.text.strip().casefold(), option.key)) != option.key
+    ]
 
 
 def _row(question: Question, subtask: Subtask) -> dict[str, object]:

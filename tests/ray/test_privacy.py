@@ -77,7 +77,7 @@ def _question(number: int, subtask: str, **changes: Any) -> dict[str, Any]:
         "origin": "report",
         "protocol": "openprotocol-1",
         "evidence": [FINDINGS],
-        "verification": {"by": NAME},
+        "verification": {"status": "verified", "by": NAME},
     } | changes
 
 

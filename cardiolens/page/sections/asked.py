@@ -18,6 +18,8 @@ _MODELS = (
     Column("answered", "answered", "count"),
 )
 
+ALLOWED = "answers that nobody verified were allowed (dataset.allow_unverified=true)"
+
 
 def asked(facts: Facts) -> Section:
     """Tables of models, of arms, and of the settings that all arms share."""
@@ -98,6 +100,7 @@ def _fixed(facts: Facts) -> Table:
         ("studies", manifest["studies"]),
         ("patients with a verdict", facts.n_patients),
         ("protocol", str(manifest["protocol"])),
+        *([("questions", ALLOWED)] if spec.dataset.allow_unverified else []),
         ("captions", spec.caption),
         ("answer format", spec.answer_format),
         ("subtasks", ", ".join(spec.subtask) or "all that have questions"),

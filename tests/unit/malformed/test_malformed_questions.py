@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from refusals import refused
 from small_cohort import make_cohort, reader, sweep_spec
 
 from cardiolens.errors import InputError
+from cardiolens.page.sections import asked
+from cardiolens.plan.inputs import read_inputs
 from cardiolens.plan.plan import plan
 from cardiolens.select.rules import rules
 from cardiolens.tasks import catalogue
@@ -82,8 +85,9 @@ QUESTIONS: list[tuple[str, Callable[[list[dict[str, Any]]], bytes], str]] = [
     ("a number", whole(b"3"), r"is a JSON object, found int"),
     ("deep", whole(b"[" * 100_000), r":1: not JSON \(nested too deeply"),
     ("5000 digits", whole(b'{"tier": ' + b"9" * 5000 + b"}"), r":1: not JSON \(Exceeds the limit"),
-    ("other bytes", whole(b"\xff\xfe"), r"cannot be read as UTF-8 text"),
-    ("byte order mark", whole(b"\xef\xbb\xbf{}"), r":1: not JSON \(Unexpected UTF-8 BOM"),
+    ("other bytes", whole(b"{\xff"), r"cannot be read as UTF-8 text \(byte 1 is not UTF-8"),
+    ("UTF-16", whole("{}".encode("utf-16")), r"cannot be read as UTF-8 text \(it is UTF-16 or UTF-32"),
+    ("two byte order marks", whole(b"\xef\xbb\xbf" * 2 + b"{}"), r":1: not JSON \(Unexpected UTF-8 BOM"),
     ("NUL", whole(b"\0\0"), r":1: not JSON"),
     ("half a surrogate", whole(b'{"qa_id": "\\ud800"}'), r":1: .*qa_id: Input should be a valid string"),
     ("another version", line(schema="qa-2"), r"schema: Input should be 'qa-1', got 'qa-2'"),
@@ -266,3 +270,43 @@ def test_a_protocol_without_one_of_its_files_is_named(name, tmp_path):
 
 def test_the_catalogue_knows_the_routed_names_of_several_views():
     assert set(rules().pools) == catalogue._POOLS
+
+
+def compact(record: dict[str, Any]) -> dict[str, Any]:
+    return {"study": record["study_id"], "subtask": record["subtask"], "answer": record["answer"]}
+
+
+def test_compact_questions_are_planned_as_those_in_full(place):
+    path = place / "questions.jsonl"
+    records = [json.loads(text) for text in path.read_text().splitlines()]
+    full = read_inputs(sweep_spec(place, reader("uniform")))
+    short = [record if record["answer_type"] == "report" else compact(record) for record in records]
+    path.write_bytes(lines(short))
+    again = read_inputs(sweep_spec(place, reader("uniform")))
+    assert sum("study" in record for record in short) > 10
+    assert again.questions == full.questions
+    patients = [inputs.question_table["patient_id"].to_pylist() for inputs in (full, again)]
+    assert patients[0] == patients[1]
+
+
+def test_what_nobody_verified_is_asked_where_it_is_allowed(place, capsys):
+    path = place / "questions.jsonl"
+    records = [json.loads(text) for text in path.read_text().splitlines()]
+    records[0] |= {"origin": "mask", "verification": {"status": "draft"}}
+    path.write_bytes(lines(records))
+    refused(planned(place), r"1 of its \d+ questions are not verified, e\.g\. PH-0001", capsys, place)
+    spec = sweep_spec(place, reader("uniform"))
+    allowed = spec.dataset.model_copy(update={"allow_unverified": True})
+    assert plan(spec.model_copy(update={"dataset": allowed}))
+    (said,) = (row for row in asked._fixed(_facts(allowed)).rows if row[0] == "questions")
+    assert said[1] == "answers that nobody verified were allowed (dataset.allow_unverified=true)"
+    assert not [row for row in asked._fixed(_facts(spec.dataset)).rows if row[0] == "questions"]
+
+
+def _facts(dataset: Any) -> Any:
+    manifest = {name: "x" for name in ("dataset", "studies", "protocol", "cardiolens", "git_commit")}
+    statistics = SimpleNamespace(resamples=1, seed=1)
+    spec = SimpleNamespace(
+        dataset=dataset, caption="view", answer_format="letters", subtask=(), statistics=statistics
+    )
+    return SimpleNamespace(manifests=[manifest | {"packages": {}}], specs=[spec], n_patients=1)

@@ -24,7 +24,9 @@ CONVERT = r"expected a single-file NIfTI \(\.nii or \.nii\.gz\); convert the fil
 
 MANIFESTS = [  # content of study.json
     ("nothing", b"", r"Invalid JSON: EOF .*; correct study\.json"),
-    ("bytes", b"\xff\xfe\x00", r"Invalid JSON: expected value at line 1"),
+    ("bytes", b"{\xff", r"byte 1 is not UTF-8; save it as UTF-8; correct study\.json"),
+    ("UTF-16", '{"schema": "study-1"}'.encode("utf-16"), r"it is UTF-16 or UTF-32; expected UTF-8; save it"),
+    ("UTF-16 without a mark", "{}".encode("utf-16-be"), r"it is UTF-16 or UTF-32; expected UTF-8"),
     ("a list", b"[]", r"Input should be an object, got \[\]"),
     ("null", b"null", r"Input should be an object, got None"),
     ("deep", b"[" * 100_000, r"Invalid JSON: recursion limit exceeded"),
@@ -97,6 +99,11 @@ def _loop(studies: Path) -> None:
     (folder / "loop").symlink_to("loop")
 
 
+def _link_to_nothing(studies: Path) -> None:
+    studies.mkdir()
+    (studies / "S1").symlink_to("S1")
+
+
 def _not_text(studies: Path) -> None:
     os.makedirs(os.fsencode(studies) + b"/S\xff")
 
@@ -111,6 +118,7 @@ FOLDERS: list[tuple[Callable[[Path], object], str]] = [
     (_same_id, r"S1: study\.json: study_id 'S' stands in the folders S1, S2; expected one folder a study_id"),
     (_loop, r"S1: loop: leads out of the study folder"),
     (_not_text, r"S\\xff: the folder's name is not UTF-8; .*; rename it"),
+    (_link_to_nothing, r"S1: is a link that leads nowhere; expected a study folder"),
     (lambda studies: None, r"studies: cannot be read \(No such file or directory\); expected a folder of"),
     (lambda studies: studies.mkdir(), r"studies: holds no studies; expected a folder of study folders"),
     (lambda studies: studies.write_text(""), r"studies: cannot be read \(Not a directory\); expected"),

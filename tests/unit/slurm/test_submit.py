@@ -25,7 +25,11 @@ def studies(prepared_phantom: Path, tmp_path: Path) -> Path:
 
 def planned(sweep_of: Sweep, studies: Path) -> SweepSpec:
     words = ["model=[uniform]", "subtask=[C01]", "budget=[4]", "cluster=slurm", "mode=plan"]
-    return sweep_of(*words, f"dataset.studies={studies}")
+    links = [
+        "++dataset.allow_links=true",
+        f"++dataset.link_roots=[{(studies / 'PH-NORMAL').resolve().parent}]",
+    ]
+    return sweep_of(*words, f"dataset.studies={studies}", *links)
 
 
 def test_a_failure_that_nobody_has_seen_is_prepared_first(

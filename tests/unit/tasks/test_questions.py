@@ -2,6 +2,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cardiolens import tables
 from cardiolens.errors import InputError
@@ -33,7 +35,10 @@ QUESTION = {
     "protocol": "openprotocol-1",
 }
 REPORT = {
-    **{key: QUESTION[key] for key in ("schema", "study_id", "patient_id", "origin", "protocol")},
+    **{
+        key: QUESTION[key]
+        for key in ("schema", "study_id", "patient_id", "origin", "verification", "protocol")
+    },
     "qa_id": "S1:R-T2",
     "tier": 2,
     "subtask": "R-T2",
@@ -101,7 +106,7 @@ def test_a_file_without_questions_is_an_empty_table(read):
         ({"answer_type": "single"}, "answer_type is 'single', but C02 has 'multi'"),
         ({"schema": "qa-2"}, "schema: Input should be 'qa-1', got 'qa-2'"),
         ({"protocol": "other-1"}, "protocol is 'other-1', but 'openprotocol-1' is configured"),
-        ({"origin": "guess"}, "origin: Input should be 'report' or 'phantom', got 'guess'"),
+        ({"origin": "guess"}, "origin: Input should be 'report', 'mask', 'reader' or 'phantom', got 'guess'"),
         ({"colour": "red"}, "unknown key 'colour'; expected only answer, answer_type"),
         ({"question": "a\ufffcb"}, r"question: holds U\+FFFC"),
         (
@@ -164,3 +169,91 @@ def test_a_missing_file(tmp_path, catalogue):
 @pytest.mark.skipif(not REAL.exists(), reason="the real studies are not beside the repository")
 def test_the_real_questions_load(catalogue):
     assert read_questions(REAL, catalogue).num_rows == 4
+
+
+COMPACT = {"study": "S1", "subtask": "L05", "answer": ["A", "D"]}
+
+
+def test_a_compact_line_is_the_catalogues_question(read, catalogue):
+    (row,) = read(COMPACT).to_pylist()
+    subtask = catalogue["L05"]
+    full = QUESTION | {
+        "qa_id": "S1:L05",
+        "subtask": "L05",
+        "sequence": "lge",
+        "question": subtask.question,
+        "options": [{"key": option.key, "text": option.text} for option in subtask.options],
+        "answer": ["A", "D"],
+        "origin": "reader",
+    }
+    (written_out,) = read(full).to_pylist()
+    assert row == written_out | {"patient_id": None}
+
+
+@pytest.mark.parametrize("subtask", ["L01", "C10", "D02"])
+def test_every_letter_of_the_catalogue_and_no_other_is_an_answer(read, catalogue, subtask):
+    keys = catalogue[subtask].keys
+    for key in keys:
+        assert read(COMPACT | {"subtask": subtask, "answer": key}).to_pylist()[0]["answer"] == [key]
+    for wrong in ("F", "a", keys[0] + keys[1], "Present"):
+        with pytest.raises(InputError, match=rf"answer \['{wrong}'\] is outside its options"):
+            read(COMPACT | {"subtask": subtask, "answer": wrong})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"subtask": "C99"}, "S1:C99: subtask 'C99' is not in protocol"),
+        ({"subtask": "R-CINE"}, "S1:R-CINE: a report has no compact form"),
+        ({"answer": []}, "answer is empty; pick from"),
+        ({"answer": None}, "answer"),
+        ({"subtask": "C10"}, "must be exactly one of"),
+        ({"subtask": "C02"}, "stands alone, with others"),
+        (
+            {"study_id": "S1"},
+            "unknown key 'study_id'; expected only answer, evidence, origin, study, subtask",
+        ),
+        ({"origin": "guess"}, "origin: Input should be 'report', 'mask', 'reader' or 'phantom'"),
+    ],
+)
+def test_what_is_wrong_with_a_compact_line_is_named(read, change, message):
+    with pytest.raises(InputError, match=rf"questions\.jsonl:1: .*{message}"):
+        read(COMPACT | change)
+
+
+def test_a_study_is_asked_a_subtask_once(read):
+    with pytest.raises(InputError, match="qa_id 'S1:L05' stands on line 1 already"):
+        read(COMPACT, COMPACT)
+
+
+@pytest.mark.parametrize("subtask", ["L01", "C01", "C02", "D01"])
+def test_swapped_letters_are_named(read, catalogue, subtask):
+    found = catalogue[subtask]
+    first, second = found.options[:2]
+    about = {name: getattr(found, name) for name in ("tier", "sequence", "answer_type")}
+    options = [{"key": second.key, "text": first.text}, {"key": first.key, "text": second.text.upper()}]
+    swapped = QUESTION | about | {"subtask": subtask, "options": options, "answer": ["B"]}
+    with pytest.raises(
+        InputError, match=r"option B is .*, which is option A of .*; take the catalogue's letters"
+    ):
+        read(swapped)
+    options = [{"key": first.key, "text": first.text}, {"key": second.key, "text": "In other words"}]
+    assert read(swapped | {"options": options}).num_rows == 1
+
+
+@given(
+    st.sampled_from(["report", "mask", "reader", "phantom"]),
+    st.sampled_from([None, "verified", "draft", "Verified", True]),
+    st.booleans(),
+)
+def test_a_sweep_asks_what_somebody_stands_for(tmp_path_factory, catalogue, origin, status, allowed):
+    path = tmp_path_factory.mktemp("q") / "questions.jsonl"
+    verification = {} if status is None else {"status": status}
+    write_questions(path, [COMPACT | {"origin": origin, "verification": verification}])
+    if allowed or origin in ("reader", "phantom") or status == "verified":
+        assert read_questions(path, catalogue, allow_unverified=allowed).num_rows == 1
+    else:
+        with pytest.raises(
+            InputError, match=r"1 of its 1 questions are not verified, e\.g\. S1:L05 on line 1"
+        ):
+            read_questions(path, catalogue)

@@ -1,0 +1,127 @@
+"""Skeletons of `study.json` and `questions.jsonl`, to be filled in by a person."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cardiolens.config.dataset import DatasetSpec
+from cardiolens.errors import InputError, RunError
+from cardiolens.given import is_housekeeping
+from cardiolens.study.manifest import MANIFEST_NAME
+from cardiolens.study.sequences import sequences
+from cardiolens.tasks.catalogue import Catalogue, load_catalogue
+from cardiolens.terminal.console import say
+
+QUESTIONS_NAME = "questions.jsonl"
+EXAMPLE, EXAMPLE_FILE = "S001", "lge_sax.nii.gz"  # where there are no files yet
+_ENDINGS = (".nii", ".nii.gz")
+_PROTOCOL: str = DatasetSpec.model_fields["protocol"].default
+
+Entry = dict[str, Any]
+
+
+def read_init_words(argv: Sequence[str]) -> Path:
+    """The folder that `out=<folder>` names; InputError for other words."""
+    match [word.partition("=") for word in argv]:
+        case [("out", "=", folder)] if folder:
+            return Path(folder)
+        case _:
+            raise InputError(f"{' '.join(argv) or 'no words'}: give exactly out=<folder> behind init")
+
+
+def write_skeletons(out: Path) -> int:
+    """Write a `study.json` for every folder of NIfTI files in `out/studies`, and `out/questions.jsonl`.
+
+    What only a person knows is left empty, which readers refuse. InputError if any of them is there already.
+    """
+    files = _files(out / "studies") or {EXAMPLE: [EXAMPLE_FILE]}
+    studies = {name: _study(name, paths) for name, paths in files.items()}
+    texts = {out / "studies" / name / MANIFEST_NAME: _json(study) for name, study in studies.items()}
+    catalogue = load_catalogue(_PROTOCOL)
+    lines = [line for study in studies.values() for line in _questions(study, catalogue)]
+    texts[out / QUESTIONS_NAME] = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    for path in texts:
+        if path.is_symlink() or path.exists():
+            raise InputError(
+                f"{path}: is there already, and init overwrites nothing; move it, or name another out"
+            )
+    try:
+        for path, text in texts.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+    except OSError as error:
+        raise RunError(
+            f"out={out}: cannot be written ({error.strerror}); what was there is unchanged"
+        ) from error
+    _tell(out, studies, len(lines))
+    return 0
+
+
+def _files(root: Path) -> dict[str, list[str]]:
+    """Names of the NIfTI files of each study folder that has any."""
+    if not root.exists():
+        return {}
+    try:
+        folders = sorted(path for path in root.iterdir() if path.is_dir() and not is_housekeeping(path.name))
+        found = {
+            folder.name: sorted(path.name for path in folder.iterdir() if _is_volume(path))
+            for folder in folders
+        }
+    except OSError as error:
+        raise InputError(
+            f"{root}: cannot be read ({error.strerror}); expected folders of NIfTI files"
+        ) from None
+    return {name: files for name, files in found.items() if files}
+
+
+def _is_volume(path: Path) -> bool:
+    return path.name.lower().endswith(_ENDINGS) and not is_housekeeping(path.name)
+
+
+def _study(name: str, paths: Sequence[str]) -> Entry:
+    head = {"schema": "study-1", "study_id": name, "patient_id": "", "cohort": []}
+    return head | {"volumes": [_volume(path) for path in paths]}
+
+
+def _volume(path: str) -> Entry:
+    sequence, view = _known().get(path.lower().partition(".")[0], ("", ""))
+    phases = sequence == "" or sequences()[sequence].over_time != "nothing"
+    entry: Entry = {"sequence": sequence, "view": view, "path": path, "spatial_order": "unknown"}
+    beside = {"spacing_mm": None, "layout": {"order": "slice_major", "n_slices": None, "n_phases": None}}
+    return entry | (beside if phases else {}) | {"display_transform": {}}
+
+
+def _known() -> Mapping[str, tuple[str, str]]:
+    """Sequence and view by the name that a volume of theirs has."""
+    return {
+        kind.volume_id(view): (sequence, view)
+        for sequence, kind in sequences().items()
+        for view in kind.views
+    }
+
+
+def _questions(study: Entry, catalogue: Catalogue) -> Iterator[Entry]:
+    """The questions that are asked of every study with these sequences, without their answers."""
+    held = {volume["sequence"] for volume in study["volumes"]} | {"multi"}
+    for subtask in catalogue.subtasks.values():
+        if subtask.sequence in held and subtask.parent is None and subtask.answer_type != "report":
+            yield {"study": study["study_id"], "subtask": subtask.id, "answer": [], "evidence": []}
+
+
+def _json(tree: Entry) -> str:
+    return json.dumps(tree, indent=1, ensure_ascii=False) + "\n"
+
+
+def _tell(out: Path, studies: Mapping[str, Entry], n_questions: int) -> None:
+    unnamed = sum(not volume["sequence"] for study in studies.values() for volume in study["volumes"])
+    say(f"{len(studies)} study.json below {out / 'studies'}, {n_questions} questions in {QUESTIONS_NAME}")
+    say("fill in of each study.json: patient_id; spatial_order of short axes: base_to_apex or apex_to_base")
+    if unnamed:
+        say(f"fill in sequence and view of {unnamed} volumes, whose file names do not tell them")
+    say("fill in of each question its answer, in the catalogue's letters; delete what nobody can answer")
+    say(
+        f"next: python -m cardiolens.prepare dataset=real dataset.studies={out / 'studies'} "
+        f"dataset.questions={out / QUESTIONS_NAME}"
+    )

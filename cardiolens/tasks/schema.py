@@ -1,0 +1,33 @@
+"""JSON Schema of one line of `questions.jsonl`: the fields of a record, and the rules between them."""
+
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from cardiolens.tasks.questions import FRAME_PLACE, CompactQuestion, Question
+
+SCHEMA_NAME = "question.schema.json"  # beside this module; jobs/make_schemas.py writes it
+_EMPTY = {"maxItems": 0}
+_NULL = {"type": "null"}
+
+
+def question_schema() -> dict[str, Any]:
+    """The schema as it is shipped; what a catalogue says of a subtask is the reader's to check."""
+    tree = TypeAdapter(Question | CompactQuestion).json_schema(by_alias=True)
+    schema = tree["$defs"]["Question"]
+    for text in (schema["properties"]["question"], tree["$defs"]["QuestionOption"]["properties"]["text"]):
+        text["pattern"] = f"^[^{FRAME_PLACE}]*$"
+    schema["properties"]["answer"]["uniqueItems"] = True
+    report: dict[str, Any] = {"answer_type": {"const": "report"}, "reference": {"type": "object"}}
+    report |= {"options": _EMPTY, "answer": _EMPTY}
+    picked: dict[str, Any] = {"reference": _NULL, "options": {"minItems": 2}}
+    one = picked | {"answer_type": {"enum": ["single", "ordinal"]}, "answer": {"minItems": 1, "maxItems": 1}}
+    many = picked | {"answer_type": {"const": "multi"}, "answer": {"minItems": 1}}
+    schema["anyOf"] = [
+        {"properties": report, "required": ["reference"]},
+        {"properties": one, "required": ["options", "answer"]},
+        {"properties": many, "required": ["options", "answer"]},
+    ]
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    head["title"] = "a line of questions.jsonl (qa-1, or compact)"
+    return head | tree

@@ -1,0 +1,28 @@
+"""Write the JSON Schemas of studies and questions into the package: `python jobs/make_schemas.py`."""
+
+import json
+from importlib.resources import files
+from pathlib import Path
+
+from cardiolens.study import schema as study
+from cardiolens.tasks import schema as question
+
+
+def schemas() -> dict[Path, str]:
+    """Text of every schema, by the file that holds it."""
+    made = {
+        f"cardiolens.study/{study.SCHEMA_NAME}": study.study_schema(),
+        f"cardiolens.tasks/{question.SCHEMA_NAME}": question.question_schema(),
+    }
+    return {_path(place): json.dumps(tree, indent=1) + "\n" for place, tree in made.items()}
+
+
+def _path(place: str) -> Path:
+    package, name = place.split("/")
+    return Path(str(files(package))) / name
+
+
+if __name__ == "__main__":
+    for path, text in schemas().items():
+        path.write_text(text, encoding="utf-8")
+        print(path)

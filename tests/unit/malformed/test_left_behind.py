@@ -1,0 +1,105 @@
+"""Byte order marks, and what desktops and archivers leave in folders: read, or passed over."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from study_folders import study
+
+from cardiolens.config.compose import legal_names, read_spec
+from cardiolens.config.dataset import DatasetSpec
+from cardiolens.errors import InputError
+from cardiolens.given import BYTE_ORDER_MARK, decode, is_housekeeping, parse_json
+from cardiolens.prompts.template import check_folder
+from cardiolens.steps.prepare import _read_studies
+from cardiolens.study.manifest import read_study
+from cardiolens.tasks.catalogue import load_catalogue
+from cardiolens.tasks.instantiate import records
+from cardiolens.tasks.questions import read_questions, write_questions
+
+MINIATURE = Path(__file__).parents[1] / "miniature"
+LEFT = ("__MACOSX", ".ipynb_checkpoints", "._S1", ".DS_Store", "Thumbs.db", "desktop.ini", ".git", "@eaDir")
+
+
+@given(st.text().filter(lambda text: not text.startswith(("\ufeff", "\0")) and text[1:2] != "\0"))
+def test_a_mark_changes_nothing(text):
+    assert decode(BYTE_ORDER_MARK + text.encode()) == decode(text.encode()) == text
+
+
+@given(st.text('abc{}": ', min_size=2), st.sampled_from(["utf-16", "utf-16-le", "utf-16-be", "utf-32"]))
+def test_other_encodings_are_named(text, encoding):
+    with pytest.raises(UnicodeError, match=r"^it is UTF-16 or UTF-32; expected UTF-8; save it as UTF-8$"):
+        decode(text.encode(encoding))
+
+
+def test_a_manifest_and_questions_may_begin_with_a_mark(tmp_path):
+    path = study(tmp_path / "S1") / "study.json"
+    path.write_bytes(BYTE_ORDER_MARK + path.read_bytes())
+    assert read_study(path.parent).study_id == "S1"
+    catalogue = load_catalogue("openprotocol-1")
+    asked = records("S1", catalogue, {"cine.lv_size": ("normal",)}, sequences=["cine"], reports={})
+    write_questions(tmp_path / "plain.jsonl", asked)
+    (tmp_path / "marked.jsonl").write_bytes(BYTE_ORDER_MARK + (tmp_path / "plain.jsonl").read_bytes())
+    marked = read_questions(tmp_path / "marked.jsonl", catalogue)
+    assert marked.num_rows
+    assert marked.equals(read_questions(tmp_path / "plain.jsonl", catalogue))
+
+
+def test_parsing_bytes_is_parsing_their_text():
+    assert parse_json(BYTE_ORDER_MARK + json.dumps({"a": 1}).encode()) == {"a": 1}
+
+
+def test_a_protocol_may_hold_marks_and_what_was_left_behind(tmp_path):
+    shutil.copytree(MINIATURE, tmp_path / "own")
+    for path in sorted((tmp_path / "own").glob("*.yaml")):
+        (path.parent / f"._{path.name}").write_bytes(b"\0\x05\x16\x07")
+        path.write_bytes(BYTE_ORDER_MARK + path.read_bytes())
+    plain, marked = load_catalogue(str(MINIATURE)), load_catalogue(str(tmp_path / "own"))
+    assert marked.subtasks == plain.subtasks
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_was_left_behind_is_no_study(name, tmp_path):
+    study(tmp_path / "S1")
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "study.json").write_text("no study")
+    studies, failed = _read_studies(DatasetSpec(name="own", studies=tmp_path, questions=tmp_path / "q"))
+    assert ([one.study_id for one in studies], failed) == (["S1"], {})
+
+
+@pytest.mark.parametrize("name", ["S1", ".S1", "_S1", "MACOSX", "Thumbs", "DS_Store", "study.json", "a._b"])
+def test_other_names_are_read(name):
+    assert not is_housekeeping(name)
+
+
+def test_templates_and_configuration_pass_them_over(tmp_path, monkeypatch):
+    (tmp_path / "templates").mkdir()
+    text = "{{ question }} {{ options }}"
+    (tmp_path / "templates" / "question_standard.jinja").write_bytes(BYTE_ORDER_MARK + text.encode())
+    (tmp_path / "templates" / "._question_standard.jinja").write_bytes(b"\0\x05\x16\x07")
+    check_folder(tmp_path / "templates")
+    (tmp_path / "conf" / "dataset").mkdir(parents=True)
+    own = b"name: own\nstudies: a\nquestions: b\n"
+    (tmp_path / "conf" / "dataset" / "own.yaml").write_bytes(BYTE_ORDER_MARK + own)
+    (tmp_path / "conf" / "dataset" / "._own.yaml").write_bytes(b"\0\x05\x16\x07")
+    monkeypatch.chdir(tmp_path)
+    assert "._own" not in legal_names("dataset")
+    assert read_spec(["dataset=own"]).dataset.name == "own"
+
+
+def test_a_mark_that_would_hide_a_package_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "conf" / "experiment").mkdir(parents=True)
+    path = tmp_path / "conf" / "experiment" / "mine.yaml"
+    text = b"# @package _global_\nlimit: 7\n"
+    monkeypatch.chdir(tmp_path)
+    path.write_bytes(text)
+    assert read_spec(["+experiment=mine"]).limit == 7
+    path.write_bytes(BYTE_ORDER_MARK + text)
+    with pytest.raises(InputError, match=r"mine\.yaml: .*a byte order mark hides its first line from Hydra"):
+        read_spec(["+experiment=mine"])
+    path.write_bytes(text.decode().encode("utf-16"))
+    with pytest.raises(InputError, match=r"mine\.yaml: .*UTF-16 or UTF-32; expected UTF-8"):
+        read_spec(["+experiment=mine"])

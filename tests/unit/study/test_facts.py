@@ -1,0 +1,128 @@
+"""What study.json may leave out, and what happens where it is given and wrong."""
+
+import gzip
+
+import nibabel as nib
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from study_folders import SHORT_AXIS_AFFINE, sha256, study, volume, voxels
+
+from cardiolens.errors import InputError
+from cardiolens.study.ingest import ingest
+from cardiolens.study.manifest import read_study
+
+FACTS = ("volume_id", "shape", "spacing_mm", "sha256")
+STACK = {"array": voxels(4, 1), "volume_id": "lge_sax", "layout": {}}
+BEATING = {"array": voxels().reshape(6, 5, 3, 4), "layout": {}}
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    """Two study folders, an LGE stack and a cine of four axes, with the entry of each."""
+    root = tmp_path_factory.mktemp("facts")
+    return {name: (root / name, volume(root / name, **kind)) for name, kind in KINDS.items()}
+
+
+KINDS = {"stack": STACK, "cine": BEATING}
+
+
+@given(st.sets(st.sampled_from(FACTS)), st.sampled_from(list(KINDS)), st.booleans())
+def test_what_the_file_tells_may_be_left_out(places, left_out, kind, as_null):
+    folder, entry = places[kind]
+    rest = {name: value for name, value in entry.items() if name not in left_out}
+    rest |= dict.fromkeys(left_out) if as_null else {}
+    (given,) = read_study(study(folder, entry)).manifest.volumes
+    read = read_study(study(folder, rest))
+    (found,) = read.manifest.volumes
+    without = {"sha256"} & left_out
+    assert found.model_dump(exclude=without) == given.model_dump(exclude=without)
+    (one,) = ingest(read, (1, 99))
+    assert one.row["source_sha256"] == entry["sha256"]
+
+
+WRONG = {
+    "volume_id": ("lge_4ch", "volume_id is 'lge_4ch'; expected 'lge_sax'"),
+    "shape": ([6, 5, 3], r"its shape is \(6, 5, 4\); expected \(6, 5, 3\) as declared"),
+    "spacing_mm": ([2, 2, 8], r"its spacing is \[2\.0, 2\.0, 10\.0\] mm; expected \[2\.0, 2\.0, 8\.0\]"),
+    "sha256": ("0" * 64, f"its sha256 is [0-9a-f]{{64}}; expected {'0' * 64}"),
+}
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_what_is_given_and_wrong_is_named_with_both_values(places, name):
+    folder, entry = places["stack"]
+    value, message = WRONG[name]
+    with pytest.raises(InputError, match=message):
+        list(ingest(read_study(study(folder, entry | {name: value})), (1, 99)))
+
+
+def test_every_fact_is_checked():
+    assert WRONG.keys() == set(FACTS)
+
+
+def test_the_spacing_of_phases_is_not_that_of_slices(tmp_path):
+    folder = tmp_path / "S1"
+    flat = volume(folder)
+    del flat["spacing_mm"]
+    with pytest.raises(InputError, match=r"the third axis of cine_sax\.nii\.gz holds phases too"):
+        read_study(study(folder, flat))
+    assert len(list(ingest(read_study(study(folder, flat | {"spacing_mm": [2, 2, 8]})), (1, 99)))) == 1
+    with pytest.raises(InputError, match=r"its spacing is \[2\.0, 2\.0\] mm; expected \[3\.0, 2\.0\]"):
+        list(ingest(read_study(study(folder, flat | {"spacing_mm": [3, 2, 8]})), (1, 99)))
+    one_slice = flat | {"layout": {"n_slices": 12, "n_phases": 1}}
+    assert read_study(study(folder, one_slice)).manifest.volumes[0].spacing_mm == (2.0, 2.0, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("edges", "unit", "affine", "spacing"),
+    [
+        ((1.4, 1.4, 8), "mm", SHORT_AXIS_AFFINE, [2, 2, 10]),
+        ((1.4, 1.4, 8), "mm", None, [1.4, 1.4, 8]),
+        ((0.0014, 0.0014, 0.008), "meter", None, [1.4, 1.4, 8]),
+        ((1400, 1400, 8000), "micron", None, [1.4, 1.4, 8]),
+        ((1, 1, 1), "mm", None, None),
+        ((1, 0, 1), "mm", None, None),
+    ],
+)
+def test_lengths_are_read_in_the_unit_that_the_header_names(tmp_path, edges, unit, affine, spacing):
+    folder = tmp_path / "S1"
+    entry = volume(folder, **STACK)
+    image = nib.Nifti1Image(voxels(4, 1), affine)
+    image.header.set_xyzt_units(unit)
+    if affine is None:
+        image.header["pixdim"][1:4] = edges
+        image.header["sform_code"] = image.header["qform_code"] = 0
+    raw = bytearray(image.to_bytes())
+    raw[80:92] = np.array(edges, "<f4").tobytes()
+    if affine is None:
+        raw[252:256] = bytes(4)
+    (folder / "lge_sax.nii.gz").write_bytes(gzip.compress(bytes(raw)))
+    del entry["spacing_mm"]
+    entry["sha256"] = sha256(folder / "lge_sax.nii.gz")
+    if spacing is None:
+        with pytest.raises(InputError, match=r"the header of lge_sax\.nii\.gz declares none; .*give spacing"):
+            read_study(study(folder, entry))
+    else:
+        found = read_study(study(folder, entry)).manifest.volumes[0].spacing_mm
+        assert list(found) == pytest.approx(spacing, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"path": "none.nii"}, r"shape is left out, and none\.nii: cannot be read \(No such file"),
+        ({"path": "../a.nii"}, r"shape is left out, and \.\./a\.nii: \.\./a\.nii: leads out of the study"),
+        ({"path": "study.json"}, r"shape is left out, and study\.json: is not NIfTI"),
+        ({"path": 3}, r"volumes\.0\.path: Input should be a valid string"),
+        ({"sequence": "t1"}, "unknown sequence 't1'"),
+        ({"sequence": ["t1"]}, r"volumes\.0\.sequence: Input should be a valid string"),
+        ({"view": "9ch"}, "unknown view '9ch'"),
+    ],
+)
+def test_what_cannot_be_filled_in_is_named(places, changes, message):
+    folder, entry = places["stack"]
+    bare = {name: value for name, value in entry.items() if name not in FACTS} | changes
+    with pytest.raises(InputError, match=message):
+        read_study(study(folder, bare))
