@@ -1,7 +1,8 @@
 """Meaning of the axes of a NIfTI file: rows, columns, slices and time, by header and by pixels.
 
-The standard puts time on the fourth axis. Files in use put it elsewhere, or flatten slices and phases into
-one axis; pixels tell: neighbours in time are more alike than neighbouring slices, and a cycle ends as it began.
+The standard puts time on the fourth axis. Files in use put it elsewhere, or flatten slices and phases
+into one axis. Pixels tell: neighbours in time are more alike than neighbouring slices, and a cycle ends
+as it began.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,9 @@ from cardiolens.study.layout import infer_n_phases
 Array = NDArray[Any]
 _SIDE = 24  # pixels of a side at which frames are compared: below it noise outweighs motion
 _CONTRADICTED = 1.25  # times as unlike as the other axis: the fourth axis is then not time
-_CYCLIC = 0.65  # last frame to first, in units of the largest difference: time; slices have 0.8 and more
+_CYCLIC = 0.65  # last frame to first, in units of the largest difference; slices mostly have 0.8 and more
+_CLOSED, _SURELY_CLOSED = 2.5, 1.35  # the same in units of the mean step; slices have 1.7 and more
+_SMALLEST = 16  # pixels of a side of a picture
 _FEWEST_PHASES = 8
 _LONGEST_STACK_MM = 250.0
 _SAME_LENGTH, _OTHER_LENGTH = 1.02, 1.2
@@ -48,7 +51,7 @@ class Axes:
 def frames_of(voxels: Array, axes: Axes) -> Array:
     """Voxels as (slice, phase, row, column)."""
     across, time = axes.across, axes.time
-    ordered = voxels
+    ordered = voxels[..., 0] if voxels.ndim == 4 and 3 not in (across, time) else voxels
     if across is None:
         ordered, across = ordered[..., None], ordered.ndim
     if time is None:
@@ -59,17 +62,44 @@ def frames_of(voxels: Array, axes: Axes) -> Array:
     return ordered.reshape(-1, axes.phases_within, *ordered.shape[2:])
 
 
-def axes_of(voxels: Array, lengths: Sequence[float] | None, *, sliced: int | None, step: float) -> Axes:
+def axes_of(
+    voxels: Array,
+    lengths: Sequence[float] | None,
+    *,
+    sliced: int | None,
+    step: float,
+    one_phase: bool = False,
+) -> Axes:
     """Axes of a file of two to four axes of which trailing ones of length 1 are cut.
 
     `lengths` are those of the affine's columns in mm, `sliced` the axis that dim_info calls the slices',
-    `step` the distance of slices in mm. RejectedError where frames cannot be told apart.
+    `step` the distance of slices in mm; `one_phase` where the file's name says that it is one.
     """
     if voxels.ndim == 2:
         return Axes((0, 1), None, None, evidence="one picture")
-    if voxels.ndim == 4:
+    if voxels.ndim == 4 and _time_before_plane(voxels.shape, lengths):
+        axes = Axes((1, 2), 3, 0, flags=("time_axis_by_pixels",))
+        cyclic = _measure(_along(voxels, axes)).cyclic
+        evidence = "lengths of voxels fit only if the first axis is time"
+        return replace(axes, cyclic=cyclic, evidence=evidence)
+    if voxels.ndim == 4 and voxels.shape[3] > 1:
         return _four(voxels, sliced)
-    return _three(voxels, lengths, sliced, step)
+    voxels = voxels[..., 0] if voxels.ndim == 4 else voxels
+    return _three(voxels, lengths, sliced, step, one_phase=one_phase)
+
+
+def cycles(frames: Sequence[Array]) -> bool:
+    """Whether pictures, of one phase each, end as they began."""
+    return _measure(np.array([_small(frame) for frame in frames])).cyclic
+
+
+def _time_before_plane(shape: Sequence[int], lengths: Sequence[float] | None) -> bool:
+    """Whether the first axis is time before a single slice: lengths then belong to the other three axes."""
+    if lengths is None or shape[3] > 1 or shape[0] >= _CLEARLY_SMALLER * min(shape[1:3]):
+        return False
+    one, other, thickness = lengths
+    alike = max(one, other) / min(one, other) < _SAME_LENGTH
+    return alike and thickness > _OTHER_LENGTH * one and min(shape[1:3]) >= _SMALLEST
 
 
 def _four(voxels: Array, sliced: int | None) -> Axes:
@@ -118,12 +148,14 @@ def _along(voxels: Array, axes: Axes) -> Array:
     return np.array([np.concatenate([_small(line[k]) for line in frames]) for k in range(frames.shape[1])])
 
 
-def _three(voxels: Array, lengths: Sequence[float] | None, sliced: int | None, step: float) -> Axes:
+def _three(
+    voxels: Array, lengths: Sequence[float] | None, sliced: int | None, step: float, *, one_phase: bool
+) -> Axes:
     across, evidence = _across(voxels.shape, lengths, sliced)
     plane = _pair(axis for axis in range(3) if axis != across)
     stack = Axes(plane, across, None, evidence=evidence)
     count = voxels.shape[across]
-    if count < _FEWEST_PHASES:
+    if one_phase or count < _FEWEST_PHASES:
         return stack
     frames = np.array([_small(frame[0]) for frame in frames_of(voxels, stack)])
     measure = _measure(frames)
@@ -134,9 +166,11 @@ def _three(voxels: Array, lengths: Sequence[float] | None, sliced: int | None, s
         flags = ("slices_and_phases_on_one_axis",)
         inner = _measure(frames[:within])
         return replace(stack, phases_within=within, cyclic=inner.cyclic, flags=flags, evidence=said)
-    if measure.cyclic:
+    if measure.cyclic and measure.closed < _SURELY_CLOSED:
         flags = ("time_axis_by_pixels",)
         return Axes(plane, None, across, cyclic=True, flags=flags, evidence=f"{said}: time")
+    if measure.cyclic:
+        return replace(stack, sure=False, flags=("time_axis_unclear",), evidence=said)
     if extent > _LONGEST_STACK_MM:
         said += f"; {count} slices would reach {extent:.0f} mm"
         unclear = Axes(plane, None, across, sure=False, evidence=said)
@@ -174,15 +208,21 @@ def _phases_within(frames: Array) -> int | None:
 class _Measure:
     step: float  # mean difference of neighbours in standard deviations
     closing: float  # difference of last and first, in units of the largest
-    cyclic: bool
+    closed: float  # the same, in units of the mean step
+    enough: bool
+
+    @property
+    def cyclic(self) -> bool:
+        return self.enough and self.closing < _CYCLIC and self.closed < _CLOSED
 
 
 def _measure(frames: Array) -> _Measure:
     spread = float(frames.std()) or 1.0
-    step = float(np.mean(np.abs(np.diff(frames, axis=0)))) / spread if len(frames) > 1 else 0.0
+    step = float(np.mean(np.abs(np.diff(frames, axis=0)))) if len(frames) > 1 else 0.0
     largest = max(float(np.abs(frames - frame).mean(axis=(1, 2)).max()) for frame in frames)
-    closing = float(np.abs(frames[-1] - frames[0]).mean()) / largest if largest else 1.0
-    return _Measure(step, closing, len(frames) >= _FEWEST_PHASES and closing < _CYCLIC)
+    last = float(np.abs(frames[-1] - frames[0]).mean())
+    closing, closed = (last / unit if unit else float("inf") for unit in (largest, step))
+    return _Measure(step / spread, closing, closed, len(frames) >= _FEWEST_PHASES)
 
 
 def _small(frame: Array) -> Array:
@@ -190,7 +230,9 @@ def _small(frame: Array) -> Array:
     block = -(-max(frame.shape) // _SIDE)
     rows, columns = max(frame.shape[0] // block, 1), max(frame.shape[1] // block, 1)
     cut = frame[: rows * block, : columns * block].astype(np.float64)
-    return cut.reshape(rows, cut.shape[0] // rows, columns, cut.shape[1] // columns).mean(axis=(1, 3))
+    blocks = cut.reshape(rows, cut.shape[0] // rows, columns, cut.shape[1] // columns)
+    means: Array = blocks.mean(axis=(1, 3))
+    return means
 
 
 def _pair(axes: Any) -> tuple[int, int]:
@@ -199,8 +241,8 @@ def _pair(axes: Any) -> tuple[int, int]:
 
 
 def squeezed(voxels: Array) -> Array:
-    """Voxels without axes of length 1 behind the third; RejectedError for another number of axes than 2 to 4."""
-    while voxels.ndim > 3 and voxels.shape[-1] == 1:
+    """Voxels without axes of length 1 behind the fourth; RejectedError for another number than 2 to 4."""
+    while voxels.ndim > 4 and voxels.shape[-1] == 1:
         voxels = voxels[..., 0]
     if not 2 <= voxels.ndim <= 4:
         raise RejectedError(Reason.BAD_AXES, f"{voxels.ndim} axes")

@@ -45,6 +45,7 @@ class Reading:
     evidence: str  # by which its axes were told
     flags: tuple[str, ...] = ()
     placed: bool = True  # False: nothing says where it lies in the patient
+    one_phase: bool = False  # its file's name says that it holds one phase
     sure: bool = True  # False: a person decides which axis is which
 
 

@@ -1,4 +1,4 @@
-"""Names of NIfTI files and folders: which subject, which phase, whether a mask. They decide, and stay behind."""
+"""Names of NIfTI files and folders: subject, phase, mask. They decide, and stay behind."""
 
 import re
 from collections import defaultdict
@@ -60,7 +60,9 @@ def stem(path: str) -> str:
 def name_of(path: str) -> Name:
     """Read the name of a file by its path below the source."""
     tokens = [token for token in re.split(r"[^A-Za-z0-9]+", _without_entities(stem(path))) if token]
-    base, residue, rest = [], [], []
+    base: list[str] = []
+    residue: list[str] = []
+    rest: list[str] = []
     phase: int | None = None
     moment, is_mask = "", False
     skip = False

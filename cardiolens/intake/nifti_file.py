@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.errors import InputError
 from cardiolens.intake.axes import Axes, axes_of, frames_of, squeezed
 from cardiolens.intake.find import Place
 from cardiolens.intake.image import RejectedError
@@ -57,6 +56,7 @@ class Scan:
     flags: tuple[str, ...]
     texts: tuple[str, ...]  # names of the header's fields of text that are filled
     digests: tuple[str, ...]  # of the frames' intensities, slice by slice
+    middle: Array | None  # picture of the middle slice, of a file of one phase
 
 
 def is_nifti(name: str) -> bool:
@@ -64,7 +64,7 @@ def is_nifti(name: str) -> bool:
     return name.lower().endswith((*SUFFIXES, *PAIR_SUFFIXES))
 
 
-def scan(place: Place) -> Scan:
+def scan(place: Place, *, one_phase: bool = False) -> Scan:
     """Read a file once; RejectedError where it holds no image that can be used."""
     facts, raw, voxels = _read(place)
     if (affine := facts.affine) is not None and max(
@@ -73,7 +73,7 @@ def scan(place: Place) -> Scan:
         affine = None
     unit = _MM.get(int(raw["xyzt_units"]) & 7, 1.0)
     pixdim = [abs(float(value)) * unit for value in raw["pixdim"][1:4]]
-    axes, lengths = _axes(voxels, affine, unit, pixdim, raw)
+    axes, lengths = _axes(voxels, affine, unit, pixdim, raw, one_phase=one_phase)
     frames = frames_of(voxels, axes)
     matrix = None if affine is None else _matrix(affine, axes, unit)
     flags = list(axes.flags)
@@ -100,10 +100,11 @@ def scan(place: Place) -> Scan:
         flags=tuple(flags),
         texts=tuple(f"NIfTI {name}" for name in _TEXTS if bytes(raw[name].tobytes()).strip(b"\0 ")),
         digests=tuple(_digest(frame, facts) for line in frames for frame in line),
+        middle=frames[len(frames) // 2, 0].copy() if frames.shape[1] == 1 else None,
     )
 
 
-def frames_at(place: Place) -> Array:
+def frames_at(place: Place, *, one_phase: bool = False) -> Array:
     """All frames of a file as stored, slice by slice: (frame, row, column)."""
     facts, raw, voxels = _read(place)
     unit = _MM.get(int(raw["xyzt_units"]) & 7, 1.0)
@@ -111,7 +112,7 @@ def frames_at(place: Place) -> Array:
     affine = facts.affine
     if max(int(raw["sform_code"]), int(raw["qform_code"])) not in _PATIENT_CODES:
         affine = None
-    axes, _ = _axes(voxels, affine, unit, pixdim, raw)
+    axes, _ = _axes(voxels, affine, unit, pixdim, raw, one_phase=one_phase)
     frames = frames_of(voxels, axes)
     return frames.reshape(-1, *frames.shape[2:])
 
@@ -193,7 +194,7 @@ def _raw(head: bytes) -> Any:
 
 
 def _axes(
-    voxels: Array, affine: Array | None, unit: float, pixdim: list[float], raw: Any
+    voxels: Array, affine: Array | None, unit: float, pixdim: list[float], raw: Any, *, one_phase: bool
 ) -> tuple[Axes, tuple[float, float, float]]:
     columns = None if affine is None else [float(v) for v in np.linalg.norm(affine[:3, :3], axis=0) * unit]
     if columns is not None and not all(0 < length < 1000 for length in columns):
@@ -201,9 +202,8 @@ def _axes(
     steps = columns or [value if 0 < value < 100 else 1.0 for value in pixdim]
     named = (int(raw["dim_info"]) >> 4 & 3) - 1
     sliced = named if named >= 0 else None
-    axes = axes_of(
-        voxels, steps if columns is not None or len(set(steps)) > 1 else None, sliced=sliced, step=steps[2]
-    )
+    lengths = steps if columns is not None or len(set(steps)) > 1 else None
+    axes = axes_of(voxels, lengths, sliced=sliced, step=steps[2], one_phase=one_phase)
     order = _columns(axes)
     across = steps[order[2]]
     return axes, (steps[order[0]], steps[order[1]], across)
@@ -253,7 +253,7 @@ def _differ(raw: Any) -> bool:
 def _phase_ms(raw: Any) -> float | None:
     """Milliseconds from phase to phase; None where the header says nothing, or the default of writers."""
     step, unit = abs(float(raw["pixdim"][4])), int(raw["xyzt_units"]) & 56
-    if not math.isfinite(step) or step == 0 or step == 1.0:
+    if not math.isfinite(step) or step in (0.0, 1.0):
         return None
     return step * _MS.get(unit, 1.0 if step > 10 else 1000.0)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cardiolens.intake.axes import cycles
 from cardiolens.intake.find import Place
 from cardiolens.intake.image import Identity, Image, Reading, RejectedError, Vector
 from cardiolens.intake.names import Name, name_of, natural, stem, subjects
@@ -17,6 +18,7 @@ from cardiolens.intake.reasons import Reason
 from cardiolens.intake.sidecar import Sidecar, read_moments, read_sidecar
 
 _HEARTBEAT_MS = 800.0  # a cycle whose times nobody tells: ranks decide, so that any length does
+_FEWEST_PHASES = 8  # of which pixels can tell whether they are a cycle
 _LONGEST_CYCLE_MS = 2500.0
 _SHORTEST_BEAT_MS = 350.0
 _INFO = "info.cfg"
@@ -72,7 +74,7 @@ def nifti_frames(source: NiftiSource) -> Frames:
         try:
             if path.lower().endswith(PAIR_SUFFIXES):
                 raise RejectedError(Reason.NIFTI_PAIR)
-            scanned = scan(source.files[path])
+            scanned = scan(source.files[path], one_phase=_is_one_phase(name))
             sidecar = _json_of(path, sidecars, done)
             _check(name, scanned, sidecar)
         except RejectedError as error:
@@ -93,6 +95,10 @@ def nifti_frames(source: NiftiSource) -> Frames:
         if path not in done.used and not any(path == reject[0] for reject in done.rejects)
     ]
     return done
+
+
+def _is_one_phase(name: Name) -> bool:
+    return name.phase is not None or bool(name.moment)
 
 
 def _check(name: Name, scanned: Scan, sidecar: Sidecar) -> None:
@@ -187,7 +193,7 @@ def _is_part(one: _File, other: _File) -> bool:
 
 def _family(file: _File) -> tuple[Any, ...]:
     """What phases in files of their own have in common; other files are by themselves."""
-    alone = file.scan.grid[1] > 1 or (file.name.phase is None and not file.name.moment)
+    alone = file.scan.grid[1] > 1 or not _is_one_phase(file.name)
     affine = () if file.scan.affine is None else tuple(np.round(file.scan.affine, 3).ravel())
     return (file.path,) if alone else (file.name.folder, file.name.base, file.scan.grid, affine)
 
@@ -214,6 +220,7 @@ def _images(
     """Frames of one file, or of files that hold one phase each."""
     first = part[0]
     joined = len(part) > 1
+    cyclic = _cycles(part) if joined else first.scan.axes.cyclic
     n_phases = len(part) if joined else first.scan.grid[1]
     series = f"{first.name.folder}/{first.name.base}" if joined else first.path
     for rank, file in enumerate(part):
@@ -225,16 +232,25 @@ def _images(
             number = file.name.phase if joined else phase + 1
             moment = file.name.moment if joined or n_phases == 1 else told.get((file.path, phase), "")
             moment = next((name for name, at in declared.items() if at == number and n_phases > 1), moment)
-            images.append(_image(file, series, index, (slice_number, phase, n_phases), moment))
+            images.append(_image(file, series, index, (slice_number, phase, n_phases), moment, cyclic=cyclic))
         done.images[file.path] = images
 
 
-def _image(file: _File, series: str, index: int, at: tuple[int, int, int], moment: str) -> Image:
+def _cycles(part: Sequence[_File]) -> bool:
+    """Whether files of one phase each make a cycle: ED and ES do, many must end as they began."""
+    if len(part) < _FEWEST_PHASES:
+        return True
+    return cycles([file.scan.middle for file in part if file.scan.middle is not None])
+
+
+def _image(
+    file: _File, series: str, index: int, at: tuple[int, int, int], moment: str, *, cyclic: bool
+) -> Image:
     scanned, sidecar = file.scan, file.sidecar
     slice_number, phase, n_phases = at
     matrix = np.diag([*scanned.lengths, 1.0]) if scanned.affine is None else scanned.affine
     column, row = (matrix[:3, k] / np.linalg.norm(matrix[:3, k]) for k in (0, 1))
-    trigger, clock, temporal = _times(scanned, sidecar, phase, n_phases)
+    trigger, clock, temporal = _times(scanned, sidecar, phase, n_phases, cyclic=cyclic)
     described = sidecar.text("SeriesDescription") or sidecar.text("ProtocolName")
     folders = PurePosixPath(file.name.folder).name
     named = (
@@ -273,11 +289,11 @@ def _image(file: _File, series: str, index: int, at: tuple[int, int, int], momen
         echo=sidecar.number("EchoTime", 1000.0),
         repetition=sidecar.number("RepetitionTime", 1000.0),
         flip=sidecar.number("FlipAngle"),
-        phases_declared=n_phases if scanned.axes.cyclic else None,
         reading=Reading(
             evidence=scanned.axes.evidence,
             flags=scanned.flags,
             placed=scanned.affine is not None,
+            one_phase=_is_one_phase(file.name),
             sure=scanned.axes.sure,
         ),
         moment=moment,
@@ -286,19 +302,17 @@ def _image(file: _File, series: str, index: int, at: tuple[int, int, int], momen
 
 
 def _times(
-    scanned: Scan, sidecar: Sidecar, phase: int, n_phases: int
+    scanned: Scan, sidecar: Sidecar, phase: int, n_phases: int, *, cyclic: bool
 ) -> tuple[float | None, float | None, int | None]:
     """Trigger time in ms, clock in s and temporal position of a phase."""
     if n_phases == 1:
         return None, None, None
-    if scanned.grid[1] == 1:
-        return phase * _HEARTBEAT_MS / n_phases, None, phase + 1
-    step = scanned.phase_ms or sidecar.number("RepetitionTime", 1000.0)
-    if step and step * (n_phases - 1) < _LONGEST_CYCLE_MS and (scanned.axes.cyclic or scanned.phase_ms):
+    step = None if scanned.grid[1] == 1 else scanned.phase_ms or sidecar.number("RepetitionTime", 1000.0)
+    if step and step * (n_phases - 1) < _LONGEST_CYCLE_MS and (cyclic or scanned.phase_ms):
         return phase * step, None, phase + 1
-    if step and step > _SHORTEST_BEAT_MS and not scanned.axes.cyclic:
+    if step and step > _SHORTEST_BEAT_MS and not cyclic:
         return None, phase * step / 1000.0, phase + 1
-    if scanned.axes.cyclic:
+    if cyclic:
         return phase * _HEARTBEAT_MS / n_phases, None, phase + 1
     return None, None, phase + 1
 

@@ -27,7 +27,12 @@ class PixelReader:
     def frame(self, image: Image) -> Frame:
         """Stored values (row, column) of a frame; RejectedError where they cannot be read."""
         if image.place != self._place:
-            self._frames = _decoded(image.place) if image.reading is None else frames_at(image.place)
+            reading = image.reading
+            self._frames = (
+                _decoded(image.place)
+                if reading is None
+                else frames_at(image.place, one_phase=reading.one_phase)
+            )
             self._place = image.place
         if image.frame >= len(self._frames):
             raise RejectedError(Reason.BROKEN_PIXELS, "fewer frames than the header says")

@@ -98,8 +98,8 @@ def _read_nifti(export: _Export, nifti: NiftiSource, given: dict[str, Found], na
     for name, images in frames.images.items():
         _sort_in(export, images, given[name], name, names=names, seen=set())
     for name, path in frames.used.items():
-        if images := frames.images.get(path):
-            study_id = names.study(images[0].identity)
+        if path in frames.images:
+            study_id = names.study(frames.images[path][0].identity)
             export.files[study_id][name] = (given[name].size, given[name].stamp)
 
 
