@@ -51,7 +51,7 @@ class Axes:
 def frames_of(voxels: Array, axes: Axes) -> Array:
     """Voxels as (slice, phase, row, column)."""
     across, time = axes.across, axes.time
-    ordered = voxels[..., 0] if voxels.ndim == 4 and 3 not in (across, time) else voxels
+    ordered = voxels[..., 0] if voxels.ndim == 4 and 3 not in (across, time, *axes.plane) else voxels
     if across is None:
         ordered, across = ordered[..., None], ordered.ndim
     if time is None:

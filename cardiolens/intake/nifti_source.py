@@ -258,6 +258,7 @@ def _image(
         if folders and file.study.rstrip("/") != file.name.folder
         else file.name.words
     )
+    named += " cine" if file.name.moment else ""  # only a cine has end-diastole and end-systole
     return Image(
         place=scanned.place,
         frame=index,
@@ -309,11 +310,11 @@ def _times(
         return None, None, None
     step = None if scanned.grid[1] == 1 else scanned.phase_ms or sidecar.number("RepetitionTime", 1000.0)
     if step and step * (n_phases - 1) < _LONGEST_CYCLE_MS and (cyclic or scanned.phase_ms):
-        return phase * step, None, phase + 1
+        return phase * step, None, None
     if step and step > _SHORTEST_BEAT_MS and not cyclic:
         return None, phase * step / 1000.0, phase + 1
     if cyclic:
-        return phase * _HEARTBEAT_MS / n_phases, None, phase + 1
+        return phase * _HEARTBEAT_MS / n_phases, None, None
     return None, None, phase + 1
 
 
