@@ -308,10 +308,11 @@ def _times(
     """Trigger time in ms, clock in s and temporal position of a phase."""
     if n_phases == 1:
         return None, None, None
-    step = None if scanned.grid[1] == 1 else scanned.phase_ms or sidecar.number("RepetitionTime", 1000.0)
-    if step and step * (n_phases - 1) < _LONGEST_CYCLE_MS and (cyclic or scanned.phase_ms):
+    declared = None if scanned.grid[1] == 1 else scanned.phase_ms
+    step = declared or (None if scanned.grid[1] == 1 else sidecar.number("RepetitionTime", 1000.0))
+    if step and step * (n_phases - 1) < _LONGEST_CYCLE_MS and (declared or cyclic):
         return phase * step, None, None
-    if step and step > _SHORTEST_BEAT_MS and not cyclic:
+    if step and step > _SHORTEST_BEAT_MS and (declared or not cyclic):
         return None, phase * step / 1000.0, phase + 1
     if cyclic:
         return phase * _HEARTBEAT_MS / n_phases, None, None

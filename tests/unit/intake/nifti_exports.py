@@ -10,7 +10,9 @@ import nibabel as nib
 import numpy as np
 
 CYCLE_S = 0.066  # of a phase
-PLACEMENTS = [(order, flips) for order in permutations(range(3)) for flips in product((False, True), repeat=3)]
+PLACEMENTS = [
+    (order, flips) for order in permutations(range(3)) for flips in product((False, True), repeat=3)
+]
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,11 @@ def bids(folder: Path, grid: Grid) -> None:
     sequence, _, view = grid.volume_id.partition("_")
     path = home / f"sub-Doe01_ses-1_acq-{view}_{sequence}.nii.gz"
     whole(home, grid, path.name.removesuffix(".nii.gz"))
-    told = {"Manufacturer": "SIEMENS Doe", "SeriesDescription": f"{sequence} {view}", "PatientName": "Doe^Jane"}
+    told = {
+        "Manufacturer": "SIEMENS Doe",
+        "SeriesDescription": f"{sequence} {view}",
+        "PatientName": "Doe^Jane",
+    }
     (home / path.name.replace(".nii.gz", ".json")).write_text(json.dumps(told | {"PatientAge": "063Y"}))
 
 

@@ -158,13 +158,24 @@ def test_a_view_whose_place_nobody_tells_waits_for_a_person(volumes, tmp_path, s
 
 
 def test_what_headers_names_and_sidecars_say_of_people_stays_behind(volumes, tmp_path, capfd):
-    told = {"descrip": b"DOE^JANE", "aux_file": b"MRN-77801", "db_name": b"DOE^JANE", "intent_name": b"MRN-77801"}
+    told = {
+        "descrip": b"DOE^JANE",
+        "aux_file": b"MRN-77801",
+        "db_name": b"DOE^JANE",
+        "intent_name": b"MRN-77801",
+    }
     grid = volumes["cine_sax"]
     path = save(tmp_path / "in" / "MRN-77801" / "DOE_cine_sax.nii", grid.voxels, grid.affine, **told)
     image = nib.load(path, mmap=False)
     image.header.extensions.append(nib.nifti1.Nifti1Extension("comment", b"DOE^JANE of ACC-991"))
     nib.save(nib.Nifti1Image(np.asarray(image.dataobj), grid.affine, image.header), path)
-    sidecar = {"PatientName": "DOE^JANE", "DOE": 1, "PatientSex": "F", "PatientAge": "063Y", "Manufacturer": "GE DOE"}
+    sidecar = {
+        "PatientName": "DOE^JANE",
+        "DOE": 1,
+        "PatientSex": "F",
+        "PatientAge": "063Y",
+        "Manufacturer": "GE DOE",
+    }
     path.with_suffix(".json").write_text(json.dumps(sidecar))
     save(path.with_name("DOE_seg.nii"), grid.voxels[..., 0], grid.affine)
     out = imported(tmp_path, key=tmp_path / "key")
@@ -172,7 +183,9 @@ def test_what_headers_names_and_sidecars_say_of_people_stays_behind(volumes, tmp
     assert (manifest.sex, manifest.age_band, manifest.vendor) == ("female", "60-69", "GE")
     output = capfd.readouterr()
     texts = [output.out.encode(), output.err.encode()]
-    texts += [path.read_bytes() + str(path.relative_to(out)).encode() for path in out.rglob("*") if path.is_file()]
+    texts += [
+        path.read_bytes() + str(path.relative_to(out)).encode() for path in out.rglob("*") if path.is_file()
+    ]
     for text in texts:
         for name in (b"DOE", b"MRN-77801", b"ACC-991"):
             assert name not in text
@@ -195,7 +208,14 @@ def test_dicom_and_nifti_in_one_folder_are_studies_of_their_own(volumes, tmp_pat
 @pytest.mark.parametrize(
     ("paths", "count"),
     [
-        (["sub-01/ses-1/anat/sub-01_ses-1_sax.nii", "sub-01/ses-2/anat/sub-01_ses-2_sax.nii", "sub-02/a.nii"], 3),
+        (
+            [
+                "sub-01/ses-1/anat/sub-01_ses-1_sax.nii",
+                "sub-01/ses-2/anat/sub-01_ses-2_sax.nii",
+                "sub-02/a.nii",
+            ],
+            3,
+        ),
         (["patient001/patient001_4d.nii.gz", "patient002/patient002_frame01.nii.gz"], 2),
         (["all/patient001_sax.nii", "all/patient001_4ch.nii", "all/patient002_sax.nii"], 2),
         (["all/A0S9V9_sa.nii", "all/A1D0Q7_sa.nii"], 2),
