@@ -46,7 +46,7 @@ def whole(**changes: object) -> bytes:
     for name, value in changes.items():
         at, form = {
             "datatype": (70, "<h"), "bitpix": (72, "<h"), "vox_offset": (108, "<f"), "slope": (112, "<f"),
-            "ndim": (40, "<h"), "x": (42, "<h"), "y": (44, "<h"), "z": (46, "<h"), "t": (48, "<h"), "u": (50, "<h"),
+            "ndim": (40, "<h"), "x": (42, "<h"), "y": (44, "<h"), "z": (46, "<h"), "t": (48, "<h"),
             "sizeof": (0, "<i"), "row": (280, "<f"),
         }[name]  # fmt: skip
         content[at : at + struct.calcsize(form)] = struct.pack(form, value)
@@ -91,7 +91,7 @@ HUGE = {"ndim": 4, "x": 32000, "y": 32000, "z": 32000, "t": 2}
 CASES: dict[str, tuple[Case, str]] = {
     "gz cut in two": (raw(gzip.compress(whole())[:800], "case.nii.gz"), "broken_nifti"),
     "gz cut within its header": (raw(gzip.compress(whole())[:40], "case.nii.gz"), "broken_nifti"),
-    "gz whose checksum is wrong": (raw(gzip.compress(whole())[:-8] + b"\0" * 8, "case.nii.gz"), "broken_nifti"),
+    "gz with a wrong checksum": (raw(gzip.compress(whole())[:-8] + b"\0" * 8, "case.nii.gz"), "broken_nifti"),
     "gz of nothing": (raw(gzip.compress(b""), "case.nii.gz"), "broken_nifti"),
     "cut in two": (raw(whole()[:40000]), "broken_nifti"),
     "header alone": (raw(whole()[:352]), "broken_nifti"),

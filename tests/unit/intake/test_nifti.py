@@ -1,4 +1,4 @@
-"""NIfTI folders: the phantom comes back from every spelling, and what headers do not tell waits for a person."""
+"""NIfTI folders: the phantom comes back from every spelling; what headers do not tell waits for a person."""
 
 import json
 import random
@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from cardiolens.config.ingest import IngestSpec
-from cardiolens.intake.nifti_file import scan
 from cardiolens.intake.find import Place
 from cardiolens.intake.names import name_of, subjects
+from cardiolens.intake.nifti_file import scan
 from cardiolens.steps.ingest import ingest
 from cardiolens.study.manifest import read_study
 from tests.unit.intake.exports import healthy
