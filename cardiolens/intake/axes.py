@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cardiolens.errors import InputError
 from cardiolens.intake.image import RejectedError
 from cardiolens.intake.reasons import Reason
-from cardiolens.study.layout import infer_n_phases
+from cardiolens.study.layout import infer_n_phases, small
 
 Array = NDArray[Any]
 _SIDE = 24  # pixels of a side at which frames are compared: below it noise outweighs motion
@@ -161,11 +161,13 @@ def _three(
     measure = _measure(frames)
     said = f"{evidence}; its last frame differs from its first by {100 * measure.closing:.0f} % of the most"
     extent = count * (step if lengths is None else lengths[across])
-    if extent > _LONGEST_STACK_MM and (within := _phases_within(frames)) is not None:
+    if extent > _LONGEST_STACK_MM and (told := _phases_within(voxels, stack)) is not None:
+        within, cyclic = told
         said += f"; {count} slices would reach {extent:.0f} mm, and every {within} frames it begins anew"
         flags = ("slices_and_phases_on_one_axis",)
-        inner = _measure(frames[:within])
-        return replace(stack, phases_within=within, cyclic=inner.cyclic, flags=flags, evidence=said)
+        found = replace(stack, phases_within=within, cyclic=cyclic, flags=flags, evidence=said)
+        # without a cycle's end a multiple of the period may look like one: a person decides
+        return found if cyclic else replace(found, sure=False, flags=(*flags, "time_axis_unclear"))
     if measure.cyclic and measure.closed < _SURELY_CLOSED:
         flags = ("time_axis_by_pixels",)
         return Axes(plane, None, across, cyclic=True, flags=flags, evidence=f"{said}: time")
@@ -195,10 +197,12 @@ def _across(shape: Sequence[int], lengths: Sequence[float] | None, sliced: int |
     return shortest, f"axis {shortest + 1} is the shortest"
 
 
-def _phases_within(frames: Array) -> int | None:
+def _phases_within(voxels: Array, stack: Axes) -> tuple[int, bool] | None:
+    """Phases of each slice on an axis that holds both, and whether each slice is a cycle."""
+    frames = [small(frame[0]) for frame in frames_of(voxels, stack)]
     for cyclic in (True, False):
         try:
-            return infer_n_phases(list(frames), cyclic=cyclic)
+            return infer_n_phases(frames, cyclic=cyclic), cyclic
         except InputError:
             continue
     return None

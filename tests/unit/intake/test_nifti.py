@@ -43,7 +43,7 @@ def imported(root: Path, **options: object) -> Path:
 
 def in_any_spelling(folder: Path, grid: Grid, draw: random.Random) -> None:
     """Write a volume in a spelling by chance, its axes placed by chance as far as that spelling allows."""
-    name = draw.choice(ORDERLY)
+    name = draw.choice([name for name in ORDERLY if (name, grid.sequence) != ("flat", "perfusion")])
     free = name in ("whole", "by_phase")  # others count slices along the third axis
     SPELLINGS[name](folder, grid.placed(*draw.choice([p for p in PLACEMENTS if free or p[0][2] == 2])))
 
@@ -60,7 +60,9 @@ def test_a_study_written_in_all_spellings_at_once_comes_back_frame_by_frame(volu
 def test_every_spelling_gives_back_every_frame(volumes, truth, tmp_path, name):
     for grid in volumes.values():
         SPELLINGS[name](tmp_path / "in" / "Doe01", grid)
-    assert shown(only_study(imported(tmp_path))) == truth
+    waits = {"perf_sax"} if name == "flat" else set()  # nothing repeats in it, so a person decides
+    found = shown(only_study(imported(tmp_path)))
+    assert found == {name: frames for name, frames in truth.items() if name not in waits}
 
 
 @pytest.mark.slow
