@@ -87,6 +87,7 @@ def test_every_placement_of_a_volume_has_the_same_frames_in_the_same_patient(vol
     assert len(corners) == 1
 
 
+@pytest.mark.slow
 def test_lying_names_give_no_wrong_volume(volumes, truth, tmp_path):
     for grid in volumes.values():
         SPELLINGS["lying"](tmp_path / "in" / "Doe01", grid)
