@@ -1,4 +1,4 @@
-"""`python -m cardiolens.ingest source=... out=...`: an export of DICOM → studies, with proposals.
+"""`python -m cardiolens.ingest source=... out=...`: an export of DICOM or NIfTI → studies, with proposals.
 
 `init out=...` writes skeletons of study.json and questions.jsonl for NIfTI files instead.
 """

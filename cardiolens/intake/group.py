@@ -190,8 +190,10 @@ def _alike(piles: Sequence[_Pile]) -> list[list[_Pile]]:
 
 def _one_stack(one: _Pile, other: _Pile) -> bool:
     first, second = one.images[0], other.images[0]
+    placed = all(image.reading is None or image.reading.placed for image in (first, second))
     return (
-        one.sequence == other.sequence
+        placed
+        and one.sequence == other.sequence
         and one.words.state == other.words.state
         and _component(one) == _component(other)
         and _same_grid(first, second)
@@ -286,6 +288,7 @@ def _whole(slots: Sequence[_Slot], told: Sequence[str], left_out: LeftOut) -> It
     flags = list(told)
     piles = list({id(pile): pile for _, pile, _ in slots}.values())
     flags += [flag for pile in piles for flag in pile.flags]
+    flags += [flag for pile in piles if (reading := pile.images[0].reading) for flag in reading.flags]
     ordered = _ordered([place for _, _, place in slots], piles[0].sequence)
     if ordered is None:
         left_out += [(image, Reason.UNORDERED) for _, _, place in slots for image in place]

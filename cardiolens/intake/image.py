@@ -38,6 +38,17 @@ class Person:
     tesla: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a frame was cut out of a NIfTI file, whose header says less than DICOM's."""
+
+    evidence: str  # by which its axes were told
+    flags: tuple[str, ...] = ()
+    placed: bool = True  # False: nothing says where it lies in the patient
+    one_phase: bool = False  # its file's name says that it holds one phase
+    sure: bool = True  # False: a person decides which axis is which
+
+
 @dataclass(frozen=True, slots=True, eq=False)  # a frame is itself, whatever its header says
 class Image:
     """One frame: what decides its group, its class and its place. Lengths are mm, times ms.
@@ -78,4 +89,6 @@ class Image:
     flip: float | None = None
     phases_declared: int | None = None
     contrast_agent: bool = False
+    reading: Reading | None = None  # of a frame of a NIfTI file
+    moment: str = ""  # ED or ES, where a file or its name declares the frame to be that
     tags: tuple[str, ...] = field(default=(), repr=False)  # keywords of all elements of its header

@@ -11,6 +11,7 @@ from pydicom.dataset import Dataset
 from cardiolens.intake.find import Place
 from cardiolens.intake.header import read_dataset
 from cardiolens.intake.image import Image, RejectedError
+from cardiolens.intake.nifti_file import frames_at
 from cardiolens.intake.reasons import Reason
 
 Frame = NDArray[Any]
@@ -26,7 +27,12 @@ class PixelReader:
     def frame(self, image: Image) -> Frame:
         """Stored values (row, column) of a frame; RejectedError where they cannot be read."""
         if image.place != self._place:
-            self._frames = _decoded(image.place)
+            reading = image.reading
+            self._frames = (
+                _decoded(image.place)
+                if reading is None
+                else frames_at(image.place, one_phase=reading.one_phase)
+            )
             self._place = image.place
         if image.frame >= len(self._frames):
             raise RejectedError(Reason.BROKEN_PIXELS, "fewer frames than the header says")

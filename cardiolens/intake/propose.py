@@ -63,7 +63,7 @@ def _proposal(stack: Stack, frame: HeartFrame) -> Proposal:
     sequence, sure = best(sequence_likely)
     said = _view_words(stack, kinds)
     likely = weigh(said, VIEWS)
-    seen = view_by_geometry(stack, frame)
+    seen = view_by_geometry(stack, frame) if stack.placed else None
     witnesses = list(said)
     if seen is not None:
         says, probability = best(seen.likely)
@@ -74,7 +74,7 @@ def _proposal(stack: Stack, frame: HeartFrame) -> Proposal:
     flags = list(stack.flags)
     flags += ["sequence_witnesses_disagree"] if disagree(stack.witnesses) else []
     flags += ["view_witnesses_disagree"] if disagree(witnesses) else []
-    flags += ["no_short_axis_to_compare"] if not frame.known else []
+    flags += ["no_short_axis_to_compare"] if stack.placed and not frame.known else []
     proposal = Proposal(
         stack=stack,
         sequence=sequence,
@@ -83,6 +83,7 @@ def _proposal(stack: Stack, frame: HeartFrame) -> Proposal:
         witnesses=(
             *(("sequence", each) for each in stack.witnesses),
             *(("view", each) for each in witnesses),
+            *_read_axes(stack),
         ),
         alternatives={name: p for name, p in (sequence_likely | likely).items() if p >= 0.01},
         flags=tuple(flags),
@@ -93,6 +94,15 @@ def _proposal(stack: Stack, frame: HeartFrame) -> Proposal:
         return proposal
     own = next((_OWN_REASONS[kind] for kind in kinds if kind in _OWN_REASONS), None)
     return proposal.left_out(own or (Reason.OTHER_SEQUENCE if sequence == "other" else Reason.OTHER_VIEW))
+
+
+def _read_axes(stack: Stack) -> list[tuple[str, Witness]]:
+    """What told the axes of a NIfTI file."""
+    reading = stack.first.reading
+    if reading is None:
+        return []
+    says = "time and slices" if reading.sure else "unclear"
+    return [("axes", Witness("pixels", says, 0.95 if reading.sure else 0.5, reading.evidence))]
 
 
 def _view_words(stack: Stack, kinds: Sequence[str]) -> list[Witness]:
@@ -121,6 +131,10 @@ def choose(proposals: Iterable[Proposal], lge: str, threshold: float) -> list[Pr
     for proposal in proposals:
         if proposal.status == "left_out":
             decided.append(proposal)
+        elif not proposal.stack.placed:
+            decided.append(proposal.left_out(Reason.NO_POSITION, waits=True))
+        elif not proposal.stack.sure:
+            decided.append(proposal.left_out(Reason.AXES_UNCLEAR, waits=True))
         else:
             by_volume.setdefault(proposal.volume_id, []).append(proposal)
     for rivals in by_volume.values():

@@ -32,6 +32,17 @@ class Reason(StrEnum):
     BAD_RESCALE = "bad_rescale"
     BURNED_IN_TEXT = "burned_in_text"
     DUPLICATE = "duplicate"
+    # of NIfTI
+    NIFTI_PAIR = "nifti_pair"
+    BROKEN_NIFTI = "broken_nifti"
+    BAD_VOXELS = "bad_voxels"
+    TOO_MANY_VOXELS = "too_many_voxels"
+    BAD_AXES = "bad_axes"
+    NOT_FINITE = "not_finite"
+    MASK = "mask"
+    NO_IMAGE = "no_image"  # a sidecar by itself
+    BAD_SIDECAR = "bad_sidecar"
+    AXES_UNCLEAR = "axes_unclear"
     # of pixels
     NO_DECODER = "no_decoder"
     BROKEN_PIXELS = "broken_pixels"
@@ -79,7 +90,17 @@ MEANINGS: dict[Reason, str] = {
     Reason.NO_SPACING: "has no pixel spacing, or one that is not positive",
     Reason.BAD_RESCALE: "has a rescale slope that is zero or no number",
     Reason.BURNED_IN_TEXT: "declares or shows text within the picture, which may name the patient",
-    Reason.DUPLICATE: "has the SOP instance UID of a file that was read before",
+    Reason.DUPLICATE: "has the SOP instance UID, or as NIfTI the pictures, of a file that was read before",
+    Reason.NIFTI_PAIR: "is one of two files, header and voxels apart; convert to a single .nii",
+    Reason.BROKEN_NIFTI: "is NIfTI that is damaged, or smaller than its header says; export it again",
+    Reason.BAD_VOXELS: "holds complex, coloured or extended voxels; convert it to grey values",
+    Reason.TOO_MANY_VOXELS: "declares more voxels or frames than any volume of the heart; correct its shape",
+    Reason.BAD_AXES: "has fewer than two or more than four axes; write one volume a file",
+    Reason.NOT_FINITE: "holds voxels that are NaN or infinite; re-export it",
+    Reason.MASK: "is a mask by its name or by its few values, not an image",
+    Reason.NO_IMAGE: "is a sidecar without an image of its name",
+    Reason.BAD_SIDECAR: "is a sidecar that cannot be read; its image is read without it",
+    Reason.AXES_UNCLEAR: "has axes of which time and slices cannot be told apart; confirm them",
     Reason.NO_DECODER: "is compressed; pip install 'cardiolens[dicom]' brings the decoders",
     Reason.BROKEN_PIXELS: "holds pixels that cannot be decoded, or too few; export it again",
     Reason.CONSTANT: "shows one grey value only",

@@ -28,6 +28,16 @@ class Stack:
         return self.grid[0][0]
 
     @property
+    def placed(self) -> bool:
+        """Whether it is known where it lies in the patient."""
+        return self.first.reading is None or self.first.reading.placed
+
+    @property
+    def sure(self) -> bool:
+        """Whether it is known which of its axes are which."""
+        return all(image.reading is None or image.reading.sure for image in self.images())
+
+    @property
     def n_slices(self) -> int:
         return len(self.grid)
 

@@ -17,7 +17,7 @@ from cardiolens.intake.propose import Proposal, choose, propose
 from cardiolens.intake.reasons import Reason
 from cardiolens.intake.stack import Point, Stack
 from cardiolens.study.blood import BloodAreas
-from cardiolens.study.heart_frame import PROTOTYPE_RIGHT, HeartFrame
+from cardiolens.study.heart_frame import PROTOTYPE_RIGHT, Display, HeartFrame
 from cardiolens.study.manifest import DisplayTransform
 from cardiolens.study.sequences import SHORT_AXIS
 from cardiolens.study.times import first_pass
@@ -71,7 +71,7 @@ def import_study(images: Sequence[Image], lge: str, threshold: float) -> Importe
         usable = [image for image in usable if image not in bad]
     done.left_out += left_out
     stacks = [stack for stack in stacks if not _constant(stack, pixels, done)]
-    frame, areas = _heart(stacks, pixels)
+    frame, areas = _heart([stack for stack in stacks if stack.placed and stack.sure], pixels)
     decided = choose(_oriented(propose(stacks, frame), frame, areas), lge, threshold)
     done.proposals = decided
     for proposal in decided:
@@ -141,6 +141,9 @@ def _oriented(proposals: Sequence[Proposal], frame: HeartFrame, areas: BloodArea
         if proposal.status == "left_out":
             oriented.append(proposal)
             continue
+        if not proposal.stack.placed:
+            oriented.append(proposal)
+            continue
         ordered = replace(proposal, stack=_in_order(proposal.stack, proposal.view, frame))
         if proposal.view == SHORT_AXIS and contradicted:
             ordered = ordered.flagged("base_and_apex_contradicted", factor=_CONTRADICTED)
@@ -161,7 +164,11 @@ def _volume(
     proposal: Proposal, pixels: dict[Image, Frame], frame: HeartFrame, areas: BloodAreas | None
 ) -> Volume:
     values, slope, intercept = _values(proposal.stack, pixels)
-    shown = display(proposal.stack, proposal.view, frame)
+    shown = (
+        display(proposal.stack, proposal.view, frame)
+        if proposal.stack.placed
+        else Display(DisplayTransform(), clear=True)
+    )
     proposal = proposal if shown.clear else proposal.flagged("display_unclear")
     scales = {(image.slope, image.intercept) for image in proposal.stack.images()}
     proposal = proposal if len(scales) == 1 else proposal.flagged("rescaled_frame_by_frame")
@@ -175,16 +182,26 @@ def _untimed(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Vol
 
 def _cycle(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volume:
     """End-diastole and end-systole from the blood of the short-axis cine, at the same share of the cycle."""
-    if areas is None or not areas.found():
+    if (told := _declared(volume)) is not None:
+        return told
+    if areas is None or not areas.found() or not volume.stack.placed:
         return replace(volume, proposal=volume.proposal.flagged("end_systole_by_default"))
     measured, own = areas.by_slice_and_phase.shape[1], volume.stack.n_phases
     ed, es = (phase * own // measured for phase in (areas.end_diastole, areas.end_systole))
     return replace(volume, ed_phase=ed, es_phase=es)
 
 
+def _declared(volume: Volume) -> Volume | None:
+    """The volume with the phases that files beside it declare; None where they do not declare both."""
+    moments = {image.moment: phase for line in volume.stack.grid for phase, image in enumerate(line)}
+    if not {"ED", "ES"} <= moments.keys():
+        return None
+    return replace(volume, ed_phase=moments["ED"], es_phase=moments["ES"])
+
+
 def _pass(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volume:
     """The first pass on the heart, where its place is known; else preparation looks at the middle."""
-    if frame.axis is None:
+    if frame.axis is None or not volume.stack.placed:
         return replace(volume, proposal=volume.proposal.flagged("first_pass_not_located"))
     curve = _curve(volume, frame.axis, frame)
     if curve is None:

@@ -135,8 +135,9 @@ def _write_volume(folder: Path, volume: Volume, name: str) -> dict[str, Any]:
     voxels = voxels[..., 0] if stack.n_phases == 1 else voxels
     image = nib.Nifti1Image(np.asfortranarray(voxels), affine(stack), dtype=voxels.dtype)
     image.header.set_xyzt_units("mm")
-    image.set_qform(affine(stack), code="scanner")
-    image.set_sform(affine(stack), code="scanner")
+    code = "scanner" if stack.placed else "unknown"
+    image.set_qform(affine(stack), code=code)
+    image.set_sform(affine(stack), code=code)
     image.header.set_slope_inter(volume.slope, volume.intercept)
     path = folder / f"{name}.nii"
     path.write_bytes(_nifti_bytes(image, voxels))
@@ -153,7 +154,7 @@ def _write_volume(folder: Path, volume: Volume, name: str) -> dict[str, Any]:
             "n_slices": stack.n_slices,
             "n_phases": stack.n_phases,
         },
-        "spatial_order": "base_to_apex" if proposal.view == SHORT_AXIS else "unknown",
+        "spatial_order": "base_to_apex" if proposal.view == SHORT_AXIS and stack.placed else "unknown",
         "key_layers": None,
         "ed_phase": volume.ed_phase,
         "es_phase": volume.es_phase,

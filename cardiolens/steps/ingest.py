@@ -18,6 +18,8 @@ from cardiolens.intake.deidentify import Pseudonyms, read_key
 from cardiolens.intake.find import Found, find
 from cardiolens.intake.header import read_images
 from cardiolens.intake.image import Image, RejectedError
+from cardiolens.intake.nifti_file import is_nifti
+from cardiolens.intake.nifti_source import NiftiSource, nifti_frames
 from cardiolens.intake.reasons import MEANINGS, Reason
 from cardiolens.intake.study import Imported, import_study
 from cardiolens.terminal.console import say
@@ -67,9 +69,16 @@ def _key_of(spec: IngestSpec) -> Path:
 def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
     export = _Export()
     seen: set[str] = set()
+    nifti, given = NiftiSource(), dict[str, Found]()
     for found in find(spec.source):
         export.n_files += 1
         name = _relative(found.place.name, spec.source)
+        if found.reason is None and is_nifti(name):
+            nifti.files[name], given[name] = found.place, found
+            continue
+        if found.reason is None and nifti.takes(name, found.place):
+            given[name] = found
+            continue
         try:
             if found.reason is not None:
                 raise RejectedError(found.reason)
@@ -78,7 +87,20 @@ def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
             _reject(export, names.file(name), name, error.reason, error.detail)
             continue
         _sort_in(export, images, found, name, names=names, seen=seen)
+    _read_nifti(export, nifti, given, names)
     return export
+
+
+def _read_nifti(export: _Export, nifti: NiftiSource, given: dict[str, Found], names: Pseudonyms) -> None:
+    frames = nifti_frames(nifti)
+    for name, frame, reason, detail in frames.rejects:
+        _reject(export, names.file(name), name, reason, detail, frame=frame)
+    for name, images in frames.images.items():
+        _sort_in(export, images, given[name], name, names=names, seen=set())
+    for name, path in frames.used.items():
+        if path in frames.images:
+            study_id = names.study(frames.images[path][0].identity)
+            export.files[study_id][name] = (given[name].size, given[name].stamp)
 
 
 def _sort_in(
@@ -121,15 +143,13 @@ def _relative(name: str, source: Path) -> str:
 def _check_found(spec: IngestSpec, export: _Export) -> None:
     if not export.n_files:
         raise InputError(
-            f"source={spec.source}: holds no files; expected an export of DICOM files; correct source"
+            f"source={spec.source}: holds no files; expected an export of DICOM or NIfTI; correct source"
         )
     if not export.studies:
         reasons = sorted({str(line["reason"]) for line in export.rejects})
         raise InputError(
             f"source={spec.source}: none of its {export.n_files} files is an MR image in DICOM "
-            f"({', '.join(reasons)}); of NIfTI files, python -m cardiolens.ingest init out=... writes a "
-            "study.json to fill in; "
-            "correct source"
+            f"or NIfTI ({', '.join(reasons)}); correct source"
         )
 
 

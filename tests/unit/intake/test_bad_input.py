@@ -224,7 +224,7 @@ CASES: dict[str, tuple[Callable[[Path], None], str]] = {
     "DICOMDIR": (raw(b"\0" * 128 + b"DICM", "DICOMDIR"), "housekeeping"),
     "Apple double": (raw(b"x", "._IM1"), "housekeeping"),
     "desktop file": (raw(b"x", ".DS_Store"), "housekeeping"),
-    "nifti": (raw(b"\x5c\x01\0\0" + b"\0" * 400, "a.nii"), "not_dicom"),
+    "nifti": (raw(b"\x5c\x01\0\0" + b"\0" * 400, "a.nii"), "broken_nifti"),
     "tar": (raw(b"x" * 600, "a.tar"), "nested_archive"),
     "rar": (raw(b"Rar!\x1a\x07" + b"x" * 60, "a.rar"), "nested_archive"),
     "link to a file": (link_out, "unsafe_path"),

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from study_folders import SHORT_AXIS_AFFINE, sha256, study, volume, voxels
 
+from cardiolens.config.dataset import Windows
 from cardiolens.errors import InputError
-from cardiolens.study.ingest import ingest
+from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.manifest import read_study
 
 FACTS = ("volume_id", "shape", "spacing_mm", "sha256")
@@ -38,7 +39,7 @@ def test_what_the_file_tells_may_be_left_out(places, left_out, kind, as_null):
     (found,) = read.manifest.volumes
     without = {"sha256"} & left_out
     assert found.model_dump(exclude=without) == given.model_dump(exclude=without)
-    (one,) = ingest(read, (1, 99))
+    (one,) = displayed_volumes(read, Windows(pct=(1, 99)))
     assert one.row["source_sha256"] == entry["sha256"]
 
 
@@ -55,7 +56,7 @@ def test_what_is_given_and_wrong_is_named_with_both_values(places, name):
     folder, entry = places["stack"]
     value, message = WRONG[name]
     with pytest.raises(InputError, match=message):
-        list(ingest(read_study(study(folder, entry | {name: value})), (1, 99)))
+        list(displayed_volumes(read_study(study(folder, entry | {name: value})), Windows(pct=(1, 99))))
 
 
 def test_every_fact_is_checked():
@@ -68,9 +69,22 @@ def test_the_spacing_of_phases_is_not_that_of_slices(tmp_path):
     del flat["spacing_mm"]
     with pytest.raises(InputError, match=r"the third axis of cine_sax\.nii\.gz holds phases too"):
         read_study(study(folder, flat))
-    assert len(list(ingest(read_study(study(folder, flat | {"spacing_mm": [2, 2, 8]})), (1, 99)))) == 1
+    assert (
+        len(
+            list(
+                displayed_volumes(
+                    read_study(study(folder, flat | {"spacing_mm": [2, 2, 8]})), Windows(pct=(1, 99))
+                )
+            )
+        )
+        == 1
+    )
     with pytest.raises(InputError, match=r"its spacing is \[2\.0, 2\.0\] mm; expected \[3\.0, 2\.0\]"):
-        list(ingest(read_study(study(folder, flat | {"spacing_mm": [3, 2, 8]})), (1, 99)))
+        list(
+            displayed_volumes(
+                read_study(study(folder, flat | {"spacing_mm": [3, 2, 8]})), Windows(pct=(1, 99))
+            )
+        )
     one_slice = flat | {"layout": {"n_slices": 12, "n_phases": 1}}
     assert read_study(study(folder, one_slice)).manifest.volumes[0].spacing_mm == (2.0, 2.0, 10.0)
 

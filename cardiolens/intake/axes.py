@@ -1,0 +1,253 @@
+"""Meaning of the axes of a NIfTI file: rows, columns, slices and time, by header and by pixels.
+
+The standard puts time on the fourth axis. Files in use put it elsewhere, or flatten slices and phases
+into one axis. Pixels tell: neighbours in time are more alike than neighbouring slices, and a cycle ends
+as it began.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardiolens.errors import InputError
+from cardiolens.intake.image import RejectedError
+from cardiolens.intake.reasons import Reason
+from cardiolens.study.layout import infer_n_phases, small
+
+Array = NDArray[Any]
+_SIDE = 24  # pixels of a side at which frames are compared: below it noise outweighs motion
+_CONTRADICTED = 1.25  # times as unlike as the other axis: the fourth axis is then not time
+_CYCLIC = 0.65  # last frame to first, in units of the largest difference; slices mostly have 0.8 and more
+_CLOSED, _SURELY_CLOSED = 2.5, 1.35  # the same in units of the mean step; slices have 1.7 and more
+_SMALLEST = 16  # pixels of a side of a picture
+_FEWEST_PHASES = 8
+_LONGEST_STACK_MM = 250.0
+_SAME_LENGTH, _OTHER_LENGTH = 1.02, 1.2
+_CLEARLY_SMALLER = 0.8  # a side of the picture is longer than the axes of slices and phases
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """Axes of a file by number: in the plane, across it, time. None where the file has none."""
+
+    plane: tuple[int, int]
+    across: int | None
+    time: int | None
+    phases_within: int = 1  # phases of each slice where both lie on the axis across, slice by slice
+    cyclic: bool = False
+    sure: bool = True
+    flags: tuple[str, ...] = ()
+    evidence: str = ""
+
+    @property
+    def spatial(self) -> tuple[int, ...]:
+        """Axes that the affine's columns stand for, in their order."""
+        return tuple(sorted(axis for axis in (*self.plane, self.across) if axis is not None))
+
+
+def frames_of(voxels: Array, axes: Axes) -> Array:
+    """Voxels as (slice, phase, row, column)."""
+    across, time = axes.across, axes.time
+    ordered = voxels[..., 0] if voxels.ndim == 4 and 3 not in (across, time, *axes.plane) else voxels
+    if across is None:
+        ordered, across = ordered[..., None], ordered.ndim
+    if time is None:
+        ordered, time = ordered[..., None], ordered.ndim
+    ordered = ordered.transpose(across, time, axes.plane[1], axes.plane[0])
+    if axes.phases_within == 1:
+        return ordered
+    return ordered.reshape(-1, axes.phases_within, *ordered.shape[2:])
+
+
+def axes_of(
+    voxels: Array,
+    lengths: Sequence[float] | None,
+    *,
+    sliced: int | None,
+    step: float,
+    one_phase: bool = False,
+) -> Axes:
+    """Axes of a file of two to four axes of which trailing ones of length 1 are cut.
+
+    `lengths` are those of the affine's columns in mm, `sliced` the axis that dim_info calls the slices',
+    `step` the distance of slices in mm; `one_phase` where the file's name says that it is one.
+    """
+    if voxels.ndim == 2:
+        return Axes((0, 1), None, None, evidence="one picture")
+    if voxels.ndim == 4 and _time_before_plane(voxels.shape, lengths):
+        axes = Axes((1, 2), 3, 0, flags=("time_axis_by_pixels",))
+        cyclic = _measure(_along(voxels, axes)).cyclic
+        evidence = "lengths of voxels fit only if the first axis is time"
+        return replace(axes, cyclic=cyclic, evidence=evidence)
+    if voxels.ndim == 4 and voxels.shape[3] > 1:
+        return _four(voxels, sliced)
+    voxels = voxels[..., 0] if voxels.ndim == 4 else voxels
+    return _three(voxels, lengths, sliced, step, one_phase=one_phase)
+
+
+def cycles(frames: Sequence[Array]) -> bool:
+    """Whether pictures, of one phase each, end as they began."""
+    return _measure(np.array([_small(frame) for frame in frames])).cyclic
+
+
+def _time_before_plane(shape: Sequence[int], lengths: Sequence[float] | None) -> bool:
+    """Whether the first axis is time before a single slice: lengths then belong to the other three axes."""
+    if lengths is None or shape[3] > 1 or shape[0] >= _CLEARLY_SMALLER * min(shape[1:3]):
+        return False
+    one, other, thickness = lengths
+    alike = max(one, other) / min(one, other) < _SAME_LENGTH
+    return alike and thickness > _OTHER_LENGTH * one and min(shape[1:3]) >= _SMALLEST
+
+
+def _four(voxels: Array, sliced: int | None) -> Axes:
+    shape = voxels.shape
+    single = [axis for axis in range(3) if shape[axis] == 1]
+    if single:
+        across = single[-1]
+        plane = _pair(axis for axis in range(3) if axis != across)
+        cyclic = _measure(_along(voxels, Axes(plane, across, 3))).cyclic
+        return Axes(plane, across, 3, cyclic=cyclic, evidence="one slice; the fourth axis is time")
+    by_length = sorted(range(4), key=lambda axis: (-shape[axis], axis))
+    plane, rest = _pair(sorted(by_length[:2])), sorted(by_length[2:])
+    if shape[by_length[2]] > _CLEARLY_SMALLER * shape[by_length[1]]:
+        across = 2 if sliced is None else sliced
+        plane = _pair(axis for axis in range(3) if axis != across)
+        rest = [across, 3]
+    conventional = 3 if 3 in rest else None
+    measures = {
+        time: _measure(_along(voxels, Axes(plane, other, time))) for time, other in (rest, rest[::-1])
+    }
+    told = {axis: measures[axis].step for axis in rest}
+    evidence = "neighbours along " + ", ".join(
+        f"axis {axis + 1} ({shape[axis]}) differ by {100 * value:.1f} %" for axis, value in told.items()
+    )
+    alike = min(rest, key=lambda axis: told[axis])
+    unlike = rest[0] if alike == rest[1] else rest[1]
+    ratio = told[unlike] / told[alike] if told[alike] else float("inf")
+    if conventional == alike:
+        return Axes(
+            plane, unlike, alike, cyclic=measures[alike].cyclic, evidence=evidence + "; the fourth is time"
+        )
+    if ratio >= _CONTRADICTED:
+        flags = ("time_axis_by_pixels",)
+        evidence += f"; time is axis {alike + 1}, against the header"
+        return Axes(plane, unlike, alike, cyclic=measures[alike].cyclic, flags=flags, evidence=evidence)
+    time = alike if conventional is None else conventional
+    other = rest[0] if time == rest[1] else rest[1]
+    evidence += "; neither is clearly time"
+    unclear = Axes(plane, other, time, cyclic=measures[time].cyclic, evidence=evidence)
+    return replace(unclear, sure=False, flags=("time_axis_unclear",))
+
+
+def _along(voxels: Array, axes: Axes) -> Array:
+    """Frames of all slices side by side, along time."""
+    frames = frames_of(voxels, axes)
+    return np.array([np.concatenate([_small(line[k]) for line in frames]) for k in range(frames.shape[1])])
+
+
+def _three(
+    voxels: Array, lengths: Sequence[float] | None, sliced: int | None, step: float, *, one_phase: bool
+) -> Axes:
+    across, evidence = _across(voxels.shape, lengths, sliced)
+    plane = _pair(axis for axis in range(3) if axis != across)
+    stack = Axes(plane, across, None, evidence=evidence)
+    count = voxels.shape[across]
+    if one_phase or count < _FEWEST_PHASES:
+        return stack
+    frames = np.array([_small(frame[0]) for frame in frames_of(voxels, stack)])
+    measure = _measure(frames)
+    said = f"{evidence}; its last frame differs from its first by {100 * measure.closing:.0f} % of the most"
+    extent = count * (step if lengths is None else lengths[across])
+    if extent > _LONGEST_STACK_MM and (told := _phases_within(voxels, stack)) is not None:
+        within, cyclic = told
+        said += f"; {count} slices would reach {extent:.0f} mm, and every {within} frames it begins anew"
+        flags = ("slices_and_phases_on_one_axis",)
+        found = replace(stack, phases_within=within, cyclic=cyclic, flags=flags, evidence=said)
+        # without a cycle's end a multiple of the period may look like one: a person decides
+        return found if cyclic else replace(found, sure=False, flags=(*flags, "time_axis_unclear"))
+    if measure.cyclic and measure.closed < _SURELY_CLOSED:
+        flags = ("time_axis_by_pixels",)
+        return Axes(plane, None, across, cyclic=True, flags=flags, evidence=f"{said}: time")
+    if measure.cyclic:
+        return replace(stack, sure=False, flags=("time_axis_unclear",), evidence=said)
+    if extent > _LONGEST_STACK_MM:
+        said += f"; {count} slices would reach {extent:.0f} mm"
+        unclear = Axes(plane, None, across, sure=False, evidence=said)
+        return replace(unclear, flags=("time_axis_unclear",))
+    return replace(stack, evidence=f"{said}: slices")
+
+
+def _across(shape: Sequence[int], lengths: Sequence[float] | None, sliced: int | None) -> tuple[int, str]:
+    """The axis across the pictures, and why."""
+    single = [axis for axis in range(3) if shape[axis] == 1]
+    if single:
+        return single[-1], f"axis {single[-1] + 1} has one element"
+    if sliced is not None:
+        return sliced, f"dim_info says that axis {sliced + 1} counts slices"
+    shortest = min(range(3), key=lambda axis: (shape[axis], -axis))
+    if lengths is not None:
+        for axis in (2, 1, 0):
+            one, other = (lengths[each] for each in range(3) if each != axis)
+            alike = max(one, other) / min(one, other) < _SAME_LENGTH
+            if alike and lengths[axis] / one > _OTHER_LENGTH:
+                return axis, f"voxels are longest along axis {axis + 1}"
+    return shortest, f"axis {shortest + 1} is the shortest"
+
+
+def _phases_within(voxels: Array, stack: Axes) -> tuple[int, bool] | None:
+    """Phases of each slice on an axis that holds both, and whether each slice is a cycle."""
+    frames = [small(frame[0]) for frame in frames_of(voxels, stack)]
+    for cyclic in (True, False):
+        try:
+            return infer_n_phases(frames, cyclic=cyclic), cyclic
+        except InputError:
+            continue
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Measure:
+    step: float  # mean difference of neighbours in standard deviations
+    closing: float  # difference of last and first, in units of the largest
+    closed: float  # the same, in units of the mean step
+    enough: bool
+
+    @property
+    def cyclic(self) -> bool:
+        return self.enough and self.closing < _CYCLIC and self.closed < _CLOSED
+
+
+def _measure(frames: Array) -> _Measure:
+    spread = float(frames.std()) or 1.0
+    step = float(np.mean(np.abs(np.diff(frames, axis=0)))) if len(frames) > 1 else 0.0
+    largest = max(float(np.abs(frames - frame).mean(axis=(1, 2)).max()) for frame in frames)
+    last = float(np.abs(frames[-1] - frames[0]).mean())
+    closing, closed = (last / unit if unit else float("inf") for unit in (largest, step))
+    return _Measure(step / spread, closing, closed, len(frames) >= _FEWEST_PHASES)
+
+
+def _small(frame: Array) -> Array:
+    """Means over square blocks, so that noise does not count as motion."""
+    block = -(-max(frame.shape) // _SIDE)
+    rows, columns = max(frame.shape[0] // block, 1), max(frame.shape[1] // block, 1)
+    cut = frame[: rows * block, : columns * block].astype(np.float64)
+    blocks = cut.reshape(rows, cut.shape[0] // rows, columns, cut.shape[1] // columns)
+    means: Array = blocks.mean(axis=(1, 3))
+    return means
+
+
+def _pair(axes: Any) -> tuple[int, int]:
+    one, other = axes
+    return one, other
+
+
+def squeezed(voxels: Array) -> Array:
+    """Voxels without axes of length 1 behind the fourth; RejectedError for another number than 2 to 4."""
+    while voxels.ndim > 4 and voxels.shape[-1] == 1:
+        voxels = voxels[..., 0]
+    if not 2 <= voxels.ndim <= 4:
+        raise RejectedError(Reason.BAD_AXES, f"{voxels.ndim} axes")
+    return voxels

@@ -1,0 +1,273 @@
+"""One NIfTI file: its header within bounds, its place in the patient, its voxels as frames.
+
+Of the header only shape, type, scaling, affine, step of time and slice axis are looked at; description,
+names and extensions never leave it.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardiolens.intake.axes import Axes, axes_of, frames_of, squeezed
+from cardiolens.intake.find import Place
+from cardiolens.intake.image import RejectedError
+from cardiolens.intake.reasons import Reason
+from cardiolens.study import nifti
+from cardiolens.study.manifest import MOST_FRAMES, MOST_VOXELS
+
+SUFFIXES = (".nii", ".nii.gz")
+PAIR_SUFFIXES = (".hdr", ".img", ".hdr.gz", ".img.gz")
+_HEAD = 1 << 16  # bytes in which a header lies, gzipped too
+_MOST_RATIO = 1100  # of gzip: a larger shape than that is not within the file
+_SMALLEST, _LARGEST = 16, 4096
+_GREY_KINDS = {2, 4, 8, 16, 64, 256, 512, 768, 1024, 1280}
+_PATIENT_CODES = (1, 2)  # scanner and aligned; 3 and 4 are templates of the head
+_STRAIGHT = 0.9999  # cosine of a direction that is that of the scanner
+_PARALLEL = 0.02
+_MM = {1: 1000.0, 2: 1.0, 3: 0.001}
+_MS = {8: 1000.0, 16: 1.0, 24: 0.001}
+_TEXTS = ("descrip", "aux_file", "db_name", "intent_name")
+_FEW = 16  # grey values of a mask at most
+_SAME_PLACE_MM = 1.0
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What a file holds, without its voxels."""
+
+    place: Place
+    axes: Axes
+    grid: tuple[int, int, int, int]  # slices, phases, rows, columns
+    affine: Array | None  # columns for column, row and slice, in DICOM's coordinates (left, back, head; mm)
+    lengths: tuple[float, float, float]  # mm from column to column, row to row, slice to slice
+    slope: float
+    intercept: float
+    phase_ms: float | None  # from phase to phase
+    few_values: bool  # as a mask has
+    flags: tuple[str, ...]
+    texts: tuple[str, ...]  # names of the header's fields of text that are filled
+    digests: tuple[str, ...]  # of the frames' intensities, slice by slice
+    middle: Array | None  # picture of the middle slice, of a file of one phase
+
+
+def is_nifti(name: str) -> bool:
+    """Whether a file's name is that of NIfTI, in one file or in two."""
+    return name.lower().endswith((*SUFFIXES, *PAIR_SUFFIXES))
+
+
+def scan(place: Place, *, one_phase: bool = False) -> Scan:
+    """Read a file once; RejectedError where it holds no image that can be used."""
+    facts, raw, voxels = _read(place)
+    if (affine := facts.affine) is not None and max(
+        int(raw["sform_code"]), int(raw["qform_code"])
+    ) not in _PATIENT_CODES:
+        affine = None
+    unit = _MM.get(int(raw["xyzt_units"]) & 7, 1.0)
+    pixdim = [abs(float(value)) * unit for value in raw["pixdim"][1:4]]
+    axes, lengths = _axes(voxels, affine, unit, pixdim, raw, one_phase=one_phase)
+    frames = frames_of(voxels, axes)
+    matrix = None if affine is None else _matrix(affine, axes, unit)
+    flags = list(axes.flags)
+    if matrix is None:
+        flags.append("no_orientation")
+    elif _is_straight(matrix):
+        flags.append("orientation_of_the_scanner")
+        matrix = None
+    elif _differ(raw):
+        flags.append("sform_and_qform_differ")
+        matrix = None
+    if not all(_SMALLEST <= side <= _LARGEST for side in frames.shape[2:]):
+        raise RejectedError(Reason.BAD_MATRIX, f"{frames.shape[2]} x {frames.shape[3]}")
+    return Scan(
+        place=place,
+        axes=axes,
+        grid=(frames.shape[0], frames.shape[1], frames.shape[2], frames.shape[3]),
+        affine=matrix,
+        lengths=lengths,
+        slope=facts.slope,
+        intercept=facts.inter,
+        phase_ms=_phase_ms(raw),
+        few_values=_few(voxels),
+        flags=tuple(flags),
+        texts=tuple(f"NIfTI {name}" for name in _TEXTS if bytes(raw[name].tobytes()).strip(b"\0 ")),
+        digests=tuple(_digest(frame, facts) for line in frames for frame in line),
+        middle=frames[len(frames) // 2, 0].copy() if frames.shape[1] == 1 else None,
+    )
+
+
+def frames_at(place: Place, *, one_phase: bool = False) -> Array:
+    """All frames of a file as stored, slice by slice: (frame, row, column)."""
+    facts, raw, voxels = _read(place)
+    unit = _MM.get(int(raw["xyzt_units"]) & 7, 1.0)
+    pixdim = [abs(float(value)) * unit for value in raw["pixdim"][1:4]]
+    affine = facts.affine
+    if max(int(raw["sform_code"]), int(raw["qform_code"])) not in _PATIENT_CODES:
+        affine = None
+    axes, _ = _axes(voxels, affine, unit, pixdim, raw, one_phase=one_phase)
+    frames = frames_of(voxels, axes)
+    return frames.reshape(-1, *frames.shape[2:])
+
+
+def _read(place: Place) -> tuple[nifti.Header, Any, Array]:
+    """Header and voxels of a file, whose declared size is checked against its own before it is read."""
+    with _damaged():
+        size, head = _head(place)
+        raw = _raw(head)
+        if int(raw["datatype"]) not in _GREY_KINDS:
+            raise RejectedError(Reason.BAD_VOXELS)
+        shape = tuple(map(int, raw.get_data_shape()))
+        if not shape or any(length < 1 for length in shape):
+            raise RejectedError(Reason.NO_PIXELS)
+        if math.prod(shape) > MOST_VOXELS or math.prod(shape[2:]) > MOST_FRAMES:
+            raise RejectedError(Reason.TOO_MANY_VOXELS)
+        if (
+            len([length for length in shape[3:] if length > 1]) > 1
+            or len(shape) < 2
+            or math.prod(shape[4:]) > 1
+        ):
+            raise RejectedError(Reason.BAD_AXES, f"{len(shape)} axes")
+        facts = nifti.parse_header(head)
+        gzipped = head.startswith(nifti.GZIP_MAGIC)
+        if facts.n_bytes > size * (_MOST_RATIO if gzipped else 1):
+            raise RejectedError(Reason.BROKEN_NIFTI, "its shape does not fit into the file")
+        if size > facts.n_bytes + nifti.MOST_EXTENSION:
+            raise RejectedError(Reason.TOO_LARGE)
+        stored = nifti.read_file(Path(place.path)) if not place.member else place.read()
+        flat = nifti.voxels(stored, facts)
+        if flat.dtype.kind == "f" and not np.isfinite(flat).all():
+            raise RejectedError(Reason.NOT_FINITE)
+        if not math.isfinite(facts.slope) or not math.isfinite(facts.inter) or facts.slope == 0:
+            raise RejectedError(Reason.BAD_RESCALE)
+        voxels = squeezed(flat.reshape(shape, order="F"))
+        return facts, raw, voxels.astype(voxels.dtype.newbyteorder("="), copy=False)
+
+
+@contextmanager
+def _damaged() -> Iterator[None]:
+    """Turn what a damaged file makes the readers raise into one reason; their messages may quote it."""
+    try:
+        yield
+    except (RejectedError, MemoryError):
+        raise
+    except OSError as error:
+        raise RejectedError(Reason.UNREADABLE, type(error).__name__) from None
+    except Exception as error:  # noqa: BLE001 - nibabel, zlib and zipfile raise a dozen kinds
+        raise RejectedError(Reason.BROKEN_NIFTI, type(error).__name__) from None
+
+
+def _head(place: Place) -> tuple[int, bytes]:
+    """Size of a file, and its first bytes."""
+    if place.member:
+        whole = place.read()
+        return len(whole), whole[:_HEAD]
+    path = Path(place.path)
+    with open(path, "rb") as file:
+        return path.stat().st_size, file.read(_HEAD)
+
+
+def _raw(head: bytes) -> Any:
+    """nibabel's header, unchecked: the texts and codes that `nifti.Header` has no use for."""
+    import zlib
+
+    from nibabel.nifti1 import Nifti1Header
+    from nibabel.nifti2 import Nifti2Header
+
+    block = head
+    if head.startswith(nifti.GZIP_MAGIC):
+        block = zlib.decompressobj(wbits=31).decompress(head, nifti.HEADER_BYTES)
+    if block[344:348] == b"ni1\0" or block[4:8] == b"ni2\0":
+        raise RejectedError(Reason.NIFTI_PAIR)
+    if block[344:348] == b"n+1\0":
+        return Nifti1Header(block[:348], check=False)
+    if block[4:8] == b"n+2\0" and len(block) >= nifti.HEADER_BYTES:
+        return Nifti2Header(block[: nifti.HEADER_BYTES], check=False)
+    raise RejectedError(Reason.BROKEN_NIFTI, "no mark of NIfTI")
+
+
+def _axes(
+    voxels: Array, affine: Array | None, unit: float, pixdim: list[float], raw: Any, *, one_phase: bool
+) -> tuple[Axes, tuple[float, float, float]]:
+    columns = None if affine is None else [float(v) for v in np.linalg.norm(affine[:3, :3], axis=0) * unit]
+    if columns is not None and not all(0 < length < 1000 for length in columns):
+        raise RejectedError(Reason.BAD_POSITION, "an axis without length")
+    steps = columns or [value if 0 < value < 100 else 1.0 for value in pixdim]
+    named = (int(raw["dim_info"]) >> 4 & 3) - 1
+    sliced = named if named >= 0 else None
+    lengths = steps if columns is not None or len(set(steps)) > 1 else None
+    axes = axes_of(voxels, lengths, sliced=sliced, step=steps[2], one_phase=one_phase)
+    order = _columns(axes)
+    across = steps[order[2]]
+    return axes, (steps[order[0]], steps[order[1]], across)
+
+
+def _columns(axes: Axes) -> tuple[int, int, int]:
+    """The affine's columns for column, row and slice."""
+    if axes.time is not None and axes.time < 3 and axes.across is not None:
+        spatial = axes.spatial
+        one, other = (spatial.index(axis) for axis in axes.plane)
+        return one, other, spatial.index(axes.across)
+    one, other = axes.plane
+    return one, other, 3 - one - other
+
+
+def _matrix(affine: Array, axes: Axes, unit: float) -> Array:
+    """Voxel (column, row, slice) to DICOM's coordinates, mm; RejectedError where it is no grid of planes."""
+    order = _columns(axes)
+    matrix = np.diag([-1.0, -1.0, 1.0, 1.0]) @ affine
+    matrix[:3] *= unit
+    matrix = matrix[:, [*order, 3]]
+    directions = matrix[:3, :3] / np.linalg.norm(matrix[:3, :3], axis=0)
+    if abs(float(directions[:, 0] @ directions[:, 1])) > _PARALLEL:
+        raise RejectedError(Reason.BAD_POSITION, "rows and columns are not at right angles")
+    if abs(float(np.linalg.det(directions))) < 0.5:
+        raise RejectedError(Reason.BAD_POSITION, "slices lie in their own plane")
+    if float(np.abs(matrix[:3, 3]).max()) > 10_000:
+        raise RejectedError(Reason.BAD_POSITION, "more than 10 m from the scanner")
+    return matrix
+
+
+def _is_straight(matrix: Array) -> bool:
+    """Whether a grid lies exactly as the scanner, which no view of the heart does."""
+    directions = np.abs(matrix[:3, :3] / np.linalg.norm(matrix[:3, :3], axis=0))
+    return bool((directions.max(axis=0) > _STRAIGHT).all())
+
+
+def _differ(raw: Any) -> bool:
+    """Whether sform and qform both speak of the patient, and put the volume at different places."""
+    if not all(int(raw[name]) in _PATIENT_CODES for name in ("sform_code", "qform_code")):
+        return False
+    one, other = raw.get_sform(), raw.get_qform()
+    corners = np.array([[0, 0, 0, 1], [32, 0, 0, 1], [0, 32, 0, 1], [0, 0, 1, 1]]).T
+    return bool(np.abs((one - other) @ corners).max() > _SAME_PLACE_MM)
+
+
+def _phase_ms(raw: Any) -> float | None:
+    """Milliseconds from phase to phase; None where the header says nothing, or the default of writers."""
+    step, unit = abs(float(raw["pixdim"][4])), int(raw["xyzt_units"]) & 56
+    if not math.isfinite(step) or step in (0.0, 1.0):
+        return None
+    return step * _MS.get(unit, 1.0 if step > 10 else 1000.0)
+
+
+def _few(voxels: Array) -> bool:
+    """Whether a volume has so few values that it is a mask."""
+    sample = voxels.reshape(-1)
+    if len(np.unique(sample[:: max(sample.size // 100_000, 1)])) > _FEW:
+        return False
+    values = np.unique(sample)
+    return 1 < len(values) <= _FEW and bool((values == np.round(values)).all())
+
+
+def _digest(frame: Array, facts: nifti.Header) -> str:
+    """Digest of a frame's intensities, whatever type they are stored in."""
+    scaled = np.ascontiguousarray((frame * facts.slope + facts.inter).astype(np.float32))
+    return hashlib.sha256(scaled.tobytes()).hexdigest()

@@ -1,0 +1,96 @@
+"""Sidecars of NIfTI files: JSON of BIDS and Info.cfg of ACDC; only an allow-list of entries is looked at."""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cardiolens.given import parse_json
+from cardiolens.intake.image import Person, RejectedError
+from cardiolens.intake.reasons import Reason
+
+MOST_BYTES = 4 << 20
+ALLOWED = (
+    *("Manufacturer", "MagneticFieldStrength", "PatientSex", "PatientAge", "Modality", "SeriesDescription"),
+    *(
+        "ProtocolName",
+        "SequenceName",
+        "PulseSequenceName",
+        "ScanningSequence",
+        "SequenceVariant",
+        "ScanOptions",
+    ),
+    *("ImageType", "EchoTime", "InversionTime", "RepetitionTime", "FlipAngle", "SliceThickness"),
+    *("CardiacNumberOfImages", "BurnedInAnnotation"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """Entries of a sidecar; times in ms."""
+
+    entries: Mapping[str, Any] = field(default_factory=dict)
+    others: int = 0  # entries that are not looked at
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Names of its entries, of which unknown ones may name people and are told as one."""
+        return (*sorted(self.entries), *(("other entries of sidecars",) if self.others else ()))
+
+    def text(self, name: str) -> str:
+        """An entry of text."""
+        value = self.entries.get(name)
+        return value.strip() if isinstance(value, str) else ""
+
+    def words(self, name: str) -> tuple[str, ...]:
+        """An entry that is a list of words, or words between backslashes or underscores."""
+        value = self.entries.get(name)
+        listed = (
+            re.split(r"[\\_]", value) if isinstance(value, str) else value if isinstance(value, list) else []
+        )
+        return tuple(str(entry).strip().upper() for entry in listed if isinstance(entry, str))
+
+    def number(self, name: str, scale: float = 1.0) -> float | None:
+        """An entry that is a finite number, times a scale; its first where there are several."""
+        value = self.entries.get(name)
+        value = value[0] if isinstance(value, list) and value else value
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            return None
+        return float(value) * scale
+
+    def person(self) -> Person:
+        """Facts that a study may keep."""
+        return Person(
+            sex=self.text("PatientSex"),
+            age=self.text("PatientAge"),
+            manufacturer=self.text("Manufacturer"),
+            tesla=self.number("MagneticFieldStrength"),
+        )
+
+
+def read_sidecar(content: bytes) -> Sidecar:
+    """A JSON sidecar; RejectedError where it is none."""
+    if len(content) > MOST_BYTES:
+        raise RejectedError(Reason.BAD_SIDECAR, "too large")
+    try:
+        tree = parse_json(content)
+    except (ValueError, UnicodeDecodeError):
+        raise RejectedError(Reason.BAD_SIDECAR, "no JSON") from None
+    if not isinstance(tree, dict):
+        raise RejectedError(Reason.BAD_SIDECAR, "no object")
+    entries = {name: tree[name] for name in ALLOWED if name in tree}
+    return Sidecar(entries, len(tree) - len(entries))
+
+
+def read_moments(content: bytes) -> dict[str, int]:
+    """Numbers of the phases ED and ES, from 1, of an Info.cfg; RejectedError where it names none."""
+    if len(content) > MOST_BYTES:
+        raise RejectedError(Reason.BAD_SIDECAR, "too large")
+    text = content.decode("utf-8", "replace")
+    found = {
+        name: int(number) for name, number in re.findall(r"(?m)^\s*(ED|ES)\s*[:=]\s*(\d{1,4})\s*$", text)
+    }
+    if not found or min(found.values()) < 1:
+        raise RejectedError(Reason.BAD_SIDECAR, "names neither ED nor ES")
+    return found

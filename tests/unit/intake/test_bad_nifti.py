@@ -1,0 +1,187 @@
+"""Malformed and strange NIfTI: each file is left out with a named reason, and costs the others nothing."""
+
+import gzip
+import json
+import os
+import shutil
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import nibabel as nib
+import numpy as np
+import pytest
+
+from cardiolens.config.ingest import IngestSpec
+from cardiolens.errors import InputError
+from cardiolens.steps.ingest import ingest
+from tests.unit.intake.exports import NORMAL, SHORT_AXIS
+from tests.unit.intake.nifti_exports import save
+
+AFFINE = np.eye(4)
+AFFINE[:3, :3] = np.diag([-1.0, -1.0, 1.0]) @ np.array([SHORT_AXIS[:3], SHORT_AXIS[3:], -NORMAL]).T
+AFFINE[:3, :3] *= [2.0, 2.0, 8.0]
+
+
+def disc() -> np.ndarray:
+    """A short-axis cine of 6 slices x 8 phases: a disc that contracts."""
+    rows, columns = np.indices((32, 32)) - 15.5
+    radii = [(9 - k) * (1 - 0.4 * np.sin(np.pi * phase / 8)) for k in range(6) for phase in range(8)]
+    frames = np.array([np.where(np.hypot(rows, columns) < radius, 900, 100) + rows for radius in radii])
+    return frames.reshape(6, 8, 32, 32).transpose(3, 2, 0, 1).astype(np.int16)
+
+
+VOXELS = disc()
+OTHER = VOXELS[::-1] + np.arange(32, dtype=np.int16)[:, None, None, None]
+Case = Callable[[Path], None]
+
+
+def whole(**changes: object) -> bytes:
+    """Bytes of a good file, some fields of whose header are overwritten as they are."""
+    image = nib.Nifti1Image(OTHER, AFFINE)
+    image.header.set_xyzt_units("mm", "sec")
+    image.header["pixdim"][4] = 0.1
+    content = bytearray(image.to_bytes())
+    for name, value in changes.items():
+        at, form = {
+            "datatype": (70, "<h"), "bitpix": (72, "<h"), "vox_offset": (108, "<f"), "slope": (112, "<f"),
+            "ndim": (40, "<h"), "x": (42, "<h"), "y": (44, "<h"), "z": (46, "<h"), "t": (48, "<h"),
+            "sizeof": (0, "<i"), "row": (280, "<f"),
+        }[name]  # fmt: skip
+        content[at : at + struct.calcsize(form)] = struct.pack(form, value)
+    return bytes(content)
+
+
+def raw(content: bytes, name: str = "case.nii") -> Case:
+    return lambda folder: (folder / name).write_bytes(content) and None
+
+
+def voxels(values: np.ndarray, affine: np.ndarray = AFFINE, name: str = "case.nii.gz") -> Case:
+    return lambda folder: save(folder / name, values, affine) and None
+
+
+def with_affine(change: Callable[[np.ndarray], None]) -> Case:
+    affine = AFFINE.copy()
+    change(affine)
+    return voxels(OTHER, affine)
+
+
+def column(index: int, values: object) -> Case:
+    return with_affine(lambda affine: affine.__setitem__((slice(0, 3), index), values))
+
+
+def zipped(name: str) -> Case:
+    def write(folder: Path) -> None:
+        with zipfile.ZipFile(folder / "case.zip", "w") as archive:
+            archive.writestr(name, whole())
+
+    return write
+
+
+def missing(kind: type) -> np.ndarray:
+    values = OTHER.astype(np.float32)
+    values[3, 3, 3, 3] = kind
+    return values
+
+
+RGB = np.zeros((32, 32, 4), dtype=[("R", "u1"), ("G", "u1"), ("B", "u1")])
+HUGE = {"ndim": 4, "x": 32000, "y": 32000, "z": 32000, "t": 2}
+
+CASES: dict[str, tuple[Case, str]] = {
+    "gz cut in two": (raw(gzip.compress(whole())[:800], "case.nii.gz"), "broken_nifti"),
+    "gz cut within its header": (raw(gzip.compress(whole())[:40], "case.nii.gz"), "broken_nifti"),
+    "gz with a wrong checksum": (raw(gzip.compress(whole())[:-8] + b"\0" * 8, "case.nii.gz"), "broken_nifti"),
+    "gz of nothing": (raw(gzip.compress(b""), "case.nii.gz"), "broken_nifti"),
+    "cut in two": (raw(whole()[:40000]), "broken_nifti"),
+    "header alone": (raw(whole()[:352]), "broken_nifti"),
+    "half a header": (raw(whole()[:100]), "broken_nifti"),
+    "no bytes": (raw(b""), "empty_file"),
+    "text": (raw(b"patient: none\n" * 100), "broken_nifti"),
+    "no voxels": (raw(whole(x=0)), "no_pixels"),
+    "a negative length": (raw(whole(y=-32)), "no_pixels"),
+    "an absurd number of axes": (raw(whole(ndim=99)), "too_many_voxels"),
+    "a shape of terabytes": (raw(whole(**HUGE)), "too_many_voxels"),
+    "a shape of terabytes in gz": (raw(gzip.compress(whole(**HUGE)), "case.nii.gz"), "too_many_voxels"),
+    "a shape larger than its file": (raw(whole(x=320)), "broken_nifti"),
+    "voxels far behind the header": (raw(whole(vox_offset=3e9)), "broken_nifti"),
+    "voxels within the header": (raw(whole(vox_offset=8)), "broken_nifti"),
+    "an unknown type": (raw(whole(datatype=999)), "bad_voxels"),
+    "bits": (raw(whole(datatype=1, bitpix=1)), "bad_voxels"),
+    "complex": (voxels(OTHER.astype(np.complex64)), "bad_voxels"),
+    "colour": (voxels(RGB), "bad_voxels"),
+    "NaN": (voxels(missing(np.nan)), "not_finite"),
+    "infinity": (voxels(missing(np.inf)), "not_finite"),
+    "five axes": (voxels(np.repeat(OTHER[..., None], 3, axis=4)), "bad_axes"),
+    "one axis": (raw(whole(ndim=1)), "bad_axes"),
+    "a small matrix": (voxels(OTHER[:8, :8]), "bad_matrix"),
+    "one grey value": (voxels(np.full((32, 32, 6), 7, np.int16)), "constant"),
+    "a mask by its values": (voxels((OTHER > 500).astype(np.uint8)), "mask"),
+    "a mask by its name": (raw(whole(), "case_gt.nii"), "mask"),
+    "header and voxels apart": (raw(whole()[:348], "case.hdr"), "nifti_pair"),
+    "a pair's mark": (raw(whole().replace(b"n+1\0", b"ni1\0")), "nifti_pair"),
+    "an affine with equal directions": (column(1, AFFINE[:3, 0]), "bad_position"),
+    "slices in their plane": (column(2, AFFINE[:3, 0] * 4), "bad_position"),
+    "NaN in the affine": (raw(whole(row=float("nan"))), "broken_nifti"),
+    "ten kilometres away": (column(3, 1e7), "bad_position"),
+    "a copy": (voxels(VOXELS), "duplicate"),
+    "a copy as floats": (voxels(VOXELS.astype(np.float32), name="z_case.nii.gz"), "duplicate"),
+    "a sidecar alone": (raw(b"{}", "case.json"), "no_image"),
+    "an Info.cfg that says nothing": (raw(b"Group: NOR\n", "Info.cfg"), "bad_sidecar"),
+    "a sidecar that is no JSON": (raw(b"{", "cine_sax.json"), "bad_sidecar"),
+    "a sidecar that is a list": (raw(b"[1]", "cine_sax.json"), "bad_sidecar"),
+    "a sidecar with a key twice": (raw(b'{"a": 1, "a": 2}', "cine_sax.json"), "bad_sidecar"),
+    "a sidecar nested too deeply": (raw(b"[" * 100_000, "cine_sax.json"), "bad_sidecar"),
+    "a pipe": (lambda folder: os.mkfifo(folder / "case.nii.gz"), "unsafe_path"),
+    "a link": (lambda folder: os.symlink("/etc/passwd", folder / "case.nii"), "unsafe_path"),
+    "a link to a folder": (lambda folder: os.symlink("/etc", folder / "case.nii"), "unsafe_path"),
+    "a name that leads out of its archive": (zipped("../../case.nii"), "unsafe_path"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("good")
+    save(folder / "in" / "p1" / "cine_sax.nii.gz", VOXELS, AFFINE, step_s=0.1)
+    ingest(IngestSpec(source=folder / "in", out=folder / "out", key=folder / "key"))
+    return folder
+
+
+def taken(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in out.glob("studies/*/*")}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_cannot_be_used_is_named_and_costs_the_others_nothing(good, tmp_path, name):
+    write, reason = CASES[name]
+    shutil.copytree(good / "in", tmp_path / "in")
+    write(tmp_path / "in" / "p1")
+    ingest(IngestSpec(source=tmp_path / "in", out=tmp_path / "out", key=good / "key"))
+    text = (tmp_path / "out" / "rejects.jsonl").read_text()
+    assert {json.loads(line)["reason"] for line in text.splitlines()} == {reason}
+    assert "case" not in text
+    assert taken(tmp_path / "out") == taken(good / "out")
+
+
+def test_masks_alone_are_no_study(tmp_path):
+    save(tmp_path / "in" / "p1" / "cine_sax_gt.nii.gz", (VOXELS > 500).astype(np.uint8), AFFINE)
+    with pytest.raises(InputError, match="mask"):
+        ingest(IngestSpec(source=tmp_path / "in", out=tmp_path / "out"))
+
+
+def test_an_image_without_a_sidecar_and_a_dataset_description_are_no_fault(good, tmp_path):
+    shutil.copytree(good / "in", tmp_path / "in")
+    (tmp_path / "in" / "dataset_description.json").write_text('{"Name": "x"}')
+    ingest(IngestSpec(source=tmp_path / "in", out=tmp_path / "out", key=good / "key"))
+    assert taken(tmp_path / "out") == taken(good / "out")
+
+
+def test_a_small_file_that_declares_much_is_refused_before_it_is_unpacked(good, tmp_path):
+    """32 MiB of zeros behind a header in a few kB, and a header that tells of half a gigabyte."""
+    bomb = gzip.compress(whole(x=4096, y=4096, z=16, t=1, ndim=4) + b"\0" * (32 << 20))
+    shutil.copytree(good / "in", tmp_path / "in")
+    (tmp_path / "in" / "p1" / "case.nii.gz").write_bytes(bomb)
+    ingest(IngestSpec(source=tmp_path / "in", out=tmp_path / "out", key=good / "key"))
+    (line,) = (tmp_path / "out" / "rejects.jsonl").read_text().splitlines()
+    assert json.loads(line)["reason"] == "broken_nifti"
+    assert taken(tmp_path / "out") == taken(good / "out")

@@ -1,0 +1,248 @@
+"""NIfTI folders: the phantom comes back from every spelling; what headers do not tell waits for a person."""
+
+import json
+import random
+from pathlib import Path
+
+import nibabel as nib
+import numpy as np
+import pytest
+
+from cardiolens.config.ingest import IngestSpec
+from cardiolens.intake.find import Place
+from cardiolens.intake.names import name_of, subjects
+from cardiolens.intake.nifti_file import scan
+from cardiolens.steps.ingest import ingest
+from cardiolens.study.manifest import read_study
+from tests.unit.intake.exports import healthy
+from tests.unit.intake.nifti_exports import PLACEMENTS, SPELLINGS, Grid, grids, save, step_of, whole
+from tests.unit.intake.test_import import only_study, proposals, shown
+
+ORDERLY = [name for name in SPELLINGS if name not in ("lying", "bids")]
+
+
+@pytest.fixture(scope="module")
+def study(prepared_phantom) -> Path:
+    return prepared_phantom / "data" / "studies" / "PH-NORMAL"
+
+
+@pytest.fixture(scope="module")
+def volumes(study) -> dict[str, Grid]:
+    return {grid.volume_id: grid for grid in grids(study)}
+
+
+@pytest.fixture(scope="module")
+def truth(study):
+    return shown(study)
+
+
+def imported(root: Path, **options: object) -> Path:
+    ingest(IngestSpec(source=root / "in", out=root / "out", **options))
+    return root / "out"
+
+
+def in_any_spelling(folder: Path, grid: Grid, draw: random.Random) -> None:
+    """Write a volume in a spelling by chance, its axes placed by chance as far as that spelling allows."""
+    name = draw.choice([name for name in ORDERLY if (name, grid.sequence) != ("flat", "perfusion")])
+    free = name in ("whole", "by_phase")  # others count slices along the third axis
+    SPELLINGS[name](folder, grid.placed(*draw.choice([p for p in PLACEMENTS if free or p[0][2] == 2])))
+
+
+def test_a_study_written_in_all_spellings_at_once_comes_back_frame_by_frame(volumes, truth, tmp_path):
+    draw = random.Random(7)
+    for grid in volumes.values():
+        in_any_spelling(tmp_path / "in" / "Doe01", grid, draw)
+    assert shown(only_study(imported(tmp_path))) == truth
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in SPELLINGS if name != "lying"])
+def test_every_spelling_gives_back_every_frame(volumes, truth, tmp_path, name):
+    for grid in volumes.values():
+        SPELLINGS[name](tmp_path / "in" / "Doe01", grid)
+    waits = {"perf_sax"} if name == "flat" else set()  # nothing repeats in it, so a person decides
+    found = shown(only_study(imported(tmp_path)))
+    assert found == {name: frames for name, frames in truth.items() if name not in waits}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(48))
+def test_any_placement_and_spelling_of_each_volume_gives_back_every_frame(volumes, truth, tmp_path, seed):
+    draw = random.Random(seed)
+    for grid in volumes.values():
+        in_any_spelling(tmp_path / "in" / "Doe01", grid, draw)
+    assert shown(only_study(imported(tmp_path))) == truth
+
+
+def test_every_placement_of_a_volume_has_the_same_frames_in_the_same_patient(volumes, tmp_path):
+    grid = volumes["cine_sax"]
+    corners = set()
+    for number, (order, flips) in enumerate(PLACEMENTS):
+        placed = grid.placed(order, flips)
+        path = save(tmp_path / f"{number}.nii", placed.voxels, placed.affine, **step_of(grid))
+        found = scan(Place(str(path)))
+        assert found.grid == (10, 12, 64, 64), (order, flips)
+        middle = found.affine @ [31.5, 31.5, 4.5, 1]
+        corners.add(tuple(np.round(middle[:3], 2) + 0.0))
+    assert len(corners) == 1
+
+
+@pytest.mark.slow
+def test_lying_names_give_no_wrong_volume(volumes, truth, tmp_path):
+    for grid in volumes.values():
+        SPELLINGS["lying"](tmp_path / "in" / "Doe01", grid)
+    found = shown(only_study(imported(tmp_path)))
+    assert found == {name: truth[name] for name in found}
+    assert {"cine_sax", "cine_4ch", "cine_2ch", "cine_3ch"} <= found.keys()
+    waits = {p["volume_id"] for p in proposals(tmp_path / "out") if p["status"] == "waits"}
+    assert waits == truth.keys() - found.keys()
+    told = {p["volume_id"]: p["flags"] for p in proposals(tmp_path / "out")}
+    assert "view_witnesses_disagree" in told["cine_4ch"]
+
+
+def acdc(folder: Path, grid: Grid, *, with_4d: bool) -> None:
+    """A patient as ACDC has it."""
+    name, values = folder.name, grid.voxels
+    if with_4d:
+        whole(folder, grid, f"{name}_4d")
+    for phase in (grid.ed, grid.es):
+        path = folder / f"{name}_frame{phase + 1:02d}.nii.gz"
+        save(path, values[..., phase], grid.affine)
+        mask = (values[..., phase] > 500).astype(np.uint8)
+        save(folder / f"{name}_frame{phase + 1:02d}_gt.nii.gz", mask, grid.affine)
+    (folder / "Info.cfg").write_text(f"ED: {grid.ed + 1}\nES: {grid.es + 1}\nGroup: DOE\nHeight: 184\n")
+
+
+def reasons(out: Path) -> list[str]:
+    return sorted(json.loads(line)["reason"] for line in (out / "rejects.jsonl").read_text().splitlines())
+
+
+def test_a_patient_of_acdc_has_its_cine_its_declared_phases_and_no_mask(volumes, truth, tmp_path):
+    acdc(tmp_path / "in" / "patient007", volumes["cine_sax"], with_4d=True)
+    out = imported(tmp_path)
+    assert shown(only_study(out)) == {"cine_sax": truth["cine_sax"]}
+    assert reasons(out) == ["duplicate", "duplicate", "mask", "mask"]
+    assert "DOE" not in "".join(path.read_text() for path in out.rglob("*.json"))
+
+
+def test_files_of_ed_and_es_alone_are_a_cine_of_two_phases(volumes, tmp_path):
+    acdc(tmp_path / "in" / "patient007", volumes["cine_sax"], with_4d=False)
+    (volume,) = read_study(only_study(imported(tmp_path))).manifest.volumes
+    assert (volume.volume_id, volume.shape[3], volume.ed_phase, volume.es_phase) == ("cine_sax", 2, 0, 1)
+
+
+def test_names_of_ed_and_es_say_which_phases_they_are(volumes, tmp_path):
+    grid = volumes["cine_sax"]
+    for moment, phase in (("ED", grid.ed), ("ES", grid.es)):
+        save(tmp_path / "in" / "A0S9V9" / f"A0S9V9_sa_{moment}.nii.gz", grid.voxels[..., phase], grid.affine)
+    (volume,) = read_study(only_study(imported(tmp_path))).manifest.volumes
+    assert (volume.shape[3], volume.ed_phase, volume.es_phase) == (2, 0, 1)
+
+
+@pytest.mark.parametrize("spoil", ["none", "identity", "straight", "differ"])
+def test_a_view_whose_place_nobody_tells_waits_for_a_person(volumes, tmp_path, spoil):
+    grid = volumes["cine_sax"]
+    straight = np.diag([3.2, 3.2, 9.36, 1.0])
+    affine = {"none": None, "identity": np.eye(4), "straight": straight, "differ": grid.affine}[spoil]
+    path = save(tmp_path / "in" / "p1" / "cine_sax.nii", grid.voxels, affine, **step_of(grid))
+    whole(tmp_path / "in" / "p1", volumes["cine_4ch"])
+    if spoil == "differ":
+        image = nib.load(path, mmap=False)
+        image.set_qform(straight, 1)
+        image.set_sform(grid.affine, 1)
+        nib.save(image, path)
+    out = imported(tmp_path)
+    (waiting,) = [p for p in proposals(out) if p["status"] == "waits"]
+    assert (waiting["volume_id"], waiting["reason"]) == ("cine_sax", "no_position")
+    assert waiting["entry"]["spatial_order"] == "unknown"
+    kept = nib.load(next(out.rglob("waits_*.nii")))
+    assert (int(kept.header["sform_code"]), int(kept.header["qform_code"])) == (0, 0)
+    assert [volume.volume_id for volume in read_study(only_study(out)).manifest.volumes] == ["cine_4ch"]
+
+
+def test_what_headers_names_and_sidecars_say_of_people_stays_behind(volumes, tmp_path, capfd):
+    told = {
+        "descrip": b"DOE^JANE",
+        "aux_file": b"MRN-77801",
+        "db_name": b"DOE^JANE",
+        "intent_name": b"MRN-77801",
+    }
+    grid = volumes["cine_sax"]
+    path = save(tmp_path / "in" / "MRN-77801" / "DOE_cine_sax.nii", grid.voxels, grid.affine, **told)
+    image = nib.load(path, mmap=False)
+    image.header.extensions.append(nib.nifti1.Nifti1Extension("comment", b"DOE^JANE of ACC-991"))
+    nib.save(nib.Nifti1Image(np.asarray(image.dataobj), grid.affine, image.header), path)
+    sidecar = {
+        "PatientName": "DOE^JANE",
+        "DOE": 1,
+        "PatientSex": "F",
+        "PatientAge": "063Y",
+        "Manufacturer": "GE DOE",
+    }
+    path.with_suffix(".json").write_text(json.dumps(sidecar))
+    save(path.with_name("DOE_seg.nii"), grid.voxels[..., 0], grid.affine)
+    out = imported(tmp_path, key=tmp_path / "key")
+    manifest = read_study(only_study(out)).manifest
+    assert (manifest.sex, manifest.age_band, manifest.vendor) == ("female", "60-69", "GE")
+    output = capfd.readouterr()
+    texts = [output.out.encode(), output.err.encode()]
+    texts += [
+        path.read_bytes() + str(path.relative_to(out)).encode() for path in out.rglob("*") if path.is_file()
+    ]
+    for text in texts:
+        for name in (b"DOE", b"MRN-77801", b"ACC-991"):
+            assert name not in text
+    (build,) = out.glob("proposals/*/build.json")
+    removed = json.loads(build.read_text())["removed"]
+    assert {"NIfTI descrip", "other entries of sidecars"} <= removed.keys()
+
+
+def test_dicom_and_nifti_in_one_folder_are_studies_of_their_own(volumes, tmp_path):
+    healthy(tmp_path / "in" / "mixed")
+    whole(tmp_path / "in" / "mixed", volumes["cine_4ch"])
+    out = imported(tmp_path)
+    found = {
+        tuple(volume.volume_id for volume in read_study(folder).manifest.volumes)
+        for folder in (out / "studies").iterdir()
+    }
+    assert found == {("cine_sax",), ("cine_4ch",)}
+
+
+@pytest.mark.parametrize(
+    ("paths", "count"),
+    [
+        (
+            [
+                "sub-01/ses-1/anat/sub-01_ses-1_sax.nii",
+                "sub-01/ses-2/anat/sub-01_ses-2_sax.nii",
+                "sub-02/a.nii",
+            ],
+            3,
+        ),
+        (["patient001/patient001_4d.nii.gz", "patient002/patient002_frame01.nii.gz"], 2),
+        (["all/patient001_sax.nii", "all/patient001_4ch.nii", "all/patient002_sax.nii"], 2),
+        (["all/A0S9V9_sa.nii", "all/A1D0Q7_sa.nii"], 2),
+        (["john/cine_sax.nii", "john/lge/sax_3.nii", "mary/sax.nii"], 2),
+        (["x/john_cine.nii", "x/mary_cine.nii"], 2),
+        (["x/series01.nii", "x/series02.nii", "x/scan_7.nii", "x/cine_sax_slice3.nii"], 1),
+        (["001/001_SA_ED.nii", "001/001_SA_ES.nii", "001/001_LA_ED.nii"], 1),
+    ],
+)
+def test_folders_and_names_say_who_is_who(paths, count):
+    assert len({study for _, study in subjects(paths).values()}) == count
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("p_frame01_gt.nii.gz", (True, 1, "")),
+        ("sa_ED.nii.gz", (False, None, "ED")),
+        ("seg_sa_ES.nii", (True, None, "ES")),
+        ("sub-1_dseg.nii", (True, None, "")),
+        ("t2_sax.nii", (False, None, "")),
+        ("phase_12_sax.nii", (False, 12, "")),
+    ],
+)
+def test_names_tell_masks_and_phases(name, expected):
+    read = name_of(name)
+    assert (read.is_mask, read.phase, read.moment) == expected
