@@ -3,6 +3,7 @@
 import hashlib
 from pathlib import Path
 
+import nibabel as nib
 import numpy as np
 import pytest
 from study_folders import volume
@@ -84,6 +85,7 @@ def test_a_singleton_fourth_axis_is_read_and_a_mask_of_other_slices_refused(tmp_
     entry = volume(tmp_path) | {
         "path": "sa_ED.nii.gz",
         "shape": [*size, 12, 1],
+        "spacing_mm": [float(zoom) for zoom in nib.load(folder / "sa_ED.nii.gz").header.get_zooms()[:3]],
         "layout": {"order": "slice_major", "n_slices": 12, "n_phases": 1},
         "spatial_order": "apex_to_base",
         "sha256": hashes["sa_ED.nii.gz"],
