@@ -77,7 +77,8 @@ def orientation_doubts(
     if place is None or place.aligned:
         told = "no orientation" if place is None else "the scanner's own axes, as an identity does"
         yield (
-            f"{manifest.volume_id}: its header tells {told}, so display_transform was not checked; look at it "
+            f"{manifest.volume_id}: its header tells {told}, "
+            f"so display_transform was not checked; look at it "
             "(jobs/show_study.py)"
         )
         return
@@ -92,7 +93,8 @@ def orientation_doubts(
         manifest.view != SHORT_AXIS and 90 - tilt > _ALONG_DEG
     ):
         yield (
-            f"{manifest.volume_id}: by its affine its slices lie at {90 - tilt:.0f} degrees to the long axis of "
+            f"{manifest.volume_id}: by its affine its slices lie at {90 - tilt:.0f} degrees "
+            f"to the long axis of "
             f"the heart; expected {'about 90' if manifest.view == SHORT_AXIS else 'about 0'} for view "
             f"{manifest.view}; look at it and check view"
         )
@@ -106,7 +108,8 @@ def _display_doubts(manifest: VolumeManifest, place: Placed, frame: HeartFrame) 
     if best.transform == manifest.display_transform:
         return
     message = (
-        f"{manifest.volume_id}: display_transform is {_named(manifest.display_transform)}; by the affines of the "
+        f"{manifest.volume_id}: display_transform is {_named(manifest.display_transform)}; "
+        f"by the affines of the "
         f"study it should be {_named(best.transform)}"
     )
     if best.clear and "display" not in manifest.confirmed:
