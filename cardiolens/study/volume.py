@@ -71,7 +71,8 @@ def read_volume(folder: Path, manifest: VolumeManifest) -> Volume:
             file_frames = file_frames[manifest.take :: layout.n_phases]
             layout = Layout("static", layout.n_slices, 1)
         if "layout" not in manifest.confirmed:
-            check_time([small(in_file_order[at]) for at in file_frames], layout)
+            with np.errstate(over="ignore", invalid="ignore"):  # of extreme values, which windowing refuses
+                check_time([small(in_file_order[at]) for at in file_frames], layout)
         manifest.timing(layout)
     hashes, n_bytes = {manifest.path: digest}, len(stored)
     if manifest.mask is not None:
