@@ -22,10 +22,11 @@ def check_time(frames: list[Frame], layout: Layout) -> None:
 
     InputError tells the evidence: typical squared differences of neighbours along both axes.
     """
-    if layout.n_phases >= _FEWEST_PHASES and layout.n_slices > 1:
-        _check_swapped(frames, layout)
-    elif layout.n_phases == 1 and layout.n_slices >= _FEWEST_SLICES:
-        _check_cycle(frames)
+    with np.errstate(over="ignore", invalid="ignore"):  # of extreme values, which windowing refuses
+        if layout.n_phases >= _FEWEST_PHASES and layout.n_slices > 1:
+            _check_swapped(frames, layout)
+        elif layout.n_phases == 1 and layout.n_slices >= _FEWEST_SLICES:
+            _check_cycle(frames)
 
 
 def _check_swapped(frames: list[Frame], layout: Layout) -> None:

@@ -67,7 +67,7 @@ def _displayed_volume(
         found += (f"{manifest.volume_id}: t_on is {passage.t_on} and t_peak {passage.t_peak}, {place}",)
     if passage is not None and not passage.bolus_found:
         warnings += (
-            f"{manifest.path}: no_bolus_found: t_on {passage.t_on}, t_peak {passage.t_peak} by default",
+            f"{manifest.volume_id}: no_bolus_found: t_on {passage.t_on}, t_peak {passage.t_peak} by default",
         )
     return DisplayedVolume(
         row=_volume_row(study, volume, scale, passage),

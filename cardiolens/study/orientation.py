@@ -77,13 +77,14 @@ def orientation_doubts(
     if place is None or place.aligned:
         told = "no orientation" if place is None else "the scanner's own axes, as an identity does"
         yield (
-            f"{manifest.path}: its header tells {told}, so display_transform was not checked; look at it "
+            f"{manifest.volume_id}: its header tells {told}, "
+            f"so display_transform was not checked; look at it "
             "(jobs/show_study.py)"
         )
         return
     if frame is None:
         yield (
-            f"{manifest.path}: no short axis of the study has an affine near that of a human heart, so "
+            f"{manifest.volume_id}: no short axis of the study has an affine near that of a human heart, so "
             "display_transform was not checked; look at it (jobs/show_study.py)"
         )
         return
@@ -92,7 +93,8 @@ def orientation_doubts(
         manifest.view != SHORT_AXIS and 90 - tilt > _ALONG_DEG
     ):
         yield (
-            f"{manifest.path}: by its affine its slices lie at {90 - tilt:.0f} degrees to the long axis of "
+            f"{manifest.volume_id}: by its affine its slices lie at {90 - tilt:.0f} degrees "
+            f"to the long axis of "
             f"the heart; expected {'about 90' if manifest.view == SHORT_AXIS else 'about 0'} for view "
             f"{manifest.view}; look at it and check view"
         )
@@ -106,7 +108,8 @@ def _display_doubts(manifest: VolumeManifest, place: Placed, frame: HeartFrame) 
     if best.transform == manifest.display_transform:
         return
     message = (
-        f"{manifest.path}: display_transform is {_named(manifest.display_transform)}; by the affines of the "
+        f"{manifest.volume_id}: display_transform is {_named(manifest.display_transform)}; "
+        f"by the affines of the "
         f"study it should be {_named(best.transform)}"
     )
     if best.clear and "display" not in manifest.confirmed:
@@ -124,7 +127,7 @@ def _order_doubts(manifest: VolumeManifest, place: Placed, frame: HeartFrame) ->
     order = "apex_to_base" if toward_base > 0 else "base_to_apex"
     if manifest.shape[2:] != (1,) and order != manifest.spatial_order:
         yield (
-            f"{manifest.path}: spatial_order is {manifest.spatial_order}; by its affine its slices run "
+            f"{manifest.volume_id}: spatial_order is {manifest.spatial_order}; by its affine its slices run "
             f"{order}; look at it and check spatial_order"
         )
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.errors import InputError
@@ -69,7 +70,8 @@ def read_volume(folder: Path, manifest: VolumeManifest) -> Volume:
             file_frames = file_frames[manifest.take :: layout.n_phases]
             layout = Layout("static", layout.n_slices, 1)
         if "layout" not in manifest.confirmed:
-            check_time([small(in_file_order[at]) for at in file_frames], layout)
+            with np.errstate(over="ignore", invalid="ignore"):  # of extreme values, which windowing refuses
+                check_time([small(in_file_order[at]) for at in file_frames], layout)
         manifest.timing(layout)
         slices_alone = len(shape) == 4 or layout.n_phases == 1
         check_spacing(manifest.spacing_mm, header, slices_alone=slices_alone)

@@ -52,7 +52,7 @@ def test_a_series_without_a_bolus_is_reported(tmp_path):
     still = np.random.default_rng(2).integers(0, 900, (8, 8, SLICES, 1)) + np.array([0, 40] * 15)
     found = displayed(tmp_path, array=still.astype(np.int16))
     assert (found.row["t_on"], found.row["t_peak"]) == (0, 10)
-    assert found.warnings == ("perf_sax.nii.gz: no_bolus_found: t_on 0, t_peak 10 by default",)
+    assert found.warnings == ("perf_sax: no_bolus_found: t_on 0, t_peak 10 by default",)
 
 
 def test_the_slope_of_the_header_turns_a_bolus_over(tmp_path):

@@ -3,6 +3,7 @@
 import hashlib
 from pathlib import Path
 
+import nibabel as nib
 import numpy as np
 import pytest
 from study_folders import volume
@@ -46,18 +47,19 @@ def blood(found, heart):
 @pytest.mark.parametrize(
     ("study_id", "structure"),
     [
-        ("scd-0000101", ("cine_sax", 12, 20, 256, 256, 0, 7)),
+        ("scd-0000101", ("cine_sax", 12, 20, 256, 256, 0, 6)),
         ("scd-0000301", ("cine_sax", 10, 20, 256, 256, 19, 6)),
         ("swine-e774", ("cine_4ch", 14, 20, 256, 256, 0, 7)),
         ("swine-lge", ("lge_sax", 20, 1, 448, 336, 0, 0)),
     ],
 )
-def test_every_study_is_prepared_without_a_warning(study_id, structure):
+def test_every_study_is_prepared_and_only_animals_are_not_checked(study_id, structure):
     found = displayed(study_id)
     names = ("volume_id", "n_slices", "n_phases", "height", "width", "ed_phase", "es_phase")
     assert tuple(found.row[name] for name in names) == structure
     assert found.frames.num_rows == structure[1] * structure[2]
-    assert found.warnings == ()
+    unchecked = [warning for warning in found.warnings if "display_transform was not checked" in warning]
+    assert (len(unchecked), len(found.warnings)) == ((1, 1) if "swine" in study_id else (0, 0))
 
 
 @pytest.mark.parametrize("study_id", HEARTS)
@@ -83,6 +85,7 @@ def test_a_singleton_fourth_axis_is_read_and_a_mask_of_other_slices_refused(tmp_
     entry = volume(tmp_path) | {
         "path": "sa_ED.nii.gz",
         "shape": [*size, 12, 1],
+        "spacing_mm": [float(zoom) for zoom in nib.load(folder / "sa_ED.nii.gz").header.get_zooms()[:3]],
         "layout": {"order": "slice_major", "n_slices": 12, "n_phases": 1},
         "spatial_order": "apex_to_base",
         "sha256": hashes["sa_ED.nii.gz"],
