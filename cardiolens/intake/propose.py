@@ -34,6 +34,12 @@ class Proposal:
     status: Status
     reason: Reason | None = None
     component: str = ""
+    stack_id: str = ""  # by which decisions name it
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether a person decided what it is."""
+        return any(witness.source == "person" for _, witness in self.witnesses)
 
     @property
     def volume_id(self) -> str:
@@ -130,20 +136,23 @@ def choose(proposals: Iterable[Proposal], lge: str, threshold: float) -> list[Pr
 def _one(rivals: Sequence[Proposal], lge: str, threshold: float) -> list[Proposal]:
     ranked = sorted(rivals, key=lambda rival: _rank(rival, lge), reverse=True)
     first, others = ranked[0], ranked[1:]
+    if first.confirmed:
+        return [first, *(_beaten(other, first) for other in others)]
     states = {words.state for rival in ranked for words in rival.stack.words if words.state}
     if len(states) > 1:
         first = first.flagged("rest_and_stress")
-    if any(_rank(other, lge)[:4] == _rank(first, lge)[:4] for other in others):
+    if any(_rank(other, lge)[:5] == _rank(first, lge)[:5] for other in others):
         first = first.flagged("acquired_again_the_later_taken")
     if first.confidence < threshold:
         first = first.left_out(Reason.BELOW_THRESHOLD, waits=True)
     return [first, *(_beaten(other, first) for other in others)]
 
 
-def _rank(proposal: Proposal, lge: str) -> tuple[bool, int, int, int, tuple[int, int, int]]:
+def _rank(proposal: Proposal, lge: str) -> tuple[bool, bool, int, int, int, tuple[int, int, int]]:
     stack = proposal.stack
     surely = int(10 * proposal.confidence + 0.5)
-    return proposal.component in ("", lge), surely, stack.n_slices, stack.n_phases, stack.later
+    right_component = proposal.component in ("", lge)
+    return proposal.confirmed, right_component, surely, stack.n_slices, stack.n_phases, stack.later
 
 
 def _beaten(other: Proposal, first: Proposal) -> Proposal:

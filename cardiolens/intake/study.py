@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cardiolens.intake.decide import Identify, decided_by, with_ids
+from cardiolens.intake.decisions import Choice, Choices
 from cardiolens.intake.geometry import HeartFrame, heart_frame
 from cardiolens.intake.group import LeftOut, reversed_stack, stacks_of
 from cardiolens.intake.heart import BloodAreas, blood_areas, seed_by_motion
@@ -49,13 +51,19 @@ class Imported:
     """Outcome of one study: volumes that are taken or wait, all proposals, and frames that were left out."""
 
     volumes: list[Volume] = field(default_factory=list)
+    seen: list[Volume] = field(default_factory=list)  # of proposals that were left out, for a person
     proposals: list[Proposal] = field(default_factory=list)
     left_out: LeftOut = field(default_factory=list)
     details: dict[tuple[str, int], str] = field(default_factory=dict)
 
 
-def import_study(images: Sequence[Image], lge: str, threshold: float) -> Imported:
-    """Import one study; what cannot be used is left out with its reason, whatever else is wrong with it."""
+def import_study(
+    images: Sequence[Image], lge: str, threshold: float, identify: Identify, choices: Choices
+) -> Imported:
+    """Import one study with a person's `choices` by stack.
+
+    What cannot be used is left out with its reason, whatever else is wrong with it.
+    """
     done = Imported()
     pixels: dict[Image, Frame] = {}
     reader = PixelReader()
@@ -70,13 +78,17 @@ def import_study(images: Sequence[Image], lge: str, threshold: float) -> Importe
     done.left_out += left_out
     stacks = [stack for stack in stacks if not _constant(stack, pixels, done)]
     frame, areas = _heart(stacks, pixels)
-    decided = choose(_oriented(propose(stacks, frame), frame, areas), lge, threshold)
+    proposals = with_ids(_oriented(propose(stacks, frame), frame, areas), pixels, identify)
+    decided = choose(decided_by(proposals, choices), lge, threshold)
     done.proposals = decided
     for proposal in decided:
         if proposal.reason is not None:
             done.left_out += [(image, proposal.reason) for image in proposal.stack.images()]
         if proposal.status != "left_out":
-            done.volumes.append(_volume(proposal, pixels, frame, areas))
+            choice = choices[proposal.stack_id] if proposal.confirmed else None
+            done.volumes.append(_chosen(_volume(proposal, pixels, frame, areas), choice))
+        else:
+            done.seen.append(_seen(proposal, pixels, frame))
     return done
 
 
@@ -165,6 +177,24 @@ def _volume(
     proposal = proposal if len(scales) == 1 else proposal.flagged("rescaled_frame_by_frame")
     volume = Volume(proposal, values, slope, intercept, shown.transform)
     return _TIMED.get(proposal.sequence, _untimed)(volume, frame, areas)
+
+
+def _chosen(volume: Volume, choice: Choice | None) -> Volume:
+    """The volume with the display and the phases of a person's choice."""
+    if choice is None or choice.display is None:
+        return volume
+    cycle = {} if choice.ed_phase is None else {"ed_phase": choice.ed_phase}
+    cycle |= {} if choice.es_phase is None else {"es_phase": choice.es_phase}
+    return replace(volume, transform=choice.display, **cycle)
+
+
+def _seen(proposal: Proposal, pixels: dict[Image, Frame], frame: HeartFrame) -> Volume:
+    """The volume of a proposal that was left out, displayed as its view, or as it is stored."""
+    values, slope, intercept = _values(proposal.stack, pixels)
+    transform = DisplayTransform(transpose=True)
+    if proposal.volume_id:
+        transform = display(proposal.stack, proposal.view, frame).transform
+    return Volume(proposal, values, slope, intercept, transform)
 
 
 def _untimed(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volume:
