@@ -70,15 +70,20 @@ def import_study(
     usable = list(images)
     while True:
         stacks, left_out = stacks_of(usable)
-        wanted = [image for stack in stacks for image in stack.images() if image not in pixels]
+        repeats, left_out = _repeats(left_out)
+        wanted = [image for stack in (*stacks, *repeats) for image in stack.images() if image not in pixels]
         bad = _read(wanted, reader, pixels, done)
         if not bad:
             break
         usable = [image for image in usable if image not in bad]
     done.left_out += left_out
-    stacks = [stack for stack in stacks if not _constant(stack, pixels, done)]
+    stacks, repeats = (
+        [stack for stack in some if not _constant(stack, pixels, done)] for some in (stacks, repeats)
+    )
     frame, areas = _heart(stacks, pixels)
-    proposals = with_ids(_oriented(propose(stacks, frame), frame, areas), pixels, identify)
+    proposals = _oriented(propose(stacks, frame), frame, areas)
+    proposals += [each.left_out(each.reason or Reason.REPEAT) for each in propose(repeats, frame)]
+    proposals = with_ids(proposals, pixels, identify)
     decided = choose(decided_by(proposals, choices), lge, threshold)
     done.proposals = decided
     for proposal in decided:
@@ -90,6 +95,14 @@ def import_study(
         else:
             done.seen.append(_seen(proposal, pixels, frame))
     return done
+
+
+def _repeats(left_out: LeftOut) -> tuple[list[Stack], LeftOut]:
+    """Stacks of what was acquired again, of which a person may take one; and what else was left out."""
+    again = [image for image, reason in left_out if reason is Reason.REPEAT]
+    others = [(image, reason) for image, reason in left_out if reason is not Reason.REPEAT]
+    stacks, rest = stacks_of(again)
+    return stacks, others + [(image, Reason.REPEAT) for image, _ in rest]
 
 
 def _read(

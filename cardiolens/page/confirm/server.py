@@ -85,7 +85,10 @@ class Desk:
         }
 
     def decide(self, body: bytes) -> Reply:
-        """Append what a request asks for and return the study's state; a refusal says why, and the state."""
+        """Append what a request asks for and return the study's state; a refusal says why, and the state.
+
+        A refusal that a person may meet is no error of HTTP, which browsers would complain of.
+        """
         try:
             asked = Asked.model_validate(parse_json(body))
         except ValidationError as error:
@@ -108,7 +111,7 @@ class Desk:
                 except OSError as error:
                     refused = f"not kept, the file of decisions cannot be written ({error.strerror or error})"
             if refused is not None:
-                return _refusal(HTTPStatus.CONFLICT, refused, self._state(study.study_id))
+                return _refusal(HTTPStatus.OK, refused, self._state(study.study_id))
             return _reply("json", json.dumps(self._state(study.study_id)))
 
     def _refused(self, study: ImportedStudy, asked: Asked) -> str | None:
