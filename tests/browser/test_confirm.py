@@ -279,7 +279,7 @@ def test_who_lacks_token_host_or_origin_reads_and_decides_nothing(served: Served
         "sheets/0/99.png",
         "sheets/0/-1.png",
     )
-    for path in (*paths, "sheets/0/%2fetc%2fpasswd", "sheets/²/0.png".encode().decode("latin-1"), "decide"):
+    for path in (*paths, "sheets/0/%2fetc%2fpasswd", "sheets/%C2%B2/0.png", "decide"):
         assert ask(served, "GET", token + path).status == 404, path
     for host in ("evil.example", f"evil.example:{served.port}", "127.0.0.1", ""):
         assert ask(served, "GET", token, Host=host).status == 404
