@@ -42,7 +42,7 @@ def _parts(stack: Stack, pixels: Mapping[Image, Any]) -> list[str]:
     if all(series):
         return [*sorted(series), *plane, *kind]
     frames = sorted(
-        hashlib.sha256(np.ascontiguousarray(pixels[image])).hexdigest() for image in stack.images()
+        hashlib.sha256(np.asarray(pixels[image]).tobytes()).hexdigest() for image in stack.images()
     )
     return ["content", *frames, *plane, *kind]
 

@@ -196,9 +196,12 @@ def _chosen(volume: Volume, choice: Choice | None) -> Volume:
     """The volume with the display and the phases of a person's choice."""
     if choice is None or choice.display is None:
         return volume
-    cycle = {} if choice.ed_phase is None else {"ed_phase": choice.ed_phase}
-    cycle |= {} if choice.es_phase is None else {"es_phase": choice.es_phase}
-    return replace(volume, transform=choice.display, **cycle)
+    return replace(
+        volume,
+        transform=choice.display,
+        ed_phase=volume.ed_phase if choice.ed_phase is None else choice.ed_phase,
+        es_phase=volume.es_phase if choice.es_phase is None else choice.es_phase,
+    )
 
 
 def _seen(proposal: Proposal, pixels: dict[Image, Frame], frame: HeartFrame) -> Volume:

@@ -246,10 +246,11 @@ def test_axe_finds_nothing_serious(browser: Browser, served: Served) -> None:
 def ask(served: Served, method: str, path: str, body: bytes = b"", **headers: str) -> HTTPResponse:
     connection = HTTPConnection("127.0.0.1", served.port, timeout=5)
     connection.putrequest(method, path, skip_host=True)
-    said = {"Host": f"127.0.0.1:{served.port}", "Content-Length": str(len(body)), **headers}
+    said = {"Host": f"127.0.0.1:{served.port}", "Content-Length": str(len(body))}
+    said |= {name.replace("_", "-"): value for name, value in headers.items()}
     for name, value in said.items():
         if value:
-            connection.putheader(name.replace("_", "-"), value)
+            connection.putheader(name, value)
     connection.endheaders(body or None)
     answer = connection.getresponse()
     answer.read()

@@ -9,6 +9,7 @@ from typing import Any
 
 import nibabel as nib
 import numpy as np
+from nibabel.filebasedimages import ImageFileError
 
 from cardiolens.errors import InputError
 from cardiolens.given import read_json
@@ -70,7 +71,7 @@ def sheet_of(path: Path) -> tuple[bytes, int, int] | None:
 
     try:
         voxels = np.asarray(nib.load(path).dataobj, np.float32)
-    except (OSError, ValueError, nib.filebasedimages.ImageFileError):
+    except (OSError, ValueError, ImageFileError):
         return None
     frames = (voxels[..., None] if voxels.ndim == 3 else voxels).transpose(2, 3, 1, 0)
     step = max(-(-max(frames.shape[2:]) // _LARGEST), 1)
