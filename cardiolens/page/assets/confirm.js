@@ -98,6 +98,12 @@ function takeInstead() {
   });
 }
 
+function mark(name, other) {
+  const phase = phaseShown();
+  if (standing(study(), shown())[other] === phase) say("Not done: ED and ES would be the same phase; move the other first.");
+  else change({[name]: phase});
+}
+
 function cycleSequence() {
   const names = Object.keys(legal), now = standing(study(), shown());
   change({sequence: names[(names.indexOf(now.sequence) + 1) % names.length]});
@@ -143,8 +149,8 @@ const ACTIONS = [
   ["g", "next sequence", cycleSequence],
   ["t", "turn: eight pictures", () => { at.picking = !at.picking; show(); }],
   ["r", "reverse the slices", () => change({along_normal: !standing(study(), shown()).along_normal})],
-  ["d", "this phase is end-diastole", () => change({ed_phase: phaseShown()})],
-  ["s", "this phase is end-systole", () => change({es_phase: phaseShown()})],
+  ["d", "this phase is end-diastole", () => mark("ed_phase", "es_phase")],
+  ["s", "this phase is end-systole", () => mark("es_phase", "ed_phase")],
   [" ", "hold, play", () => { at.phase = at.phase === null ? phaseShown() : null; }],
   [",", "phase before", () => step("phase", -1, shown().phases)],
   [".", "phase after", () => step("phase", 1, shown().phases)],
