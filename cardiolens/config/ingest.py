@@ -14,6 +14,7 @@ class IngestSpec(Spec):
     out: GivenPath
     key: GivenPath | None = None  # the file of the key of all ids; null: <out>.key beside out
     links: GivenPath | None = None  # a file to be written that says which patient and file each id is
+    decisions: GivenPath | None = None  # the file that confirm writes: what a person decided
     threshold: Annotated[float, Field(ge=0, le=1)] = 0.8  # confidence from which a volume needs no person
     lge: Literal["magnitude", "psir"] = (
         "magnitude"  # which of the two images of one inversion recovery is taken

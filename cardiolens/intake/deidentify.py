@@ -109,6 +109,10 @@ class Pseudonyms:
         """Id of a study of a patient."""
         return "S" + self._hash("study", identity.patient, identity.study)
 
+    def stack(self, identity: Identity, parts: Iterable[str]) -> str:
+        """Id of a stack of a study by what every export of it has."""
+        return "Q" + self._hash("stack", identity.patient, identity.study, *parts)
+
     def file(self, name: str) -> str:
         """Id of a file by its path below the source."""
         return "F" + self._hash("file", name)

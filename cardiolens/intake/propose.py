@@ -35,6 +35,12 @@ class Proposal:
     status: Status
     reason: Reason | None = None
     component: str = ""
+    stack_id: str = ""  # by which decisions name it
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether a person decided what it is."""
+        return any(witness.source == "person" for _, witness in self.witnesses)
 
     @property
     def volume_id(self) -> str:
@@ -131,6 +137,8 @@ def choose(proposals: Iterable[Proposal], lge: str, threshold: float) -> list[Pr
     for proposal in proposals:
         if proposal.status == "left_out":
             decided.append(proposal)
+        elif proposal.confirmed:
+            by_volume.setdefault(proposal.volume_id, []).append(proposal)
         elif not proposal.stack.placed:
             decided.append(proposal.left_out(Reason.NO_POSITION, waits=True))
         elif not proposal.stack.sure:
@@ -145,6 +153,8 @@ def choose(proposals: Iterable[Proposal], lge: str, threshold: float) -> list[Pr
 def _one(rivals: Sequence[Proposal], lge: str, threshold: float) -> list[Proposal]:
     ranked = sorted(rivals, key=lambda rival: _rank(rival, lge, threshold), reverse=True)
     first, others = ranked[0], ranked[1:]
+    if first.confirmed:
+        return [first, *(_beaten(other, first) for other in others)]
     states = {words.state for rival in ranked for words in rival.stack.words if words.state}
     if len(states) > 1:
         first = first.flagged("rest_and_stress")
@@ -157,11 +167,12 @@ def _one(rivals: Sequence[Proposal], lge: str, threshold: float) -> list[Proposa
 
 def _rank(
     proposal: Proposal, lge: str, threshold: float
-) -> tuple[bool, bool, int, int, int, int, tuple[int, int, int]]:
+) -> tuple[bool, bool, bool, int, int, int, int, tuple[int, int, int]]:
     """Larger for the better rival; of short axes the one with more slices, as one slice is no stack."""
     stack = proposal.stack
     surely = int(10 * proposal.confidence + 0.5)
     return (
+        proposal.confirmed,
         proposal.component in ("", lge),
         proposal.confidence >= threshold,
         stack.n_slices if proposal.view == SHORT_AXIS else 0,

@@ -63,6 +63,7 @@ class Reason(StrEnum):
     INCOMPLETE_SLICE = "incomplete_slice"
     UNORDERED = "unordered"
     BELOW_THRESHOLD = "below_threshold"
+    EXCLUDED = "excluded"
     FAILED = "failed"
 
 
@@ -120,4 +121,5 @@ MEANINGS: dict[Reason, str] = {
     Reason.UNORDERED: "has phases that nothing puts in order",
     Reason.FAILED: "belongs to a study that could not be imported; report it with the kind of error",
     Reason.BELOW_THRESHOLD: "is proposed with less confidence than the threshold; confirm it",
+    Reason.EXCLUDED: "was excluded by a person",
 }

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cardiolens.intake.decide import Identify, decided_by, with_ids
+from cardiolens.intake.decisions import Choice, Choices
 from cardiolens.intake.geometry import heart_frame
 from cardiolens.intake.group import LeftOut, reversed_stack, stacks_of
 from cardiolens.intake.heart import blood_areas, seed_by_motion
@@ -51,35 +53,58 @@ class Imported:
     """Outcome of one study: volumes that are taken or wait, all proposals, and frames that were left out."""
 
     volumes: list[Volume] = field(default_factory=list)
+    seen: list[Volume] = field(default_factory=list)  # of proposals that were left out, for a person
     proposals: list[Proposal] = field(default_factory=list)
     left_out: LeftOut = field(default_factory=list)
     details: dict[tuple[str, int], str] = field(default_factory=dict)
 
 
-def import_study(images: Sequence[Image], lge: str, threshold: float) -> Imported:
-    """Import one study; what cannot be used is left out with its reason, whatever else is wrong with it."""
+def import_study(
+    images: Sequence[Image], lge: str, threshold: float, identify: Identify, choices: Choices
+) -> Imported:
+    """Import one study with a person's `choices` by stack.
+
+    What cannot be used is left out with its reason, whatever else is wrong with it.
+    """
     done = Imported()
     pixels: dict[Image, Frame] = {}
     reader = PixelReader()
     usable = list(images)
     while True:
         stacks, left_out = stacks_of(usable)
-        wanted = [image for stack in stacks for image in stack.images() if image not in pixels]
+        repeats, left_out = _repeats(left_out)
+        wanted = [image for stack in (*stacks, *repeats) for image in stack.images() if image not in pixels]
         bad = _read(wanted, reader, pixels, done)
         if not bad:
             break
         usable = [image for image in usable if image not in bad]
     done.left_out += left_out
-    stacks = [stack for stack in stacks if not _constant(stack, pixels, done)]
+    stacks, repeats = (
+        [stack for stack in some if not _constant(stack, pixels, done)] for some in (stacks, repeats)
+    )
     frame, areas = _heart([stack for stack in stacks if stack.placed and stack.sure], pixels)
-    decided = choose(_oriented(propose(stacks, frame), frame, areas), lge, threshold)
+    proposals = _oriented(propose(stacks, frame), frame, areas)
+    proposals += [each.left_out(each.reason or Reason.REPEAT) for each in propose(repeats, frame)]
+    proposals = with_ids(proposals, pixels, identify)
+    decided = choose(decided_by(proposals, choices), lge, threshold)
     done.proposals = decided
     for proposal in decided:
         if proposal.reason is not None:
             done.left_out += [(image, proposal.reason) for image in proposal.stack.images()]
         if proposal.status != "left_out":
-            done.volumes.append(_volume(proposal, pixels, frame, areas))
+            choice = choices[proposal.stack_id] if proposal.confirmed else None
+            done.volumes.append(_chosen(_volume(proposal, pixels, frame, areas), choice))
+        else:
+            done.seen.append(_seen(proposal, pixels, frame))
     return done
+
+
+def _repeats(left_out: LeftOut) -> tuple[list[Stack], LeftOut]:
+    """Stacks of what was acquired again, of which a person may take one; and what else was left out."""
+    again = [image for image, reason in left_out if reason is Reason.REPEAT]
+    others = [(image, reason) for image, reason in left_out if reason is not Reason.REPEAT]
+    stacks, rest = stacks_of(again)
+    return stacks, others + [(image, Reason.REPEAT) for image, _ in rest]
 
 
 def _read(
@@ -174,6 +199,27 @@ def _volume(
     proposal = proposal if len(scales) == 1 else proposal.flagged("rescaled_frame_by_frame")
     volume = Volume(proposal, values, slope, intercept, shown.transform)
     return _TIMED.get(proposal.sequence, _untimed)(volume, frame, areas)
+
+
+def _chosen(volume: Volume, choice: Choice | None) -> Volume:
+    """The volume with the display and the phases of a person's choice."""
+    if choice is None or choice.display is None:
+        return volume
+    return replace(
+        volume,
+        transform=choice.display,
+        ed_phase=volume.ed_phase if choice.ed_phase is None else choice.ed_phase,
+        es_phase=volume.es_phase if choice.es_phase is None else choice.es_phase,
+    )
+
+
+def _seen(proposal: Proposal, pixels: dict[Image, Frame], frame: HeartFrame) -> Volume:
+    """The volume of a proposal that was left out, displayed as its view, or as it is stored."""
+    values, slope, intercept = _values(proposal.stack, pixels)
+    transform = DisplayTransform(transpose=True)
+    if proposal.volume_id:
+        transform = display(proposal.stack, proposal.view, frame).transform
+    return Volume(proposal, values, slope, intercept, transform)
 
 
 def _untimed(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volume:

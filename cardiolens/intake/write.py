@@ -18,6 +18,8 @@ import numpy as np
 from cardiolens import __version__
 from cardiolens.config.dataset import Windows
 from cardiolens.digest import sha256_of
+from cardiolens.intake.decide import runs_along_normal
+from cardiolens.intake.decisions import Choices
 from cardiolens.intake.deidentify import PASSES, Pseudonyms, age_band, removed, sex, tesla, vendor
 from cardiolens.intake.image import Image
 from cardiolens.intake.orient import affine
@@ -59,6 +61,7 @@ def write_study(
     names: Pseudonyms,
     about: dict[str, Any],
     rejects: Sequence[dict[str, Any]],
+    choices: Choices,
 ) -> dict[str, Any]:
     """Write everything of one study, and return its `build.json`, where `about` stands beside counts."""
     places = Places.of(out, study_id)
@@ -74,6 +77,10 @@ def write_study(
     entries |= {
         id(volume.proposal.stack): _write_volume(notes, volume, f"waits_{_label(done, volume.proposal)}")
         for volume in waiting
+    }
+    entries |= {
+        id(volume.proposal.stack): _write_volume(notes, volume, f"seen_{_label(done, volume.proposal)}")
+        for volume in done.seen
     }
     if taken:
         manifest = _manifest(
@@ -93,7 +100,15 @@ def write_study(
         "frames": len(images),
         "volumes": sorted(volume.proposal.volume_id for volume in taken),
         "waiting": sorted(volume.proposal.volume_id for volume in waiting),
-        "flags": sorted({flag for volume in done.volumes for flag in volume.proposal.flags}),
+        "decisions": _decisions(done, choices),
+        "flags": sorted(
+            {
+                flag
+                for volume in done.volumes
+                if not volume.proposal.confirmed
+                for flag in volume.proposal.flags
+            }
+        ),
         "left_out": dict(sorted(Counter(str(reason) for _, reason in done.left_out).items())),
         "passes": sorted({tag for image in images for tag in image.tags} & PASSES.keys()),
         "removed": removed(images),
@@ -104,6 +119,18 @@ def write_study(
     (notes / BUILD_NAME).write_text(_json(build))
     _publish(places, has_study=bool(taken))
     return build
+
+
+def _decisions(done: Imported, choices: Choices) -> dict[str, Any]:
+    """How many choices fit a stack and were applied, and which were refused by which flag."""
+    fit = [proposal for proposal in done.proposals if proposal.stack_id in choices]
+    refused = {
+        proposal.stack_id: flag
+        for proposal in fit
+        for flag in proposal.flags
+        if flag.startswith("decision_refused_")
+    }
+    return {"fit": len(fit), "applied": len(fit) - len(refused), "refused": refused}
 
 
 def is_whole(folder: Path, build: dict[str, Any]) -> bool:
@@ -212,6 +239,7 @@ def _proposals(study_id: str, done: Imported, entries: dict[int, dict[str, Any]]
         stack = proposal.stack
         listed.append(
             {
+                "stack": proposal.stack_id,
                 "proposal": f"{study_id}-{_label(done, proposal)}",
                 "status": decided.status,
                 "reason": None if decided.reason is None else str(decided.reason),
@@ -226,6 +254,7 @@ def _proposals(study_id: str, done: Imported, entries: dict[int, dict[str, Any]]
                 "series": stack.series,
                 "slices": stack.n_slices,
                 "phases": stack.n_phases,
+                "along_normal": runs_along_normal(stack),
                 "entry": entry,
             }
         )

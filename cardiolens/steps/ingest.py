@@ -14,6 +14,7 @@ from cardiolens.config.ingest import IngestSpec
 from cardiolens.digest import digest_of_tree
 from cardiolens.errors import InputError, RunError
 from cardiolens.intake import write
+from cardiolens.intake.decisions import Choices, Decisions, read_decisions
 from cardiolens.intake.deidentify import Pseudonyms, read_key
 from cardiolens.intake.find import Found, find
 from cardiolens.intake.header import read_images
@@ -27,6 +28,12 @@ from cardiolens.terminal.console import say
 log = logging.getLogger(__name__)
 
 Rejects = list[dict[str, Any]]
+
+_REFUSED = {
+    "decision_refused_two_stacks": "another stack is confirmed as the same volume; confirm one of them",
+    "decision_refused_sequence": "a cine or first pass has several phases, others one; correct the sequence",
+    "decision_refused_phase": "the stack has no such phase, or no cycle; correct ED and ES",
+}
 
 
 @dataclass
@@ -44,12 +51,13 @@ def ingest(spec: IngestSpec) -> int:
     """Import an export; 0 if at least one study has a volume and none failed, else 1."""
     started = time.monotonic()
     names = Pseudonyms(read_key(_key_of(spec)))
+    decisions = read_decisions(spec.decisions) if spec.decisions is not None else Decisions()
     export = _read(spec, names)
     _check_found(spec, export)
     spec.out.mkdir(parents=True, exist_ok=True)
     rejects, builds = list(export.rejects), []
     for study_id, images in sorted(export.studies.items()):
-        build, study_rejects = _study(spec, study_id, images, export, names)
+        build, study_rejects = _study(spec, study_id, images, export, names, choices=decisions.of(study_id))
         builds.append(build)
         rejects += study_rejects
         _tell_study(build)
@@ -58,6 +66,8 @@ def ingest(spec: IngestSpec) -> int:
     tables.write_text(spec.out / write.REJECTS_NAME, text)
     if spec.links is not None:
         _write_links(spec.links, export, names)
+    if spec.decisions is not None:
+        _tell_decisions(decisions, builds)
     return _tell(spec, builds, rejects, export, time.monotonic() - started)
 
 
@@ -154,16 +164,24 @@ def _check_found(spec: IngestSpec, export: _Export) -> None:
 
 
 def _study(
-    spec: IngestSpec, study_id: str, images: Sequence[Image], export: _Export, names: Pseudonyms
+    spec: IngestSpec,
+    study_id: str,
+    images: Sequence[Image],
+    export: _Export,
+    names: Pseudonyms,
+    *,
+    choices: Choices,
 ) -> tuple[dict[str, Any], Rejects]:
     """Import one study, unless it was imported from the same files with the same options before."""
     options = {"threshold": spec.threshold, "lge": spec.lge, "cohort": list(spec.cohort)}
+    said = (f"{stack} {choice.model_dump_json()}" for stack, choice in sorted(choices.items()))
     code = digest_of_tree(Path(write.__file__).parent)
     about = {
         "input_sha256": names.digest(
             f"{name} {size} {stamp}" for name, (size, stamp) in sorted(export.files[study_id].items())
         ),
         "options": options,
+        "decisions_sha256": names.digest(said) if choices else None,
         "code": code,
     }
     folder = write.Places.of(spec.out, study_id).proposals
@@ -176,7 +194,13 @@ def _study(
             export.names.setdefault(line["file"], line_names.get(line["file"], ""))
         return kept | {"unchanged": True}, rejects
     try:
-        done = import_study(images, spec.lge, spec.threshold)
+        done = import_study(
+            images,
+            spec.lge,
+            spec.threshold,
+            identify=lambda parts: names.stack(images[0].identity, parts),
+            choices=choices,
+        )
     except (OSError, MemoryError) as error:
         raise RunError(
             f"{study_id}: stopped ({type(error).__name__}); free disk or memory, and run it again"
@@ -186,7 +210,9 @@ def _study(
         done = Imported(left_out=[(image, Reason.FAILED) for image in images])
         done.details = {(image.place.name, image.frame): type(error).__name__ for image in images}
     rejects = list(_study_rejects(spec, study_id, done, export, names))
-    build = write.write_study(spec.out, study_id, images, done, names=names, about=about, rejects=rejects)
+    build = write.write_study(
+        spec.out, study_id, images, done, names=names, about=about, rejects=rejects, choices=choices
+    )
     return build, rejects
 
 
@@ -236,6 +262,17 @@ def _tell_study(build: dict[str, Any]) -> None:
     waiting = f"; waiting for a person: {', '.join(build['waiting'])}" if build["waiting"] else ""
     before = " (unchanged)" if build.get("unchanged") else ""
     say(f"{build['study_id']}: {', '.join(build['volumes']) or 'no volume'}{waiting}{flags}{before}")
+
+
+def _tell_decisions(decisions: Decisions, builds: Sequence[dict[str, Any]]) -> None:
+    """Say how many decisions were applied, how many fit no stack of this export, and which cannot stand."""
+    fits, applied = sum(build["decisions"]["fit"] for build in builds), 0
+    for build in builds:
+        applied += build["decisions"]["applied"]
+        for stack, reason in build["decisions"]["refused"].items():
+            say(f"{build['study_id']}: decision on {stack} refused: {_REFUSED[reason]}")
+    others = decisions.count - fits
+    say(f"decisions: {applied} applied, {fits - applied} refused, {others} fit nothing in this export")
 
 
 def _tell(

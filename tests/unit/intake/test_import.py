@@ -213,7 +213,7 @@ def test_a_threshold_makes_what_is_unsure_wait(tmp_path):
         (["source=a", "out=b", "key=b/key"], "key lies in source or out"),
         (["source=a", "out=b", "links=a/links"], "links lies in source or out"),
         (["source=a", "out=b", "threshold=2"], "threshold"),
-        (["source=a", "out=b", "colour=red"], "choose from cohort, key"),
+        (["source=a", "out=b", "colour=red"], "choose from cohort, decisions, key"),
         (["source"], "not of the form name=value"),
     ],
 )

@@ -1,0 +1,85 @@
+"""Decisions of a person put to the proposals of a study: what is confirmed needs no threshold any longer."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from cardiolens.intake.decisions import Choice, Choices, contradicted
+from cardiolens.intake.group import reversed_stack
+from cardiolens.intake.image import Image
+from cardiolens.intake.propose import Proposal
+from cardiolens.intake.reasons import Reason
+from cardiolens.intake.stack import Stack
+from cardiolens.intake.witness import Witness
+
+Identify = Callable[[Sequence[str]], str]  # parts of a stack's identity → its id
+
+
+def with_ids(
+    proposals: Sequence[Proposal], pixels: Mapping[Image, Any], identify: Identify
+) -> list[Proposal]:
+    """Proposals with the ids of their stacks; stacks that nothing tells apart are counted in their order."""
+    named, met = [], set()
+    for proposal in sorted(proposals, key=lambda each: (each.stack.series, each.stack.later)):
+        parts = _parts(proposal.stack, pixels)
+        copy = 1
+        while (stack_id := identify([*parts, str(copy)])) in met:
+            copy += 1
+        met.add(stack_id)
+        named.append(replace(proposal, stack_id=stack_id))
+    return named
+
+
+def _parts(stack: Stack, pixels: Mapping[Image, Any]) -> list[str]:
+    """Series, plane and kind of image, as every export of a stack has them; without series its content."""
+    first = min(stack.images(), key=lambda image: (image.identity.series, image.instance_number))
+    plane = [f"{value + 0.0:.2f}" for value in (*first.row_direction, *first.column_direction)]
+    kind = [first.component, "/".join(first.image_type), str(first.echo), f"{first.rows}x{first.columns}"]
+    series = {image.identity.series for image in stack.images()}
+    if all(series):
+        return [*sorted(series), *plane, *kind]
+    frames = sorted(
+        hashlib.sha256(np.asarray(pixels[image]).tobytes()).hexdigest() for image in stack.images()
+    )
+    return ["content", *frames, *plane, *kind]
+
+
+def decided_by(proposals: Sequence[Proposal], choices: Choices) -> list[Proposal]:
+    """Proposals with the decisions that fit them; one that cannot stand is flagged and decides nothing."""
+    ours = [choices[each.stack_id] for each in proposals if each.stack_id in choices]
+    twice = contradicted(ours)
+    return [_decided(each, choices.get(each.stack_id), twice) for each in proposals]
+
+
+def _decided(proposal: Proposal, choice: Choice | None, twice: set[str]) -> Proposal:
+    if choice is None:
+        return proposal
+    if choice.status == "excluded":
+        return proposal.left_out(Reason.EXCLUDED)
+    refused = "two_stacks" if choice.volume_id in twice else choice.refused(proposal.stack.n_phases)
+    if refused is not None:
+        return proposal.flagged(f"decision_refused_{refused}", factor=0.0)
+    sequence, view = str(choice.sequence), str(choice.view)
+    said = tuple(
+        (about, Witness("person", says, 1.0, "confirmed"))
+        for about, says in (("sequence", sequence), ("view", view))
+    )
+    forward = choice.along_normal == runs_along_normal(proposal.stack)
+    return replace(
+        proposal,
+        sequence=sequence,
+        view=view,
+        confidence=1.0,
+        witnesses=(*proposal.witnesses, *said),
+        status="taken",
+        reason=None,
+        stack=proposal.stack if forward else reversed_stack(proposal.stack),
+    )
+
+
+def runs_along_normal(stack: Stack) -> bool:
+    """Whether slices are counted along the normal of their plane; of one slice True."""
+    return float((stack.corner(stack.n_slices - 1) - stack.corner(0)) @ stack.normal) >= 0

@@ -1,0 +1,332 @@
+/* The page of decisions: what is shown is a study as the server last told it; each key is one request. */
+"use strict";
+
+const VIEW_KEYS = {1: "sax", 2: "2ch", 3: "3ch", 4: "4ch"};
+const TRANSFORMS = [false, true].flatMap(transpose => [false, true].flatMap(flip_rows =>
+  [false, true].map(flip_cols => ({transpose, flip_rows, flip_cols})))).reverse();
+const MS_PER_CYCLE = 1100, MS_PER_SLICE = 350;
+
+const byId = id => document.getElementById(id);
+const at = {study: 0, series: 0, slice: null, phase: null, picking: false};
+let studies = [], legal = {}, waiting = Promise.resolve(), drawn = [];
+
+const study = () => studies[at.study];
+const shown = () => study().shown[at.series];
+
+function element(name, text = "", attributes = {}) {
+  const made = document.createElement(name);
+  made.textContent = text;
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+}
+
+/* What is known of a stack: a person's choice, else the proposal. */
+function standing(own, one) {
+  const choice = own.choices[one.stack];
+  if (choice && choice.status === "confirmed") return choice;
+  const entry = one.entry || {};
+  return {
+    sequence: one.sequence, view: one.view, along_normal: one.along_normal,
+    display: entry.display_transform || {transpose: true, flip_rows: false, flip_cols: false},
+    ed_phase: entry.ed_phase ?? null, es_phase: entry.es_phase ?? null,
+  };
+}
+
+const volumeOf = now => legal[now.sequence]?.views.includes(now.view)
+  ? `${legal[now.sequence].prefix}_${now.view}` : "";
+
+function stateOf(own, one) {
+  return own.choices[one.stack]?.status || one.status;
+}
+
+function confirmedAs(own, volume, except) {
+  return own.shown.find(one => one !== except && own.choices[one.stack]?.status === "confirmed"
+    && volumeOf(own.choices[one.stack]) === volume);
+}
+
+/* Proposals that a person has still to look at: those that are taken or wait, and have no rival confirmed. */
+function open(own) {
+  return own.shown.filter(one => one.status !== "left_out" && !own.choices[one.stack]
+    && !confirmedAs(own, volumeOf(standing(own, one)), one));
+}
+
+/* ---- decisions ---- */
+
+function confirmed(one, change = {}) {
+  const now = {...standing(study(), one), ...change};
+  const cycle = legal[now.sequence]?.over_time === "cycle";
+  return {
+    status: "confirmed", sequence: now.sequence, view: now.view, display: now.display,
+    along_normal: now.along_normal, ed_phase: cycle ? now.ed_phase : null, es_phase: cycle ? now.es_phase : null,
+  };
+}
+
+/* Requests go one after another, each with the revision that the last one left. */
+function send(make) {
+  const own = study();
+  waiting = waiting.then(async () => {
+    const asked = make(own);
+    if (!asked) return;
+    const reply = await fetch("decide", {
+      method: "POST", headers: {"Content-Type": "application/json"},
+      body: JSON.stringify({study_id: own.study_id, revision: own.revision, ...asked}),
+    });
+    const told = await reply.json();
+    if (told.choices) Object.assign(own, {choices: told.choices, revision: told.revision});
+    say(told.error ? `Not done: ${told.error}` : "");
+  }).catch(() => say("Not done: the server does not answer; is it still running?")).then(show);
+  return waiting;
+}
+
+const say = text => { byId("message").textContent = text; };
+const decide = (one, choice) => send(() => ({stacks: {[one.stack]: choice}}));
+const change = what => { const one = shown(); send(() => ({stacks: {[one.stack]: confirmed(one, what)}})); };
+
+function acceptStudy() {
+  const own = study();
+  send(() => {
+    const stacks = Object.fromEntries(open(own).map(one => [one.stack, confirmed(one)]));
+    return Object.keys(stacks).length ? {stacks} : null;
+  }).then(() => { if (own === study() && !open(own).length && !byId("message").textContent) nextOpen(); });
+}
+
+function takeInstead() {
+  const one = shown();
+  send(own => {
+    const choice = confirmed(one), rival = confirmedAs(own, volumeOf(choice), one);
+    return {stacks: {...(rival ? {[rival.stack]: null} : {}), [one.stack]: choice}};
+  });
+}
+
+function mark(name, other) {
+  const phase = phaseShown();
+  if (standing(study(), shown())[other] === phase) say("Not done: ED and ES would be the same phase; move the other first.");
+  else change({[name]: phase});
+}
+
+function cycleSequence() {
+  const names = Object.keys(legal), now = standing(study(), shown());
+  change({sequence: names[(names.indexOf(now.sequence) + 1) % names.length]});
+}
+
+/* ---- moving ---- */
+
+function go(number) {
+  Object.assign(at, {study: (number + studies.length) % studies.length, series: 0, slice: null, phase: null,
+    picking: false});
+  const first = study().shown.indexOf(open(study())[0]);
+  at.series = Math.max(first, 0);
+  show();
+}
+
+function nextOpen() {
+  const order = studies.map((_, k) => (at.study + 1 + k) % studies.length);
+  const next = order.find(k => open(studies[k]).length);
+  if (next === undefined) { say("Every study is decided."); show(); } else go(next);
+}
+
+function focus(number) {
+  Object.assign(at, {series: (number + study().shown.length) % study().shown.length, slice: null, phase: null,
+    picking: false});
+  show();
+}
+
+function step(name, by, count) {
+  const from = at[name] ?? (name === "slice" ? Math.floor(count / 2) : phaseNow(count));
+  at[name] = (from + by + count) % count;
+}
+
+const phaseNow = phases => Math.floor(performance.now() / MS_PER_CYCLE * phases) % phases;
+const phaseShown = () => at.phase ?? phaseNow(shown().phases);
+
+const ACTIONS = [
+  ["Enter", "accept all of this study, go on", acceptStudy],
+  ["a", "accept this series", () => change({})],
+  ["c", "take this one instead of its rival", takeInstead],
+  ["x", "exclude", () => decide(shown(), {status: "excluded"})],
+  ["u", "undo", () => send(() => ({undo: true}))],
+  ["1", "short axis", null], ["2", "two-chamber", null], ["3", "three-chamber", null], ["4", "four-chamber", null],
+  ["g", "next sequence", cycleSequence],
+  ["t", "turn: eight pictures", () => { at.picking = !at.picking; show(); }],
+  ["r", "reverse the slices", () => change({along_normal: !standing(study(), shown()).along_normal})],
+  ["d", "this phase is end-diastole", () => mark("ed_phase", "es_phase")],
+  ["s", "this phase is end-systole", () => mark("es_phase", "ed_phase")],
+  [" ", "hold, play", () => { at.phase = at.phase === null ? phaseShown() : null; }],
+  [",", "phase before", () => step("phase", -1, shown().phases)],
+  [".", "phase after", () => step("phase", 1, shown().phases)],
+  ["[", "slice before", () => step("slice", -1, shown().slices)],
+  ["]", "slice after", () => step("slice", 1, shown().slices)],
+  ["j", "next series", () => focus(at.series + 1)],
+  ["k", "series before", () => focus(at.series - 1)],
+  ["ArrowRight", "next study", () => go(at.study + 1)],
+  ["ArrowLeft", "study before", () => go(at.study - 1)],
+  ["n", "next study that waits", nextOpen],
+  ["?", "keys", () => { byId("help").hidden = !byId("help").hidden; }],
+];
+const NAMES = {" ": "Space", ArrowRight: "→", ArrowLeft: "←"};
+const ALIASES = {ArrowDown: "j", ArrowUp: "k"};
+
+function press(key) {
+  if (!studies.length) return false;
+  if (key === "Escape") { at.picking = false; byId("help").hidden = true; show(); return true; }
+  if (at.picking && /^[1-8]$/.test(key)) { turn(TRANSFORMS[key - 1]); return true; }
+  if (VIEW_KEYS[key]) { change({view: VIEW_KEYS[key]}); return true; }
+  const found = ACTIONS.find(([name]) => name === (ALIASES[key] || key));
+  if (found?.[2]) found[2]();
+  return Boolean(found?.[2]);
+}
+
+function turn(display) { at.picking = false; change({display}); }
+
+document.addEventListener("keydown", event => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat && event.key === "Enter") return;
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  if (event.target.closest?.("button") && (key === " " || key === "Enter")) event.target.blur();
+  if (press(key)) event.preventDefault();
+});
+
+/* ---- pictures ---- */
+
+/* Draw one frame of a sheet as displayed: transpose, then the flips. */
+function draw(canvas, one, now, slice, phase) {
+  const sheet = one.sheet, width = sheet.naturalWidth / one.phases, height = sheet.naturalHeight / one.slices;
+  if (!sheet.complete || !width) return;
+  const [across, down] = now.display.transpose ? [width, height] : [height, width];
+  const side = Math.max(across, down), pen = canvas.getContext("2d");
+  if (canvas.width !== side) canvas.width = canvas.height = side;
+  const stored = now.along_normal === one.along_normal ? slice : one.slices - 1 - slice;
+  const turned = now.display.transpose ? [1, 0, 0, 1] : [0, 1, 1, 0];
+  const [right, lower] = [now.display.flip_cols ? -1 : 1, now.display.flip_rows ? -1 : 1];
+  pen.setTransform(1, 0, 0, 1, 0, 0);
+  pen.clearRect(0, 0, side, side);
+  pen.setTransform(right * turned[0], lower * turned[1], right * turned[2], lower * turned[3],
+    (side - right * across) / 2, (side - lower * down) / 2);
+  pen.drawImage(sheet, phase * width, stored * height, width, height, 0, 0, width, height);
+}
+
+function tick(time) {
+  for (const picture of drawn) {
+    const {one, now} = picture, still = one.phases === 1;
+    const slice = picture.slice ?? (still ? Math.floor(time / MS_PER_SLICE) % one.slices : Math.floor(one.slices / 2));
+    const phase = picture.phase ?? (still ? 0 : phaseNow(one.phases));
+    const key = [slice, phase, one.sheet.complete].join();
+    if (key !== picture.last) { picture.last = key; draw(picture.canvas, one, now, slice, phase); }
+  }
+  requestAnimationFrame(tick);
+}
+
+function picture(one, now, label, fixed = {}) {
+  const canvas = element("canvas", "", {role: "img", "aria-label": label});
+  drawn.push({canvas, one, now, ...fixed});
+  return canvas;
+}
+
+/* ---- what stands on the page ---- */
+
+function show() {
+  const own = study(), left = studies.filter(each => open(each).length).length;
+  byId("study").textContent = own.study_id;
+  byId("progress").textContent = `study ${at.study + 1} of ${studies.length}, ${left} wait`;
+  document.body.dataset.study = own.study_id;
+  document.body.dataset.revision = own.revision;
+  drawn = [];
+  byId("cards").replaceChildren(...own.shown.map(card));
+  byId("cards").children[at.series]?.scrollIntoView({block: "nearest"});
+  byId("detail").replaceChildren(...(own.shown.length ? detail(own, shown()) : []));
+}
+
+function card(one, number) {
+  const own = study(), now = standing(own, one), state = stateOf(own, one);
+  const made = element("article", "", {role: "listitem", "data-stack": one.stack, "data-state": state});
+  made.className = `card ${state}${number === at.series ? " focused" : ""}`;
+  made.append(picture(one, now, `${now.sequence} ${now.view}`), element("h2", `${now.sequence} ${now.view}`),
+    element("p", `series ${one.series.join(", ")} · ${one.slices} × ${one.phases}`),
+    Object.assign(element("p", words(state, one)), {className: "state"}));
+  made.addEventListener("click", () => focus(number));
+  return made;
+}
+
+function words(state, one) {
+  if (state === "left_out") return `left out: ${one.reason}`;
+  return state === "taken" || state === "waits" ? `${state}, ${Math.round(100 * one.confidence)} %` : state;
+}
+
+function detail(own, one) {
+  const now = standing(own, one), many = one.slices > 1;
+  const parts = [element("h2", `${volumeOf(now) || `${now.sequence} ${now.view}`}: ${words(stateOf(own, one), one)}`)];
+  const large = picture(one, now, "loop");
+  Object.defineProperties(drawn.at(-1), {
+    slice: {get: () => at.slice}, phase: {get: () => at.phase},
+  });
+  parts.push(large);
+  if (at.picking) parts.push(group(TRANSFORMS.map((display, k) => {
+    const made = figure(picture(one, {...now, display}, `turn ${k + 1}`), `${k + 1}`);
+    made.addEventListener("click", () => turn(display));
+    return made;
+  })));
+  const marks = [];
+  if (many) marks.push([now.view === "sax" ? "first: base" : "first", {slice: 0}],
+    [now.view === "sax" ? "last: apex" : "last", {slice: one.slices - 1}]);
+  if (now.ed_phase !== null) marks.push([`ED: ${now.ed_phase + 1}`, {phase: now.ed_phase}]);
+  if (now.es_phase !== null) marks.push([`ES: ${now.es_phase + 1}`, {phase: now.es_phase}]);
+  parts.push(group(marks.map(([label, fixed]) => figure(picture(one, now, label, fixed), label))));
+  const list = element("ul");
+  list.append(...one.witnesses.map(each =>
+    element("li", `${each.about}: ${each.source} says ${each.says} (${each.evidence}; right ${Math.round(100 * each.reliability)} %)`)));
+  const others = Object.entries(one.alternatives).sort((a, b) => b[1] - a[1]);
+  parts.push(list, element("p", `alternatives: ${others.map(([name, p]) => `${name} ${Math.round(100 * p)} %`).join(", ")}`));
+  if (one.component) parts.push(element("p", `image: ${one.component}`));
+  if (one.flags.length) parts.push(element("p", `look at: ${one.flags.join(", ")}`));
+  return parts;
+}
+
+function figure(canvas, label) {
+  const made = element("figure");
+  made.append(canvas, element("figcaption", label));
+  return made;
+}
+
+function group(children) {
+  const made = element("div");
+  made.append(...children);
+  return made;
+}
+
+function keysAndTools() {
+  const list = element("dl");
+  for (const [key, label] of ACTIONS) {
+    const name = NAMES[key] || (key.length === 1 ? key.toUpperCase() : key);
+    const button = element("button", "", {type: "button", "data-key": key});
+    button.append(element("kbd", name), label);
+    button.addEventListener("click", () => { button.blur(); press(key); });
+    byId("tools").append(button);
+    list.append(element("dt", name), element("dd", label));
+  }
+  byId("help").append(element("h2", "Keys"), list, element("p", "1 to 8 choose a picture while turning; Esc closes."));
+}
+
+async function start() {
+  const told = await (await fetch("studies.json")).json();
+  legal = told.legal;
+  const rank = {taken: 0, waits: 0, left_out: 1};
+  studies = told.studies.map((own, number) => {
+    own.proposals.forEach((one, k) => {
+      one.sheet = new Image();
+      one.load = () => { one.sheet.src ||= `sheets/${number}/${k}.png`; };
+    });
+    return {...own, shown: own.proposals.filter(one => one.entry).sort((a, b) => rank[a.status] - rank[b.status])};
+  });
+  const first = studies.findIndex(own => open(own).length);
+  keysAndTools();
+  go(Math.max(first, 0));
+  requestAnimationFrame(tick);
+  document.body.dataset.ready = "yes";
+}
+
+/* Sheets of a study are fetched when it is shown, and those of the next one after it. */
+new MutationObserver(() => {
+  for (const number of [at.study, (at.study + 1) % studies.length])
+    for (const one of studies[number]?.shown ?? []) one.load();
+}).observe(document.body, {attributes: true, attributeFilter: ["data-study"]});
+
+start();

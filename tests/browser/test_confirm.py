@@ -1,0 +1,310 @@
+"""The page of decisions in Chromium, and attacks on its server."""
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from cardiolens.config.ingest import IngestSpec
+from cardiolens.intake.decisions import Ledger, read_decisions
+from cardiolens.page.confirm.imported import read_imported
+from cardiolens.page.confirm.server import Desk, desk_address, desk_server
+from cardiolens.steps.ingest import ingest
+from tests.unit.intake.exports import CURRENT, LGE, NORMAL, SHORT_AXIS, healthy, series
+
+from .conftest import Seen, findings_of_axe, watch
+
+MARKUP = "<img src=x onerror='window.harmed=1'><script>window.harmed=1</script>"
+
+
+@dataclass
+class Served:
+    """A page of decisions that is served, and what it is of."""
+
+    root: Path
+    desk: Desk
+    address: str
+
+    @property
+    def port(self) -> int:
+        return int(self.address.split(":")[2].split("/", maxsplit=1)[0])
+
+    def decided(self) -> dict[str, dict[str, dict]]:
+        """What the file says by study and series."""
+        found: dict[str, dict[str, dict]] = {}
+        decisions = read_decisions(self.root / "decisions.jsonl")
+        for study in self.desk.studies:
+            numbers = {each["stack"]: each["series"][0] for each in study.proposals}
+            choices = decisions.of(study.study_id)
+            found[study.study_id] = {numbers[stack]: each.model_dump() for stack, each in choices.items()}
+        return found
+
+
+def export(folder: Path, studies: int) -> None:
+    """Studies with one cine; each third has it twice, each fourth an LGE with a phase-sensitive image."""
+    before = CURRENT["study"]
+    try:
+        for number in range(1, studies + 1):
+            CURRENT["study"] = f"1.2.3.{number}"
+            own = folder / str(number)
+            healthy(own, 10, SeriesDescription=f"cine sax {MARKUP}"[:64])
+            if number % 3 == 0:
+                healthy(own, 11)
+            if number % 4 == 0:
+                lge(own, 20, "M")
+                lge(own, 21, "P")
+    finally:
+        CURRENT["study"] = before
+
+
+def lge(folder: Path, number: int, component: str) -> None:
+    frames = (np.indices((6, 1, 32, 32)).sum(axis=0) * number) % 1000
+    corners = np.array([k * 8.0 * -NORMAL for k in range(6)])
+    told = {"ImageType": ["ORIGINAL", "PRIMARY", component], "SeriesDescription": "LGE sax", **LGE}
+    series(folder, frames, corners, number, ImageOrientationPatient=SHORT_AXIS, **told)
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("confirm")
+    export(root / "export", 12)
+    ingest(IngestSpec(source=root / "export", out=root / "out", key=root / "key", threshold=0.99))
+    for path in (root / "out").glob("proposals/*/proposals.json"):  # evidence that somebody forged
+        tree = json.loads(path.read_text())
+        for proposal in tree["proposals"]:
+            proposal["witnesses"][0]["evidence"] = MARKUP
+        path.write_text(json.dumps(tree))
+    return root
+
+
+@pytest.fixture
+def served(imported: Path, tmp_path: Path) -> Iterator[Served]:
+    desk = Desk(read_imported(imported / "out"), Ledger(tmp_path / "decisions.jsonl"))
+    with desk_server(desk) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield Served(tmp_path, desk, desk_address(server, desk))
+        server.shutdown()
+        thread.join()
+    desk.ledger.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext, served: Served, seen: Seen) -> Iterator[Page]:
+    opened = opened_page(context, served, seen)
+    yield opened
+    opened.close()
+    assert seen == Seen()
+
+
+def opened_page(context: BrowserContext, served: Served, seen: Seen) -> Page:
+    opened = context.new_page()
+    watch(opened, seen)
+    opened.goto(served.address)
+    opened.wait_for_selector("body[data-ready]")
+    return opened
+
+
+def press(page: Page, *keys: str) -> None:
+    """Press keys, each of which must be on the disk before the next."""
+    for key in keys:
+        before = page.evaluate("document.body.dataset.revision + document.body.dataset.study")
+        page.keyboard.press(key)
+        page.wait_for_function(
+            "before => document.body.dataset.revision + document.body.dataset.study !== before", arg=before
+        )
+
+
+def test_twelve_studies_are_confirmed_by_keys(page: Page, served: Served, imported: Path, capsys) -> None:
+    presses = 0
+    for _ in served.desk.studies:
+        study = page.evaluate("document.body.dataset.study")
+        page.keyboard.press("Enter")
+        presses += 1
+        page.wait_for_function(
+            "study => document.body.dataset.study !== study || "
+            "document.getElementById('message').textContent.startsWith('Every')",
+            arg=study,
+        )
+    expect(page.locator("#progress")).to_contain_text("0 wait")
+    assert presses == 12, "one press a study where every proposal is right"
+    decided = served.decided()
+    assert all(choices for choices in decided.values())
+    out = served.root / "out"
+    decisions = served.root / "decisions.jsonl"
+    spec = {"source": imported / "export", "out": out, "key": imported / "key", "threshold": 1.0}
+    assert ingest(IngestSpec(decisions=decisions, **spec)) == 0
+    told = capsys.readouterr().out
+    assert f"decisions: {sum(map(len, decided.values()))} applied, 0 refused, 0 fit nothing" in told
+    assert "waiting for a person" not in told
+    assert len(list((out / "studies").iterdir())) == 12
+
+
+def test_every_key_is_on_the_disk_at_once_and_is_taken_back(page: Page, served: Served) -> None:
+    study = page.evaluate("document.body.dataset.study")
+
+    def now() -> dict:
+        return next(iter(served.decided()[study].values()), {})
+
+    press(page, "a")
+    first = now()
+    press(page, "3")
+    assert now() == {**first, "view": "3ch"}
+    press(page, "1", "r")
+    assert now() == {**first, "along_normal": not first["along_normal"]}
+    page.keyboard.press("t")
+    assert page.locator("figure canvas[aria-label^=turn]").count() == 8
+    press(page, "8")
+    assert now()["display"] == {"transpose": False, "flip_rows": False, "flip_cols": False}
+    page.keyboard.press(" ")
+    page.evaluate("at.phase = 3")
+    page.keyboard.press(",")
+    press(page, "d")
+    page.keyboard.press("s")
+    expect(page.locator("#message")).to_contain_text("same phase")
+    page.keyboard.press(".")
+    press(page, "s")
+    assert (now()["ed_phase"], now()["es_phase"]) == (2, 3)
+    press(page, "x")
+    assert now()["status"] == "excluded"
+    press(page, *"uuuuuuu")
+    assert now() == first
+    press(page, "u")
+    assert now() == {}
+    page.keyboard.press("u")
+    expect(page.locator("#message")).to_contain_text("nothing is decided")
+
+
+def test_of_two_rivals_one_is_chosen_and_the_refusal_says_how(page: Page, served: Served) -> None:
+    for _ in range(11):
+        if page.locator(".card").count() == 4:
+            break
+        press(page, "ArrowRight")
+    assert page.locator(".card").count() == 4
+    study = page.evaluate("document.body.dataset.study")
+    press(page, "a")
+    rival = page.locator(".card.left_out").first
+    rival.click()
+    page.get_by_role("button", name="accept this series").click()
+    expect(page.locator("#message")).to_contain_text("C takes this one instead")
+    press(page, "c")
+    assert len(served.decided()[study]) == 1
+    assert rival.get_attribute("data-stack") is not None
+
+
+def test_two_tabs_do_not_decide_over_each_other(
+    page: Page, context: BrowserContext, served: Served, seen: Seen
+) -> None:
+    other, complaints = context.new_page(), Seen()
+    watch(other, complaints)
+    other.goto(served.address)
+    other.wait_for_selector("body[data-ready]")
+    press(page, "a")
+    other.keyboard.press("x")
+    expect(other.locator("#message")).to_contain_text("decided on elsewhere")
+    assert [each["status"] for each in served.decided()[served.desk.studies[0].study_id].values()] == [
+        "confirmed"
+    ]
+    press(other, "x")
+    assert [each["status"] for each in served.decided()[served.desk.studies[0].study_id].values()] == [
+        "excluded"
+    ]
+    other.close()
+    assert complaints.abroad == []
+
+
+def test_the_mouse_does_what_keys_do_and_words_are_text(page: Page, served: Served) -> None:
+    page.get_by_role("button", name="keys").click()
+    assert page.locator("#help").is_visible()
+    page.keyboard.press("Escape")
+    assert not page.locator("#help").is_visible()
+    assert MARKUP in page.locator("#detail").inner_text()
+    assert page.evaluate("window.harmed") is None
+    assert page.locator("main img, main script").count() == 0
+    page.get_by_role("button", name="exclude").click()
+    expect(page.locator(".card.focused")).to_have_attribute("data-state", "excluded")
+    page.get_by_role("button", name="eight pictures").click()
+    before = page.locator("#detail > canvas").evaluate("canvas => canvas.toDataURL()")
+    page.keyboard.press(" ")
+    page.locator("canvas[aria-label='turn 8']").click()
+    expect(page.locator(".card.focused")).to_have_attribute("data-state", "confirmed")
+    page.wait_for_function(
+        "before => document.querySelector('#detail > canvas').toDataURL() !== before", arg=before
+    )
+
+
+def test_axe_finds_nothing_serious(browser: Browser, served: Served) -> None:
+    context = browser.new_context(bypass_csp=True)
+    page = opened_page(context, served, Seen())
+    page.keyboard.press("t")
+    assert findings_of_axe(page) == []
+    context.close()
+
+
+def ask(served: Served, method: str, path: str, body: bytes = b"", **headers: str) -> HTTPResponse:
+    connection = HTTPConnection("127.0.0.1", served.port, timeout=5)
+    connection.putrequest(method, path, skip_host=True)
+    said = {"Host": f"127.0.0.1:{served.port}", "Content-Length": str(len(body))}
+    said |= {name.replace("_", "-"): value for name, value in headers.items()}
+    for name, value in said.items():
+        if value:
+            connection.putheader(name, value)
+    connection.endheaders(body or None)
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    return answer
+
+
+def test_who_lacks_token_host_or_origin_reads_and_decides_nothing(served: Served) -> None:
+    token, study = f"/{served.desk.token}/", served.desk.studies[0]
+    own = f"http://127.0.0.1:{served.port}"
+    stack = study.proposals[0]["stack"]
+    body = json.dumps({"study_id": study.study_id, "revision": 0, "stacks": {stack: {"status": "excluded"}}})
+    json_type = {"Content_Type": "application/json"}
+    for path in (
+        "/",
+        "/wrong/",
+        "/wrong/studies.json",
+        token[:-2] + "/",
+        f"{token}../",
+        f"{token}%2e%2e/%2e%2e/key",
+    ):
+        assert ask(served, "GET", path).status == 404, path
+    paths = (
+        "sheets/0/../0.png",
+        "sheets/0/0.png/..",
+        "sheets/99/0.png",
+        "sheets/0/99.png",
+        "sheets/0/-1.png",
+    )
+    for path in (*paths, "sheets/0/%2fetc%2fpasswd", "sheets/%C2%B2/0.png", "decide"):
+        assert ask(served, "GET", token + path).status == 404, path
+    for host in ("evil.example", f"evil.example:{served.port}", "127.0.0.1", ""):
+        assert ask(served, "GET", token, Host=host).status == 404
+    sent = {"method": "POST", "path": f"{token}decide", "body": body.encode()}
+    for origin in ("", "null", "http://evil.example", f"http://localhost:{served.port}", own + "0"):
+        assert ask(served, **sent, Origin=origin, **json_type).status == 404, origin
+    assert ask(served, **{**sent, "path": "/wrong/decide"}, Origin=own, **json_type).status == 404
+    assert ask(served, **sent, Origin=own, Host="evil.example", **json_type).status == 404
+    assert ask(served, **sent, Origin="http://evil.example", Host="evil.example", **json_type).status == 404
+    assert ask(served, **sent, Origin=own, Content_Type="text/plain").status == 400
+    assert ask(served, **sent, Origin=own, Content_Length="99999999", **json_type).status == 413
+    for text in ("[]", "{", "[" * 60_000, body.replace("excluded", "x")):
+        answer = ask(served, **{**sent, "body": text.encode()}, Origin=own, **json_type)
+        assert answer.status == 400, text[:40]
+    unknown = body.replace(stack, "Q0").encode()  # refused in words, not by a status
+    ask(served, **{**sent, "body": unknown}, Origin=own, **json_type)
+    assert read_decisions(served.root / "decisions.jsonl").count == 0
+    answer = ask(served, **sent, Origin=own, **json_type)
+    assert answer.status == 200, "the same request from the page itself is heard"
+    policy = ask(served, "GET", token).getheader("Content-Security-Policy") or ""
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "frame-ancestors 'none'" in policy
