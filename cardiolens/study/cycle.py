@@ -42,7 +42,8 @@ def cycle_of(study: Study) -> Cycle | None:
 
 
 def _cycle(volume: Volume) -> Cycle | None:
-    areas = _areas(volume)
+    with np.errstate(over="ignore", invalid="ignore"):  # of extreme values, which windowing refuses
+        areas = _areas(volume)
     if areas is None or not areas.found():
         return None
     return Cycle(areas.end_diastole, areas.end_systole, volume.layout.n_phases)
