@@ -19,6 +19,7 @@ class Reason(StrEnum):
     NO_SUCH_OPTION = "no_such_option"
     SILENT_SECTION = "silent_section"
     UNCERTAIN = "uncertain"
+    NOT_TODAY = "not_today"
     NO_OPTION = "no_option"
     BETWEEN_GRADES = "between_grades"
     WITHOUT_GRADE = "without_grade"
@@ -54,6 +55,7 @@ MEANINGS: dict[Reason, str] = {
     Reason.NO_SUCH_OPTION: "the finding names a field, value or certainty that does not exist",
     Reason.SILENT_SECTION: "the evidence stands where a report asks, or tells of the past",
     Reason.UNCERTAIN: "the report is not sure of it",
+    Reason.NOT_TODAY: "the report tells it of the past, or asks for it",
     Reason.NO_OPTION: "the words tell none of the options",
     Reason.BETWEEN_GRADES: "the words stand between two options",
     Reason.WITHOUT_GRADE: "the words name no grade",

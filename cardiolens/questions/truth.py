@@ -28,7 +28,10 @@ def settle(text: str, found: Sequence[Found], catalogue: Catalogue) -> Told:
     report = _Report(text, found)
     for subtask in catalogue.subtasks.values():
         own = [one for one in found if one.subtask == subtask.id and one.certainty in ("certain", "uncertain")]
-        if subtask.answer_type == "report" or not own:
+        if subtask.answer_type == "report" or not any(one.subtask == subtask.id for one in found):
+            continue
+        if not own:
+            told.undetermined[subtask.id] = Reason.NOT_TODAY
             continue
         outcome = report.outcome(subtask, own)
         if isinstance(outcome, str):
