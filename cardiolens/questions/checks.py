@@ -40,8 +40,10 @@ _RULES: tuple[tuple[str, tuple[str, ...], Literal["error", "warning"], Callable[
         "a normal study with an abnormal finding",
         ("D01",),
         "error",
-        lambda a: _is(a, "D01", "A")
-        and (_is(a, "L01", "B") or _is(a, "T01", "B") or _is(a, "P01", "B") or _is(a, "C10", "C", "D")),
+        lambda a: (
+            _is(a, "D01", "A")
+            and (_is(a, "L01", "B") or _is(a, "T01", "B") or _is(a, "P01", "B") or _is(a, "C10", "C", "D"))
+        ),
     ),
     (
         "ischaemic cardiomyopathy with enhancement away from the endocardium only",
@@ -73,7 +75,9 @@ _ENHANCED_WALLS = {"A", "B", "C", "D"}
 
 def violations(answers: Answers) -> list[Violation]:
     """Every rule that the answers break."""
-    found = [Violation(name, fields, severity) for name, fields, severity, broken in _RULES if broken(answers)]
+    found = [
+        Violation(name, fields, severity) for name, fields, severity, broken in _RULES if broken(answers)
+    ]
     for gate, details in (("C02", "C03 C04 C05"), ("C06", "C07 C08 C09"), ("L01", "L02 L03 L04 L05")):
         placed = tuple(name for name in details.split() if name in answers)
         if _is(answers, gate, "A") and placed:

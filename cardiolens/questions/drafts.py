@@ -41,8 +41,12 @@ def merged(extractors: Mapping[str, Any], catalogue: Catalogue) -> tuple[dict[st
     items: dict[str, Item] = {}
     refused: dict[str, str] = {}
     for subtask in catalogue.subtasks:
-        answers = {name: one["answers"][subtask] for name, one in extractors.items() if subtask in one["answers"]}
-        doubts = [one["indeterminate"][subtask] for one in extractors.values() if subtask in one["indeterminate"]]
+        answers = {
+            name: one["answers"][subtask] for name, one in extractors.items() if subtask in one["answers"]
+        }
+        doubts = [
+            one["indeterminate"][subtask] for one in extractors.values() if subtask in one["indeterminate"]
+        ]
         distinct = {tuple(keys) for keys in answers.values()}
         if len(distinct) == 1:
             both = len(answers) == len(extractors) > 1

@@ -13,7 +13,12 @@ from cardiolens.questions.reasons import Reason
 from cardiolens.tasks.protocol import read_yaml
 
 _NUMBER = r"(?P<low>\d{1,3}(?:[.,]\d+)?)(?:\s*%?\s*(?:-|–|to)\s*(?P<high>\d{1,3}(?:[.,]\d+)?))?\s*"
-_CHAMBERS = {"C01": r"\b(rv|right)\b", "C10": r"\b(rv|right)\b", "C12": r"\b(lv|left)\b", "C15": r"\b(lv|left)\b"}
+_CHAMBERS = {
+    "C01": r"\b(rv|right)\b",
+    "C10": r"\b(rv|right)\b",
+    "C12": r"\b(lv|left)\b",
+    "C15": r"\b(lv|left)\b",
+}
 
 Band = tuple[float, float, str]
 
@@ -47,7 +52,9 @@ def read_number(quantity: str, low: float, high: float, sex: str | None) -> Read
     values = {one.value for one in told}
     if len(values) == 1 and None not in values:
         return told[0]
-    return Reading(None, tuple(dict.fromkeys(name for one in told for name in (one.value, *one.near) if name)))
+    return Reading(
+        None, tuple(dict.fromkeys(name for one in told for name in (one.value, *one.near) if name))
+    )
 
 
 def measured(text: str, sentences: list[Sentence], sex: str | None) -> Iterator[Found]:
@@ -98,18 +105,21 @@ def _first(written: str, names: list[str], unit: str) -> re.Match[str] | None:
     return re.search(pattern, written, re.IGNORECASE)
 
 
-def _values(
-    written: str, first: re.Match[str], unit: str
-) -> Iterator[tuple[tuple[float, float], int, bool]]:
+def _values(written: str, first: re.Match[str], unit: str) -> Iterator[tuple[tuple[float, float], int, bool]]:
     """Numbers of one unit from the first on: both ends, where they end, and whether they are of the past."""
     past = re.compile(rf"\b({'|'.join(ranges()['past'])})\b", re.IGNORECASE)
+    head = re.split(ranges()["today"], written[: first.start()], flags=re.IGNORECASE)[-1]
+    told_before = re.search(ranges()["elsewhere"], head, re.IGNORECASE) is not None
     at = first.start()
     for number in re.finditer(rf"(?<![\d.,/]){_NUMBER}(?:{unit})(?!\w)", written[at:], re.IGNORECASE):
         between = written[at : first.start() + number.start()]
         factor = 10.0 if number.group().lower().endswith("cm") else 1.0
         low = float(number["low"].replace(",", ".")) * factor
         high = float((number["high"] or number["low"]).replace(",", ".")) * factor
-        yield (low, high), first.start() + number.end(), bool(past.search(between))
+        is_today = re.search(ranges()["today"], between, re.IGNORECASE) is not None
+        is_past = past.search(between) is not None or (told_before and not is_today)
+        yield (low, high), first.start() + number.end(), is_past
+        told_before = told_before and not is_today
         at = first.start() + number.end()
 
 

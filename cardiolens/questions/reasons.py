@@ -20,6 +20,7 @@ class Reason(StrEnum):
     SILENT_SECTION = "silent_section"
     UNCERTAIN = "uncertain"
     NOT_TODAY = "not_today"
+    OTHER_STRUCTURE = "other_structure"
     NO_OPTION = "no_option"
     BETWEEN_GRADES = "between_grades"
     WITHOUT_GRADE = "without_grade"
@@ -56,6 +57,7 @@ MEANINGS: dict[Reason, str] = {
     Reason.SILENT_SECTION: "the evidence stands where a report asks, or tells of the past",
     Reason.UNCERTAIN: "the report is not sure of it",
     Reason.NOT_TODAY: "the report tells it of the past, or asks for it",
+    Reason.OTHER_STRUCTURE: "it may be of another structure than the myocardium",
     Reason.NO_OPTION: "the words tell none of the options",
     Reason.BETWEEN_GRADES: "the words stand between two options",
     Reason.WITHOUT_GRADE: "the words name no grade",

@@ -62,7 +62,9 @@ def read_reports(reports: Path, studies: Path, links: Path | None) -> tuple[list
     names = _names(known, {} if links is None else read_links(links))
     raw = list(_table(reports) if reports.is_file() else _folder(reports))
     if not raw:
-        raise InputError(f"reports={reports}: holds no report; expected text files (*.txt) or rows of a CSV file")
+        raise InputError(
+            f"reports={reports}: holds no report; expected text files (*.txt) or rows of a CSV file"
+        )
     found: list[Report] = []
     rejects: Rejects = []
     for one in raw:
@@ -87,7 +89,9 @@ def read_links(path: Path) -> dict[str, str]:
         else:
             rows = [parse_json(line) for line in text.splitlines() if line.strip()]
     except (OSError, ValueError, csv.Error) as error:
-        raise InputError(f"links={path}: cannot be read ({type(error).__name__}); expected CSV or JSON Lines") from None
+        raise InputError(
+            f"links={path}: cannot be read ({type(error).__name__}); expected CSV or JSON Lines"
+        ) from None
     pairs = [(row.get("accession"), row.get("study_id")) for row in rows if row.get("study_id")]
     if not pairs or not any(accession for accession, _ in pairs):
         raise InputError(f"links={path}: has no row with accession and study_id; give both columns")
@@ -130,7 +134,9 @@ def _folder(folder: Path) -> Iterator[_Raw]:
 
 def _table(path: Path) -> Iterator[_Raw]:
     try:
-        rows = list(csv.DictReader(io.StringIO(read_bytes(path, _MOST_TABLE).decode("utf-8-sig"), newline="")))
+        rows = list(
+            csv.DictReader(io.StringIO(read_bytes(path, _MOST_TABLE).decode("utf-8-sig"), newline=""))
+        )
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(
             f"reports={path}: cannot be read ({type(error).__name__}); expected a CSV file in UTF-8"

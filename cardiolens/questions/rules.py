@@ -42,7 +42,7 @@ def _stated(text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> Iter
                 subtask.id, one.value, one.start, one.end, one.quote, one.section, one.polarity,
                 one.certainty, "rules",
             )  # fmt: skip
-            doubt = _doubt(found, subtask, text[sentence.start : sentence.end])
+            doubt = doubt_of(found, subtask, text[sentence.start : sentence.end])
             yield replace(found, doubt=doubt)
 
 
@@ -62,7 +62,7 @@ def _is_heading(one: Finding) -> bool:
     return one.quote.rstrip().endswith(":") and len(one.quote.split()) <= 2
 
 
-def _doubt(found: Found, subtask: Subtask, sentence: str) -> str | None:
+def doubt_of(found: Found, subtask: Subtask, sentence: str) -> str | None:
     """Why the value of a finding is not told for certain; None where it is."""
     if found.value is None:
         return Reason.NO_OPTION
@@ -70,11 +70,29 @@ def _doubt(found: Found, subtask: Subtask, sentence: str) -> str | None:
     normal = found.value in {option.text for option in subtask.options if option.normal}
     if subtask.id in rules["graded"] and not normal and not _has(rules["grade"], found.quote):
         return Reason.WITHOUT_GRADE
+    if _contradicts_grade(found, subtask, rules["means"]):
+        return Reason.BETWEEN_GRADES
+    if not normal and _has(rules["outside"].get(subtask.id, r"(?!)"), found.quote):
+        return Reason.OTHER_STRUCTURE
+    if _has(rules["share"].get(subtask.id, r"(?!)"), found.quote):
+        return Reason.BETWEEN_GRADES
     if _has(rules["grades"], found.quote) and not _has(rules["held"].get(subtask.id, r"(?!)"), found.quote):
         return Reason.BETWEEN_GRADES if subtask.id in rules["graded"] else None
     if _has(rules["borderline"], found.quote):
         return Reason.BORDERLINE
     return _doubt_of_normal(found, subtask, sentence) if normal else None
+
+
+def _contradicts_grade(found: Found, subtask: Subtask, means: Mapping[str, Mapping[str, list[str]]]) -> bool:
+    """Return whether the grades of a clause mean other options than the one that was read."""
+    allowed = [
+        options[subtask.id]
+        for grade, options in means.items()
+        if subtask.id in options and _has(grade, found.quote)
+    ]
+    key = next(option.key for option in subtask.options if option.text == found.value)
+    denied = found.polarity == "negated"
+    return bool(allowed) and not denied and key not in {one for keys in allowed for one in keys}
 
 
 def _doubt_of_normal(found: Found, subtask: Subtask, sentence: str) -> str | None:

@@ -99,7 +99,10 @@ def _second(
         for given, (items, lost) in zip(_inputs(sections), told, strict=True)
     ]
     records = stages.run(
-        "2-findings.model", "findings-1", inputs, lambda given: {"items": given["items"], "rejects": given["rejects"]}
+        "2-findings.model",
+        "findings-1",
+        inputs,
+        lambda given: {"items": given["items"], "rejects": given["rejects"]},
     )
     return records, [line for record in records for line in record["rejects"]]
 

@@ -4,7 +4,11 @@ import re
 from collections.abc import Mapping
 
 _NAMED = re.compile(r"\bsegments?\s*(?:aha\s*)?((?:\d{1,2}(?:\s*(?:,|and|&|-|–|/)\s*)?)+)", re.IGNORECASE)
-_LEVELS = {"basal": r"\b(basal|base)\b", "mid": r"\bmid(?:-?(?:ventricular|cavity|level))?\b(?![- ]?(wall|myocard))", "apical": r"\bapical\b"}
+_LEVELS = {
+    "basal": r"\b(basal|base)\b",
+    "mid": r"\bmid(?:-?(?:ventricular|cavity|level))?\b(?![- ]?(wall|myocard))",
+    "apical": r"\bapical\b",
+}
 _WALLS: Mapping[str, tuple[str, Mapping[str, int]]] = {
     "anteroseptal": (r"\bantero-?\s?sept\w+", {"basal": 2, "mid": 8}),
     "inferoseptal": (r"\binfero-?\s?sept\w+", {"basal": 3, "mid": 9}),

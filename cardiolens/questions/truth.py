@@ -27,7 +27,9 @@ def settle(text: str, found: Sequence[Found], catalogue: Catalogue) -> Told:
     told = Told()
     report = _Report(text, found)
     for subtask in catalogue.subtasks.values():
-        own = [one for one in found if one.subtask == subtask.id and one.certainty in ("certain", "uncertain")]
+        own = [
+            one for one in found if one.subtask == subtask.id and one.certainty in ("certain", "uncertain")
+        ]
         if subtask.answer_type == "report" or not any(one.subtask == subtask.id for one in found):
             continue
         if not own:
@@ -89,9 +91,7 @@ class _Report:
     def _places(self, subtask: Subtask, stated: Sequence[Found]) -> str | None:
         """Why the places or patterns of a finding are not told whole."""
         pieces = list(sentences(self.text))
-        gate = [
-            one for one in self.found if one.subtask == subtask.parent and one.certainty == "certain"
-        ]
+        gate = [one for one in self.found if one.subtask == subtask.parent and one.certainty == "certain"]
         anchored = {sentence_at(pieces, one.start) for one in gate if one.value is not None and not one.doubt}
         mine = {sentence_at(pieces, one.start) for one in stated}
         if subtask.tier == 1 and mine - anchored:
