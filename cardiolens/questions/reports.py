@@ -62,9 +62,7 @@ def read_reports(reports: Path, studies: Path, links: Path | None) -> tuple[list
     names = _names(known, {} if links is None else read_links(links))
     raw = list(_table(reports) if reports.is_file() else _folder(reports))
     if not raw:
-        raise InputError(
-            f"reports={reports}: holds no report; expected text files (*.txt) or rows of a CSV file"
-        )
+        raise InputError(f"reports={reports}: holds no report; expected *.txt files or rows of CSV")
     found: list[Report] = []
     rejects: Rejects = []
     for one in raw:

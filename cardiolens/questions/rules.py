@@ -66,21 +66,29 @@ def doubt_of(found: Found, subtask: Subtask, sentence: str) -> str | None:
     """Why the value of a finding is not told for certain; None where it is."""
     if found.value is None:
         return Reason.NO_OPTION
-    rules = words()
     normal = found.value in {option.text for option in subtask.options if option.normal}
+    doubt = _doubt_of_grade(found, subtask, normal=normal)
+    if doubt is None and not normal:
+        doubt = _doubt_of_abnormal(found, subtask, sentence)
+    return doubt or (_doubt_of_normal(found, subtask, sentence) if normal else None)
+
+
+def _doubt_of_abnormal(found: Found, subtask: Subtask, sentence: str) -> str | None:
+    rules = words()
+    if _has(rules["outside"].get(subtask.id, r"(?!)"), sentence):
+        return Reason.OTHER_STRUCTURE
+    return Reason.BETWEEN_GRADES if _has(rules["share"].get(subtask.id, r"(?!)"), found.quote) else None
+
+
+def _doubt_of_grade(found: Found, subtask: Subtask, *, normal: bool) -> str | None:
+    rules = words()
     if subtask.id in rules["graded"] and not normal and not _has(rules["grade"], found.quote):
         return Reason.WITHOUT_GRADE
     if _contradicts_grade(found, subtask, rules["means"]):
         return Reason.BETWEEN_GRADES
-    if not normal and _has(rules["outside"].get(subtask.id, r"(?!)"), found.quote):
-        return Reason.OTHER_STRUCTURE
-    if _has(rules["share"].get(subtask.id, r"(?!)"), found.quote):
-        return Reason.BETWEEN_GRADES
     if _has(rules["grades"], found.quote) and not _has(rules["held"].get(subtask.id, r"(?!)"), found.quote):
         return Reason.BETWEEN_GRADES if subtask.id in rules["graded"] else None
-    if _has(rules["borderline"], found.quote):
-        return Reason.BORDERLINE
-    return _doubt_of_normal(found, subtask, sentence) if normal else None
+    return Reason.BORDERLINE if _has(rules["borderline"], found.quote) else None
 
 
 def _contradicts_grade(found: Found, subtask: Subtask, means: Mapping[str, Mapping[str, list[str]]]) -> bool:

@@ -51,8 +51,8 @@ def questions(spec: QuestionsSpec, second: Reader | None = None) -> int:
         say(f"left out in stage {stage}: {number} x {code}: {meaning}")
     sampled = sum(line["verification"]["queue"] == "sampling" for line in lines)
     say(
-        f"{len(found)} reports: {len(lines)} draft questions, {sampled} to sampling, {len(lines) - sampled} to "
-        f"full review, {len(rejects)} left out ({time.monotonic() - started:.1f} s): {spec.out}"
+        f"{len(found)} reports: {len(lines)} draft questions, {sampled} to sampling, "
+        f"{len(lines) - sampled} to full review, {len(rejects)} left out ({time.monotonic() - started:.1f} s): {spec.out}"
     )
     return 0 if lines else 1
 
@@ -92,7 +92,7 @@ def _rules(stages: Stages, sections: Sequence[Record], catalogue: Catalogue) -> 
 def _second(
     stages: Stages, sections: Sequence[Record], catalogue: Catalogue, second: Reader
 ) -> tuple[list[Record], Rejects]:
-    """Findings of the second extractor; its replies are kept elsewhere, so that asking again costs nothing."""
+    """Findings of the second extractor; its replies are kept in a store, and not asked for again."""
     told = second(sections, catalogue)
     inputs = [
         {**given, "items": items, "rejects": lost}
