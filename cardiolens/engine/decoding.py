@@ -9,7 +9,7 @@ _MOST = 20  # log-probabilities per token that vLLM returns at most, unless conf
 
 
 def bound(ask: Ask) -> dict[str, str | list[str]]:
-    """Arguments of vLLM's structured outputs: a legal reply, any text that ends in one, or JSON of a schema."""
+    """Arguments of vLLM's structured outputs: a legal reply, text that ends in one, or JSON of a schema."""
     constraint = ask.constraint
     if constraint.schema:
         return {"json": constraint.schema}

@@ -1,7 +1,7 @@
 """The bridge from reports to the stream: requests without frames, their completions in a store, and back.
 
-A request is one report and one part of the protocol. Its key is the digest of all that is asked, as in a sweep:
-what the store answers already is not asked again.
+A request is one report and one part of the protocol. Its key is the digest of all that is asked, as in a
+sweep: what the store answers already is not asked again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ _MAX_TOKENS = 3072  # of a reply, where the model declares none for reports
 
 
 def model_spec(spec: QuestionsSpec, words: Sequence[str]) -> SweepSpec:
-    """The sweep that asks one model about reports; InputError for several models, or one that is not greedy."""
+    """The sweep that asks one model about reports; InputError for several, or one that is not greedy."""
     where = [
         "name=questions",
         "tracker=none",
@@ -63,8 +63,8 @@ def model_spec(spec: QuestionsSpec, words: Sequence[str]) -> SweepSpec:
         raise InputError(f"model: {len(sweep.model)} models are named; the second extractor is one of them")
     if sweep.model[0].sampling.temperature:
         raise InputError(
-            f"model.{sweep.model[0].name}.sampling.temperature={sweep.model[0].sampling.temperature:g}: findings "
-            "are extracted at temperature 0; leave it out"
+            f"model.{sweep.model[0].name}.sampling.temperature: findings are extracted at temperature 0; "
+            "leave it out"
         )
     check_readers(sweep)
     check_access(sweep)

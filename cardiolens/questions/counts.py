@@ -1,4 +1,4 @@
-"""Counts of a run: a line a stage on the terminal, and a page. No text, name or number of a report is shown."""
+"""Counts of a run for the terminal and a page; no text, name or number of a report is shown."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,8 @@ def page(stages: Mapping[str, int], made: Mapping[str, int], reason_rows: Rows, 
     """The page of the counts; every cell is escaped."""
     parts = [
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
-        "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+        "<meta http-equiv='Content-Security-Policy' ",
+        "content=\"default-src 'none'; style-src 'unsafe-inline'\">",
         f"<title>Reports to questions</title><style>{_STYLE}</style></head><body>",
         "<h1>Reports to questions</h1><p>Drafts: no person has verified them. Research use only.</p>",
         _table(

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cardiolens.questions.checks import violations
+from cardiolens.questions.checks import Violation, violations
 from cardiolens.questions.found import Found
 from cardiolens.questions.reasons import Reason
 from cardiolens.questions.rules import extract
@@ -68,11 +68,21 @@ def check_of(given: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
     """The body of `check-1`: the rules that the joined answers break."""
     items, _ = merged(given["extractors"], catalogue)
     broken = violations({name: tuple(item["answer"]) for name, item in items.items()})
+    if items.get("D01", {}).get("answer") == ["A"] and any(
+        _is_abnormal(one, catalogue) for found in given["findings"].values() for one in found
+    ):
+        broken.append(Violation("a normal study with an abnormal finding", ("D01",), "error"))
     return {
         "violations": [
             {"rule": one.rule, "fields": list(one.fields), "severity": one.severity} for one in broken
         ]
     }
+
+
+def _is_abnormal(item: Mapping[str, Any], catalogue: Catalogue) -> bool:
+    """Return whether a finding, though it may give no answer, says that the images are not normal."""
+    normal = {option.text for option in catalogue[item["subtask"]].options if option.normal}
+    return item["certainty"] == "certain" and item["value"] is not None and item["value"] not in normal
 
 
 def drafts_of(given: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:

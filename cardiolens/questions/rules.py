@@ -112,11 +112,12 @@ def _doubt_of_normal(found: Found, subtask: Subtask, sentence: str) -> str | Non
             return Reason.DENIED_IN_PART
         if _has(rules["exception"], sentence):
             return Reason.DENIED_IN_PART
-    if found.polarity == "negated" and _has(rules["kind"], found.quote):
+    denied = found.polarity == "negated" or _has(r"\b(no|not|without)\b", found.quote)
+    if denied and _has(rules["kind"], found.quote):
         return Reason.QUALIFIED_DENIAL
     if subtask.id in rules["whole"] and not _has(rules["whole"][subtask.id], found.quote):
         return Reason.QUALIFIED_DENIAL
-    if subtask.id == "C02" and found.polarity == "negated" and not _has(r"abnormal|normal", found.quote):
+    if subtask.id == "C02" and denied and not _has(r"abnormal|normal", found.quote):
         return Reason.QUALIFIED_DENIAL  # no thinning: it may be thick
     return None
 

@@ -47,8 +47,8 @@ def questions(spec: QuestionsSpec, second: Reader | None = None) -> int:
     tables.write_text(spec.out / "counts.html", page)
     for name, number in stages.counts.items():
         say(f"{name}: {number} reports, {stages.made[name]} made now")
-    for stage, code, number, meaning in reason_rows:
-        say(f"left out in stage {stage}: {number} x {code}: {meaning}")
+    for stage, code, times, meaning in reason_rows:
+        say(f"left out in stage {stage}: {times} x {code}: {meaning}")
     sampled = sum(line["verification"]["queue"] == "sampling" for line in lines)
     say(
         f"{len(found)} reports: {len(lines)} draft questions, {sampled} to sampling, "

@@ -101,6 +101,8 @@ class _Report:
                 written = self.text[sentence.start : sentence.end]
                 levels = subtask.id in words()["levels"]
                 open_range = _has(words()["range_of_levels" if levels else "range_of_walls"], written)
+                if levels and _has(words()["apical_or_apex"], written):
+                    return Reason.RANGE_OF_PLACES
                 if open_range and not (levels and _has(words()["neighbours"], written)):
                     return Reason.RANGE_OF_PLACES
         family = words()["details"].get(subtask.parent, [])

@@ -32,7 +32,9 @@ def reply(*findings: dict[str, Any]) -> str:
     return json.dumps({"findings": list(findings)})
 
 
-def entry(quote: str, value: str | None = "Absent", field: str = "L01", certainty: str = "certain") -> dict[str, Any]:
+def entry(
+    quote: str, value: str | None = "Absent", field: str = "L01", certainty: str = "certain"
+) -> dict[str, Any]:
     return {"field": field, "value": value, "quote": quote, "certainty": certainty}
 
 
@@ -85,9 +87,16 @@ def test_agreed_items_are_sampled_disputed_ones_are_no_questions_and_all_others_
     def one(**answers: list[str]) -> dict[str, Any]:
         return {"answers": answers, "indeterminate": {}}
 
-    both = {"rules": one(C10=["A"], L01=["A"], D01=["C"], T01=["A"]), "model": one(C10=["A"], L01=["B"], D01=["C"])}
+    both = {
+        "rules": one(C10=["A"], L01=["A"], D01=["C"], T01=["A"]),
+        "model": one(C10=["A"], L01=["B"], D01=["C"]),
+    }
     items, refused = merged(both, CATALOGUE)
-    assert {name: item["queue"] for name, item in items.items()} == {"C10": "sampling", "D01": "full", "T01": "full"}
+    assert {name: item["queue"] for name, item in items.items()} == {
+        "C10": "sampling",
+        "D01": "full",
+        "T01": "full",
+    }
     assert refused == {"L01": Reason.EXTRACTORS_DISAGREE}
     alone, _ = merged({"rules": both["rules"]}, CATALOGUE)
     assert {item["queue"] for item in alone.values()} == {"full"}

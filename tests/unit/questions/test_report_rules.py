@@ -84,7 +84,9 @@ def test_what_leaves_a_doubt_has_no_answer(text: str, subtask: str) -> None:
 
 
 @given(
-    st.sampled_from(sorted(ranges()["quantities"])), st.floats(0, 500), st.sampled_from([None, "male", "female"])
+    st.sampled_from(sorted(ranges()["quantities"])),
+    st.floats(0, 500),
+    st.sampled_from([None, "male", "female"]),
 )
 def test_a_number_tells_an_option_only_within_its_band_and_without_a_sex_what_both_tell(
     quantity: str, number: float, sex: str | None

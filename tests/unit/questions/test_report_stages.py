@@ -88,7 +88,13 @@ def test_a_table_is_linked_by_accession_number_and_one_study_has_one_report(tmp_
     for name in ("S1", "S2", "S3"):
         write_study(tmp_path, name, **({"report_id": "ACC-3"} if name == "S3" else {}))
     (tmp_path / "links.csv").write_text("accession,study_id\nACC-1,S1\nACC-2,S2\nACC-9,S1\nACC-9,S2\n")
-    rows = ["ACC-1,LVEF 60 %.", "ACC-2,LVEF 20 %.", "ACC-2,LVEF 60 %.", "ACC-3,LVEF 45 %.", "ACC-9,LVEF 60 %."]
+    rows = [
+        "ACC-1,LVEF 60 %.",
+        "ACC-2,LVEF 20 %.",
+        "ACC-2,LVEF 60 %.",
+        "ACC-3,LVEF 45 %.",
+        "ACC-9,LVEF 60 %.",
+    ]
     (tmp_path / "reports.csv").write_text("\n".join(["accession,text", *rows]) + "\n")
     words = [f"reports={tmp_path}/reports.csv", f"studies={tmp_path}/studies", f"out={tmp_path}/out"]
     questions(read_questions_spec([*words, f"links={tmp_path}/links.csv"]))
