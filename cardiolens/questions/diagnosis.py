@@ -1,4 +1,4 @@
-"""Diagnoses that a report states: a few words, and a long list of what makes a sentence unsure (protocol 4)."""
+"""Diagnoses that a report states, and the many words that make a sentence unsure (protocol 4)."""
 
 import functools
 import re

@@ -87,9 +87,17 @@ def _of_sentence(
             continue
         span = sentence.start + first.start(), sentence.start + max(one[1] for one in values)
         found = functools.partial(
-            Found, entry["subtask"], start=span[0], end=span[1], quote=text[slice(*span)],
-            section=sentence.section, polarity="affirmed", certainty="certain", extractor="rules", measured=True,
-        )  # fmt: skip
+            Found,
+            entry["subtask"],
+            start=span[0],
+            end=span[1],
+            quote=text[slice(*span)],
+            section=sentence.section,
+            polarity="affirmed",
+            certainty="certain",
+            extractor="rules",
+            measured=True,
+        )
         if len(now) > 1:
             yield found(value=None, doubt=Reason.SEVERAL_NUMBERS)
         else:

@@ -1,7 +1,7 @@
 """Reports as files or as rows of a table, and the study that each belongs to.
 
-A name, number or date of a patient stands in file names and texts; none of it is told in a message. A report is
-named by its place in the source and by a digest of its text.
+A name, number or date of a patient stands in file names and texts; none of it is told in a message. A
+report is named by its place in the source and by a digest of its text.
 """
 
 import csv

@@ -52,7 +52,8 @@ def questions(spec: QuestionsSpec, second: Reader | None = None) -> int:
     sampled = sum(line["verification"]["queue"] == "sampling" for line in lines)
     say(
         f"{len(found)} reports: {len(lines)} draft questions, {sampled} to sampling, "
-        f"{len(lines) - sampled} to full review, {len(rejects)} left out ({time.monotonic() - started:.1f} s): {spec.out}"
+        f"{len(lines) - sampled} to full review, {len(rejects)} left out "
+        f"({time.monotonic() - started:.1f} s): {spec.out}"
     )
     return 0 if lines else 1
 

@@ -1,4 +1,4 @@
-"""A model behind HTTP reads reports the whole way: the verb, the stream, the store, two extractors that agree."""
+"""A model behind HTTP reads reports the whole way: the verb, the stream, the store, two extractors."""
 
 import json
 import os

@@ -1,5 +1,7 @@
 """Findings of reports by rules: a wrong answer is worse than none."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -107,7 +109,7 @@ def test_bands_name_options_and_never_touch() -> None:
         for bands in entry["bands"].values():
             assert {value for _, _, value in bands} <= texts
             ordered = sorted(bands)
-            assert all(one[1] < other[0] for one, other in zip(ordered, ordered[1:], strict=False))
+            assert all(one[1] < other[0] for one, other in pairwise(ordered))
 
 
 def test_segments_are_those_that_are_named() -> None:
