@@ -8,11 +8,10 @@ from typing import Any
 import yaml
 
 VIEWS = {"cine_sax": "cine", "lge_sax": "lge", "perf_sax": "perfusion", "t2_sax": "t2"}
-HALVES = ("development", "closed")
 
 
 def half(name: str) -> list[dict[str, Any]]:
-    """Sentences and reports of one half: id, text, truth."""
+    """Sentences and reports of one batch: id, text, truth."""
     items: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / f"{name}.yaml").read_text())
     return items
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_folders import HALVES, half
+from report_folders import half
 
 from cardiolens.phantom.reports import reports
 from cardiolens.phantom.roster import SEQUENCES, catalogue, study
@@ -18,8 +18,8 @@ from cardiolens.tasks.instantiate import answer, asked
 from cardiolens.tasks.truth import findings
 
 CATALOGUE = catalogue()
-LEAST_RECALL = {"development": 0.8, "closed": 0.6}
-MOST_WRONG = {"development": 0, "closed": 2}
+LEAST_RECALL = {"development": 0.85, "closed": 0.9, "fresh": 0.75}
+MOST_WRONG = {"development": 0, "closed": 2, "fresh": 1}  # of which one each is the writer's slip
 HEADS = {"cine": "CINE", "lge": "LGE", "perfusion": "PERFUSION", "t2": "T2"}
 
 
@@ -27,7 +27,7 @@ def told(text: str, sex: str | None = None) -> Told:
     return settle(text, extract(text, sex_of(text, sex), CATALOGUE), CATALOGUE)
 
 
-@pytest.mark.parametrize("name", HALVES)
+@pytest.mark.parametrize("name", MOST_WRONG)
 def test_sentences_tell_what_their_writer_means_and_nothing_else(name: str) -> None:
     right = n_wrong = expected = 0
     for item in half(name):
