@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_folders import lines, write_reports
 
@@ -71,6 +71,7 @@ def test_a_subtask_that_lost_a_finding_has_no_answer_from_the_rest() -> None:
     assert [one.doubt for one in found] == [Reason.NOT_QUOTED]
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.text(max_size=60))
 def test_no_reply_breaks_the_reading(written: str) -> None:
     found, lost = read_reply(TEXT, written, LGE)

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_folders import half
 
@@ -43,7 +43,7 @@ def test_sentences_tell_what_their_writer_means_and_nothing_else(name: str) -> N
 
 def test_no_phantom_report_gives_a_wrong_answer() -> None:
     n_right = 0
-    for number in range(1, 13):
+    for number in range(1, 9):
         made = study(2026, f"PH-{number:04d}")
         found = findings(made.truth)
         written = reports(found, made.seed, CATALOGUE, SEQUENCES)
@@ -52,9 +52,10 @@ def test_no_phantom_report_gives_a_wrong_answer() -> None:
         for subtask, keys in told(text).answers.items():
             assert truth[subtask] == keys, (subtask, text)
             n_right += 1
-    assert n_right > 100
+    assert n_right > 80
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.text(alphabet=st.sampled_from("LV EF LGE no 35 %.\n:?-mm septum scar ü—"), max_size=120))
 def test_every_finding_is_quoted_from_its_place(text: str) -> None:
     for one in extract(text, None, CATALOGUE):
