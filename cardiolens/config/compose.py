@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from hydra import compose, initialize_config_dir
@@ -18,8 +18,9 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from pydantic import ValidationError
 from yaml import YAMLError
 
-from cardiolens.config.base import describe, options_at
+from cardiolens.config.base import Spec, describe, options_at
 from cardiolens.config.ingest import IngestSpec
+from cardiolens.config.questions import QuestionsSpec
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.errors import InputError
 from cardiolens.given import BYTE_ORDER_MARK, decode, is_housekeeping, read_bytes
@@ -76,15 +77,26 @@ def read_spec(argv: Sequence[str]) -> SweepSpec:
 
 def read_ingest_spec(argv: Sequence[str]) -> IngestSpec:
     """Compose and validate the import of command-line words, e.g. ['source=/export', 'out=/data']."""
+    return _read_own("ingest", IngestSpec, argv)
+
+
+def read_questions_spec(argv: Sequence[str]) -> QuestionsSpec:
+    """Compose and validate the words of the way from reports to questions, those on its model excepted."""
+    return _read_own("questions", QuestionsSpec, argv)
+
+
+_Own = TypeVar("_Own", bound=Spec)
+
+
+def _read_own(name: str, kind: type[_Own], argv: Sequence[str]) -> _Own:
+    """Compose and validate a configuration of its own, which is no sweep."""
     _parsed(argv)
     check_own_files()
     Plugins.instance().register(UserConfFirst)
     try:
         with initialize_config_dir(str(packaged_conf()), version_base="1.3"):
-            tree = compose("ingest", overrides=list(argv))
-            return IngestSpec.model_validate(
-                OmegaConf.to_container(tree, resolve=True, throw_on_missing=True)
-            )
+            tree = compose(name, overrides=list(argv))
+            return kind.model_validate(OmegaConf.to_container(tree, resolve=True, throw_on_missing=True))
     except MissingMandatoryValue as error:
         raise InputError(f"{error.full_key} has no value; give one: {error.full_key}=...") from None
     except ValidationError as error:
@@ -92,7 +104,7 @@ def read_ingest_spec(argv: Sequence[str]) -> IngestSpec:
     except (HydraException, OmegaConfBaseException) as error:
         unknown = re.match(r"Could not override '([^']+)'", " ".join(str(error).split()))
         if unknown:
-            legal = ", ".join(nearest_first(unknown[1], sorted(IngestSpec.model_fields)))
+            legal = ", ".join(nearest_first(unknown[1], sorted(kind.model_fields)))
             raise InputError(f"{unknown[1]}: unknown option; choose from {legal}") from None
         raise InputError(hydra_message(error)) from None
 

@@ -18,6 +18,7 @@ from cardiolens.models.adapter import room_for
 from cardiolens.models.chat import Chat
 from cardiolens.models.identity import Identity, installed_engine
 from cardiolens.placement.placement import Deployment
+from cardiolens.tasks.legal import FREE
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -180,7 +181,7 @@ class VllmEngine:
             top_p=sampling.top_p,
             seed=sampling.seed,
             max_tokens=ask.max_tokens,
-            structured_outputs=StructuredOutputsParams(**bound(ask)) if ask.constraint.legal else None,
+            structured_outputs=StructuredOutputsParams(**bound(ask)) if ask.constraint != FREE else None,
             logprobs=alternatives(ask) if direct(ask) else None,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )

@@ -6,12 +6,12 @@ from functools import lru_cache
 from itertools import combinations
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_WHOLE, _LAST_LINE = "choice", "last_line"  # answer formats of structured decoding
+_WHOLE, _LAST_LINE, _SCHEMA = "choice", "last_line", "schema"  # answer formats of structured decoding
 
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """Constraint of decoding on a reply; free without legal replies.
+    """Constraint of decoding on a reply; free without legal replies and without a schema.
 
     Its text is hashed into the request's key, and the engine parses the constraint from the same text, so key
     and constraint cannot differ.
@@ -19,10 +19,13 @@ class Constraint:
 
     legal: tuple[str, ...] = ()
     reasons_first: bool = False  # any text, then a last line `ANSWER: <a legal reply>`
+    schema: str = ""  # a JSON schema that the whole reply follows
 
     @property
     def text(self) -> str:
         """Serialised constraint, e.g. `choice: A|B|A, B`; empty where any reply is legal."""
+        if self.schema:
+            return f"{_SCHEMA}: {self.schema}"
         return f"{_LAST_LINE if self.reasons_first else _WHOLE}: {'|'.join(self.legal)}" if self.legal else ""
 
     @property
@@ -38,7 +41,12 @@ FREE = Constraint()
 def constraint_of(
     answer_format: str, answer_type: str, option_keys: tuple[str, ...], exclusive: tuple[str, ...]
 ) -> Constraint:
-    """Return the constraint of one request; FREE for answer formats that decoding does not enforce."""
+    """Return the constraint of one request; FREE for answer formats that decoding does not enforce.
+
+    Of answer format `schema` the one option key is the text of a JSON schema.
+    """
+    if answer_format == _SCHEMA:
+        return Constraint(schema=option_keys[0])
     if answer_format not in (_WHOLE, _LAST_LINE):
         return FREE
     return Constraint(legal_replies(answer_type, option_keys, exclusive), answer_format == _LAST_LINE)
@@ -48,6 +56,8 @@ def constraint_of(
 def read_constraint(text: str) -> Constraint:
     """Parse the text of a constraint."""
     kind, _, legal = text.partition(": ")
+    if kind == _SCHEMA:
+        return Constraint(schema=legal)
     return Constraint(tuple(legal.split("|")), kind == _LAST_LINE) if text else FREE
 
 

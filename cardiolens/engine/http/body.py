@@ -18,6 +18,7 @@ from cardiolens.config.model import ModelSpec
 from cardiolens.engine.ask import Ask
 from cardiolens.engine.decoding import bound, one_letter
 from cardiolens.tables import FRAME
+from cardiolens.tasks.legal import FREE
 
 
 class _Message(TypedDict):
@@ -47,7 +48,7 @@ def body(model: ModelSpec, ask: Ask, url_of: Callable[[str], str]) -> bytes:
         fields |= {} if sampling.seed is None else {"seed": sampling.seed}
     if model.template_options:
         fields["chat_template_kwargs"] = dict(model.template_options)
-    if ask.constraint.legal and http.dialect == "vllm":
+    if ask.constraint != FREE and http.dialect == "vllm":
         fields["structured_outputs"] = bound(ask)
         if one_letter(ask):
             fields |= {"logprobs": True, "top_logprobs": min(20, len(ask.constraint.legal))}

@@ -1,0 +1,48 @@
+"""`python -m cardiolens.questions reports=... studies=... out=... [model=...]`: reports → draft questions."""
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cardiolens.config.questions import QuestionsSpec
+    from cardiolens.questions.run import Reader
+
+
+def main() -> int:
+    """Make questions of the reports that the command line names."""
+    from cardiolens.cluster.stopping import StoppedError
+    from cardiolens.config.compose import read_questions_spec
+    from cardiolens.errors import InputError, RunError
+    from cardiolens.questions.run import questions
+    from cardiolens.terminal.verb import begin, tell
+
+    begin()
+    own, about_model = split(sys.argv[1:])
+    try:
+        spec = read_questions_spec(own)
+        return questions(spec, _second(spec, about_model))
+    except (InputError, RunError, StoppedError) as error:
+        return tell(error)
+
+
+def _second(spec: "QuestionsSpec", words: Sequence[str]) -> "Reader | None":
+    """The second extractor that the words name; None without any."""
+    if not words:
+        return None
+    from cardiolens.questions.asking import ask, model_spec
+
+    return partial(ask, model_spec(spec, words))
+
+
+def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The words on reports, and those on the model that reads them, which are a sweep's."""
+    about_model = [
+        word for word in words if word.partition("=")[0].split(".")[0] in ("model", "cluster", "stream")
+    ]
+    return [word for word in words if word not in about_model], about_model
+
+
+if __name__ == "__main__":
+    sys.exit(main())

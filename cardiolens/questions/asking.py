@@ -1,0 +1,203 @@
+"""The bridge from reports to the stream: requests without frames, their completions in a store, and back.
+
+A request is one report and one part of the protocol. Its key is the digest of all that is asked, as in a
+sweep: what the store answers already is not asked again.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+from cardiolens import tables
+from cardiolens.cluster import stopping
+from cardiolens.cluster.connect import ray_cluster
+from cardiolens.config.compose import read_spec
+from cardiolens.config.model import ModelSpec
+from cardiolens.config.questions import QuestionsSpec
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.engine.arguments import check_engine_options
+from cardiolens.engine.http.access import check_access
+from cardiolens.engine.readers import check_readers
+from cardiolens.errors import InputError
+from cardiolens.models.fault import fault_of
+from cardiolens.models.identity import Identity, identify
+from cardiolens.placement.inventory import nodes_of_ray
+from cardiolens.plan.candidates import place_sweep
+from cardiolens.plan.columns import RequestColumns
+from cardiolens.plan.keys import hash_frames, hash_model, request_key
+from cardiolens.plan.missing import missing_of
+from cardiolens.plan.plan import PART_ROWS, Plan
+from cardiolens.plan.request import Request
+from cardiolens.questions.model import SYSTEM, Part, parts, read_reply
+from cardiolens.questions.reports import Rejects, reject
+from cardiolens.questions.stages import Record
+from cardiolens.record import documents
+from cardiolens.record.places import Store, run_of
+from cardiolens.stream.execution import execute
+from cardiolens.stream.standing import begin_watches
+from cardiolens.tables import PLANNED
+from cardiolens.tasks.catalogue import Catalogue
+from cardiolens.tasks.legal import constraint_of
+from cardiolens.terminal import bars
+
+_MAX_TOKENS = 3072  # of a reply, where the model declares none for reports
+
+
+def model_spec(spec: QuestionsSpec, words: Sequence[str]) -> SweepSpec:
+    """The sweep that asks one model about reports; InputError for several, or one that is not greedy."""
+    where = [
+        "name=questions",
+        "tracker=none",
+        "dataset=real",
+        f"dataset.studies={_quoted(spec.studies)}",
+        f"dataset.questions={_quoted(spec.out / 'questions.jsonl')}",
+        f"dataset.protocol={_quoted(spec.protocol)}",
+        f"store={_quoted(spec.out / 'model' / 'store')}",
+        f"outputs={_quoted(spec.out / 'model' / 'outputs')}",
+    ]
+    listed = [_one_model(word) for word in words]
+    sweep = read_spec([*listed, *where])
+    if len(sweep.model) != 1:
+        raise InputError(f"model: {len(sweep.model)} models are named; the second extractor is one of them")
+    if sweep.model[0].sampling.temperature:
+        raise InputError(
+            f"model.{sweep.model[0].name}.sampling.temperature: findings are extracted at temperature 0; "
+            "leave it out"
+        )
+    check_readers(sweep)
+    check_access(sweep)
+    check_engine_options(sweep)
+    return sweep
+
+
+def ask(
+    sweep: SweepSpec, sections: Sequence[Record], catalogue: Catalogue
+) -> list[tuple[list[Record], Rejects]]:
+    """Findings of one model, and what is not believed of it, of each report in order."""
+    planned = plan_of(sweep, sections, catalogue)
+    left = {name: missing_of(planned, name) for name in planned.identities}
+    if any(work.left for work in left.values()):
+        documents.log_to(planned.run)
+        with ray_cluster(sweep.cluster):
+            placement = place_sweep(planned, left, nodes_of_ray(sweep.cluster))
+            with stopping.graceful(), bars.shown() as terminal:
+                execute(planned, placement, left, partial(begin_watches, (terminal,)))
+        stopping.raise_if_stopping()
+    return told(planned, sections, catalogue)
+
+
+def plan_of(sweep: SweepSpec, sections: Sequence[Record], catalogue: Catalogue) -> Plan:
+    """A plan whose requests are on disk: each report and each part of the protocol once."""
+    (model,) = sweep.model
+    store, run = Store(sweep.store), run_of(sweep)
+    with fault_of(model.name):
+        identity = identify(model, store.models)
+    columns = RequestColumns()
+    _clear(run.requests(model.name))
+    for number, given in enumerate(sections):
+        for part in parts(catalogue):
+            columns.add(_request(model, identity, given, part))
+        if len(columns) >= PART_ROWS or number == len(sections) - 1:
+            name = f"part-{number:08d}.parquet"
+            tables.write_part(run.requests(model.name), columns.table(), tables.REQUESTS, name)
+            columns = RequestColumns()
+    asked = len(sections) * sum(1 for _ in parts(catalogue))
+    return Plan(
+        spec=sweep,
+        run=run,
+        store=store,
+        arms=(),
+        identities={model.name: identity},
+        study_ids=tuple(given["study_id"] for given in sections),
+        volumes=tables.empty(tables.VOLUMES),
+        questions_sha256="",
+        protocol=catalogue.protocol,
+        catalogue_sha256=catalogue.sha256,
+        status_counts={PLANNED: asked},
+        most_frames={model.name: 0},
+        seconds=0.0,
+        failed={},
+    )
+
+
+def told(
+    planned: Plan, sections: Sequence[Record], catalogue: Catalogue
+) -> list[tuple[list[Record], Rejects]]:
+    """What the store's completions say of each report; a request without one is a reject."""
+    (model,) = planned.spec.model
+    identity = planned.identities[model.name]
+    replies = _replies(planned.store.completions(identity.model_key))
+    results = []
+    for given in sections:
+        items: list[Record] = []
+        rejects: Rejects = []
+        for part in parts(catalogue):
+            key = _request(model, identity, given, part).request_key
+            found, lost = read_reply(given["text"], replies.get(key), part)
+            items += [one.record(number) for number, one in enumerate(found, start=len(items) + 1)]
+            rejects += [
+                reject(2, one.reason, study_id=given["study_id"], subtask=one.subtask, part=part.name)
+                for one in lost
+            ]
+        results.append((items, rejects))
+    return results
+
+
+def _request(model: ModelSpec, identity: Identity, given: Mapping[str, str], part: Part) -> Request:
+    prompt, schema = part.prompt(given["text"]), part.schema
+    constraint = constraint_of("schema", "report", (schema,), ())
+    max_tokens = model.max_tokens.get("report") or _MAX_TOKENS
+    state = hash_frames(hash_model(identity.model_key, model.sampling), SYSTEM, "", ())
+    return Request(
+        arm_id="questions",
+        qa_id=f"{given['report_id']}:{part.name}",
+        study_id=given["report_id"],
+        frames_study_id=None,
+        subtask=part.name,
+        frames=(),
+        system=SYSTEM,
+        prompt=prompt,
+        template="questions",
+        answer_format="schema",
+        answer_type="report",
+        option_keys=(schema,),
+        exclusive=(),
+        max_tokens=max_tokens,
+        stage=2,
+        replicate=0,
+        flags=(),
+        status=PLANNED,
+        predicted_tokens=None,
+        request_key=request_key(state, prompt, constraint.text, str(max_tokens), "0"),
+    )
+
+
+def _replies(completions: Path) -> dict[str, str]:
+    """Whole replies by request key; one that its limit cut is none."""
+    columns = ("request_key", "text", "finish_reason", "status")
+    rows = tables.read(completions, tables.COMPLETIONS, columns)
+    rows = rows.filter(pc.equal(rows["status"], "ok"))
+    return {
+        row["request_key"]: row["text"]
+        for row in rows.to_pylist()
+        if row["finish_reason"] not in ("length", None)
+    }
+
+
+def _one_model(word: str) -> str:
+    """`model=name` as the list that a sweep expects."""
+    name, _, value = word.partition("=")
+    return f"model=[{value}]" if name == "model" and not value.startswith("[") else word
+
+
+def _quoted(value: Path | str) -> str:
+    """A path as a word of the command line, whatever characters it holds."""
+    escaped = str(value).replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _clear(folder: Path) -> None:
+    for part in tables.parts(folder):
+        part.unlink()

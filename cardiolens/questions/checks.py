@@ -1,0 +1,87 @@
+"""Checks of a report's truth: statements that cannot both be right (protocol 9, stage 4)."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from cardiolens.questions.truth import Answer
+
+Answers = Mapping[str, Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A broken rule, and the subtasks that lose their answer where it is an error."""
+
+    rule: str
+    fields: tuple[str, ...]
+    severity: Literal["error", "warning"]
+
+
+def _is(answers: Answers, subtask: str, *keys: str) -> bool:
+    return bool(set(answers.get(subtask, ())) & set(keys))
+
+
+_RULES: tuple[tuple[str, tuple[str, ...], Literal["error", "warning"], Callable[[Answers], bool]], ...] = (
+    (
+        "normal function with akinesia everywhere",
+        ("C06", "C09", "C10"),
+        "error",
+        lambda a: _is(a, "C10", "A") and _is(a, "C06", "C", "D") and _is(a, "C09", "A"),
+    ),
+    (
+        "severely reduced function with normal motion",
+        ("C06", "C10"),
+        "error",
+        lambda a: _is(a, "C10", "D") and _is(a, "C06", "A"),
+    ),
+    ("a subtype without NICM", ("D01", "D02"), "error", lambda a: "D02" in a and not _is(a, "D01", "C")),
+    (
+        "a normal study with an abnormal finding",
+        ("D01",),
+        "error",
+        lambda a: (
+            _is(a, "D01", "A")
+            and (_is(a, "L01", "B") or _is(a, "T01", "B") or _is(a, "P01", "B") or _is(a, "C10", "C", "D"))
+        ),
+    ),
+    (
+        "ischaemic cardiomyopathy with enhancement away from the endocardium only",
+        ("D01",),
+        "error",
+        lambda a: _is(a, "D01", "B") and "L05" in a and not _is(a, "L05", "A", "D"),
+    ),
+    (
+        "a territory with all levels and walls",
+        ("P03", "P04"),
+        "error",
+        lambda a: _is(a, "P04", "A", "B") and len(a.get("P03", ())) == 4,
+    ),
+    (
+        "dilated cardiomyopathy with a left ventricle of normal size",
+        ("C01", "D02"),
+        "error",
+        lambda a: _is(a, "D02", "B") and _is(a, "C01", "A"),
+    ),
+    (
+        "hypertrophic cardiomyopathy with normal walls",
+        ("C02", "D02"),
+        "error",
+        lambda a: _is(a, "D02", "A") and _is(a, "C02", "A"),
+    ),
+)
+_ENHANCED_WALLS = {"A", "B", "C", "D"}
+
+
+def violations(answers: Answers) -> list[Violation]:
+    """Every rule that the answers break."""
+    found = [
+        Violation(name, fields, severity) for name, fields, severity, broken in _RULES if broken(answers)
+    ]
+    for gate, details in (("C02", "C03 C04 C05"), ("C06", "C07 C08 C09"), ("L01", "L02 L03 L04 L05")):
+        placed = tuple(name for name in details.split() if name in answers)
+        if _is(answers, gate, "A") and placed:
+            found.append(Violation("places of a finding that is denied", (gate, *placed), "error"))
+    if set(answers.get("L03", ())) == {"E"} and set(answers.get("L05", ())):
+        found.append(Violation("layers of a right ventricular lesion", ("L05",), "error"))
+    return found

@@ -1,0 +1,66 @@
+"""Counts of a run for the terminal and a page; no text, name or number of a report is shown."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from cardiolens.questions.reasons import MEANINGS, Reason
+from cardiolens.tasks.catalogue import Catalogue
+
+_STYLE = (
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222;"
+    "background:#fff}table{border-collapse:collapse;margin:1rem 0}td,th{border:1px solid #ccc;"
+    "padding:.25rem .6rem;text-align:left}td.n{text-align:right}"
+)
+Rows = Sequence[Sequence[object]]
+
+
+def reasons(rejects: Sequence[Mapping[str, Any]]) -> Rows:
+    """How often each reason stands, the most frequent first."""
+    counted = Counter((int(one["stage"]), str(one["reason"])) for one in rejects)
+    return [(stage, code, number, MEANINGS[Reason(code)]) for (stage, code), number in counted.most_common()]
+
+
+def by_subtask(
+    lines: Sequence[Mapping[str, Any]], rejects: Sequence[Mapping[str, Any]], catalogue: Catalogue
+) -> Rows:
+    """Questions of each subtask by queue, and how many were left out."""
+    queued = Counter((one["subtask"], one["verification"]["queue"]) for one in lines)
+    lost = Counter(one["subtask"] for one in rejects if one.get("subtask") and one["stage"] >= 3)
+    names = [name for name, one in catalogue.subtasks.items() if one.answer_type != "report"]
+    return [
+        (name, catalogue[name].question, queued[name, "sampling"], queued[name, "full"], lost[name])
+        for name in names
+    ]
+
+
+def page(stages: Mapping[str, int], made: Mapping[str, int], reason_rows: Rows, subtask_rows: Rows) -> str:
+    """The page of the counts; every cell is escaped."""
+    parts = [
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
+        "<meta http-equiv='Content-Security-Policy' ",
+        "content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+        f"<title>Reports to questions</title><style>{_STYLE}</style></head><body>",
+        "<h1>Reports to questions</h1><p>Drafts: no person has verified them. Research use only.</p>",
+        _table(
+            "Stages", ("stage", "records", "made now"), [(name, stages[name], made[name]) for name in stages]
+        ),
+        _table(
+            "Questions", ("subtask", "question", "to sampling", "to full review", "left out"), subtask_rows
+        ),
+        _table("Left out", ("stage", "reason", "number", "meaning"), reason_rows),
+        "</body></html>\n",
+    ]
+    return "".join(parts)
+
+
+def _table(title: str, heads: Sequence[str], rows: Rows) -> str:
+    head = "".join(f"<th scope='col'>{escape(one)}</th>" for one in heads)
+    lines = "".join(f"<tr>{''.join(_cell(one) for one in row)}</tr>" for row in rows)
+    return f"<h2>{escape(title)}</h2><table><tr>{head}</tr>{lines}</table>"
+
+
+def _cell(value: object) -> str:
+    number = " class='n'" if isinstance(value, int) else ""
+    return f"<td{number}>{escape(str(value))}</td>"

@@ -1,0 +1,66 @@
+"""Diagnoses that a report states, and the many words that make a sentence unsure (protocol 4)."""
+
+import functools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cardiolens.judging.text.sections import Sentence
+from cardiolens.questions.found import Found
+from cardiolens.questions.reasons import Reason
+from cardiolens.tasks.catalogue import Catalogue, Subtask
+from cardiolens.tasks.protocol import read_yaml
+
+
+@functools.cache
+def _words() -> Mapping[str, Any]:
+    return read_yaml(Path(__file__).parent / "diagnosis.yaml")
+
+
+def diagnoses(text: str, sentences: Sequence[Sentence], catalogue: Catalogue) -> Iterator[Found]:
+    """Findings on etiology and subtype, sentence by sentence."""
+    if not {"D01", "D02"} <= set(catalogue.subtasks):
+        return
+    for sentence in sentences:
+        if sentence.section != "silent":
+            yield from _of_sentence(text, sentence, catalogue)
+
+
+def _of_sentence(text: str, sentence: Sentence, catalogue: Catalogue) -> Iterator[Found]:
+    written, words = text[sentence.start : sentence.end], _words()
+    named = [name for name, pattern in words["classes"].items() if _has(pattern, written)]
+    other = _has(words["others"], written)
+    if not named and not other:
+        return
+    denied = named != ["normal"] and _has(words["denial"], written)
+    unsure = _has(words["doubt"], written) or sentence.asks
+    past = _has(words["past"], written)
+    certainty = "uncertain" if unsure else "historical" if past else "certain"
+    start = sentence.start + len(written) - len(written.lstrip())
+    end = sentence.start + len(written.rstrip())
+    doubt = Reason.NO_OPTION if other else Reason.SEVERAL_VALUES if len(named) > 1 else None
+
+    def found(subtask: Subtask, value: str | None) -> Found:
+        polarity = "negated" if denied else "affirmed"
+        return Found(
+            subtask.id, value, start, end, text[start:end], sentence.section, polarity, certainty,
+            "rules", doubt=doubt,
+        )  # fmt: skip
+
+    etiology, subtype = catalogue["D01"], catalogue["D02"]
+    if denied and not other:
+        return  # an excluded diagnosis says which one it is not, and no more
+    for name in named or [""]:
+        cause = "nicm" if name in words["nicm"] else name
+        yield found(etiology, _text(etiology, cause))
+        if cause == "nicm":
+            yield found(subtype, _text(subtype, name))
+
+
+def _has(pattern: str, written: str) -> bool:
+    return re.search(pattern, written, re.IGNORECASE) is not None
+
+
+def _text(subtask: Subtask, value: str) -> str | None:
+    return next((option.text for option in subtask.options if value in option.values), None)

@@ -1,0 +1,191 @@
+"""Draft questions: what two extractors agree on, what one says alone, and what they dispute."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cardiolens.questions.checks import Violation, violations
+from cardiolens.questions.found import Found
+from cardiolens.questions.reasons import Reason
+from cardiolens.questions.rules import extract
+from cardiolens.questions.segments import segments
+from cardiolens.questions.truth import Answer, settle
+from cardiolens.tasks.catalogue import Catalogue, Subtask
+
+ALWAYS_FULL = frozenset({"D01", "D02"})  # reviewed whole, whoever agrees (protocol 9, stage 7)
+Item = dict[str, Any]
+
+
+def truth_of(given: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
+    """The body of `truth-1`: answers and doubts of each extractor, and the segments that words name."""
+    extractors: dict[str, Any] = {}
+    named: dict[str, dict[str, list[str]]] = {}
+    for extractor, items in given["findings"].items():
+        told = settle(given["text"], [Found.of(item) for item in items], catalogue)
+        extractors[extractor] = {
+            "answers": {name: list(keys) for name, keys in told.answers.items()},
+            "indeterminate": dict(sorted(told.undetermined.items())),
+            "provenance": {
+                name: [items[place]["id"] for place in places] for name, places in told.evidence.items()
+            },
+        }
+        for item in items:
+            if item["certainty"] == "certain" and item["polarity"] == "affirmed" and not item["doubt"]:
+                for number in segments(item["quote"]):
+                    named.setdefault(str(number), {}).setdefault(item["subtask"], []).append(item["id"])
+    return {"extractors": extractors, "segments": dict(sorted(named.items(), key=lambda one: int(one[0])))}
+
+
+def merged(extractors: Mapping[str, Any], catalogue: Catalogue) -> tuple[dict[str, Item], dict[str, str]]:
+    """Items by subtask, and the Reason of every subtask that was spoken of and has none."""
+    items: dict[str, Item] = {}
+    refused: dict[str, str] = {}
+    for subtask in catalogue.subtasks:
+        answers = {
+            name: one["answers"][subtask] for name, one in extractors.items() if subtask in one["answers"]
+        }
+        doubts = [
+            one["indeterminate"][subtask] for one in extractors.values() if subtask in one["indeterminate"]
+        ]
+        distinct = {tuple(keys) for keys in answers.values()}
+        if len(distinct) == 1:
+            both = len(answers) == len(extractors) > 1
+            sampled = both and subtask not in ALWAYS_FULL
+            items[subtask] = {
+                "answer": list(next(iter(distinct))),
+                "agreement": "agreed" if both else "alone",
+                "extractors": sorted(answers),
+                "queue": "sampling" if sampled else "full",
+            }
+        elif distinct:
+            refused[subtask] = Reason.EXTRACTORS_DISAGREE
+        elif doubts:
+            refused[subtask] = doubts[0]
+    return items, refused
+
+
+def check_of(given: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
+    """The body of `check-1`: the rules that the joined answers break."""
+    items, _ = merged(given["extractors"], catalogue)
+    broken = violations({name: tuple(item["answer"]) for name, item in items.items()})
+    if items.get("D01", {}).get("answer") == ["A"] and any(
+        _is_abnormal(one, catalogue) for found in given["findings"].values() for one in found
+    ):
+        broken.append(Violation("a normal study with an abnormal finding", ("D01",), "error"))
+    return {
+        "violations": [
+            {"rule": one.rule, "fields": list(one.fields), "severity": one.severity} for one in broken
+        ]
+    }
+
+
+def _is_abnormal(item: Mapping[str, Any], catalogue: Catalogue) -> bool:
+    """Return whether a finding, though it may give no answer, says that the images are not normal."""
+    normal = {option.text for option in catalogue[item["subtask"]].options if option.normal}
+    return item["certainty"] == "certain" and item["value"] is not None and item["value"] not in normal
+
+
+def drafts_of(given: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
+    """The body of `draft-1`: items with their evidence, and what was refused and why."""
+    items, refused = merged(given["extractors"], catalogue)
+    blocked = {name for one in given["violations"] if one["severity"] == "error" for name in one["fields"]}
+    for name in blocked & items.keys():
+        del items[name]
+        refused[name] = Reason.AGAINST_TRUTH
+    for name in list(items):
+        if reason := _not_asked(catalogue[name], items, given["sequences"]):
+            del items[name]
+            refused[name] = reason
+    for name, item in items.items():
+        provenance = [given["extractors"][one]["provenance"].get(name, []) for one in item["extractors"]]
+        item["evidence"] = [identity for ids in provenance for identity in ids]
+    return {"items": items, "refused": dict(sorted(refused.items()))}
+
+
+def _not_asked(subtask: Subtask, items: Mapping[str, Item], sequences: Sequence[str]) -> str | None:
+    if subtask.sequence != "multi" and subtask.sequence not in sequences:
+        return Reason.NO_SEQUENCE
+    if subtask.parent is None:
+        return None
+    parent = items.get(subtask.parent)
+    if parent is None:
+        return Reason.PARENT_UNKNOWN
+    return None if set(parent["answer"]) & set(subtask.parent_answers) else Reason.AGAINST_TRUTH
+
+
+def automatic_of(given: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
+    """The body of `auto-1`: the back-check from the quotes alone, legal options, and leaks, item by item.
+
+    Blind probes and duplicates of images need models and images, and are not part of this.
+    """
+    quotes = {one["id"]: one["quote"] for items in given["findings"].values() for one in items}
+    checked: dict[str, Any] = {}
+    for name, item in given["items"].items():
+        subtask = catalogue[name]
+        leaks = _leaks(given["study_id"], subtask, item["answer"])
+        legal = _legal(subtask, tuple(item["answer"]))
+        again = _from_quotes(given, [quotes[one] for one in item["evidence"]], subtask, catalogue)
+        checked[name] = {
+            "backcheck": again == tuple(item["answer"]),
+            "legal": legal,
+            "leakage": leaks,
+            "probe": None,
+            "duplicate": None,
+            "verdict": "fail" if leaks or not legal else "pass",
+        }
+    return {"checked": checked}
+
+
+def _from_quotes(
+    given: Mapping[str, Any], quotes: Sequence[str], subtask: Subtask, catalogue: Catalogue
+) -> Answer | None:
+    """What the rules read where they see the evidence and nothing else of the report."""
+    gates = [
+        one["quote"]
+        for items in given["findings"].values()
+        for one in items
+        if one["subtask"] == subtask.parent and one["certainty"] == "certain"
+    ]
+    written = "\n".join(f"{quote}." for quote in dict.fromkeys([*gates, *quotes]))
+    return settle(written, extract(written, given["sex"], catalogue), catalogue).answers.get(subtask.id)
+
+
+def _legal(subtask: Subtask, answer: Answer) -> bool:
+    alone = set(answer) & set(subtask.exclusive)
+    one = subtask.answer_type == "multi" or len(answer) == 1
+    return bool(answer) and set(answer) <= set(subtask.keys) and one and not (alone and len(answer) > 1)
+
+
+def _leaks(study_id: str, subtask: Subtask, answer: Sequence[str]) -> bool:
+    """Return whether the id of a study, or the question, holds a word that tells the answer."""
+    values = {value for option in subtask.options if option.key in answer for value in option.values}
+    words = {word for word in re.split(r"[^a-z0-9]+", study_id.lower()) if word}
+    return bool(words & {value.lower() for value in values}) or any(
+        subtask.text(key).lower() in subtask.question.lower() for key in answer
+    )
+
+
+def compact(draft: Mapping[str, Any], checked: Mapping[str, Any], catalogue: Catalogue) -> list[Item]:
+    """The lines of `questions.jsonl` of one study: drafts that passed, in the order of the catalogue."""
+    lines = []
+    for name in catalogue.subtasks:
+        item = draft["items"].get(name)
+        if item is None or checked[name]["verdict"] != "pass":
+            continue
+        sampled = item["queue"] == "sampling" and checked[name]["backcheck"]
+        lines.append(
+            {
+                "study": draft["study_id"],
+                "subtask": name,
+                "answer": item["answer"],
+                "evidence": item["evidence"],
+                "origin": "report",
+                "verification": {
+                    "status": "draft",
+                    "stage": 6,
+                    "agreement": item["agreement"],
+                    "queue": "sampling" if sampled else "full",
+                },
+            }
+        )
+    return lines

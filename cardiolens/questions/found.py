@@ -1,0 +1,47 @@
+"""A finding as both extractors state it, with the words of the report that it rests on."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from cardiolens.errors import InputError
+
+Certainty = Literal["certain", "uncertain", "historical", "hypothetical"]
+Extractor = Literal["rules", "model"]
+CERTAINTIES: tuple[Certainty, ...] = ("certain", "uncertain", "historical", "hypothetical")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One statement on one subtask; `value` is an option's text, or None where the words tell no option."""
+
+    subtask: str
+    value: str | None
+    start: int
+    end: int
+    quote: str  # text[start:end]
+    section: str
+    polarity: str
+    certainty: str
+    extractor: str
+    measured: bool = False  # a number tells the value
+    near: tuple[str, ...] = ()  # of a number between two options: both
+    doubt: str | None = None  # a Reason why the value is not told for certain
+
+    def check(self, text: str) -> "Found":
+        """The finding itself; InputError where its quote is not what stands at its place."""
+        if text[self.start : self.end] != self.quote or not self.quote.strip():
+            raise InputError(
+                f"findings of {self.subtask}: the quote is not what stands at {self.start}:{self.end} of the "
+                "report; remove the stage's file and run again"
+            )
+        return self
+
+    def record(self, number: int) -> dict[str, Any]:
+        """An item of `findings-1`; ids count within one extractor and report."""
+        return {"id": f"{self.extractor[0].upper()}{number}", **asdict(self), "near": list(self.near)}
+
+    @staticmethod
+    def of(record: dict[str, Any]) -> "Found":
+        """The finding of a record."""
+        told = {name: value for name, value in record.items() if name != "id"}
+        return Found(**told | {"near": tuple(told["near"])})

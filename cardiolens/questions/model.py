@@ -1,0 +1,165 @@
+"""The extractor by a language model: what it is asked, and what of its reply is believed.
+
+It knows nothing of the rules. Its evidence must stand in the report word for word.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cardiolens.given import parse_json
+from cardiolens.judging.text.sections import Sentence, sentences
+from cardiolens.questions.found import CERTAINTIES, Found
+from cardiolens.questions.reasons import Reason
+from cardiolens.questions.rules import doubt_of, sentence_at
+from cardiolens.tasks.catalogue import Catalogue, Subtask
+
+SYSTEM = (
+    "You read reports of cardiac magnetic resonance imaging and list what they state, field by field. "
+    "You add nothing, infer nothing, and reply with one JSON object and no other text."
+)
+_ASKED = """Fields and their values:
+{fields}
+
+Reply with {{"findings": [{{"field": ..., "value": ..., "quote": ..., "certainty": ...}}]}}.
+- One entry for each value that the report states. A field with several values has several entries.
+- A field that the report does not mention has no entry. Not mentioned is not normal.
+- value: one of the field's values, word for word; null where the report speaks of the field and tells none.
+- quote: the shortest stretch of the report that states it, copied character by character.
+- certainty: "certain"; "uncertain" where the report doubts it; "historical" where it is of the past or of an
+  earlier examination; "hypothetical" where it is asked for, such as in an indication.
+- A place or a pattern belongs to a field only if the report gives it for the finding of that field.
+
+Report:
+{text}
+"""
+_MOST_FINDINGS = 60  # of one reply
+_KEYS = frozenset({"field", "value", "quote", "certainty"})
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The subtasks that one request is about: those of a sequence, or of the whole patient."""
+
+    name: str
+    subtasks: tuple[Subtask, ...]
+
+    def prompt(self, text: str) -> str:
+        """The user message for one report."""
+        lines = [
+            f"- {one.id}: {one.question} Values: {'; '.join(json.dumps(o.text) for o in one.options)}"
+            for one in self.subtasks
+        ]
+        return _ASKED.format(fields="\n".join(lines), text=text)
+
+    @property
+    def schema(self) -> str:
+        """The JSON schema of a reply."""
+        entries = [
+            {
+                "type": "object",
+                "properties": {
+                    "field": {"enum": [one.id]},
+                    "value": {"enum": [*(option.text for option in one.options), None]},
+                    "quote": {"type": "string"},
+                    "certainty": {"enum": list(CERTAINTIES)},
+                },
+                "required": ["field", "value", "quote", "certainty"],
+                "additionalProperties": False,
+            }
+            for one in self.subtasks
+        ]
+        findings = {"type": "array", "maxItems": _MOST_FINDINGS, "items": {"anyOf": entries}}
+        whole = {
+            "type": "object",
+            "properties": {"findings": findings},
+            "required": ["findings"],
+            "additionalProperties": False,
+        }
+        return json.dumps(whole)
+
+
+def parts(catalogue: Catalogue) -> Iterator[Part]:
+    """What a report is asked for, in the order of the catalogue."""
+    asked = [one for one in catalogue.subtasks.values() if one.answer_type != "report"]
+    for sequence in dict.fromkeys(one.sequence for one in asked):
+        yield Part(sequence, tuple(one for one in asked if one.sequence == sequence))
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A finding, or with subtask None a whole reply, that is not believed."""
+
+    reason: str
+    subtask: str | None = None
+
+
+def read_reply(text: str, reply: str | None, part: Part) -> tuple[list[Found], list[Lost]]:
+    """The findings of a reply that quote the report, and what is not believed of it.
+
+    A subtask of which any finding is lost gives no answer: what is left of it may be half of the truth.
+    """
+    if reply is None:
+        return [], [Lost(Reason.NO_REPLY)]
+    entries = _entries(reply)
+    if entries is None:
+        return [], [Lost(Reason.NO_JSON)]
+    pieces = list(sentences(text))
+    by_id = {one.id: one for one in part.subtasks}
+    found: list[Found] = []
+    lost: list[Lost] = []
+    for entry in entries:
+        one = _found(text, pieces, entry, by_id)
+        if isinstance(one, Lost):
+            lost.append(one)
+        else:
+            found.append(one)
+    broken = {one.subtask: one.reason for one in lost if one.subtask}
+    return [replace(one, doubt=one.doubt or broken.get(one.subtask)) for one in found], lost
+
+
+def _entries(reply: str) -> Sequence[Any] | None:
+    """The list of findings of a reply; None where it is not exactly the JSON that was asked for."""
+    fenced = re.fullmatch(r"\s*```(?:json)?\s*(.*?)\s*```\s*", reply, re.DOTALL)
+    try:
+        value = parse_json(fenced[1] if fenced else reply)
+    except ValueError:
+        return None
+    if not isinstance(value, dict) or set(value) != {"findings"} or not isinstance(value["findings"], list):
+        return None
+    return value["findings"]
+
+
+def _found(text: str, pieces: Sequence[Sentence], entry: Any, by_id: Mapping[str, Subtask]) -> Found | Lost:
+    if not isinstance(entry, dict) or entry.keys() != _KEYS or entry["field"] not in by_id:
+        return Lost(Reason.NO_SUCH_OPTION)
+    subtask = by_id[entry["field"]]
+    value, quote, certainty = entry["value"], entry["quote"], entry["certainty"]
+    legal = value is None or value in [option.text for option in subtask.options]
+    if not legal or certainty not in CERTAINTIES or not isinstance(quote, str):
+        return Lost(Reason.NO_SUCH_OPTION, subtask.id)
+    places = [match.start() for match in re.finditer(re.escape(quote), text)] if quote.strip() else []
+    places = [at for at in places if _whole_words(text, at, at + len(quote))]
+    if not places:
+        return Lost(Reason.NOT_QUOTED, subtask.id)
+    spoken = [at for at in places if sentence_at(pieces, at).section != "silent"]
+    if not spoken and certainty == "certain":
+        return Lost(Reason.SILENT_SECTION, subtask.id)
+    start = (spoken or places)[0]
+    sentence = sentence_at(pieces, start)
+    polarity = (
+        "negated" if re.search(r"\b(no|not|without|absent|none)\b", quote, re.IGNORECASE) else "affirmed"
+    )
+    found = Found(
+        subtask.id, value, start, start + len(quote), quote, sentence.section, polarity, certainty, "model"
+    )
+    return replace(found, doubt=doubt_of(found, subtask, text[sentence.start : sentence.end])).check(text)
+
+
+def _whole_words(text: str, start: int, end: int) -> bool:
+    """Return whether a stretch neither begins nor ends within a word: `enhancement` is not `men`."""
+    cut_before = start > 0 and text[start - 1].isalnum() and text[start].isalnum()
+    cut_behind = end < len(text) and text[end - 1].isalnum() and text[end].isalnum()
+    return not cut_before and not cut_behind

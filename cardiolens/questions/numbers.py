@@ -1,0 +1,140 @@
+"""Numbers of a report, with units, and the options that they tell for a sex and a body size."""
+
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cardiolens.judging.text.sections import Sentence
+from cardiolens.questions.found import Found
+from cardiolens.questions.reasons import Reason
+from cardiolens.tasks.protocol import read_yaml
+
+_NUMBER = r"(?P<low>\d{1,3}(?:[.,]\d+)?)(?:\s*%?\s*(?:-|–|to)\s*(?P<high>\d{1,3}(?:[.,]\d+)?))?\s*"
+_CHAMBERS = {
+    "C01": r"\b(rv|right)\b",
+    "C10": r"\b(rv|right)\b",
+    "C12": r"\b(lv|left)\b",
+    "C15": r"\b(lv|left)\b",
+}
+
+Band = tuple[float, float, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The option that a number tells, or the options that it stands between."""
+
+    value: str | None
+    near: tuple[str, ...] = ()
+
+
+@functools.cache
+def ranges() -> Mapping[str, Any]:
+    """The packaged names, units and bands, read once."""
+    return read_yaml(Path(__file__).parent / "ranges.yaml")
+
+
+def sex_of(text: str, given: str | None) -> str | None:
+    """The sex that is given, else the only one that the text names."""
+    if given in ("male", "female"):
+        return given
+    named = [sex for sex, words in ranges()["sexes"].items() if re.search(words, text, re.IGNORECASE)]
+    return named[0] if len(named) == 1 else None
+
+
+def read_number(quantity: str, low: float, high: float, sex: str | None) -> Reading:
+    """What a number tells; without a known sex, what it tells under both."""
+    bands: Mapping[str, list[Band]] = ranges()["quantities"][quantity]["bands"]
+    told = [_of_bands(bands[one], low, high) for one in ([sex] if sex else sorted(bands))]
+    values = {one.value for one in told}
+    if len(values) == 1 and None not in values:
+        return told[0]
+    return Reading(
+        None, tuple(dict.fromkeys(name for one in told for name in (one.value, *one.near) if name))
+    )
+
+
+def measured(text: str, sentences: list[Sentence], sex: str | None) -> Iterator[Found]:
+    """Findings of the numbers of a text, in the sections that speak of today."""
+    body = re.search(ranges()["body_surface"], text, re.IGNORECASE)
+    surface = float(body[1].replace(",", ".")) if body else None
+    for sentence in sentences:
+        if sentence.section != "silent" and not sentence.asks:
+            for quantity in ranges()["quantities"]:
+                yield from _of_sentence(text, sentence, quantity, sex, surface)
+
+
+def _of_sentence(
+    text: str, sentence: Sentence, quantity: str, sex: str | None, surface: float | None
+) -> Iterator[Found]:
+    entry = ranges()["quantities"][quantity]
+    written = text[sentence.start : sentence.end]
+    other = _CHAMBERS.get(entry["subtask"])
+    for indexed, names in ((True, entry["names"]), (True, entry["bare"]), (False, entry.get("absolute", []))):
+        if not names or (names is entry["bare"] and other and re.search(other, written, re.IGNORECASE)):
+            continue
+        unit = ranges()["units"][entry["unit"] if indexed else "ml"]
+        first = _first(written, names, unit)
+        if first is None or (not indexed and surface is None):
+            continue
+        values = list(_values(written, first, unit))
+        scale = 1.0 if indexed or surface is None else 1 / surface
+        now = [one for one in values if not one[2]]
+        if not values or (not now and values):
+            continue
+        span = sentence.start + first.start(), sentence.start + max(one[1] for one in values)
+        found = functools.partial(
+            Found,
+            entry["subtask"],
+            start=span[0],
+            end=span[1],
+            quote=text[slice(*span)],
+            section=sentence.section,
+            polarity="affirmed",
+            certainty="certain",
+            extractor="rules",
+            measured=True,
+        )
+        if len(now) > 1:
+            yield found(value=None, doubt=Reason.SEVERAL_NUMBERS)
+        else:
+            low, high = (number * scale for number in now[0][0])
+            reading = read_number(quantity, low, high, sex)
+            yield found(value=reading.value, near=reading.near)
+        return
+
+
+def _first(written: str, names: list[str], unit: str) -> re.Match[str] | None:
+    name = "|".join(names)
+    pattern = rf"(?<!\w)(?:{name})(?!\w){ranges()['link']}(?:{_NUMBER})(?:{unit})(?!\w)"
+    return re.search(pattern, written, re.IGNORECASE)
+
+
+def _values(written: str, first: re.Match[str], unit: str) -> Iterator[tuple[tuple[float, float], int, bool]]:
+    """Numbers of one unit from the first on: both ends, where they end, and whether they are of the past."""
+    past = re.compile(rf"\b({'|'.join(ranges()['past'])})\b", re.IGNORECASE)
+    head = re.split(ranges()["today"], written[: first.start()], flags=re.IGNORECASE)[-1]
+    told_before = re.search(ranges()["elsewhere"], head, re.IGNORECASE) is not None
+    at = first.start()
+    for number in re.finditer(rf"(?<![\d.,/]){_NUMBER}(?:{unit})(?!\w)", written[at:], re.IGNORECASE):
+        between = written[at : first.start() + number.start()]
+        factor = 10.0 if number.group().lower().endswith("cm") else 1.0
+        low = float(number["low"].replace(",", ".")) * factor
+        high = float((number["high"] or number["low"]).replace(",", ".")) * factor
+        is_today = re.search(ranges()["today"], between, re.IGNORECASE) is not None
+        is_past = past.search(between) is not None or (told_before and not is_today)
+        yield (low, high), first.start() + number.end(), is_past
+        told_before = told_before and not is_today
+        at = first.start() + number.end()
+
+
+def _of_bands(bands: list[Band], low: float, high: float) -> Reading:
+    inside = [value for start, end, value in bands if start <= low and high <= end]
+    if inside:
+        return Reading(inside[0])
+    below = [value for _, end, value in bands if end < high]
+    above = [value for start, _, value in bands if start > low]
+    return Reading(None, tuple(dict.fromkeys([*below[-1:], *above[:1]])))

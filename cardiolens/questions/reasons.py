@@ -1,0 +1,80 @@
+"""Reasons why a report, a finding or an answer was left out, each with what it means to a person."""
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """A code of `rejects.jsonl`."""
+
+    EMPTY = "empty"
+    UNREADABLE = "unreadable"
+    TOO_LONG = "too_long"
+    NO_STUDY = "no_study"
+    SEVERAL_REPORTS = "several_reports"
+    FRAME_MARK = "frame_mark"
+    NO_REPLY = "no_reply"
+    NO_JSON = "no_json"
+    NOT_QUOTED = "not_quoted"
+    QUOTED_TWICE = "quoted_twice"
+    NO_SUCH_OPTION = "no_such_option"
+    SILENT_SECTION = "silent_section"
+    UNCERTAIN = "uncertain"
+    NOT_TODAY = "not_today"
+    OTHER_STRUCTURE = "other_structure"
+    NO_OPTION = "no_option"
+    BETWEEN_GRADES = "between_grades"
+    WITHOUT_GRADE = "without_grade"
+    BORDERLINE = "borderline"
+    DENIED_IN_PART = "denied_in_part"
+    QUALIFIED_DENIAL = "qualified_denial"
+    CONTRADICTION = "contradiction"
+    SEVERAL_VALUES = "several_values"
+    NUMBER_AGAINST_WORDS = "number_against_words"
+    SEVERAL_NUMBERS = "several_numbers"
+    PART_NOT_TOLD = "part_not_told"
+    INCOMPLETE_PLACES = "incomplete_places"
+    RANGE_OF_PLACES = "range_of_places"
+    UNANCHORED = "unanchored"
+    PARENT_UNKNOWN = "parent_unknown"
+    AGAINST_TRUTH = "against_truth"
+    EXTRACTORS_DISAGREE = "extractors_disagree"
+    NO_SEQUENCE = "no_sequence"
+    LEAKS = "leaks"
+
+
+MEANINGS: dict[Reason, str] = {
+    Reason.EMPTY: "the report has no text",
+    Reason.UNREADABLE: "the file is no UTF-8 text",
+    Reason.TOO_LONG: "the report is longer than any that is read",
+    Reason.NO_STUDY: "no study belongs to the report",
+    Reason.SEVERAL_REPORTS: "several reports belong to one study, and which of them holds is not known",
+    Reason.FRAME_MARK: "the text holds U+FFFC, which is kept for frames",
+    Reason.NO_REPLY: "the model gave no reply",
+    Reason.NO_JSON: "the model's reply is not the JSON that was asked for",
+    Reason.NOT_QUOTED: "the evidence does not occur in the report, word for word",
+    Reason.QUOTED_TWICE: "the evidence occurs in the report more than once",
+    Reason.NO_SUCH_OPTION: "the finding names a field, value or certainty that does not exist",
+    Reason.SILENT_SECTION: "the evidence stands where a report asks, or tells of the past",
+    Reason.UNCERTAIN: "the report is not sure of it",
+    Reason.NOT_TODAY: "the report tells it of the past, or asks for it",
+    Reason.OTHER_STRUCTURE: "it may be of another structure than the myocardium",
+    Reason.NO_OPTION: "the words tell none of the options",
+    Reason.BETWEEN_GRADES: "the words stand between two options",
+    Reason.WITHOUT_GRADE: "the words name no grade",
+    Reason.BORDERLINE: "the words call it borderline",
+    Reason.DENIED_IN_PART: "it is denied of a part only",
+    Reason.QUALIFIED_DENIAL: "only a kind of it is denied",
+    Reason.CONTRADICTION: "the report says both that it is normal and that it is not",
+    Reason.SEVERAL_VALUES: "the report gives several values where one is right",
+    Reason.NUMBER_AGAINST_WORDS: "a number contradicts the words",
+    Reason.SEVERAL_NUMBERS: "several numbers stand for one quantity",
+    Reason.PART_NOT_TOLD: "a structure that the question asks about is not mentioned",
+    Reason.INCOMPLETE_PLACES: "places are told for some of the findings only",
+    Reason.RANGE_OF_PLACES: "a range of places leaves open which are meant",
+    Reason.UNANCHORED: "a place or a pattern stands in a sentence without its finding",
+    Reason.PARENT_UNKNOWN: "the question that it depends on has no answer",
+    Reason.AGAINST_TRUTH: "another statement of the report speaks against it",
+    Reason.EXTRACTORS_DISAGREE: "the two extractors read different answers",
+    Reason.NO_SEQUENCE: "the study has no such images",
+    Reason.LEAKS: "the name of the study tells the answer",
+}

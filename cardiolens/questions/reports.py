@@ -1,0 +1,175 @@
+"""Reports as files or as rows of a table, and the study that each belongs to.
+
+A name, number or date of a patient stands in file names and texts; none of it is told in a message. A
+report is named by its place in the source and by a digest of its text.
+"""
+
+import csv
+import hashlib
+import io
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cardiolens.errors import InputError
+from cardiolens.given import parse_json, read_bytes, read_text
+from cardiolens.questions.reasons import MEANINGS, Reason
+from cardiolens.study.manifest import StudyManifest, read_study
+from cardiolens.tables import FRAME
+
+MOST_CHARACTERS = 100_000  # of a report
+_MOST_TABLE = 1 << 30  # bytes of a table of reports
+_COLUMNS = ("text", "study_id", "report_id", "accession", "sex")
+_SEXES = {"m": "male", "male": "male", "f": "female", "female": "female", "w": "female"}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A report that belongs to a study."""
+
+    report_id: str  # of its text
+    number: int  # its place in the source
+    text: str
+    study_id: str
+    sex: str | None
+    sequences: tuple[str, ...]  # that the study has
+
+
+@dataclass(frozen=True, slots=True)
+class _Raw:
+    number: int
+    text: str | None  # None where the file is no text
+    names: tuple[str, ...]  # any of which may be a study's
+    sex: str | None = None
+
+
+Rejects = list[dict[str, Any]]
+
+
+def reject(stage: int, reason: str, **where: Any) -> dict[str, Any]:
+    """A line of `rejects.jsonl`."""
+    return {"stage": stage, "reason": str(reason), **where, "meaning": MEANINGS[Reason(reason)]}
+
+
+def read_reports(reports: Path, studies: Path, links: Path | None) -> tuple[list[Report], Rejects]:
+    """All reports that can be read and belong to one study each, and those left out.
+
+    InputError where there is no report or no study at all.
+    """
+    known = dict(_studies(studies))
+    names = _names(known, {} if links is None else read_links(links))
+    raw = list(_table(reports) if reports.is_file() else _folder(reports))
+    if not raw:
+        raise InputError(f"reports={reports}: holds no report; expected *.txt files or rows of CSV")
+    found: list[Report] = []
+    rejects: Rejects = []
+    for one in raw:
+        study_id = next((names[name] for name in one.names if name in names), None)
+        reason = _unusable(one.text) or (Reason.NO_STUDY if study_id is None else None)
+        if reason is not None or study_id is None or one.text is None:
+            rejects.append(reject(1, reason or Reason.NO_STUDY, number=one.number, study_id=study_id))
+            continue
+        manifest = known[study_id]
+        sequences = tuple(dict.fromkeys(volume.sequence for volume in manifest.volumes))
+        sex = one.sex or (manifest.sex if manifest.sex in ("male", "female") else None)
+        found.append(Report(_id(one.text), one.number, one.text, study_id, sex, sequences))
+    return _one_a_study(found, rejects), rejects
+
+
+def read_links(path: Path) -> dict[str, str]:
+    """Study ids by accession number: of a CSV file with the columns accession and study_id, or of `links`."""
+    try:
+        text = read_text(path, _MOST_TABLE)
+        if path.suffix.lower() == ".csv":
+            rows: list[Mapping[str, Any]] = list(csv.DictReader(io.StringIO(text)))
+        else:
+            rows = [parse_json(line) for line in text.splitlines() if line.strip()]
+    except (OSError, ValueError, csv.Error) as error:
+        raise InputError(
+            f"links={path}: cannot be read ({type(error).__name__}); expected CSV or JSON Lines"
+        ) from None
+    pairs = [(row.get("accession"), row.get("study_id")) for row in rows if row.get("study_id")]
+    if not pairs or not any(accession for accession, _ in pairs):
+        raise InputError(f"links={path}: has no row with accession and study_id; give both columns")
+    studies_of: dict[str, set[str]] = {}
+    for accession, study_id in pairs:
+        if accession:
+            studies_of.setdefault(str(accession).strip(), set()).add(str(study_id))
+    # an accession number of two studies leads to none
+    return {accession: next(iter(ids)) for accession, ids in studies_of.items() if len(ids) == 1}
+
+
+def _studies(folder: Path) -> Iterator[tuple[str, StudyManifest]]:
+    folders = sorted(path.parent for path in folder.glob("*/study.json")) if folder.is_dir() else []
+    if not folders:
+        raise InputError(f"studies={folder}: holds no study; expected folders with a study.json")
+    for one in folders:
+        manifest = read_study(one).manifest
+        yield manifest.study_id, manifest
+
+
+def _names(known: Mapping[str, StudyManifest], links: Mapping[str, str]) -> dict[str, str]:
+    """Studies by every name that a report may give; a name of two studies leads to none."""
+    pairs = [(study_id, study_id) for study_id in known]
+    pairs += [(one.report_id, study_id) for study_id, one in known.items() if one.report_id]
+    pairs += [(accession, study_id) for accession, study_id in links.items() if study_id in known]
+    several = Counter(name for name, _ in set(pairs))
+    return {name: study_id for name, study_id in pairs if several[name] == 1}
+
+
+def _folder(folder: Path) -> Iterator[_Raw]:
+    if not folder.is_dir():
+        raise InputError(f"reports={folder}: no such folder or file; correct reports")
+    for number, path in enumerate(sorted(folder.rglob("*.txt")), start=1):
+        try:
+            text = read_bytes(path, 4 * MOST_CHARACTERS).decode("utf-8-sig")
+        except (OSError, UnicodeDecodeError):
+            text = None
+        yield _Raw(number, text, (path.stem,))
+
+
+def _table(path: Path) -> Iterator[_Raw]:
+    try:
+        rows = list(
+            csv.DictReader(io.StringIO(read_bytes(path, _MOST_TABLE).decode("utf-8-sig"), newline=""))
+        )
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(
+            f"reports={path}: cannot be read ({type(error).__name__}); expected a CSV file in UTF-8"
+        ) from None
+    columns = set(rows[0]) if rows else set()
+    if rows and ("text" not in columns or not columns & {"study_id", "report_id", "accession"}):
+        raise InputError(
+            f"reports={path}: expected the columns text and one of study_id, report_id, accession; "
+            f"legal are {', '.join(_COLUMNS)}"
+        )
+    for number, row in enumerate(rows, start=1):
+        names = tuple(row[name].strip() for name in ("study_id", "report_id", "accession") if row.get(name))
+        yield _Raw(number, row["text"], names, _SEXES.get((row.get("sex") or "").strip().lower()))
+
+
+def _unusable(text: str | None) -> Reason | None:
+    if text is None:
+        return Reason.UNREADABLE
+    if not text.strip():
+        return Reason.EMPTY
+    if len(text) > MOST_CHARACTERS:
+        return Reason.TOO_LONG
+    return Reason.FRAME_MARK if FRAME in text else None
+
+
+def _id(text: str) -> str:
+    return f"R-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def _one_a_study(found: list[Report], rejects: Rejects) -> list[Report]:
+    """Reports that are the only one of their study; the same text twice is one report."""
+    distinct = list({(one.study_id, one.report_id): one for one in reversed(found)}.values())
+    several = Counter(one.study_id for one in distinct)
+    for one in distinct:
+        if several[one.study_id] > 1:
+            rejects.append(reject(1, Reason.SEVERAL_REPORTS, number=one.number, study_id=one.study_id))
+    kept = [replace(one) for one in distinct if several[one.study_id] == 1]
+    return sorted(kept, key=lambda one: one.study_id)

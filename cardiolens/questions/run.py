@@ -1,0 +1,148 @@
+"""The whole way from reports to draft questions, stage by stage."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from cardiolens import tables
+from cardiolens.config.questions import QuestionsSpec
+from cardiolens.judging.text.sections import sentences
+from cardiolens.questions import counts
+from cardiolens.questions.drafts import automatic_of, check_of, compact, drafts_of, truth_of
+from cardiolens.questions.numbers import sex_of
+from cardiolens.questions.reasons import Reason
+from cardiolens.questions.reports import Rejects, Report, read_reports, reject
+from cardiolens.questions.rules import extract
+from cardiolens.questions.stages import Record, Stages, body, write_lines
+from cardiolens.tasks.catalogue import Catalogue, load_catalogue
+from cardiolens.terminal.console import say
+
+Reader = Callable[[Sequence[Record], Catalogue], list[tuple[list[Record], Rejects]]]
+"""A second extractor: records of `sections-1` in, findings and rejects of each out, in the same order."""
+
+
+def questions(spec: QuestionsSpec, second: Reader | None = None) -> int:
+    """Make draft questions of reports; 0 if there is at least one, else 1."""
+    started = time.monotonic()
+    catalogue = load_catalogue(spec.protocol)
+    found, rejects = read_reports(spec.reports, spec.studies, spec.links)
+    tables.make_folder(spec.out)
+    stages = Stages(spec.out, catalogue.sha256)
+    sections = stages.run("1-sections", "sections-1", [_given(one) for one in found], _sections)
+    findings = {"rules": _rules(stages, sections, catalogue)}
+    if second is not None:
+        findings["model"], more = _second(stages, sections, catalogue, second)
+        rejects += more
+    drafts, checked = _settled(stages, sections, findings, catalogue)
+    lines: list[Record] = []
+    for draft, check in zip(drafts, checked, strict=True):
+        lines += compact(draft, check["checked"], catalogue)
+        rejects += _refused(draft, check)
+    rejects.sort(key=lambda one: (one["stage"], one.get("study_id") or "", one.get("subtask") or ""))
+    write_lines(spec.out / "questions.jsonl", lines)
+    write_lines(spec.out / "rejects.jsonl", rejects)
+    reason_rows = counts.reasons(rejects)
+    page = counts.page(stages.counts, stages.made, reason_rows, counts.by_subtask(lines, rejects, catalogue))
+    tables.write_text(spec.out / "counts.html", page)
+    for name, number in stages.counts.items():
+        say(f"{name}: {number} reports, {stages.made[name]} made now")
+    for stage, code, times, meaning in reason_rows:
+        say(f"left out in stage {stage}: {times} x {code}: {meaning}")
+    sampled = sum(line["verification"]["queue"] == "sampling" for line in lines)
+    say(
+        f"{len(found)} reports: {len(lines)} draft questions, {sampled} to sampling, "
+        f"{len(lines) - sampled} to full review, {len(rejects)} left out "
+        f"({time.monotonic() - started:.1f} s): {spec.out}"
+    )
+    return 0 if lines else 1
+
+
+def _given(report: Report) -> Record:
+    return {
+        "study_id": report.study_id,
+        "report_id": report.report_id,
+        "text": report.text,
+        "sex": sex_of(report.text, report.sex),
+        "sequences": list(report.sequences),
+    }
+
+
+def _sections(given: Record) -> Mapping[str, Any]:
+    """The body of `sections-1`: stretches of one section, and what else later stages need."""
+    parts: list[Record] = []
+    for one in sentences(given["text"]):
+        if parts and parts[-1]["name"] == one.section and not one.opens:
+            parts[-1]["end"] = one.end
+        else:
+            parts.append({"name": one.section, "start": one.start, "end": one.end})
+    for part in parts:
+        part["text"] = given["text"][part["start"] : part["end"]]
+    kept = {name: given[name] for name in ("text", "sex", "sequences")}
+    return {"sections": parts, **kept}
+
+
+def _rules(stages: Stages, sections: Sequence[Record], catalogue: Catalogue) -> list[Record]:
+    def make(given: Record) -> Mapping[str, Any]:
+        found = extract(given["text"], given["sex"], catalogue)
+        return {"items": [one.record(number) for number, one in enumerate(found, start=1)]}
+
+    return stages.run("2-findings.rules", "findings-1", _inputs(sections), make)
+
+
+def _second(
+    stages: Stages, sections: Sequence[Record], catalogue: Catalogue, second: Reader
+) -> tuple[list[Record], Rejects]:
+    """Findings of the second extractor; its replies are kept in a store, and not asked for again."""
+    told = second(sections, catalogue)
+    inputs = [
+        {**given, "items": items, "rejects": lost}
+        for given, (items, lost) in zip(_inputs(sections), told, strict=True)
+    ]
+    records = stages.run(
+        "2-findings.model",
+        "findings-1",
+        inputs,
+        lambda given: {"items": given["items"], "rejects": given["rejects"]},
+    )
+    return records, [line for record in records for line in record["rejects"]]
+
+
+def _settled(
+    stages: Stages, sections: Sequence[Record], findings: Mapping[str, Sequence[Record]], catalogue: Catalogue
+) -> tuple[list[Record], list[Record]]:
+    """Stages 3 to 6: truth, checks, drafts, automatic verification."""
+    inputs = [
+        {**given, "findings": {name: records[place]["items"] for name, records in findings.items()}}
+        for place, given in enumerate(_inputs(sections))
+    ]
+    truth = stages.run("3-truth", "truth-1", inputs, partial(truth_of, catalogue=catalogue))
+    inputs = [given | body(one) for given, one in zip(inputs, truth, strict=True)]
+    checks = stages.run("4-checks", "check-1", inputs, partial(check_of, catalogue=catalogue))
+    inputs = [given | body(one) for given, one in zip(inputs, checks, strict=True)]
+    drafts = stages.run("5-drafts", "draft-1", inputs, partial(drafts_of, catalogue=catalogue))
+    inputs = [given | body(one) for given, one in zip(inputs, drafts, strict=True)]
+    return drafts, stages.run("6-automatic", "auto-1", inputs, partial(automatic_of, catalogue=catalogue))
+
+
+def _inputs(sections: Sequence[Record]) -> list[Record]:
+    return [
+        {"study_id": one["study_id"], "report_id": one["report_id"]}
+        | {name: one[name] for name in ("text", "sex", "sequences")}
+        for one in sections
+    ]
+
+
+def _refused(draft: Record, check: Record) -> Rejects:
+    lines = [
+        reject(5 if reason in _OF_DRAFTS else 3, reason, study_id=draft["study_id"], subtask=name)
+        for name, reason in draft["refused"].items()
+    ]
+    return lines + [
+        reject(6, Reason.LEAKS, study_id=draft["study_id"], subtask=name)
+        for name, one in check["checked"].items()
+        if one["verdict"] != "pass"
+    ]
+
+
+_OF_DRAFTS = (Reason.EXTRACTORS_DISAGREE, Reason.NO_SEQUENCE, Reason.AGAINST_TRUTH)

@@ -1,0 +1,87 @@
+"""Stages as JSON Lines: one record a report, made again only where its input or the code changed."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import cardiolens
+from cardiolens import tables
+from cardiolens.digest import digest_of, digest_of_tree
+from cardiolens.given import parse_json
+
+Record = dict[str, Any]
+_HEAD = ("schema", "stage", "study_id", "report_id", "tool_version", "input_sha256")
+_SAVED_EVERY = 500  # records; a crash costs no more
+
+
+@cache
+def _code() -> str:
+    """Digest of the code and data that decide a record."""
+    package = Path(cardiolens.__file__).parent
+    return digest_of([digest_of_tree(package / part) for part in ("questions", "judging/text")])
+
+
+@dataclass
+class Stages:
+    """The files of all stages in one folder; `decided_by` is what decides every record besides its input."""
+
+    out: Path
+    decided_by: str  # digest of the catalogue
+    made: dict[str, int] = field(default_factory=dict)  # records that were made now, by file
+    counts: dict[str, int] = field(default_factory=dict)  # of all records, by file
+
+    def run(
+        self,
+        name: str,
+        schema: str,
+        inputs: Sequence[Record],
+        make: Callable[[Record], Mapping[str, Any]],
+    ) -> list[Record]:
+        """The records of a stage in the order of its inputs."""
+        path = self.out / f"{name}.jsonl"
+        known = {record["input_sha256"]: record for record in read_lines(path)}
+        records: list[Record] = []
+        self.made[name] = 0
+        for given in inputs:
+            key = digest_of([_code(), self.decided_by, name, given])
+            record = known.get(key)
+            if record is None:
+                head = {
+                    "schema": schema,
+                    "stage": int(name.partition("-")[0]),
+                    "study_id": given["study_id"],
+                    "report_id": given["report_id"],
+                    "tool_version": cardiolens.__version__,
+                    "input_sha256": key,
+                }
+                record = head | dict(make(given))
+                known[key] = record
+                self.made[name] += 1
+                if self.made[name] % _SAVED_EVERY == 0:
+                    write_lines(path, known.values())
+            records.append(record)
+        write_lines(path, records)
+        self.counts[name] = len(records)
+        return records
+
+
+def body(record: Mapping[str, Any]) -> Record:
+    """A record without its head."""
+    return {name: value for name, value in record.items() if name not in _HEAD}
+
+
+def read_lines(path: Path) -> list[Record]:
+    """Records of a file; none where there is no file, or it is not one of ours."""
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+        return [dict(parse_json(line)) for line in lines if line]
+    except (OSError, ValueError, TypeError):
+        return []
+
+
+def write_lines(path: Path, records: Any) -> None:
+    """Write records as JSON Lines, whole or not at all."""
+    tables.write_text(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))

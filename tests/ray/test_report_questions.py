@@ -1,0 +1,83 @@
+"""A model behind HTTP reads reports the whole way: the verb, the stream, the store, two extractors."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from tests.ray.test_http import SERVED, in_the_background
+from tests.unit.http_server import MODEL, Server, completion
+from tests.unit.questions.report_folders import lines, write_reports
+
+pytestmark = pytest.mark.ray
+
+TEXTS = {
+    "S1": "Indication: Mustermann, chest pain.\nFindings: LVEF 62 %. No late gadolinium enhancement.",
+    "S2": "Findings: LVEF 35 %. No late gadolinium enhancement.",
+}
+
+
+async def extracts(server: Server, request: web.Request, asked: dict[str, Any]) -> web.StreamResponse:
+    """A script in a model's place: right on enhancement, wrong on function, and it makes up an effusion."""
+    text = asked["messages"][1]["content"][0]["text"]
+    report = text.partition("Report:\n")[2]
+    found = []
+    if "- L01:" in text:
+        found.append(("L01", "Absent", "No late gadolinium enhancement"))
+    if "- C10:" in text and (number := re.search(r"LVEF \d+ %", report)):
+        found += [("C10", "Normal", number[0]), ("C19", "Small", "small pericardial effusion")]
+    names = ("field", "value", "quote")
+    entries = [dict(zip(names, one, strict=True)) | {"certainty": "certain"} for one in found]
+    message = {"role": "assistant", "content": json.dumps({"findings": entries})}
+    return web.json_response(
+        completion(asked, choices=[{"index": 0, "message": message, "finish_reason": "stop"}])
+    )
+
+
+def run(root: Path, *words: str, expect: int = 0) -> str:
+    command = [sys.executable, "-m", "cardiolens.questions", *words]
+    done = subprocess.run(
+        command, cwd=root, env=dict(os.environ), capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == expect, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_two_extractors_the_whole_way(tmp_path: Path) -> None:
+    words = write_reports(tmp_path, TEXTS)
+    server = Server(lambda number, body: True, extracts)
+    with in_the_background(server) as (url,):
+        entry = SERVED.format(name="scripted", url=url, model=MODEL, more="dialect: vllm")
+        (tmp_path / "conf" / "model").mkdir(parents=True)
+        (tmp_path / "conf" / "model" / "scripted.yaml").write_text(entry)
+        printed = run(tmp_path, *words, "model=scripted")
+        asked = len(server.seen)
+        again = run(tmp_path, *words, "model=scripted")
+        assert len(server.seen) == asked, "the store answers"
+    assert "Mustermann" not in printed + again
+    bodies = [json.loads(body) for _, body in server.seen]
+    assert all("json" in body["structured_outputs"] and body["temperature"] == 0 for body in bodies)
+    made = {(one["study"], one["subtask"]): one for one in lines(tmp_path / "out" / "questions.jsonl")}
+    queues = {place: one["verification"]["queue"] for place, one in made.items()}
+    assert queues == {("S1", "C10"): "sampling", ("S1", "L01"): "sampling", ("S2", "L01"): "sampling"}
+    lost = {
+        (one["study_id"], one["subtask"], one["reason"]) for one in lines(tmp_path / "out" / "rejects.jsonl")
+    }
+    assert lost >= {("S2", "C10", "extractors_disagree"), ("S1", "C19", "not_quoted")}
+
+
+def test_a_simulated_reader_is_no_second_opinion(tmp_path: Path) -> None:
+    words = write_reports(tmp_path, TEXTS)
+    run(tmp_path, *words, "model=constant")
+    made = lines(tmp_path / "out" / "questions.jsonl")
+    assert made
+    assert {one["verification"]["queue"] for one in made} == {"full"}
+    assert {one["reason"] for one in lines(tmp_path / "out" / "rejects.jsonl") if one["stage"] == 2} == {
+        "no_json"
+    }

@@ -1,0 +1,141 @@
+"""The whole way by rules: linked, resumed, counted, and silent about patients."""
+
+import logging
+from pathlib import Path
+
+import pytest
+from report_folders import lines, write_reports, write_study
+
+from cardiolens.config.compose import read_questions_spec
+from cardiolens.errors import InputError
+from cardiolens.phantom.roster import catalogue
+from cardiolens.questions.counts import page
+from cardiolens.questions.run import questions
+from cardiolens.questions.stages import Stages, read_lines
+
+TEXTS = {
+    "S1": "Name: Erika Mustermann, 12.03.1961\nFindings: LVEF 62 %. No pericardial effusion.",
+    "S2": "FINDINGS\nLV severely dilated, LVEF 20 %.\nIMPRESSION\nDilated cardiomyopathy.",
+    "S3": "Findings: Severe hypokinesia? Possible scar.",
+}
+STAGES = ("1-sections", "2-findings.rules", "3-truth", "4-checks", "5-drafts", "6-automatic")
+
+
+def test_reports_become_lines_of_questions_that_name_their_evidence(tmp_path: Path) -> None:
+    assert questions(read_questions_spec(write_reports(tmp_path, TEXTS))) == 0
+    out = tmp_path / "out"
+    made = {(one["study"], one["subtask"]): one for one in lines(out / "questions.jsonl")}
+    answers = {place: one["answer"] for place, one in made.items()}
+    assert answers == {
+        ("S1", "C10"): ["A"],
+        ("S1", "C19"): ["A"],
+        ("S2", "C01"): ["C"],
+        ("S2", "C10"): ["D"],
+        ("S2", "D01"): ["C"],
+        ("S2", "D02"): ["B"],
+    }
+    quotes = {
+        (one["study_id"], item["id"]): item["quote"]
+        for one in lines(out / "2-findings.rules.jsonl")
+        for item in one["items"]
+    }
+    for (study_id, _), one in made.items():
+        assert set(one) == {"study", "subtask", "answer", "evidence", "origin", "verification"}
+        assert all(quotes[study_id, evidence] in TEXTS[study_id] for evidence in one["evidence"])
+        assert one["verification"]["queue"] == "full"
+    assert {one["reason"] for one in lines(out / "rejects.jsonl")} >= {"uncertain"}
+    for name in STAGES:
+        for record in lines(out / f"{name}.jsonl"):
+            assert {"schema", "stage", "study_id", "tool_version", "input_sha256"} <= record.keys()
+
+
+def test_a_stage_makes_only_what_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = read_questions_spec(write_reports(tmp_path, TEXTS))
+    questions(spec)
+    before = {name: (tmp_path / "out" / f"{name}.jsonl").read_text() for name in STAGES}
+    capsys.readouterr()
+    questions(spec)
+    assert capsys.readouterr().out.count("3 reports, 0 made now") == len(STAGES)
+    assert before == {name: (tmp_path / "out" / f"{name}.jsonl").read_text() for name in STAGES}
+    (tmp_path / "reports" / "S3.txt").write_text("Findings: LVEF 60 %.")
+    torn = tmp_path / "out" / "3-truth.jsonl"
+    torn.write_text(torn.read_text()[:-40])
+    questions(spec)
+    printed = capsys.readouterr().out
+    assert "2-findings.rules: 3 reports, 1 made now" in printed
+    assert "3-truth: 3 reports, 3 made now" in printed, "a torn file is made again whole"
+
+
+def test_nothing_of_a_patient_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    words = write_reports(tmp_path, TEXTS)
+    (tmp_path / "reports" / "ACC-4711 Mustermann.txt").write_text(TEXTS["S1"])
+    (tmp_path / "reports" / "ACC-4712.txt").write_bytes(b"\xff\xfe Mustermann")
+    (tmp_path / "reports" / "ACC-4713.txt").write_text(" \n")
+    with caplog.at_level(logging.DEBUG):
+        questions(read_questions_spec(words))
+    shown = capsys.readouterr().out + caplog.text
+    shown += (tmp_path / "out" / "counts.html").read_text() + (tmp_path / "out" / "rejects.jsonl").read_text()
+    shown += (tmp_path / "out" / "questions.jsonl").read_text()
+    for secret in ("Mustermann", "Erika", "1961", "ACC-47"):
+        assert secret not in shown
+    reasons = [one["reason"] for one in lines(tmp_path / "out" / "rejects.jsonl") if one["stage"] == 1]
+    assert sorted(reasons) == ["empty", "no_study", "unreadable"]
+
+
+def test_a_table_is_linked_by_accession_number_and_one_study_has_one_report(tmp_path: Path) -> None:
+    for name in ("S1", "S2", "S3"):
+        write_study(tmp_path, name, **({"report_id": "ACC-3"} if name == "S3" else {}))
+    (tmp_path / "links.csv").write_text("accession,study_id\nACC-1,S1\nACC-2,S2\nACC-9,S1\nACC-9,S2\n")
+    rows = [
+        "ACC-1,LVEF 60 %.",
+        "ACC-2,LVEF 20 %.",
+        "ACC-2,LVEF 60 %.",
+        "ACC-3,LVEF 45 %.",
+        "ACC-9,LVEF 60 %.",
+    ]
+    (tmp_path / "reports.csv").write_text("\n".join(["accession,text", *rows]) + "\n")
+    words = [f"reports={tmp_path}/reports.csv", f"studies={tmp_path}/studies", f"out={tmp_path}/out"]
+    questions(read_questions_spec([*words, f"links={tmp_path}/links.csv"]))
+    made = {one["study"]: one["answer"] for one in lines(tmp_path / "out" / "questions.jsonl")}
+    assert made == {"S1": ["A"], "S3": ["B"]}
+    lost = [(one["reason"], one["number"]) for one in lines(tmp_path / "out" / "rejects.jsonl")]
+    assert sorted(lost) == [("no_study", 5), ("several_reports", 2), ("several_reports", 3)]
+
+
+def test_a_study_whose_name_tells_the_answer_has_no_such_question(tmp_path: Path) -> None:
+    questions(read_questions_spec(write_reports(tmp_path, {"case-DCM-1": TEXTS["S2"]})))
+    made = {one["subtask"] for one in lines(tmp_path / "out" / "questions.jsonl")}
+    assert "D01" in made
+    assert "D02" not in made
+    assert {one["reason"] for one in lines(tmp_path / "out" / "rejects.jsonl")} == {"leaks"}
+
+
+def test_the_page_shows_what_it_is_given_as_text() -> None:
+    shown = page({"<b>": 1}, {"<b>": 1}, [(1, "<i>", 2, "&")], [("C01", "<script>", 1, 2, 3)])
+    assert "<b>" not in shown
+    assert "<script>" not in shown
+    assert "&lt;script&gt;" in shown
+
+
+def test_what_cannot_be_read_is_said_with_the_remedy(tmp_path: Path) -> None:
+    words = write_reports(tmp_path, {"S1": "x"})
+    for changed, expected in (
+        (f"reports={tmp_path}/none", "no such folder"),
+        (f"studies={tmp_path}/none", "holds no study"),
+        (f"out={tmp_path}/reports/out", "lie within each other"),
+        ("colour=red", "choose from"),
+    ):
+        name = changed.partition("=")[0]
+        with pytest.raises(InputError, match=expected):
+            questions(read_questions_spec([*(w for w in words if not w.startswith(f"{name}=")), changed]))
+
+
+def test_records_of_another_protocol_are_made_anew(tmp_path: Path) -> None:
+    given = [{"study_id": "S1", "report_id": "R-1", "text": "x"}]
+    first, second = Stages(tmp_path, "one"), Stages(tmp_path, "two")
+    for stages in (first, second, Stages(tmp_path, catalogue().sha256)):
+        stages.run("1-sections", "sections-1", given, lambda one: {"n": len(one["text"])})
+        assert stages.made == {"1-sections": 1}
+    assert [one["n"] for one in read_lines(tmp_path / "1-sections.jsonl")] == [1]
