@@ -11,7 +11,7 @@ from cardiolens.masks.grades import Sex, quantities
 from cardiolens.masks.labels import LabelMap, LesionKind, Tissue
 from cardiolens.masks.reasons import Reason
 from cardiolens.masks.stack import Mask, Masked, Stack
-from cardiolens.masks.wall import MOST_TURN, Wall, wall_of
+from cardiolens.masks.wall import LEAST_SLICES, MOST_TURN, Wall, wall_of
 from cardiolens.tasks.segments import LEVELS, WALL_SEGMENTS, WALLS, touched
 from cardiolens.tasks.truth import Lesion, oedema_distribution, wall_distribution
 
@@ -127,12 +127,11 @@ def _graded(quantity: str, number: float, sex: Sex | None, words: str, volume_id
 
 def _has_segments(masked: Masked, wall: Wall) -> bool:
     turned = wall.turn is not None and abs(wall.turn) > MOST_TURN
-    return masked.ordered and not masked.display_contradicted and not turned
+    known = masked.ordered and not masked.display_contradicted and not turned
+    return known and wall.n_slices >= LEAST_SLICES
 
 
-def _thickness(
-    masked: Masked, wall: Wall, sex: Sex | None, numbers: dict[str, float]
-) -> dict[str, Answer]:
+def _thickness(masked: Masked, wall: Wall, sex: Sex | None, numbers: dict[str, float]) -> dict[str, Answer]:
     names = ("lv_wall", "lv_wall_levels", "lv_wall_regions", "lv_wall_distribution")
     thickness = wall.thickness() if _has_segments(masked, wall) else {}
     numbers |= {f"thickness_mm_{segment}": value for segment, value in thickness.items()}
@@ -150,22 +149,36 @@ def _thickness(
     perhaps: Segments = frozenset(segment for segment, grade in grades.items() if grade is None)
     if perhaps and not surely:
         return same(Reason.BETWEEN_GRADES)
+    cap = bool((surely | perhaps) & _APICAL)  # its thickness is not measured
     told = {"cine.lv_wall": Answer((("thickened" if surely else "normal"),), words=words)}
     told |= {
-        "cine.lv_wall_levels": _robust(surely, perhaps, lambda some: touched(some, LEVELS), words),
-        "cine.lv_wall_regions": _robust(surely, perhaps, lambda some: touched(some, WALLS), words),
+        "cine.lv_wall_levels": _robust(
+            surely, perhaps, lambda some: touched(some, LEVELS), words, cap_in_doubt=cap
+        ),
+        "cine.lv_wall_regions": _robust(
+            surely, perhaps, lambda some: touched(some, WALLS), words, cap_in_doubt=cap
+        ),
         "cine.lv_wall_distribution": _robust(
-            surely, perhaps, lambda some: (wall_distribution(some),) if some else (), words
+            surely,
+            perhaps,
+            lambda some: (wall_distribution(some),) if some else (),
+            words,
+            cap_in_doubt=cap,
         ),
     }
     return {name: _at(one, masked.volume_id) for name, one in told.items()}
 
 
 def _robust(
-    surely: Segments, perhaps: Segments, rule: Callable[[Collection[int]], tuple[str, ...]], words: str
+    surely: Segments,
+    perhaps: Segments,
+    rule: Callable[[Collection[int]], tuple[str, ...]],
+    words: str,
+    *,
+    cap_in_doubt: bool,
 ) -> Answer:
-    """The answer of a rule on segments if doubtful ones, and the cap that no slice cuts, cannot change it."""
-    cap = frozenset({17}) if (surely | perhaps) & _APICAL and 17 not in surely else frozenset()
+    """The answer of a rule on segments if doubtful ones, and a cap that no slice shows, cannot change it."""
+    cap = frozenset({17} if cap_in_doubt else ())
     plain = {rule(surely | some) for some in _some(perhaps)}
     if len(plain) > 1:
         return Answer(reason=Reason.SEGMENT_IN_DOUBT, words=words)
@@ -238,9 +251,7 @@ class _Lesion:
         if self.share is None:
             return Answer(reason=Reason.NO_SEGMENTS, words=self.words)
         surely = frozenset(segment for segment, part in self.share.items() if part >= _AFFECTED)
-        doubt = frozenset(
-            segment for segment, part in self.share.items() if _UNAFFECTED < part < _AFFECTED
-        )
+        doubt = frozenset(segment for segment, part in self.share.items() if _UNAFFECTED < part < _AFFECTED)
         return _robust(surely, doubt, rule, self.words)
 
     def _with(self, name: str, answer: Answer) -> Answer:

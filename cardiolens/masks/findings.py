@@ -83,7 +83,9 @@ def _checked(study: Study, manifest: VolumeManifest, labels: LabelMap) -> Masked
     assert manifest.mask is not None
     masked = read_masked(study, manifest, labels)
     tissues = {int(value) for value in np.unique(masked.ed.tissues)}
-    values = {value for value, tissue in labels.tissue_of(manifest.sequence).items() if int(tissue) in tissues}
+    values = {
+        value for value, tissue in labels.tissue_of(manifest.sequence).items() if int(tissue) in tissues
+    }
     for stack in (masked.ed, masked.es):
         if stack is not None:
             check_ring(stack, manifest.mask.path, labels, values, manifest.sequence)

@@ -17,6 +17,7 @@ from cardiolens.tasks.segments import SEGMENTS
 Floats = NDArray[np.float64]
 
 BASAL, MID = 0.35, 0.70  # ends of the levels, as shares of the slices that have a cavity (protocol 10.1)
+LEAST_SLICES = 7  # with a cavity; fewer do not tell at which level a slice lies
 MOST_TURN = 45.0  # degrees by which a display may be turned
 _FINE = 4  # sub-pixels a side
 _BINS = 36
@@ -29,11 +30,16 @@ class Slice:
     """One slice: the segment and the bin of every wall sub-pixel, and inner and outer radius of every bin."""
 
     number: int
+    box: tuple[slice, slice]  # rows and columns around the ventricle; all below are of it alone
     segments: NDArray[np.int64]  # 0 outside the wall
     bins: NDArray[np.int64]
     radius: Floats  # of sub-pixels, from the middle of the cavity
     inner: Floats
     outer: Floats
+
+    def of(self, inside: Mask) -> Mask:
+        """This slice of a stack's region, in sub-pixels."""
+        return fine(inside[self.number][self.box])
 
     @property
     def complete(self) -> bool:
@@ -48,12 +54,14 @@ class Wall:
     stack: Stack
     slices: tuple[Slice, ...]
     turn: float | None  # degrees that the septum is off image left; None without a right ventricle
+    n_slices: int  # that have a cavity
+    has_cap: bool  # whether slices of wall alone lie beyond the cavity
 
     def thickness(self) -> dict[int, float]:
-        """Median thickness of segments 1 to 16, mm, from closed rings but the last one, which is cut aslant."""
+        """Median thickness of segments 1 to 16, mm, from closed rings."""
         closed = [one for one in self.slices if one.complete]
         found: dict[int, list[float]] = {}
-        for one in closed[:-1] if len(closed) > 2 else closed:
+        for one in closed:
             for segment in SEGMENTS[:-1]:
                 inside = np.unique(one.bins[one.segments == segment])
                 found.setdefault(segment, []).extend((one.outer - one.inner)[inside[1:-1]].tolist())
@@ -63,7 +71,7 @@ class Wall:
         """Share of every segment's wall that is a lesion."""
         whole, part = np.zeros(18), np.zeros(18)
         for one in self.slices:
-            inside = fine(lesion[one.number])
+            inside = one.of(lesion)
             whole += np.bincount(one.segments.ravel(), minlength=18)
             part += np.bincount(one.segments[inside], minlength=18)
         return {segment: part[segment] / whole[segment] for segment in SEGMENTS if whole[segment]}
@@ -72,7 +80,7 @@ class Wall:
         """Inner and outer depth of a lesion, 0 at the cavity and 1 outside; None where no ring is closed."""
         inner, outer = [], []
         for one in self.slices:
-            inside = fine(lesion[one.number]) & (one.segments > 0)
+            inside = one.of(lesion) & (one.segments > 0)
             if not one.complete or not inside.any():
                 continue
             bins, counts = np.unique(one.bins[inside], return_counts=True)
@@ -93,20 +101,26 @@ def wall_of(stack: Stack) -> Wall:
     for place, number in enumerate(with_cavity.tolist()):
         share = (place + 0.5) / len(with_cavity)
         level = "basal" if share < BASAL else "mid" if share < MID else "apical"
+        if place + 1 == len(with_cavity) > LEAST_SLICES - 1:
+            level = "apex"  # the last slice is cut aslant, and may lie in the apical cap
         slices.append(_slice(stack, number, level, turn or 0.0))
     last = with_cavity[-1]
     beyond = np.flatnonzero(stack.of(WALL).any(axis=(1, 2)))
     slices += [_slice(stack, int(number), "apex", 0.0) for number in beyond if number > last]
-    return Wall(stack, tuple(slices), turn)
+    return Wall(stack, tuple(slices), turn, len(with_cavity), with_cavity[-1] < slices[-1].number)
 
 
 def fine(inside: Mask) -> Mask:
     """A slice in sub-pixels."""
-    return np.kron(inside, np.ones((_FINE, _FINE), dtype=bool)).astype(bool)
+    return inside.repeat(_FINE, axis=0).repeat(_FINE, axis=1)
 
 
 def _slice(stack: Stack, number: int, level: str, turn: float) -> Slice:
-    cavity, wall = fine(stack.cavity[number]), fine(stack.of(WALL)[number])
+    at = Stack(stack.tissues[number : number + 1], stack.row_mm, stack.column_mm, stack.step_mm)
+    both = at.cavity[0] | at.of(WALL)[0]
+    rows, columns = (np.flatnonzero(both.any(axis=axis)) for axis in (1, 0))
+    box = (slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1))
+    cavity, wall = fine(at.cavity[0][box]), fine(at.of(WALL)[0][box])
     x, y = _plane(stack, cavity if cavity.any() else wall)
     radius = np.hypot(x, y)
     angle = (np.arctan2(y, x) - np.deg2rad(turn)) % (2 * np.pi)
@@ -115,7 +129,7 @@ def _slice(stack: Stack, number: int, level: str, turn: float) -> Slice:
     empty = np.bincount(bins[cavity], minlength=_BINS) * area
     full = empty + np.bincount(bins[wall], minlength=_BINS) * area
     segments = np.where(wall, _segments(np.rad2deg(angle), level), 0)
-    return Slice(number, segments, bins, radius, np.sqrt(2 * empty / _WIDTH), np.sqrt(2 * full / _WIDTH))
+    return Slice(number, box, segments, bins, radius, np.sqrt(2 * empty / _WIDTH), np.sqrt(2 * full / _WIDTH))
 
 
 def _plane(stack: Stack, around: Mask) -> tuple[Floats, Floats]:
