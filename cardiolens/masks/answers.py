@@ -31,7 +31,7 @@ Segments = frozenset[int]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Values of a finding with what they rest on; a reason where it is not certain, values empty if not told."""
+    """Values of a finding and what they rest on; a reason where it is not certain, no values if not told."""
 
     values: tuple[str, ...] = ()
     reason: Reason | None = None
@@ -252,7 +252,10 @@ class _Lesion:
             return Answer(reason=Reason.NO_SEGMENTS, words=self.words)
         surely = frozenset(segment for segment, part in self.share.items() if part >= _AFFECTED)
         doubt = frozenset(segment for segment, part in self.share.items() if _UNAFFECTED < part < _AFFECTED)
-        return _robust(surely, doubt, rule, self.words)
+        if self.wall.has_cap:
+            return _robust(surely, doubt, rule, self.words, cap_in_doubt=False)
+        reached = self.share.get(17, 0.0) > _UNAFFECTED  # by the last slice, which may not be the cap
+        return _robust(surely - {17}, doubt - {17}, rule, self.words, cap_in_doubt=reached)
 
     def _with(self, name: str, answer: Answer) -> Answer:
         """An answer with a structure outside the wall, which most label maps do not tell."""

@@ -1,4 +1,4 @@
-"""Finding records of a study from its masks, in the form of the protocol's `findings-1` items (9, stage 2)."""
+"""Finding records of a study from its masks, in the form of `findings-1` items (protocol 9, stage 2)."""
 
 import math
 from collections.abc import Iterator
@@ -43,9 +43,9 @@ class Body:
 def mask_findings(
     folder: Path, labels: str, body: Body | None = None, protocol: str = "openprotocol-1"
 ) -> list[dict[str, Any]]:
-    """One record for every option that the masks of a study tell, and one with a reason for every other subtask.
+    """One record for every option that a study's masks tell, and one with a reason for every other subtask.
 
-    InputError where a mask contradicts its label map, or none of its masks is of a short axis that the map is for.
+    InputError where a mask contradicts its label map, or no short-axis mask is of a sequence that it is for.
     """
     catalogue = load_catalogue(protocol)
     measures = measure_study(folder, labels, body)

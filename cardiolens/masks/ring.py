@@ -21,8 +21,8 @@ def check_ring(stack: Stack, path: str, labels: LabelMap, values: set[int], sequ
         others = [one for one in label_maps().values() if one is not labels and one.fits(values, sequence)]
         names = ", ".join(one.name for one in others) or "none of the known ones"
         raise InputError(
-            f"{path}: read as {labels.name}, {wrong}; the label map is probably another (its values also fit: "
-            f"{names}); name the right one"
+            f"{path}: read as {labels.name}, {wrong}; the label map is probably another "
+            f"(its values also fit: {names}); name the right one"
         )
 
 

@@ -87,9 +87,7 @@ def _moments(tissues: Tissues, manifest: VolumeManifest, ed: int) -> tuple[int, 
     labelled = np.flatnonzero(areas)
     if not len(labelled):
         assert manifest.mask is not None
-        raise InputError(
-            f"{manifest.mask.path}: holds no left ventricular cavity; correct it or leave it out"
-        )
+        raise InputError(f"{manifest.mask.path}: holds no left ventricular cavity; correct or remove it")
     if ed not in labelled:
         ed = int(labelled[np.argmax(areas[labelled])])
     if len(labelled) < 2:

@@ -1,7 +1,7 @@
 """The wall of the left ventricle in polar coordinates: AHA segments, thickness, lesions and their depth.
 
-Angles are those of the protocol, 0 at image right, 90 up; the middle of the septum is put to 180 degrees where
-the right ventricle is labelled. Radii come from areas in narrow sectors, so that they are finer than a pixel.
+Angles are those of the protocol, 0 at image right, 90 up; the middle of the septum is put to 180 degrees
+where the right ventricle is labelled. Radii come from areas in narrow sectors, so that they are finer than a pixel.
 """
 
 from dataclasses import dataclass
@@ -152,7 +152,7 @@ def _segments(degrees: Floats, level: str) -> NDArray[np.int64]:
 
 
 def _turn(stack: Stack) -> float | None:
-    """Degrees from image left to the middle of the septum, counterclockwise; None without a right ventricle."""
+    """Degrees counterclockwise from image left to the septum's middle; None without a right ventricle."""
     right, wall, cavity = stack.of([Tissue.RV_BLOOD]), stack.of(WALL), stack.cavity
     toward = 0j
     for number in np.flatnonzero(right.any(axis=(1, 2)) & cavity.any(axis=(1, 2))):

@@ -21,7 +21,7 @@ def heart(
     right=True,
     lesion=None,
 ):
-    """Tissues (row, column, slice): a cavity of a radius at each height, its wall, and a right ventricle at left.
+    """Tissues (row, column, slice): a cavity of a radius at each height, its wall, a right ventricle at left.
 
     A lesion is (first and last degree, inner and outer depth, slices).
     """
