@@ -99,7 +99,7 @@ def _moments(tissues: Tissues, manifest: VolumeManifest, ed: int) -> tuple[int, 
 
 
 def _sizes(study: Study, manifest: VolumeManifest) -> tuple[float, float, float]:
-    """Row, column and slice distance of the displayed mask, mm: from its affine, checked against study.json."""
+    """Row, column and slice distance of the displayed mask, mm: its affine's, checked against study.json."""
     assert manifest.mask is not None
     header = parse_header(read_file(study.folder / manifest.mask.path, manifest.most_bytes))
     sizes = manifest.spacing_mm

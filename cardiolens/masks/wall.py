@@ -1,7 +1,7 @@
 """The wall of the left ventricle in polar coordinates: AHA segments, thickness, lesions and their depth.
 
 Angles are those of the protocol, 0 at image right, 90 up; the middle of the septum is put to 180 degrees
-where the right ventricle is labelled. Radii come from areas in narrow sectors, so that they are finer than a pixel.
+where the right ventricle is labelled. Radii come from areas in narrow sectors: finer than a pixel.
 """
 
 from dataclasses import dataclass
