@@ -57,7 +57,7 @@ def mask_findings(
 def measure_study(folder: Path, labels: str, body: Body | None = None) -> Measures:
     """Numbers and answers of a study's masks."""
     chosen, study = label_map(labels), read_study(folder)
-    body = body or Body(study.manifest.sex if study.manifest.sex in ("male", "female") else None)  # type: ignore[arg-type]
+    body = body or Body(study.manifest.sex if study.manifest.sex in ("male", "female") else None)
     measures = Measures()
     volumes = [one for one in study.manifest.volumes if _is_for(one, chosen)]
     if not volumes:
@@ -97,7 +97,9 @@ def _records(subtask: Subtask, catalogue: Catalogue, measures: Measures) -> Iter
     if answer is None:
         reason = Reason.NO_MOTION if subtask.finding in _MOTION else Reason.NOT_LABELLED
         answer = Answer(reason=reason)
-    texts = [option.text for option in subtask.options if set(option.values) & set(answer.values)]
+    texts: list[str | None] = [
+        option.text for option in subtask.options if set(option.values) & set(answer.values)
+    ]
     if not texts and answer.reason is None:
         return  # a conditional subtask that does not apply
     for text in texts or [None]:

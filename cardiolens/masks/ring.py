@@ -32,7 +32,8 @@ def _wrong(stack: Stack) -> str | None:
     if not wall.any():
         return "there is no myocardium"
     both = wall.any(axis=(1, 2))  # slices above the muscle say nothing
-    share = np.count_nonzero(border[both] & wall[both]) / max(np.count_nonzero(border[both]), 1)
+    edge_of_cavity = border[both]
+    share = float(wall[both][edge_of_cavity].mean()) if edge_of_cavity.any() else 0.0
     if share < _WITHIN:
         return f"only {100 * share:.0f} % of the border of the left ventricle's blood is myocardium"
     edge = _border(right)
