@@ -16,6 +16,7 @@ from cardiolens.tasks.segments import LEVELS, WALL_SEGMENTS, WALLS, touched
 from cardiolens.tasks.truth import Lesion, oedema_distribution, wall_distribution
 
 MUSCLE_G_PER_ML = 1.05
+_BASE_POINTS = 6.5  # by which a slice that the base leaves in systole may raise an ejection fraction (10.5)
 _AFFECTED, _UNAFFECTED = 0.05, 0.02  # share of a segment's wall; in between it is in doubt
 _LEAST_ML = 0.15  # of an island of a lesion
 _APICAL = frozenset({13, 14, 15, 16})
@@ -115,7 +116,11 @@ def _ejection(side: str, sex: Sex | None, volume_id: str, into: Measures) -> Non
     if ef <= 0:
         into.answers[name] = Answer(reason=Reason.NOT_PLAUSIBLE, words=words, volume_id=volume_id)
     else:
-        into.answers[name] = _graded(f"{side}_ejection", ef, sex, words, volume_id)
+        answer = _graded(f"{side}_ejection", ef, sex, words, volume_id)
+        lower = quantities()[f"{side}_ejection"].grade(ef - _BASE_POINTS, sex)
+        if lower is not None and lower not in answer.values:
+            answer = Answer(reason=Reason.BETWEEN_GRADES, words=words, volume_id=volume_id)
+        into.answers[name] = answer
 
 
 def _graded(quantity: str, number: float, sex: Sex | None, words: str, volume_id: str) -> Answer:
