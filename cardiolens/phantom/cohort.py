@@ -10,6 +10,7 @@ from typing import Any
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.errors import InputError, RunError
 from cardiolens.phantom.appearance import appearance
+from cardiolens.phantom.free_text.write import write_reports
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.planes import sizes, views
 from cardiolens.phantom.render import render
@@ -22,8 +23,12 @@ from cardiolens.tasks.questions import write_questions
 from cardiolens.tasks.truth import findings
 
 
-def make_cohort(spec: PhantomSpec, folder: Path, protocol: str = PROTOCOL) -> None:
+def make_cohort(
+    spec: PhantomSpec, folder: Path, protocol: str = PROTOCOL, *, free_reports: bool = False
+) -> None:
     """Make `folder/studies/<id>/` and `folder/questions.jsonl`; the folder is absent or empty before.
+
+    With `free_reports`, reports as radiologists write them stand beside them, with their truth.
 
     Questions and reports are those of a protocol, given by its name or folder; the studies are the same.
 
@@ -37,6 +42,8 @@ def make_cohort(spec: PhantomSpec, folder: Path, protocol: str = PROTOCOL) -> No
         (beside / "studies").mkdir(parents=True)
         asked = [record for written in _written(ids, spec, beside / "studies", tasks) for record in written]
         write_questions(beside / "questions.jsonl", asked)
+        if free_reports:
+            write_reports(spec, ids, beside, protocol)
         if folder.exists():
             folder.rmdir()
         beside.replace(folder)

@@ -1,0 +1,120 @@
+"""Finding records of a study from its masks, in the form of `findings-1` items (protocol 9, stage 2)."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cardiolens.errors import InputError
+from cardiolens.masks.answers import Answer, Measures, cine, lesions
+from cardiolens.masks.grades import Sex
+from cardiolens.masks.labels import LabelMap, label_map
+from cardiolens.masks.reasons import Reason
+from cardiolens.masks.ring import check_ring
+from cardiolens.masks.stack import Masked, read_masked
+from cardiolens.study.manifest import Study, VolumeManifest, read_study
+from cardiolens.study.sequences import SHORT_AXIS
+from cardiolens.tasks.catalogue import Catalogue, Subtask, load_catalogue
+
+ORIGIN = "mask"
+_MOTION = ("cine.lv_motion", "cine.lv_motion_levels", "cine.lv_motion_regions", "cine.lv_motion_distribution")
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A patient's sex and body surface area in m2, where they are known."""
+
+    sex: Sex | None = None
+    surface: float | None = None
+
+    @staticmethod
+    def of(sex: Sex | None, height_cm: float, weight_kg: float) -> "Body":
+        """Surface after Mosteller: the root of height times weight over 3600."""
+        if not (30 < height_cm < 260 and 1 < weight_kg < 400):
+            raise InputError(
+                f"height {height_cm:g} cm and weight {weight_kg:g} kg are not a person's; expected cm and kg"
+            )
+        return Body(sex, math.sqrt(height_cm * weight_kg / 3600))
+
+
+def mask_findings(
+    folder: Path, labels: str, body: Body | None = None, protocol: str = "openprotocol-1"
+) -> list[dict[str, Any]]:
+    """One record for every option that a study's masks tell, and one with a reason for every other subtask.
+
+    InputError where a mask contradicts its label map, or no short-axis mask is of a sequence that it is for.
+    """
+    catalogue = load_catalogue(protocol)
+    measures = measure_study(folder, labels, body)
+    subtasks = [one for one in catalogue.subtasks.values() if one.options]
+    found = [record for subtask in subtasks for record in _records(subtask, catalogue, measures)]
+    return [{"id": f"M{number}", **record} for number, record in enumerate(found, start=1)]
+
+
+def measure_study(folder: Path, labels: str, body: Body | None = None) -> Measures:
+    """Numbers and answers of a study's masks."""
+    chosen, study = label_map(labels), read_study(folder)
+    body = body or Body(study.manifest.sex if study.manifest.sex in ("male", "female") else None)
+    measures = Measures()
+    volumes = [one for one in study.manifest.volumes if _is_for(one, chosen)]
+    if not volumes:
+        raise InputError(
+            f"{folder.name}: no short-axis mask of {' or '.join(chosen.sequences)}, which {labels} is for; "
+            "add mask to the volume in study.json, or name another label map"
+        )
+    for manifest in volumes:
+        masked = _checked(study, manifest, chosen)
+        if manifest.sequence == "cine":
+            cine(masked, body.sex, body.surface, measures)
+            continue
+        for kind in chosen.told_on(manifest.sequence):
+            lesions(masked, kind, chosen, measures)
+    return measures
+
+
+def _is_for(manifest: VolumeManifest, labels: LabelMap) -> bool:
+    return manifest.mask is not None and manifest.view == SHORT_AXIS and manifest.sequence in labels.sequences
+
+
+def _checked(study: Study, manifest: VolumeManifest, labels: LabelMap) -> Masked:
+    assert manifest.mask is not None
+    masked = read_masked(study, manifest, labels)
+    tissues = {int(value) for value in np.unique(masked.ed.tissues)}
+    values = {
+        value for value, tissue in labels.tissue_of(manifest.sequence).items() if int(tissue) in tissues
+    }
+    for stack in (masked.ed, masked.es):
+        if stack is not None:
+            check_ring(stack, manifest.mask.path, labels, values, manifest.sequence)
+    return masked
+
+
+def _records(subtask: Subtask, catalogue: Catalogue, measures: Measures) -> Iterator[dict[str, Any]]:
+    answer = measures.answers.get(subtask.finding)
+    if answer is None:
+        reason = Reason.NO_MOTION if subtask.finding in _MOTION else Reason.NOT_LABELLED
+        answer = Answer(reason=reason)
+    texts: list[str | None] = [
+        option.text for option in subtask.options if set(option.values) & set(answer.values)
+    ]
+    if not texts and answer.reason is None:
+        return  # a conditional subtask that does not apply
+    for text in texts or [None]:
+        yield {
+            "subtask": subtask.id,
+            "value": text,
+            "start": None,
+            "end": None,
+            "quote": answer.words,
+            "section": answer.volume_id,
+            "polarity": "affirmed",
+            "certainty": "certain" if answer.reason is None else "uncertain",
+            "extractor": ORIGIN,
+            "origin": ORIGIN,
+            "measured": True,
+            "near": [],
+            "doubt": None if answer.reason is None else str(answer.reason),
+        }

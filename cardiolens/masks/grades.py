@@ -1,0 +1,43 @@
+"""Numbers into values of the catalogue, by sex."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import ConfigDict, TypeAdapter
+
+Sex = Literal["male", "female"]
+Bands = Mapping[str, tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number and what it tells."""
+
+    finding: str
+    unit: str
+    source: str
+    male: Bands
+    female: Bands
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    def grade(self, number: float, sex: Sex | None) -> str | None:
+        """The value that a number tells; None between two bands, or where it depends on an unknown sex."""
+        bands = [self.male, self.female] if sex is None else [self.male if sex == "male" else self.female]
+        told = {_within(one, number) for one in bands}
+        return told.pop() if len(told) == 1 else None
+
+
+def _within(bands: Bands, number: float) -> str | None:
+    return next((value for value, (low, high) in bands.items() if low <= number <= high), None)
+
+
+@lru_cache(maxsize=1)
+def quantities() -> dict[str, Quantity]:
+    """The quantities by name."""
+    tree = yaml.safe_load((Path(__file__).parent / "grades.yaml").read_text(encoding="utf-8"))
+    return TypeAdapter(dict[str, Quantity]).validate_python(tree)

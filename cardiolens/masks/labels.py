@@ -1,0 +1,101 @@
+"""Label maps: what the values of a segmentation convention mean."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+from pydantic import ConfigDict, TypeAdapter
+
+from cardiolens.errors import InputError
+
+Tissues = NDArray[np.uint8]
+LesionKind = Literal["scar", "oedema"]
+
+
+class Tissue(IntEnum):
+    """Tissues that masks tell apart."""
+
+    BACKGROUND = 0
+    RV_BLOOD = 1
+    LV_BLOOD = 2
+    MYOCARDIUM = 3
+    SCAR = 4
+    OEDEMA = 5
+    OBSTRUCTION = 6
+    PAPILLARY = 7
+    PAPILLARY_LESION = 8
+    RV_WALL = 9
+    RV_WALL_LESION = 10
+    OTHER = 11
+
+
+CAVITY = (Tissue.LV_BLOOD, Tissue.PAPILLARY, Tissue.PAPILLARY_LESION)
+WALL = (Tissue.MYOCARDIUM, Tissue.SCAR, Tissue.OEDEMA, Tissue.OBSTRUCTION)
+
+
+@dataclass(frozen=True)
+class LabelMap:
+    """The values of one convention."""
+
+    name: str
+    source: str
+    sequences: tuple[str, ...]
+    tells: tuple[LesionKind, ...]
+    values: Mapping[int | str, str]
+    whole_heart: bool = False
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    def tissue_of(self, sequence: str) -> dict[int, Tissue]:
+        """Tissue by value, on a sequence."""
+        lesion = "oedema" if sequence == "t2" else "scar"
+        found: dict[int, Tissue] = {}
+        for key, name in self.values.items():
+            low, _, high = str(key).partition("-")
+            tissue = Tissue[(lesion if name == "lesion" else name).upper()]
+            found |= dict.fromkeys(range(int(low), int(high or low) + 1), tissue)
+        return found
+
+    def told_on(self, sequence: str) -> list[LesionKind]:
+        """The lesions that a mask on a sequence tells."""
+        tissues = set(self.tissue_of(sequence).values())
+        return [kind for kind in self.tells if Tissue[kind.upper()] in tissues]
+
+    def fits(self, values: set[int], sequence: str) -> bool:
+        """Whether every value has a meaning."""
+        return values <= set(self.tissue_of(sequence))
+
+    def tissues(self, mask: NDArray[Any], sequence: str) -> Tissues:
+        """A mask as tissues; InputError names values without a meaning."""
+        tissue_of = self.tissue_of(sequence)
+        values, places = np.unique(mask, return_inverse=True)
+        unknown = [value for value in values.tolist() if value not in tissue_of]
+        if unknown:
+            raise InputError(
+                f"the mask has the values {', '.join(f'{one:g}' for one in unknown[:8])}; expected those of "
+                f"{self.name} ({', '.join(map(str, self.values))}); name the convention of the mask, of "
+                f"{', '.join(label_maps())}"
+            )
+        table = np.array([tissue_of[int(value)] for value in values.tolist()], dtype=np.uint8)
+        return table[places.reshape(mask.shape)]
+
+
+@lru_cache(maxsize=1)
+def label_maps() -> dict[str, LabelMap]:
+    """The conventions by name."""
+    tree = yaml.safe_load((Path(__file__).parent / "labels.yaml").read_text(encoding="utf-8"))
+    known = {name: {"name": name, **entry} for name, entry in tree.items()}
+    return TypeAdapter(dict[str, LabelMap]).validate_python(known)
+
+
+def label_map(name: str) -> LabelMap:
+    """A convention by its name; InputError lists the legal ones."""
+    if name not in label_maps():
+        raise InputError(f"label map {name!r} is not known; choose one of {', '.join(label_maps())}")
+    return label_maps()[name]

@@ -1,0 +1,21 @@
+"""Reasons why a mask does not tell the answer of a subtask."""
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Why there is no answer, or none that is certain."""
+
+    NOT_LABELLED = "not_labelled"  # the label map has no such structure, or no mask of the sequence is there
+    ONE_MOMENT = "one_moment"  # end-diastole or end-systole is not labelled
+    NO_BODY_SIZE = "no_body_size"  # volumes are graded by body surface
+    BETWEEN_GRADES = "between_grades"  # or depends on an unknown sex
+    NO_MOTION = "no_motion"  # two moments tell volumes, not how a wall moves
+    BULGING = "bulging"  # a thin wall may bulge, which is not measured
+    NO_SEGMENTS = "no_segments"  # order of slices unknown, display contradicted, or no closed ring
+    APICAL_CAP = "apical_cap"  # short-axis slices do not cut it
+    SEGMENT_IN_DOUBT = "segment_in_doubt"  # the answer depends on segments that are barely affected
+    LAYER_IN_DOUBT = "layer_in_doubt"
+    STRUCTURE_NOT_LABELLED = "structure_not_labelled"  # papillary muscles or the RV free wall
+    HIDDEN_BY_SCAR = "hidden_by_scar"  # the map gives a voxel one lesion alone
+    NOT_PLAUSIBLE = "not_plausible"  # end-systole is not smaller than end-diastole

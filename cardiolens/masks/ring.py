@@ -1,0 +1,57 @@
+"""The ring of the left ventricle: blood within muscle, by which a wrong label map is seen."""
+
+import numpy as np
+from scipy import ndimage
+
+from cardiolens.errors import InputError
+from cardiolens.masks.labels import WALL, LabelMap, Tissue, label_maps
+from cardiolens.masks.stack import Mask, Stack
+
+_WITHIN = 0.7  # share of the border of the LV blood that is muscle; of RV blood it is about a third
+_TOUCHING = 0.05  # share of the border of the RV blood that may be LV blood
+_THICKEST_MM = 10.0  # radius that fits into a lesion; into the RV cavity fits more
+_LESIONS = (Tissue.SCAR, Tissue.OEDEMA, Tissue.OBSTRUCTION)
+_CROSS = ndimage.generate_binary_structure(2, 1)[None]  # neighbours within a slice
+
+
+def check_ring(stack: Stack, path: str, labels: LabelMap, values: set[int], sequence: str) -> None:
+    """Raise InputError unless the tissues lie as those of a heart do."""
+    wrong = _wrong(stack)
+    if wrong:
+        others = [one for one in label_maps().values() if one is not labels and one.fits(values, sequence)]
+        names = ", ".join(one.name for one in others) or "none of the known ones"
+        raise InputError(
+            f"{path}: read as {labels.name}, {wrong}; the label map is probably another "
+            f"(its values also fit: {names}); name the right one"
+        )
+
+
+def _wrong(stack: Stack) -> str | None:
+    cavity, wall, right = stack.cavity, stack.of(WALL), stack.of([Tissue.RV_BLOOD])
+    border = _border(cavity) & ~stack.of([Tissue.OTHER])
+    if not wall.any():
+        return "there is no myocardium"
+    both = wall.any(axis=(1, 2))  # slices above the muscle say nothing
+    edge_of_cavity = border[both]
+    share = float(wall[both][edge_of_cavity].mean()) if edge_of_cavity.any() else 0.0
+    if share < _WITHIN:
+        return f"only {100 * share:.0f} % of the border of the left ventricle's blood is myocardium"
+    edge = _border(right)
+    if np.count_nonzero(edge & cavity) > _TOUCHING * np.count_nonzero(edge):
+        return "blood of the right ventricle touches that of the left"
+    radius = _thickest_mm(stack, stack.of(_LESIONS))
+    if radius > _THICKEST_MM:
+        return f"a lesion is {2 * radius:.0f} mm thick"
+    return None
+
+
+def _border(inside: Mask) -> Mask:
+    """Pixels outside that touch the inside within a slice."""
+    grown: Mask = ndimage.binary_dilation(inside, structure=_CROSS) & ~inside
+    return grown
+
+
+def _thickest_mm(stack: Stack, inside: Mask) -> float:
+    sizes = (stack.row_mm, stack.column_mm)
+    found = [float(ndimage.distance_transform_edt(one, sampling=sizes).max()) for one in inside if one.any()]
+    return max(found, default=0.0)

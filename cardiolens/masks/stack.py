@@ -1,0 +1,124 @@
+"""The mask of a short-axis volume as a stack of tissues in millimetres, as displayed, from base to apex."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cardiolens.errors import InputError
+from cardiolens.masks.labels import CAVITY, LabelMap, Tissues
+from cardiolens.study.manifest import Study, VolumeManifest
+from cardiolens.study.nifti import parse_header, read_file
+from cardiolens.study.volume import read_volume
+
+_SPACING_SHARE = 0.02  # by which the affine may differ from the declared spacing
+_SKEW = 0.02  # cosine between the axes of a pixel
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """Tissues of a volume at one moment: (slice, row, column), and the size of a voxel with its slice gap."""
+
+    tissues: Tissues
+    row_mm: float
+    column_mm: float
+    step_mm: float  # from slice to slice along the normal
+
+    def of(self, kinds: Iterable[int]) -> Mask:
+        """Where the tissues of some kinds lie."""
+        return np.isin(self.tissues, [int(kind) for kind in kinds])
+
+    def volume_ml(self, inside: Mask) -> float:
+        """Volume by summation of slices."""
+        return float(np.count_nonzero(inside)) * self.row_mm * self.column_mm * self.step_mm / 1000
+
+    @property
+    def cavity(self) -> Mask:
+        return self.of(CAVITY)
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """A short-axis volume's mask: its stacks at end-diastole and, where labelled, end-systole."""
+
+    volume_id: str
+    sequence: str
+    ed: Stack
+    es: Stack | None
+    ordered: bool  # whether slice 0 is known to be the most basal
+    display_contradicted: bool  # whether the affine says that the display is turned
+
+
+def read_masked(study: Study, manifest: VolumeManifest, labels: LabelMap) -> Masked:
+    """Read the mask of a volume; InputError where it, its affine or its values do not fit."""
+    assert manifest.mask is not None
+    if manifest.declared_layout() is None:
+        raise InputError(
+            f"{manifest.mask.path}: the slices and phases of {manifest.path} are not declared; declare "
+            "n_slices and n_phases in study.json"
+        )
+    own = {"path": manifest.mask.path, "sha256": manifest.mask.sha256, "mask": None}
+    volume = read_volume(study.folder, manifest.model_copy(update=own))
+    n_slices, n_phases = volume.layout.n_slices, volume.layout.n_phases
+    frames = np.array([volume.displayed(volume.stored(index)) for index in range(n_slices * n_phases)])
+    try:
+        tissues = labels.tissues(frames, manifest.sequence)
+    except InputError as error:
+        raise InputError(f"{manifest.mask.path}: {error}") from None
+    tissues = tissues.reshape(n_slices, n_phases, *frames.shape[1:])
+    sizes = _sizes(study, manifest)
+    ed, es = _moments(tissues, manifest, manifest.timing(volume.layout).ed_phase)
+    return Masked(
+        volume_id=manifest.volume_id,
+        sequence=manifest.sequence,
+        ed=Stack(tissues[:, ed], *sizes),
+        es=None if es is None else Stack(tissues[:, es], *sizes),
+        ordered=manifest.spatial_order != "unknown",
+        display_contradicted=bool(volume.warnings),
+    )
+
+
+def _moments(tissues: Tissues, manifest: VolumeManifest, ed: int) -> tuple[int, int | None]:
+    """End-diastole and end-systole: as declared where labelled, else the largest and smallest cavity."""
+    areas = np.isin(tissues, [int(kind) for kind in CAVITY]).sum(axis=(0, 2, 3))
+    labelled = np.flatnonzero(areas)
+    if not len(labelled):
+        assert manifest.mask is not None
+        raise InputError(f"{manifest.mask.path}: holds no left ventricular cavity; correct or remove it")
+    if ed not in labelled:
+        ed = int(labelled[np.argmax(areas[labelled])])
+    if len(labelled) < 2:
+        return ed, None
+    es = manifest.es_phase
+    if es is None or es not in labelled:
+        es = int(labelled[np.argmin(areas[labelled])])
+    return ed, None if es == ed else es
+
+
+def _sizes(study: Study, manifest: VolumeManifest) -> tuple[float, float, float]:
+    """Row, column and slice distance of the displayed mask, mm: its affine's, checked against study.json."""
+    assert manifest.mask is not None
+    header = parse_header(read_file(study.folder / manifest.mask.path, manifest.most_bytes))
+    sizes = manifest.spacing_mm
+    if header.affine is not None:
+        i, j, k = (header.affine[:3, axis] for axis in range(3))
+        normal = np.cross(i, j)
+        size_i, size_j = (float(np.linalg.norm(axis)) for axis in (i, j))
+        if not size_i * size_j or abs(float(i @ j)) > _SKEW * size_i * size_j or not normal.any():
+            raise InputError(f"{manifest.mask.path}: the pixels of its affine are skewed; re-export the mask")
+        found = (size_i, size_j, abs(float(k @ normal)) / float(np.linalg.norm(normal)))
+        if any(abs(a - b) > _SPACING_SHARE * b for a, b in zip(found, sizes, strict=True)):
+            raise InputError(
+                f"{manifest.mask.path}: its affine says {_mm(found)}; expected {_mm(sizes)}, the spacing_mm "
+                "of study.json with the gap between slices; correct the one that is wrong"
+            )
+        sizes = found
+    size_i, size_j, step = sizes
+    return (size_j, size_i, step) if manifest.display_transform.transpose else (size_i, size_j, step)
+
+
+def _mm(sizes: tuple[float, float, float]) -> str:
+    return " x ".join(f"{size:.3g}" for size in sizes) + " mm"

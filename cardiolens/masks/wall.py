@@ -1,0 +1,169 @@
+"""The wall of the left ventricle in polar coordinates: AHA segments, thickness, lesions and their depth.
+
+Angles are those of the protocol, 0 at image right, 90 up; the middle of the septum is put to 180 degrees
+where the right ventricle is labelled. Radii come from areas in narrow sectors: finer than a pixel.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from cardiolens.masks.labels import WALL, Tissue
+from cardiolens.masks.stack import Mask, Stack
+from cardiolens.tasks.segments import SEGMENTS
+
+Floats = NDArray[np.float64]
+
+BASAL, MID = 0.35, 0.70  # ends of the levels, as shares of the slices that have a cavity (protocol 10.1)
+LEAST_SLICES = 7  # with a cavity; fewer do not tell at which level a slice lies
+MOST_TURN = 45.0  # degrees by which a display may be turned
+_FINE = 4  # sub-pixels a side
+_BINS = 36
+_WIDTH = 2 * np.pi / _BINS
+_BASAL_SECTORS = (6, 1, 2, 3, 4, 5)  # of 60 degrees from 0 on
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """One slice: the segment and the bin of every wall sub-pixel, and inner and outer radius of every bin."""
+
+    number: int
+    box: tuple[slice, slice]  # rows and columns around the ventricle; all below are of it alone
+    segments: NDArray[np.int64]  # 0 outside the wall
+    bins: NDArray[np.int64]
+    radius: Floats  # of sub-pixels, from the middle of the cavity
+    inner: Floats
+    outer: Floats
+
+    def of(self, inside: Mask) -> Mask:
+        """This slice of a stack's region, in sub-pixels."""
+        return fine(inside[self.number][self.box])
+
+    @property
+    def complete(self) -> bool:
+        """Whether the wall is a closed ring around a cavity."""
+        return bool((self.inner > 0).all() and (self.outer > self.inner).all())
+
+
+@dataclass(frozen=True, slots=True)
+class Wall:
+    """The slices of a wall, from base to apex."""
+
+    stack: Stack
+    slices: tuple[Slice, ...]
+    turn: float | None  # degrees that the septum is off image left; None without a right ventricle
+    n_slices: int  # that have a cavity
+    has_cap: bool  # whether slices of wall alone lie beyond the cavity
+
+    def thickness(self) -> dict[int, float]:
+        """Median thickness of segments 1 to 16, mm, from closed rings."""
+        closed = [one for one in self.slices if one.complete]
+        found: dict[int, list[float]] = {}
+        for one in closed:
+            for segment in SEGMENTS[:-1]:
+                inside = np.unique(one.bins[one.segments == segment])
+                found.setdefault(segment, []).extend((one.outer - one.inner)[inside[1:-1]].tolist())
+        return {segment: float(np.median(values)) for segment, values in found.items() if values}
+
+    def share(self, lesion: Mask) -> dict[int, float]:
+        """Share of every segment's wall that is a lesion."""
+        whole, part = np.zeros(18), np.zeros(18)
+        for one in self.slices:
+            inside = one.of(lesion)
+            whole += np.bincount(one.segments.ravel(), minlength=18)
+            part += np.bincount(one.segments[inside], minlength=18)
+        return {segment: part[segment] / whole[segment] for segment in SEGMENTS if whole[segment]}
+
+    def depths(self, lesion: Mask) -> tuple[float, float] | None:
+        """Inner and outer depth of a lesion, 0 at the cavity and 1 outside; None where no ring is closed."""
+        inner, outer = [], []
+        for one in self.slices:
+            inside = one.of(lesion) & (one.segments > 0)
+            if not one.complete or not inside.any():
+                continue
+            bins, counts = np.unique(one.bins[inside], return_counts=True)
+            for at in bins[counts >= 0.5 * counts.max()]:
+                ray = one.radius[inside & (one.bins == at)]
+                depth = (ray - one.inner[at]) / (one.outer[at] - one.inner[at])
+                inner.append(float(np.percentile(depth, 5)))
+                outer.append(float(np.percentile(depth, 95)))
+        return (float(np.median(inner)), float(np.median(outer))) if inner else None
+
+
+def wall_of(stack: Stack) -> Wall:
+    """The wall of a stack, from its base to its apex."""
+    cavity = stack.cavity
+    with_cavity = np.flatnonzero(cavity.any(axis=(1, 2)))
+    turn = _turn(stack)
+    slices = []
+    for place, number in enumerate(with_cavity.tolist()):
+        share = (place + 0.5) / len(with_cavity)
+        level = "basal" if share < BASAL else "mid" if share < MID else "apical"
+        if place + 1 == len(with_cavity) > LEAST_SLICES - 1:
+            level = "apex"  # the last slice is cut aslant, and may lie in the apical cap
+        slices.append(_slice(stack, number, level, turn or 0.0))
+    last = with_cavity[-1]
+    beyond = np.flatnonzero(stack.of(WALL).any(axis=(1, 2)))
+    slices += [_slice(stack, int(number), "apex", 0.0) for number in beyond if number > last]
+    return Wall(stack, tuple(slices), turn, len(with_cavity), with_cavity[-1] < slices[-1].number)
+
+
+def fine(inside: Mask) -> Mask:
+    """A slice in sub-pixels."""
+    return inside.repeat(_FINE, axis=0).repeat(_FINE, axis=1)
+
+
+def _slice(stack: Stack, number: int, level: str, turn: float) -> Slice:
+    at = Stack(stack.tissues[number : number + 1], stack.row_mm, stack.column_mm, stack.step_mm)
+    both = at.cavity[0] | at.of(WALL)[0]
+    rows, columns = (np.flatnonzero(both.any(axis=axis)) for axis in (1, 0))
+    box = (slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1))
+    cavity, wall = fine(at.cavity[0][box]), fine(at.of(WALL)[0][box])
+    x, y = _plane(stack, cavity if cavity.any() else wall)
+    radius = np.hypot(x, y)
+    angle = (np.arctan2(y, x) - np.deg2rad(turn)) % (2 * np.pi)
+    bins = np.minimum((angle / _WIDTH).astype(np.int64), _BINS - 1)
+    area = stack.row_mm * stack.column_mm / _FINE**2
+    empty = np.bincount(bins[cavity], minlength=_BINS) * area
+    full = empty + np.bincount(bins[wall], minlength=_BINS) * area
+    segments = np.where(wall, _segments(np.rad2deg(angle), level), 0)
+    return Slice(number, box, segments, bins, radius, np.sqrt(2 * empty / _WIDTH), np.sqrt(2 * full / _WIDTH))
+
+
+def _plane(stack: Stack, around: Mask) -> tuple[Floats, Floats]:
+    """Millimetres to the right of and above the middle of a region, for every sub-pixel."""
+    rows, columns = np.indices(around.shape)
+    y = (rows[around].mean() - rows) * stack.row_mm / _FINE
+    x = (columns - columns[around].mean()) * stack.column_mm / _FINE
+    return x, y
+
+
+def _segments(degrees: Floats, level: str) -> NDArray[np.int64]:
+    if level == "apex":
+        return np.full(degrees.shape, 17)
+    if level == "apical":
+        quarter = ((degrees + 45) % 360 // 90).astype(np.int64)
+        return np.array([16, 13, 14, 15])[quarter]
+    sector = np.array(_BASAL_SECTORS)[np.minimum(degrees // 60, 5).astype(np.int64)]
+    found: NDArray[np.int64] = sector + (6 if level == "mid" else 0)
+    return found
+
+
+def _turn(stack: Stack) -> float | None:
+    """Degrees counterclockwise from image left to the septum's middle; None without a right ventricle."""
+    right, wall, cavity = stack.of([Tissue.RV_BLOOD]), stack.of(WALL), stack.cavity
+    toward = 0j
+    for number in np.flatnonzero(right.any(axis=(1, 2)) & cavity.any(axis=(1, 2))):
+        touching = wall[number] & ndimage.binary_dilation(right[number], iterations=2)
+        if not touching.any():
+            continue
+        rows, columns = np.nonzero(touching)
+        middle = np.argwhere(cavity[number]).mean(axis=0)
+        x, y = (columns - middle[1]) * stack.column_mm, (middle[0] - rows) * stack.row_mm
+        directions = np.exp(1j * np.arctan2(y, x)).mean()
+        toward += directions / abs(directions)
+    if not abs(toward):
+        return None
+    return float(np.rad2deg(np.angle(-toward)))

@@ -1,0 +1,48 @@
+"""The text of a report, grown piece by piece, with the place of every sentence."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cardiolens.phantom.free_text.sentences import Sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A sentence at its place: text[start:end]."""
+
+    sentence: Sentence
+    start: int
+    end: int
+    section: str
+
+
+class Document:
+    """A text and the sentences in it; a spelling may change words of sentences, never identities."""
+
+    def __init__(self, spelling: Mapping[str, str]) -> None:
+        self._parts: list[str] = []
+        self._length = 0
+        self._spelling = spelling
+        self.sentences: list[Placed] = []
+
+    @property
+    def text(self) -> str:
+        return "".join(self._parts)
+
+    def raw(self, text: str) -> None:
+        """Add text that is no sentence: headings, identities, line breaks."""
+        self._parts.append(text)
+        self._length += len(text)
+
+    def say(
+        self, sentences: Sequence[Sentence], section: str, *, between: str = " ", bullet: str = ""
+    ) -> None:
+        """Add sentences in their order."""
+        for number, sentence in enumerate(sentences, start=1):
+            self.raw((between if number > 1 else "") + bullet.format(number))
+            text = sentence.text
+            for british, american in self._spelling.items():
+                text = text.replace(british, american)
+            start = self._length
+            self.raw(text)
+            self.sentences.append(Placed(sentence, start, self._length, section))

@@ -1,0 +1,290 @@
+"""One free-text report of a phantom study: what it says, in which style, and the truth about it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cardiolens.phantom.draws import Draws
+from cardiolens.phantom.free_text.contradictions import Contradiction, contradiction
+from cardiolens.phantom.free_text.document import Document
+from cardiolens.phantom.free_text.people import People
+from cardiolens.phantom.free_text.sentences import IMPLIED, Fact, Sentence, Writer
+from cardiolens.phantom.free_text.templates import STYLES, Style, frames, groups, words
+from cardiolens.phantom.sampler import Study
+from cardiolens.tasks.catalogue import Catalogue
+
+CONTRADICTORY = 0.12  # share of the reports
+_DOUBTFUL = 0.3  # share of the reports with a finding in doubt
+_LEFT_OUT = 0.15  # share of the normal findings that a report does not mention
+_MEASURED = 0.5
+_NEEDED = ("lv_size", "lv_systolic", "lge", "diagnosis")  # never left out
+_MEASURABLE = ("lv_size", "lv_systolic", "rv_size", "rv_systolic", "pericardium")
+_OLD_EF = {"normal": 62, "mildly_reduced": 46, "moderately_reduced": 35, "severely_reduced": 23}
+
+
+@dataclass(frozen=True, slots=True)
+class FreeReport:
+    """A text, the accession number that leads to its study, and its truth as a record."""
+
+    study_id: str
+    accession: str
+    sex: str
+    text: str
+    truth: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """The sentences of a report by the part they belong to."""
+
+    parts: dict[str, list[Sentence]]
+    impression: list[Sentence]
+    left_out: tuple[str, ...]  # groups
+    contradiction: Contradiction | None
+
+
+def free_report(study: Study, catalogue: Catalogue) -> FreeReport:
+    """The report of a study, a function of the study's seed alone."""
+    draw = Draws(f"{study.seed}|free text", 0)
+    style: Style = draw.one_of(STYLES)
+    people = People(study.seed, draw)
+    writer = Writer(study, style, draw)
+    content = _content(writer, draw)
+    document = Document(words().american if draw.chance(0.4) else {})
+    layouts = {"headed": _headed, "narrative": _narrative, "terse": _terse}
+    layouts[style](document, content, people, draw)
+    head = {"schema": "report-truth-1", "study_id": study.study_id}
+    head |= {"accession": people.who.accession, "style": style}
+    truth = head | _truth(content, document, catalogue) | {"identities": sorted(people.planted)}
+    sex = "female" if people.who.sex == "F" else "male"
+    return FreeReport(study.study_id, people.who.accession, sex, document.text, truth)
+
+
+def _content(writer: Writer, draw: Draws) -> _Content:
+    measured = {name for name in _MEASURABLE if draw.chance(_MEASURED)}
+    doubted = _doubted(writer, draw)
+    parts: dict[str, list[Sentence]] = {}
+    left_out = []
+    for name, group in groups().items():
+        normal = writer.is_normal(name)
+        if name == "diagnosis":
+            continue
+        if name == doubted:
+            parts.setdefault(group.part, []).append(writer.doubt(name))
+        elif normal and name not in _NEEDED and draw.chance(_LEFT_OUT):
+            left_out.append(name)
+        else:
+            parts.setdefault(group.part, []).extend(writer.group(name, measured=name in measured))
+    contrary = contradiction(writer, "lv_systolic" in measured, draw) if draw.chance(CONTRADICTORY) else None
+    if contrary is not None and doubted in ("lge", "t2") and contrary.field.startswith(f"{doubted}."):
+        contrary = None  # doubt is not denied by a statement
+    if contrary is not None and contrary.field == "t2.signal" and "t2" in left_out:
+        contrary = None
+    impression = _impression(writer, doubted, contrary, draw)
+    return _Content(parts, impression, tuple(left_out), contrary)
+
+
+def _doubted(writer: Writer, draw: Draws) -> str | None:
+    """The group that a report leaves in doubt, if any."""
+    if not draw.chance(_DOUBTFUL):
+        return None
+    return draw.one_of([name for name in groups() if writer.can_doubt(name)])
+
+
+def _impression(
+    writer: Writer, doubted: str | None, contrary: Contradiction | None, draw: Draws
+) -> list[Sentence]:
+    told: list[Sentence] = []
+    denied = contrary.field.partition(".")[0] if contrary else None
+    if (contrary is None or contrary.field != "cine.lv_systolic") and draw.chance(0.6):
+        told += writer.group("lv_systolic")
+    if denied != "lge" and doubted != "lge" and draw.chance(0.5):
+        first = writer.group("lge")[0]  # of several lesions one is named again
+        told.append(replace(first, facts=first.facts[:1]))
+    if contrary is not None:
+        told.append(contrary.sentence)
+    told += [writer.doubt("diagnosis")] if doubted == "diagnosis" else writer.group("diagnosis")
+    return [replace(one, part="impression") for one in told]
+
+
+def _headed(document: Document, content: _Content, people: People, draw: Draws) -> None:
+    own = frames()["headings"]
+    form, upper = draw.one_of(own["forms"]), draw.one_of(own["upper"])
+
+    def heading(name: str) -> None:
+        title = draw.one_of(own["names"][name])
+        document.raw("\n\n" + form.format(title.upper() if upper else title) + "\n")
+
+    document.raw(draw.one_of(frames()["opening"]["headed"]).format_map(people))
+    for section in ("indication", "history", "technique", "comparison"):
+        if section == "history" and draw.chance(0.5):
+            continue
+        heading(section)
+        document.say(_around(section, "headed", content, people, draw), section)
+    heading("findings")
+    for part, sentences in content.parts.items():
+        document.raw(f"{draw.one_of(own['parts'][part])}: ")
+        document.say(sentences, "findings")
+        document.raw("\n")
+    document.raw(f"{draw.one_of(own['parts']['other'])}: ")
+    document.say([_plain(draw, "incidental")], "findings")
+    heading("impression")
+    document.say(content.impression, "impression", between="\n", bullet=draw.one_of(["{}. ", "- ", ""]))
+    _close(document, "headed", people, draw)
+
+
+def _narrative(document: Document, content: _Content, people: People, draw: Draws) -> None:
+    document.raw(draw.one_of(frames()["opening"]["narrative"]).format_map(people) + " ")
+    for section in ("indication", "history"):
+        document.say(_around(section, "narrative", content, people, draw), section)
+        document.raw(" ")
+    document.raw("\n\n")
+    document.say(_around("technique", "narrative", content, people, draw), "technique")
+    document.raw("\n\n")
+    document.say(_around("comparison", "narrative", content, people, draw), "comparison")
+    paragraph = {"left_ventricle": "\n\n", "lge": "\n\n"}
+    for part, sentences in content.parts.items():
+        document.raw(paragraph.get(part, " "))
+        document.say(sentences, "findings")
+    document.raw(" ")
+    document.say([_plain(draw, "incidental")], "findings")
+    document.raw("\n\n")
+    document.say(content.impression, "impression")
+    _close(document, "narrative", people, draw)
+
+
+def _terse(document: Document, content: _Content, people: People, draw: Draws) -> None:
+    document.raw(draw.one_of(frames()["opening"]["terse"]).format_map(people))
+    document.raw(draw.one_of(["\nCI: ", "\nHx: ", "\nClin: "]))
+    document.say(_around("indication", "terse", content, people, draw), "indication")
+    document.raw("\nPrev: ")
+    document.say(_around("comparison", "terse", content, people, draw), "comparison")
+    for sentences in content.parts.values():
+        document.raw("\n")
+        document.say(sentences, "findings")
+    document.raw(draw.one_of(["\nImp: ", "\nConcl: ", "\n=> "]))
+    document.say(content.impression, "impression")
+    _close(document, "terse", people, draw)
+
+
+def _around(section: str, style: Style, content: _Content, people: People, draw: Draws) -> list[Sentence]:
+    """The sentences of a section that holds no findings of today."""
+    if section == "indication":
+        return [_plain(draw, "indications", "indication")]
+    if section == "history":
+        return [_plain(draw, "histories", "history")]
+    if section == "technique":
+        return [_plain(draw, "techniques", "technique"), _plain(draw, "limits", "technique")]
+    return _comparison(style, content, people, draw)
+
+
+def _comparison(style: Style, content: _Content, people: People, draw: Draws) -> list[Sentence]:
+    own = frames()
+    if draw.chance(0.5):
+        return [Sentence(draw.one_of(own["no_prior"][style]), "comparison", "prior")]
+    grade = _grade(content)
+    old = draw.one_of([name for name in _OLD_EF if name != grade])
+    slots = {"old_ef": str(_OLD_EF[old]), "date": people["prior_date"], "her": people["her"]}
+    text = draw.one_of(own["priors"][style]).format_map(slots)
+    told = [
+        Sentence(text, "comparison", "prior", (Fact("cine.lv_systolic", (old,), "historical", "number"),))
+    ]
+    gone = [name for name in own["resolved"] if _absent(name, content)]
+    if gone and draw.chance(0.6):
+        name = draw.one_of(gone)
+        group = groups()[name]
+        text = draw.one_of(own["resolved"][name][style]).format(year=people.year_before(2))
+        fact = Fact(group.tells[0], (str(group.doubted),), "historical")
+        told.append(Sentence(text, "comparison", "prior", (fact,)))
+    return told
+
+
+def _grade(content: _Content) -> str | None:
+    told = (fact for one in content.parts["left_ventricle"] for fact in one.facts)
+    return next((fact.values[0] for fact in told if fact.field == "cine.lv_systolic"), None)
+
+
+def _absent(name: str, content: _Content) -> bool:
+    """Whether a group is stated for certain to be normal."""
+    group = groups()[name]
+    told = [fact for one in content.parts.get(group.part, []) for fact in one.facts if fact.field == group.by]
+    return bool(told) and all(
+        fact.certainty == "certain" and set(fact.values) <= {"normal", "none", "absent"} for fact in told
+    )
+
+
+def _plain(draw: Draws, name: str, kind: str | None = None) -> Sentence:
+    return Sentence(draw.one_of(frames()[name]), "other", kind or name)
+
+
+def _close(document: Document, style: Style, people: People, draw: Draws) -> None:
+    if draw.chance(0.4):
+        document.raw("\n" + draw.one_of(frames()["remarks"][style]).format_map(people))
+    document.raw("\n\n" + draw.one_of(frames()["closing"][style]).format_map(people) + "\n")
+
+
+def _truth(content: _Content, document: Document, catalogue: Catalogue) -> dict[str, Any]:
+    """Where the sentences stand, what they state, what they deny, and what nothing is said of."""
+    subtasks = {one.finding: one for one in catalogue.subtasks.values() if one.options}
+    contrary = content.contradiction
+    left_out = [field for name in content.left_out for field in groups()[name].tells]
+    return {
+        "sentences": [
+            {
+                "id": number,
+                "start": one.start,
+                "end": one.end,
+                "section": one.section,
+                "kind": one.sentence.kind,
+            }
+            for number, one in enumerate(document.sentences)
+        ],
+        "findings": [_finding(*one, subtasks, contrary) for one in _told(document)],
+        "contradictions": [
+            {
+                "kind": contrary.kind,
+                "finding": contrary.field,
+                "subtask": subtasks[contrary.field].id,
+                "says": _texts(subtasks[contrary.field], contrary.says),
+                "sentence": next(
+                    number
+                    for number, one in enumerate(document.sentences)
+                    if one.sentence.kind == "contradiction"
+                ),
+            }
+            for contrary in [contrary]
+            if contrary is not None
+        ],
+        "left_out": sorted({subtasks[field].id for field in left_out}),
+    }
+
+
+def _told(document: Document) -> list[tuple[Fact, list[int]]]:
+    """The facts of a document, each with the sentences that state it."""
+    at: dict[tuple[str, str], tuple[Fact, list[int]]] = {}
+    for number, one in enumerate(document.sentences):
+        for fact in one.sentence.facts:
+            known, sentences = at.setdefault((fact.field, fact.certainty), (fact, []))
+            sentences.append(number)
+            if known.told == "number" and fact.told == "words":
+                at[fact.field, fact.certainty] = (fact, sentences)
+    return list(at.values())
+
+
+def _finding(
+    fact: Fact, sentences: list[int], subtasks: dict[str, Any], contrary: Contradiction | None
+) -> dict[str, Any]:
+    subtask = subtasks[fact.field]
+    return {
+        "finding": fact.field,
+        "subtask": subtask.id,
+        "answer": _texts(subtask, fact.values),
+        "certainty": fact.certainty,
+        "told": "implied" if fact.field in IMPLIED else fact.told,
+        "sentences": sentences,
+        "contradicted": contrary is not None and contrary.field == fact.field and fact.certainty == "certain",
+    }
+
+
+def _texts(subtask: Any, values: Sequence[str]) -> list[str]:
+    return [option.text for option in subtask.options if set(values) & set(option.values)]

@@ -1,0 +1,80 @@
+"""Loader of the templates and phrases of free-text reports, which are data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import ConfigDict, TypeAdapter
+
+Style = Literal["headed", "narrative", "terse"]
+STYLES: tuple[Style, ...] = ("headed", "narrative", "terse")
+_DATA = Path(__file__).parent / "data"
+_STRICT = ConfigDict(extra="forbid")
+
+Templates = Mapping[str, tuple[str, ...]]  # by value; `other` where no value has its own
+
+
+@dataclass(frozen=True)
+class Group:
+    """Findings that are stated together, and the sentences that state them."""
+
+    part: str  # under whose heading
+    tells: tuple[str, ...]  # fields of the catalogue
+    by: str  # the field whose value chooses the sentence
+    headed: Templates
+    narrative: Templates
+    terse: Templates
+    places: str | None = None
+    doubted: str | None = None
+
+    __pydantic_config__ = _STRICT
+
+    def sentences(self, style: Style, value: str) -> tuple[str, ...]:
+        """The templates of a style for a value."""
+        found: Templates = getattr(self, style)
+        return found[value] if value in found else found["other"]
+
+    def has(self, style: Style, value: str) -> bool:
+        found: Templates = getattr(self, style)
+        return value in found
+
+
+@dataclass(frozen=True)
+class Words:
+    """Phrases that fill slots: by field and value, and names of walls by segment."""
+
+    full: Mapping[str, Templates]
+    terse: Mapping[str, Templates]
+    walls: Mapping[str, Mapping[int, str]]
+    american: Mapping[str, str] = field(default_factory=dict)
+
+    __pydantic_config__ = _STRICT
+
+    def of(self, style: Style) -> Mapping[str, Templates]:
+        return self.terse if style == "terse" else self.full
+
+
+@lru_cache(maxsize=1)
+def groups() -> dict[str, Group]:
+    """The groups of findings by name, in the order of a report."""
+    return TypeAdapter(dict[str, Group]).validate_python(_tree("findings"))
+
+
+@lru_cache(maxsize=1)
+def words() -> Words:
+    """The phrases."""
+    return TypeAdapter(Words).validate_python(_tree("words"))
+
+
+@lru_cache(maxsize=1)
+def frames() -> dict[str, Any]:
+    """What stands around the findings."""
+    tree: dict[str, Any] = _tree("frames")
+    return tree
+
+
+def _tree(name: str) -> Any:
+    return yaml.safe_load((_DATA / f"{name}.yaml").read_text(encoding="utf-8"))

@@ -1,0 +1,54 @@
+"""Free-text reports on disk: a text file for each study, a table that links them, and their truth apart."""
+
+import csv
+import io
+import json
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from cardiolens.config.dataset import PhantomSpec
+from cardiolens.errors import InputError, RunError
+from cardiolens.phantom.free_text.report import free_report
+from cardiolens.phantom.roster import PROTOCOL, roster, study
+from cardiolens.tasks.catalogue import load_catalogue
+
+REPORTS, LINKS, TRUTH = "reports", "reports.csv", "report_truth.jsonl"
+
+
+def make_reports(spec: PhantomSpec, folder: Path, protocol: str = PROTOCOL) -> None:
+    """Make the reports of a cohort without its images, in a folder that is absent or empty before.
+
+    Everything is written beside the folder and renamed at the end.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder}: is not empty; give a folder that is absent or empty, or delete it first")
+    ids = roster(spec)
+    beside = folder.with_name(f".{folder.name}.making")
+    try:
+        shutil.rmtree(beside, ignore_errors=True)
+        write_reports(spec, ids, beside, protocol)
+        if folder.exists():
+            folder.rmdir()
+        beside.replace(folder)
+    except OSError as error:
+        reason = error.strerror or error
+        raise RunError(f"{folder}: cannot be written ({reason}); free space or check permissions") from error
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def write_reports(spec: PhantomSpec, ids: Iterable[str], folder: Path, protocol: str = PROTOCOL) -> None:
+    """Write `reports/<accession>.txt`, `reports.csv` and `report_truth.jsonl`."""
+    tasks = load_catalogue(protocol)
+    made = [free_report(study(spec.seed, study_id), tasks) for study_id in ids]
+    (folder / REPORTS).mkdir(parents=True)
+    for one in made:
+        (folder / REPORTS / f"{one.accession}.txt").write_text(one.text, encoding="utf-8")
+    table = io.StringIO()
+    rows = csv.writer(table, lineterminator="\n")
+    rows.writerow(["accession", "study_id", "sex"])
+    rows.writerows([one.accession, one.study_id, one.sex] for one in made)
+    (folder / LINKS).write_text(table.getvalue(), encoding="utf-8")
+    lines = [json.dumps(one.truth, ensure_ascii=False) for one in made]
+    (folder / TRUTH).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

@@ -1,0 +1,279 @@
+"""Numbers of masks against shapes of known size, and label maps that do not fit."""
+
+import itertools
+import math
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
+
+from cardiolens.config.dataset import PhantomSpec
+from cardiolens.errors import InputError
+from cardiolens.masks.findings import Body, mask_findings, measure_study
+from cardiolens.masks.grades import quantities
+from cardiolens.masks.labels import Tissue, label_maps
+from cardiolens.masks.reasons import Reason
+from cardiolens.masks.stack import Stack
+from cardiolens.masks.wall import wall_of
+from cardiolens.phantom import cohort, roster
+from cardiolens.phantom.archetypes import canonical_values
+from cardiolens.phantom.geometry import Heart
+from cardiolens.phantom.measure import measure
+from cardiolens.tasks.catalogue import load_catalogue
+from cardiolens.tasks.truth import findings
+from tests.unit.masks.hearts import folder_of, heart
+
+LENGTH, RADIUS = 72.0, 26.0
+
+
+@pytest.fixture
+def place():
+    root = Path(tempfile.mkdtemp())
+    numbers = itertools.count()
+    yield lambda: root / f"S{next(numbers)}"
+    shutil.rmtree(root)
+
+
+def tilted(degrees, axis):
+    return Rotation.from_rotvec(np.deg2rad(degrees) * np.array(axis) / np.linalg.norm(axis)).as_matrix()
+
+
+@settings(max_examples=6)
+@given(
+    radius=st.floats(16, 30),
+    pixel=st.tuples(st.floats(1.0, 1.8), st.floats(1.0, 1.8)),
+    step=st.floats(5, 12),
+    degrees=st.floats(-40, 40),
+    axis=st.sampled_from([(1, 0, 0), (0, 1, 0), (1, 1, 1), (1, -2, 3)]),
+)
+def test_a_cylinder_has_its_volume_and_thickness_in_any_position(radius, pixel, step, degrees, axis):
+    """Volume within 2 %, thickness within 0.6 mm, with anisotropic pixels and a rotated affine."""
+    with tempfile.TemporaryDirectory() as root:
+        made = heart(pixel=pixel, step=step, radius=lambda z: radius, wall=lambda _: 9.0)
+        folder = Path(root) / "S"
+        folder_of(folder, made, pixel=pixel, step=step, turned=tilted(degrees, axis))
+        numbers = measure_study(folder, "acdc").numbers
+    assert numbers["lv_edv_ml"] == pytest.approx(math.pi * radius**2 * 9 * step / 1000, rel=0.02)
+    shell = math.pi * ((radius + 9) ** 2 - radius**2) * 9 * step / 1000
+    assert numbers["lv_mass_g"] == pytest.approx(1.05 * shell, rel=0.03)
+    thickness = [value for name, value in numbers.items() if name.startswith("thickness")]
+    assert len(thickness) in (0, 16)  # none where the tilt contradicts the display
+    assert all(abs(value - 9) < 0.6 for value in thickness)
+
+
+def ellipsoid(scale):
+    """Radius of half an ellipsoid whose base lies half a slice above the first slice."""
+    return lambda z: scale * RADIUS * math.sqrt(max(1 - ((z + 4) / LENGTH) ** 2, 0.0))
+
+
+def test_a_half_ellipsoid_has_its_volumes_and_ejection_fraction(place):
+    folder = place()
+    folder_of(folder, heart(radius=ellipsoid(1.0)), heart(radius=ellipsoid(0.75), wall=lambda _: 12.0))
+    numbers = measure_study(folder, "acdc").numbers
+    whole = 2 / 3 * math.pi * RADIUS**2 * LENGTH / 1000
+    assert numbers["lv_edv_ml"] == pytest.approx(whole, rel=0.02)
+    assert numbers["lv_esv_ml"] == pytest.approx(whole * 0.75**2, rel=0.03)
+    assert numbers["lv_sv_ml"] == numbers["lv_edv_ml"] - numbers["lv_esv_ml"]
+    assert numbers["lv_ef_percent"] == pytest.approx(100 * (1 - 0.75**2), abs=1.0)
+    assert numbers["rv_edv_ml"] > 20
+
+
+@pytest.mark.parametrize("turn", [0.0, -30.0, 25.0])
+def test_a_thick_septum_is_found_whichever_way_the_heart_is_turned(turn, place):
+    """The right ventricle tells where the septum is."""
+    made = heart(
+        radius=lambda z: 22.0, wall=lambda degrees: np.where(np.abs(degrees - 180) < 60, 17.0, 8.5), turn=turn
+    )
+    folder_of(folder := place(), made)
+    records = mask_findings(folder, "acdc")
+    told = {(one["subtask"], one["value"]) for one in records if one["certainty"] == "certain"}
+    assert {("C02", "Thickened"), ("C04", "Septal wall")} <= told
+    assert {value for subtask, value in told if subtask == "C04"} == {"Septal wall"}
+    thickness = measure_study(folder, "acdc").numbers
+    for segment in (2, 3, 8, 9, 14):
+        assert abs(thickness[f"thickness_mm_{segment}"] - 17) < 0.8
+
+
+@pytest.mark.parametrize(
+    ("depths", "layer"),
+    [
+        ((-0.1, 0.5), "Subendocardial"),
+        ((-0.1, 1.1), "Transmural"),
+        ((0.3, 0.7), "Mid-wall"),
+        ((0.55, 1.1), "Subepicardial"),
+    ],
+)
+def test_a_scar_has_its_wall_level_layer_and_volume(depths, layer, place):
+    made = heart(
+        pixel=(1.2, 1.2), size=(110, 110), wall=lambda _: 12.0, lesion=((305, 355), depths, (3, 4, 5))
+    )
+    folder_of(folder := place(), made, labels="myops", sequence="lge", pixel=(1.2, 1.2))
+    told = {one["subtask"]: one for one in mask_findings(folder, "myops")}
+    assert told["L01"]["value"] == "Present"
+    assert told["L05"]["value"] == layer
+    assert (told["L03"]["value"], told["L03"]["doubt"]) == ("Lateral wall", "structure_not_labelled")
+    assert (told["L02"]["value"], told["L02"]["certainty"]) == ("Mid segment", "uncertain")
+    numbers = measure_study(folder, "myops").numbers
+    inner, outer = 24 + 12 * max(depths[0], 0), 24 + 12 * min(depths[1], 1)
+    volume = math.pi * (outer**2 - inner**2) * 50 / 360 * 3 * 8 / 1000
+    assert numbers["scar_ml"] == pytest.approx(volume, rel=0.06)
+    assert numbers["scar_share_11"] > 0.2
+    assert not any(numbers[f"scar_share_{segment}"] for segment in (1, 2, 3, 7, 8, 9, 13, 14))
+
+
+def test_without_a_scar_a_map_that_labels_scar_says_so_and_another_says_nothing(place):
+    folder_of(one := place(), heart(right=False), labels="emidec", sequence="lge")
+    told = {record["subtask"]: record for record in mask_findings(one, "emidec")}
+    assert told["L01"]["value"] == "Absent"
+    assert "L03" not in told  # no question without a lesion
+    folder_of(other := place(), heart())
+    told = {record["subtask"]: record for record in mask_findings(other, "acdc")}
+    assert (told["L01"]["value"], told["L01"]["doubt"]) == (None, "not_labelled")
+
+
+@pytest.mark.parametrize(("written", "read"), [("acdc", "mnms"), ("mnms", "acdc")])
+def test_the_wrong_convention_is_refused_and_the_other_named(written, read, place):
+    folder_of(folder := place(), heart(), labels=written)
+    with pytest.raises(InputError, match=rf"only \d+ % of the border.*also fit: {written}"):
+        mask_findings(folder, read)
+    assert mask_findings(folder, written)
+
+
+def relabelled(folder, values, labels, place):
+    """Masks written as if a convention of another sequence had been used."""
+    made = heart(lesion=((200, 290), (-0.1, 0.6), (2, 3, 4, 5)), right=values == "with_rv")
+    table = {"with_rv": {1: 3, 2: 1, 3: 2}, "without_rv": {2: 1, 3: 2, 4: 3}}[values]
+    mapped = np.vectorize(lambda tissue: table.get(int(tissue), 0))(made)
+    tissue_of = label_maps()[labels].tissue_of("lge" if labels == "emidec" else "cine")
+    back = np.vectorize(lambda value: int(tissue_of[int(value)]))(mapped)
+    folder_of(folder, back, labels=labels, sequence="lge" if labels == "emidec" else "cine")
+
+
+def test_a_right_ventricle_is_not_taken_for_a_scar_nor_a_scar_for_a_right_ventricle(place):
+    """M&Ms and EMIDEC share the values 1 to 3 for other things."""
+    relabelled(one := place(), "with_rv", "emidec", place)
+    with pytest.raises(InputError, match=r"a lesion is .* thick"):
+        mask_findings(one, "emidec")
+    relabelled(other := place(), "without_rv", "mnms", place)
+    with pytest.raises(InputError, match="touches that of the left"):
+        mask_findings(other, "mnms")
+
+
+def test_unknown_values_maps_and_spacings_are_named(place):
+    folder_of(folder := place(), heart(), labels="myops", sequence="lge")
+    with pytest.raises(InputError, match="the mask has the values 200, 500, 600; expected those of emidec"):
+        mask_findings(folder, "emidec")
+    with pytest.raises(InputError, match="label map 'acds' is not known; choose one of acdc"):
+        mask_findings(folder, "acds")
+    with pytest.raises(InputError, match="no short-axis mask of cine"):
+        mask_findings(folder, "acdc")
+    folder_of(gap := place(), heart(), turned=np.diag([1.0, 1.0, 1.25]))
+    with pytest.raises(InputError, match=r"its affine says 1.5 x 1.5 x 10 mm; expected 1.5 x 1.5 x 8 mm"):
+        mask_findings(gap, "acdc")
+    skew = np.eye(3)
+    skew[0, 1] = 0.2
+    folder_of(skewed := place(), heart(), turned=skew)
+    with pytest.raises(InputError, match="skewed"):
+        mask_findings(skewed, "acdc")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"spatial_order": "unknown"}, {"turned": np.diag([-1.0, 1.0, -1.0])}],
+    ids=["order", "display"],
+)
+def test_without_a_known_order_or_display_volumes_are_told_but_no_segments(changes, place):
+    folder_of(folder := place(), heart(), heart(radius=lambda z: 14.0), **changes)
+    told = {one["subtask"]: one for one in mask_findings(folder, "acdc")}
+    assert (told["C02"]["value"], told["C02"]["doubt"]) == (None, "no_segments")
+    assert told["C10"]["value"] == "Normal"
+
+
+def test_a_volume_is_graded_by_body_surface_and_sex(place):
+    folder_of(folder := place(), heart(radius=ellipsoid(1.1)), heart(radius=ellipsoid(0.6)))
+
+    def size(body):
+        return next(one for one in mask_findings(folder, "acdc", body) if one["subtask"] == "C01")
+
+    edv = measure_study(folder, "acdc").numbers["lv_edv_ml"]
+    assert size(None)["doubt"] == Reason.NO_BODY_SIZE
+    assert size(Body("male", edv / 90))["value"] == "Normal size"
+    assert size(Body("female", edv / 90))["doubt"] == Reason.BETWEEN_GRADES
+    assert size(Body(None, edv / 90))["doubt"] == Reason.BETWEEN_GRADES
+    assert size(Body(None, edv / 150))["value"] == "Markedly dilated"
+    assert Body.of("male", 180, 80).surface == pytest.approx(2.0)
+    with pytest.raises(InputError, match="not a person's; expected cm and kg"):
+        Body.of("male", 1.8, 80)
+
+
+def test_a_systole_that_is_larger_than_diastole_tells_nothing(place):
+    folder_of(folder := place(), heart(radius=lambda z: 18.0), heart(radius=lambda z: 24.0))
+    told = {one["subtask"]: one for one in mask_findings(folder, "acdc")}
+    assert (told["C10"]["value"], told["C10"]["doubt"]) == (None, "not_plausible")
+
+
+def test_every_subtask_has_a_legal_answer_or_a_reason(place):
+    folder_of(folder := place(), heart(), heart(radius=lambda z: 17.0))
+    catalogue = load_catalogue("openprotocol-1")
+    records = mask_findings(folder, "acdc", Body("male", 1.9))
+    assert len({one["id"] for one in records}) == len(records)
+    for one in records:
+        texts = {option.text for option in catalogue[one["subtask"]].options}
+        assert (one["value"] in texts) or (one["value"] is None and one["doubt"] in set(Reason))
+        assert (one["certainty"] == "certain") == (one["doubt"] is None)
+        assert one["origin"] == one["extractor"] == "mask"
+    unconditional = {one.id for one in catalogue.subtasks.values() if one.options and not one.parent}
+    assert unconditional <= {one["subtask"] for one in records}
+
+
+def test_bands_do_not_overlap_and_lead_to_options_of_the_catalogue():
+    fields = {one.finding: one for one in load_catalogue("openprotocol-1").subtasks.values() if one.options}
+    for quantity in quantities().values():
+        values = {value for option in fields[quantity.finding].options for value in option.values}
+        for bands in (quantity.male, quantity.female):
+            assert set(bands) <= values
+            ends = sorted(bands.values())
+            assert all(low < high for low, high in ends)
+            assert all(one[1] < other[0] for one, other in itertools.pairwise(ends))
+
+
+def test_segments_of_a_whole_ring_have_the_sizes_of_their_arcs(place):
+    """AHA sectors: 60 degrees at base and middle, 90 at the apex."""
+    made = np.moveaxis(heart(right=False), -1, 0).astype(np.uint8)
+    stack = Stack(made, 1.5, 1.5, 8.0)
+    whole = wall_of(stack)
+    counts = np.sum([np.bincount(one.segments.ravel(), minlength=18) for one in whole.slices], axis=0)[1:17]
+    per_slice = counts / np.repeat([3, 3, 2], [6, 6, 4])
+    assert np.allclose(per_slice[:12] / per_slice[:12].mean(), 1, atol=0.03)
+    assert np.allclose(per_slice[12:] / per_slice[:12].mean(), 1.5, atol=0.05)
+    assert set(np.unique(made)) == {0, int(Tissue.LV_BLOOD), int(Tissue.MYOCARDIUM)}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=[pytest.mark.slow] * (one != "PH-HCM-ASH")) for one in canonical_values()],
+)
+def test_what_masks_of_the_phantom_tell_for_certain_is_its_truth(name, tmp_path, monkeypatch):
+    """At default size; ejection fractions within 7 points (the base leaves a slice), volumes within 4 %."""
+    every = cohort.views()
+    some = {code: view for code, view in every.items() if code in ("cine_sax", "lge_sax", "t2_sax")}
+    monkeypatch.setattr(cohort, "views", lambda: some)
+    spec = PhantomSpec(canonical=(name,), size="default", masks=True)
+    cohort.make_cohort(spec, tmp_path / "made")
+    made = roster.study(2026, name)
+    body = Body(None, made.parameters.bsa)
+    measures = measure_study(tmp_path / "made" / "studies" / name, "phantom", body)
+    known = findings(made.truth)
+    told = {one: answer for one, answer in measures.answers.items() if answer.reason is None}
+    assert {one: set(answer.values) for one, answer in told.items()} == {one: set(known[one]) for one in told}
+    assert {"lge.enhancement", "t2.signal"} <= set(told)
+    exact = measure(Heart(made.parameters))
+    assert measures.numbers["lv_edv_index"] == pytest.approx(exact.lv_edv_index, rel=0.04)
+    assert measures.numbers["rv_edv_index"] == pytest.approx(exact.rv_edv_index, rel=0.04)
+    assert measures.numbers["lv_ef_percent"] == pytest.approx(exact.lv_ef, abs=7)
+    assert measures.numbers["rv_ef_percent"] == pytest.approx(exact.rv_ef, abs=7)
