@@ -10,6 +10,7 @@ from cardiolens.errors import InputError
 from cardiolens.masks.labels import CAVITY, LabelMap, Tissues
 from cardiolens.study.manifest import Study, VolumeManifest
 from cardiolens.study.nifti import parse_header, read_file
+from cardiolens.study.orientation import display_contradicted
 from cardiolens.study.volume import read_volume
 
 _SPACING_SHARE = 0.02  # by which the affine may differ from the declared spacing
@@ -77,7 +78,7 @@ def read_masked(study: Study, manifest: VolumeManifest, labels: LabelMap) -> Mas
         ed=Stack(tissues[:, ed], *sizes),
         es=None if es is None else Stack(tissues[:, es], *sizes),
         ordered=manifest.spatial_order != "unknown",
-        display_contradicted=bool(volume.warnings),
+        display_contradicted=display_contradicted(study, manifest),
     )
 
 

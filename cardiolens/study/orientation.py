@@ -103,6 +103,16 @@ def orientation_doubts(
     yield from _order_doubts(manifest, place, frame)
 
 
+def display_contradicted(study: Study, manifest: VolumeManifest) -> bool:
+    """Whether the affines of a study speak for another display; False where they tell nothing."""
+    places = placed(study)
+    place, frame = places.get(manifest.volume_id), heart_frame(study, places)
+    if place is None or place.aligned or frame is None:
+        return False
+    best = best_display(place.i_axis, place.j_axis, manifest.view, frame)
+    return best.transform != manifest.display_transform
+
+
 def _display_doubts(manifest: VolumeManifest, place: Placed, frame: HeartFrame) -> Iterator[str]:
     best = best_display(place.i_axis, place.j_axis, manifest.view, frame)
     if best.transform == manifest.display_transform:

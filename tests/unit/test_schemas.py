@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from study_folders import study, volume, voxels, write_nifti
 
+from cardiolens.config.dataset import Windows
 from cardiolens.errors import InputError
 from cardiolens.study import schema as study_schema
 from cardiolens.study.group import prepare_group
@@ -276,7 +277,7 @@ def test_the_examples_of_studies_are_prepared(example: str, tmp_path: Path):
     for entry in document["volumes"]:
         volume(folder, np.squeeze(voxels(3, 4)), path=entry["path"])
     (folder / "study.json").write_text(example)
-    (outcome,) = prepare_group(tmp_path / "store", "p.parquet", [folder], (1, 99), strict=False)
+    (outcome,) = prepare_group(tmp_path / "store", "p.parquet", [folder], Windows(), strict=False)
     assert (outcome.error, outcome.prepared) == ("", True)
 
 

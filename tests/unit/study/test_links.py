@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 from study_folders import study, volume
 
-from cardiolens.config.dataset import DatasetSpec
+from cardiolens.config.dataset import DatasetSpec, Windows
 from cardiolens.errors import InputError
 from cardiolens.steps.prepare import _read_studies
 from cardiolens.study.group import Outcome, prepare_group
@@ -46,7 +46,7 @@ def linked(place: Path, target: str | Path) -> Path:
 
 def outcome(place: Path, spec: DatasetSpec) -> Outcome:
     folders = [place / "studies" / "S1"]
-    (one,) = prepare_group(place / "store", "p.parquet", folders, (1, 99), strict=False, roots=spec.roots)
+    (one,) = prepare_group(place / "store", "p.parquet", folders, Windows(), strict=False, roots=spec.roots)
     return one
 
 

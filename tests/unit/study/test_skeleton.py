@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from study_folders import voxels, write_nifti
 
+from cardiolens.config.dataset import Windows
 from cardiolens.errors import InputError
 from cardiolens.ingest import main
 from cardiolens.study.group import prepare_group
@@ -44,7 +45,7 @@ def test_skeletons_are_read_once_they_are_filled_in(out):
     entry = json.loads(second.read_text())["volumes"][0]
     edited(second, patient_id="P2", volumes=[entry | {"sequence": "t2", "view": "sax"}])
     for path in (first, second):
-        (outcome,) = prepare_group(out / "store", "p.parquet", [path.parent], (1, 99), strict=False)
+        (outcome,) = prepare_group(out / "store", "p.parquet", [path.parent], Windows(), strict=False)
         assert (outcome.error, outcome.prepared) == ("", True)
     lines = [json.loads(line) for line in (out / "questions.jsonl").read_text().splitlines()]
     filled = [line | {"answer": [CATALOGUE[line["subtask"]].keys[0]]} for line in lines]
@@ -73,7 +74,7 @@ def test_without_files_there_is_one_example(tmp_path):
     folder = tmp_path / "new" / "studies" / "S001"
     write_nifti(folder / "lge_sax.nii.gz", voxels(4, 1))
     edited(folder / "study.json", patient_id="P1")
-    (outcome,) = prepare_group(tmp_path / "store", "p.parquet", [folder], (1, 99), strict=False)
+    (outcome,) = prepare_group(tmp_path / "store", "p.parquet", [folder], Windows(), strict=False)
     assert outcome.error == ""
 
 
