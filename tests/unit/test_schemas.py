@@ -33,7 +33,7 @@ QUESTION = Draft202012Validator(question_schema.question_schema())
 # Reasons for which a reader refuses what is valid; the pages list them.
 OF_STUDIES = (
     r"layout_mismatch|layout_unresolved|n_slices|full grid",
-    r"expected 0\.\.\d+; correct|key_layers is|t_on is .* and t_peak",
+    r"expected 0\.\.\d+; correct|key_layers is|t_on is \d+ and t_peak \d+;",
     r"(voxels|frames); expected at most",
     r"volumes of view .*; expected one per view",
     r"spans fewer than 5 years",
@@ -124,71 +124,70 @@ def asked() -> list[dict[str, Any]]:
     return [*of_each_type.values(), compact | {"verification": {"status": "verified"}}]
 
 
-POOL = st.sampled_from(
-    [
-        *(
-            None,
-            True,
-            False,
-            0,
-            1,
-            3,
-            3.0,
-            4,
-            12,
-            -1,
-            0.5,
-            10**12,
-            "",
-            "A",
-            "B",
-            "x",
-            "S1/..",
-            "a\ufffcb",
-            "..",
-            "S\u00a0",
-        ),
-        *("cine", "lge", "perfusion", "t2", "sax", "4ch", "3ch", "cine_sax", "perf_sax", "lge_4ch", "t1"),
-        *(
-            "slice_major",
-            "static",
-            "explicit",
-            "apex_to_base",
-            "unknown",
-            "inferred",
-            "female",
-            "90+",
-            "44-46",
-        ),
-        *(
-            "report",
-            "phantom",
-            "single",
-            "ordinal",
-            "multi",
-            "C01",
-            "C02",
-            "R-CINE",
-            "openprotocol-1",
-            "0" * 64,
-        ),
-        *(
-            [],
-            {},
-            ["A"],
-            ["A", "B"],
-            ["A", "A"],
-            [0],
-            [0, 1, 2],
-            [2, 1],
-            [[0, 0]],
-            [6, 5, 3, 4],
-            {"a": 1},
-            "../a.nii",
-        ),
-        *("/etc/hostname", "none.nii.gz", "lge.nii.gz", [1, 1, 1], [2, 2, -1], {"key": "A", "text": "x"}),
-    ]
-)
+VALUES: list[Any] = [
+    *(
+        None,
+        True,
+        False,
+        0,
+        1,
+        3,
+        3.0,
+        4,
+        12,
+        -1,
+        0.5,
+        10**12,
+        "",
+        "A",
+        "B",
+        "x",
+        "S1/..",
+        "a\ufffcb",
+        "..",
+        "S\u00a0",
+    ),
+    *("cine", "lge", "perfusion", "t2", "sax", "4ch", "3ch", "cine_sax", "perf_sax", "lge_4ch", "t1"),
+    *(
+        "slice_major",
+        "static",
+        "explicit",
+        "apex_to_base",
+        "unknown",
+        "inferred",
+        "female",
+        "90+",
+        "44-46",
+    ),
+    *(
+        "report",
+        "phantom",
+        "single",
+        "ordinal",
+        "multi",
+        "C01",
+        "C02",
+        "R-CINE",
+        "openprotocol-1",
+        "0" * 64,
+    ),
+    *(
+        [],
+        {},
+        ["A"],
+        ["A", "B"],
+        ["A", "A"],
+        [0],
+        [0, 1, 2],
+        [2, 1],
+        [[0, 0]],
+        [6, 5, 3, 4],
+        {"a": 1},
+        "../a.nii",
+    ),
+    *("/etc/hostname", "none.nii.gz", "lge.nii.gz", [1, 1, 1], [2, 2, -1], {"key": "A", "text": "x"}),
+]
+POOL = st.sampled_from(VALUES)
 
 
 def nodes(tree: Any) -> Iterator[tuple[Any, Any]]:
@@ -250,6 +249,25 @@ def test_the_schema_of_questions_and_their_reader_agree(place: Path, data: st.Da
     path = place / "questions.jsonl"
     path.write_text(json.dumps(document) + "\n")
     check(document, QUESTION, lambda: questions.read_questions(path, CATALOGUE), OF_QUESTIONS)
+
+
+@pytest.mark.parametrize(
+    ("number", "changes"),
+    [
+        (0, {"t_on": 1, "t_peak": 2}),
+        (1, {"t_on": None}),
+        (0, {"view": "5ch"}),
+        (0, {"volume_id": "lge_sax"}),
+        (0, {"layout": {"frames": [[0, 0]]}}),
+        (3, {"layout": {"order": "explicit"}}),
+    ],
+)
+def test_rules_between_fields_stand_in_the_schema_too(number: int, changes: dict[str, Any], place: Path):
+    document = studies()
+    document["volumes"][number] |= changes
+    assert not STUDY.is_valid(document)
+    with pytest.raises(InputError):
+        read_study(study(place, **document))
 
 
 def test_what_is_drawn_from_is_valid_and_read(place: Path):
