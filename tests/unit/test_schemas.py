@@ -293,7 +293,7 @@ def test_the_examples_of_studies_are_prepared(example: str, tmp_path: Path):
     assert STUDY.is_valid(document)
     folder = tmp_path / "S1"
     for entry in document["volumes"]:
-        volume(folder, np.squeeze(voxels(3, 4)), path=entry["path"])
+        write_nifti(folder / entry["path"], np.squeeze(voxels(3, 4)), np.diag([2.0, 2.0, 10.0, 1.0]))
     (folder / "study.json").write_text(example)
     (outcome,) = prepare_group(tmp_path / "store", "p.parquet", [folder], Windows(), strict=False)
     assert (outcome.error, outcome.prepared) == ("", True)
