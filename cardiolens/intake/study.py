@@ -234,6 +234,8 @@ def _cycle(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volum
         return replace(volume, proposal=volume.proposal.flagged("end_systole_by_default"))
     measured, own = areas.by_slice_and_phase.shape[1], volume.stack.n_phases
     ed, es = (phase * own // measured for phase in (areas.end_diastole, areas.end_systole))
+    if areas.tied:
+        volume = replace(volume, proposal=volume.proposal.flagged("end_systole_not_clear"))
     return replace(volume, ed_phase=ed, es_phase=es)
 
 

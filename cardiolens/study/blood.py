@@ -13,6 +13,7 @@ _SEED_MM = 12.0  # how far blood may be from the seed
 _CONTRACTS = 0.9  # of its largest area: what a slice's smallest is below if the ventricle is in it
 _FEWEST_PHASES = 5
 _SAME_AREA = 0.95  # of the largest area: the first phase is then end-diastole
+_SAME_SHARE = 0.005  # of a slice's largest area: what two looks at one phase may differ by
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,22 @@ class BloodAreas:
 
     @property
     def end_systole(self) -> int:
-        """The phase of the smallest area."""
-        return int(self.by_phase.argmin())
+        """The phase in which the typical slice has least blood of its most."""
+        return int(self._share_left.argmin())
+
+    @property
+    def tied(self) -> tuple[int, ...]:
+        """Other phases that cannot be told from end-systole by area."""
+        left = self._share_left
+        near = np.flatnonzero(left <= left.min() + _SAME_SHARE)
+        return tuple(int(phase) for phase in near if phase != self.end_systole)
+
+    @property
+    def _share_left(self) -> NDArray[np.float64]:
+        """Median over the middle slices of the blood that is left: one slice that moved does not decide."""
+        middle = self._middle
+        left: NDArray[np.float64] = np.median(middle / middle.max(axis=1, keepdims=True), axis=0)
+        return left
 
     def larger_end(self) -> int:
         """1 if areas grow with the slice number, -1 if they fall, 0 where that cannot be told."""

@@ -19,6 +19,7 @@ class Cycle:
     end_diastole: int
     end_systole: int
     n_phases: int
+    tied: tuple[int, ...] = ()  # other phases that have as little blood as end-systole
 
 
 def needs_cycle(manifest: VolumeManifest) -> bool:
@@ -46,7 +47,7 @@ def _cycle(volume: Volume) -> Cycle | None:
         areas = _areas(volume)
     if areas is None or not areas.found():
         return None
-    return Cycle(areas.end_diastole, areas.end_systole, volume.layout.n_phases)
+    return Cycle(areas.end_diastole, areas.end_systole, volume.layout.n_phases, areas.tied)
 
 
 def _areas(volume: Volume) -> BloodAreas | None:
@@ -74,7 +75,9 @@ def with_cycle(manifest: VolumeManifest, n_phases: int, cycle: Cycle | None) -> 
         )
     ed, es = (phase * n_phases // cycle.n_phases for phase in (cycle.end_diastole, cycle.end_systole))
     ed = ed if manifest.ed_phase is None else manifest.ed_phase
+    others = sorted({phase * n_phases // cycle.n_phases for phase in cycle.tied} - {es})
+    tie = f"; phase {', '.join(map(str, others))} has as little, look at it" if others else ""
     return manifest.model_copy(update={"ed_phase": ed, "es_phase": es}), (
         f"{manifest.volume_id}: end-diastole is phase {ed} and end-systole {es} of {n_phases}, by the "
-        "blood of the short-axis cine"
+        f"blood of the short-axis cine{tie}"
     )

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from study_folders import study, volume, voxels, write_nifti
+from study_folders import study, voxels, write_nifti
 
 from cardiolens.config.dataset import Windows
 from cardiolens.errors import InputError
