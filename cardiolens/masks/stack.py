@@ -61,7 +61,8 @@ def read_masked(study: Study, manifest: VolumeManifest, labels: LabelMap) -> Mas
             f"{manifest.mask.path}: the slices and phases of {manifest.path} are not declared; declare "
             "n_slices and n_phases in study.json"
         )
-    own = {"path": manifest.mask.path, "sha256": manifest.mask.sha256, "mask": None}
+    own: dict[str, object] = {"path": manifest.mask.path, "sha256": manifest.mask.sha256, "mask": None}
+    own["confirmed"] = (*manifest.confirmed, "layout")  # labels do not tell time from slices
     volume = read_volume(study.folder, manifest.model_copy(update=own))
     n_slices, n_phases = volume.layout.n_slices, volume.layout.n_phases
     frames = np.array([volume.displayed(volume.stored(index)) for index in range(n_slices * n_phases)])

@@ -1,4 +1,4 @@
-"""The import of an export: headers are read once, studies are imported one after another or in parallel."""
+"""The import of an export: headers are read once, then study after study; both on all cores."""
 
 import json
 import logging
@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens import tables
+from cardiolens.cluster.processes import spread
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.digest import digest_of_tree
 from cardiolens.errors import InputError, RunError
 from cardiolens.intake import write
 from cardiolens.intake.decisions import Choices, Decisions, read_decisions
 from cardiolens.intake.deidentify import Pseudonyms, read_key
-from cardiolens.intake.find import Found, find
+from cardiolens.intake.find import Found, Place, find
 from cardiolens.intake.header import read_images
 from cardiolens.intake.image import Image, RejectedError
 from cardiolens.intake.nifti_file import is_nifti
@@ -28,6 +29,8 @@ from cardiolens.terminal.console import say
 log = logging.getLogger(__name__)
 
 Rejects = list[dict[str, Any]]
+_WORTH = 400  # files from which further processes gain more than their start takes
+_CHUNK = 32  # files that a process is handed at once
 
 _REFUSED = {
     "decision_refused_two_stacks": "another stack is confirmed as the same volume; confirm one of them",
@@ -47,6 +50,27 @@ class _Export:
     n_files: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One study to be imported, with all that a process of its own needs."""
+
+    spec: IngestSpec
+    study_id: str
+    images: Sequence[Image]
+    files: dict[str, tuple[int, int]]  # name → size, stamp
+    names: Pseudonyms
+    choices: Choices
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What the import of a study tells: its record, what was left out, and names of files by id."""
+
+    build: dict[str, Any]
+    rejects: Rejects
+    names: dict[str, str]
+
+
 def ingest(spec: IngestSpec) -> int:
     """Import an export; 0 if at least one study has a volume and none failed, else 1."""
     started = time.monotonic()
@@ -56,11 +80,15 @@ def ingest(spec: IngestSpec) -> int:
     _check_found(spec, export)
     spec.out.mkdir(parents=True, exist_ok=True)
     rejects, builds = list(export.rejects), []
-    for study_id, images in sorted(export.studies.items()):
-        build, study_rejects = _study(spec, study_id, images, export, names, choices=decisions.of(study_id))
-        builds.append(build)
-        rejects += study_rejects
-        _tell_study(build)
+    tasks = [
+        _Task(spec, study_id, images, export.files[study_id], names, decisions.of(study_id))
+        for study_id, images in sorted(export.studies.items())
+    ]
+    for done in spread(_study, tasks, worth=export.n_files >= _WORTH):
+        builds.append(done.build)
+        rejects += done.rejects
+        export.names |= done.names
+        _tell_study(done.build)
     rejects.sort(key=lambda line: (line["file"], line["frame"]))
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in rejects)
     tables.write_text(spec.out / write.REJECTS_NAME, text)
@@ -80,25 +108,35 @@ def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
     export = _Export()
     seen: set[str] = set()
     nifti, given = NiftiSource(), dict[str, Found]()
+    dicom: list[tuple[str, Found]] = []
     for found in find(spec.source):
         export.n_files += 1
         name = _relative(found.place.name, spec.source)
-        if found.reason is None and is_nifti(name):
+        if found.reason is not None:
+            _reject(export, names.file(name), name, found.reason)
+        elif is_nifti(name):
             nifti.files[name], given[name] = found.place, found
-            continue
-        if found.reason is None and nifti.takes(name, found.place):
+        elif nifti.takes(name, found.place):
             given[name] = found
-            continue
-        try:
-            if found.reason is not None:
-                raise RejectedError(found.reason)
-            images = read_images(found.place)
-        except RejectedError as error:
-            _reject(export, names.file(name), name, error.reason, error.detail)
-            continue
-        _sort_in(export, images, found, name, names=names, seen=seen)
+        else:
+            dicom.append((name, found))
+    places = [found.place for _, found in dicom]
+    headers = spread(_headers, places, chunk=_CHUNK, worth=len(places) >= _WORTH)
+    for (name, found), images in zip(dicom, headers, strict=True):
+        if isinstance(images, tuple):
+            _reject(export, names.file(name), name, *images)
+        else:
+            _sort_in(export, images, found, name, names=names, seen=seen)
     _read_nifti(export, nifti, given, names)
     return export
+
+
+def _headers(place: Place) -> list[Image] | tuple[Reason, str]:
+    """Frames of a file, or why it has none that can be used."""
+    try:
+        return read_images(place)
+    except RejectedError as error:
+        return error.reason, error.detail
 
 
 def _read_nifti(export: _Export, nifti: NiftiSource, given: dict[str, Found], names: Pseudonyms) -> None:
@@ -163,25 +201,18 @@ def _check_found(spec: IngestSpec, export: _Export) -> None:
         )
 
 
-def _study(
-    spec: IngestSpec,
-    study_id: str,
-    images: Sequence[Image],
-    export: _Export,
-    names: Pseudonyms,
-    *,
-    choices: Choices,
-) -> tuple[dict[str, Any], Rejects]:
+def _study(task: _Task) -> _Done:
     """Import one study, unless it was imported from the same files with the same options before."""
+    spec, study_id, images, names = task.spec, task.study_id, task.images, task.names
     options = {"threshold": spec.threshold, "lge": spec.lge, "cohort": list(spec.cohort)}
-    said = (f"{stack} {choice.model_dump_json()}" for stack, choice in sorted(choices.items()))
+    said = (f"{stack} {choice.model_dump_json()}" for stack, choice in sorted(task.choices.items()))
     code = digest_of_tree(Path(write.__file__).parent)
     about = {
         "input_sha256": names.digest(
-            f"{name} {size} {stamp}" for name, (size, stamp) in sorted(export.files[study_id].items())
+            f"{name} {size} {stamp}" for name, (size, stamp) in sorted(task.files.items())
         ),
         "options": options,
-        "decisions_sha256": names.digest(said) if choices else None,
+        "decisions_sha256": names.digest(said) if task.choices else None,
         "code": code,
     }
     folder = write.Places.of(spec.out, study_id).proposals
@@ -189,17 +220,16 @@ def _study(
     if kept is not None:
         lines = (folder / write.REJECTS_NAME).read_text().splitlines()
         rejects = [json.loads(line) for line in lines]
-        for line in rejects:
-            line_names = {names.file(name): name for name in export.files[study_id]}
-            export.names.setdefault(line["file"], line_names.get(line["file"], ""))
-        return kept | {"unchanged": True}, rejects
+        by_id = {names.file(name): name for name in task.files}
+        known = {line["file"]: by_id.get(line["file"], "") for line in rejects}
+        return _Done(kept | {"unchanged": True}, rejects, known)
     try:
         done = import_study(
             images,
             spec.lge,
             spec.threshold,
             identify=lambda parts: names.stack(images[0].identity, parts),
-            choices=choices,
+            choices=task.choices,
         )
     except (OSError, MemoryError) as error:
         raise RunError(
@@ -209,11 +239,12 @@ def _study(
         log.debug("%s failed", study_id, exc_info=True)
         done = Imported(left_out=[(image, Reason.FAILED) for image in images])
         done.details = {(image.place.name, image.frame): type(error).__name__ for image in images}
-    rejects = list(_study_rejects(spec, study_id, done, export, names))
+    known = {}
+    rejects = list(_study_rejects(task, done, known))
     build = write.write_study(
-        spec.out, study_id, images, done, names=names, about=about, rejects=rejects, choices=choices
+        spec.out, study_id, images, done, names=names, about=about, rejects=rejects, choices=task.choices
     )
-    return build, rejects
+    return _Done(build, rejects, known)
 
 
 def _kept(folder: Path, about: dict[str, Any]) -> dict[str, Any] | None:
@@ -225,15 +256,14 @@ def _kept(folder: Path, about: dict[str, Any]) -> dict[str, Any] | None:
     return build if same and write.is_whole(folder, build) else None
 
 
-def _study_rejects(
-    spec: IngestSpec, study_id: str, done: Imported, export: _Export, names: Pseudonyms
-) -> Iterator[dict[str, Any]]:
+def _study_rejects(task: _Task, done: Imported, known: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """Yield a line for each frame that was left out, and add the names of its file to `known`."""
     for image, reason in done.left_out:
-        name = _relative(image.place.name, spec.source)
-        file = names.file(name)
-        export.names[file] = name
+        name = _relative(image.place.name, task.spec.source)
+        file = task.names.file(name)
+        known[file] = name
         detail = done.details.get((image.place.name, image.frame), "")
-        yield write.reject(file, reason, frame=image.frame, detail=detail, study_id=study_id)
+        yield write.reject(file, reason, frame=image.frame, detail=detail, study_id=task.study_id)
 
 
 def _write_links(path: Path, export: _Export, names: Pseudonyms) -> None:

@@ -173,7 +173,7 @@ def test_unknown_values_maps_and_spacings_are_named(place):
     with pytest.raises(InputError, match="no short-axis mask of cine"):
         mask_findings(folder, "acdc")
     folder_of(gap := place(), heart(), turned=np.diag([1.0, 1.0, 1.25]))
-    with pytest.raises(InputError, match=r"its affine says 1.5 x 1.5 x 10 mm; expected 1.5 x 1.5 x 8 mm"):
+    with pytest.raises(InputError, match=r"its spacing is \[1.5, 1.5, 10.0\] mm; expected \[1.5, 1.5, 8.0\]"):
         mask_findings(gap, "acdc")
     skew = np.eye(3)
     skew[0, 1] = 0.2
@@ -184,7 +184,7 @@ def test_unknown_values_maps_and_spacings_are_named(place):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"spatial_order": "unknown"}, {"turned": np.diag([-1.0, 1.0, -1.0])}],
+    [{"spatial_order": "unknown"}, {"display_transform": {"flip_rows": True, "flip_cols": True}}],
     ids=["order", "display"],
 )
 def test_without_a_known_order_or_display_volumes_are_told_but_no_segments(changes, place):

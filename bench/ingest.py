@@ -1,0 +1,81 @@
+"""Benchmark of the import: seconds and peak memory of one study of many images, beside parsing them alone.
+
+    .venv/bin/python bench/ingest.py [images] [rounds] [size]        default: 3000 3 default
+
+A phantom study as a Siemens scanner exports it; its series are repeated under new UIDs, as acquisitions done
+again, until there are so many images. The limit is what pydicom takes to parse every file.
+"""
+
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pydicom
+from pydicom.uid import generate_uid
+
+MAKE = Path(__file__).resolve().parents[1] / "jobs" / "make_phantom.py"
+
+
+def exported(folder: Path, n_images: int, size: str) -> list[Path]:
+    """Write a study of at least `n_images` images; return its files."""
+    words = ["dataset=phantom_ci", "dataset.phantom.n_sampled=1", f"dataset.phantom.size={size}"]
+    words += [f"out={folder}/made", "format=dicom", "vendor=siemens"]
+    subprocess.run([sys.executable, MAKE, *words], check=True, stdout=subprocess.DEVNULL)
+    made = [path for path in (folder / "made" / "export").rglob("*") if path.is_file()]
+    read = [dataset for dataset in map(_image, made) if dataset is not None]
+    export, written = folder / "export", []
+    export.mkdir()
+    for again in range(-(-n_images // len(read))):
+        uids = {dataset.SeriesInstanceUID: generate_uid() for dataset in read}
+        for dataset, series in [(each, str(each.SeriesInstanceUID)) for each in read]:
+            dataset.SeriesInstanceUID = uids[series]
+            dataset.SeriesNumber = int(dataset.SeriesNumber) + 100
+            dataset.SOPInstanceUID = dataset.file_meta.MediaStorageSOPInstanceUID = generate_uid()
+            path = export / f"{again}-{len(written)}.dcm"
+            dataset.save_as(path, enforce_file_format=True)
+            written.append(path)
+    return written
+
+
+def _image(path: Path) -> pydicom.Dataset | None:
+    dataset = pydicom.dcmread(path, force=True)
+    return dataset if "PixelData" in dataset else None
+
+
+def measured(command: list[str]) -> tuple[float, float]:
+    """Seconds of wall time, and peak MiB of the process."""
+    began = time.monotonic()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+
+
+def main() -> None:
+    n_images = int(sys.argv[1]) if len(sys.argv) > 1 else 3000
+    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+    size = sys.argv[3] if len(sys.argv) > 3 else "default"
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        files = exported(folder, n_images, size)
+        mb = sum(path.stat().st_size for path in files) / 1e6
+        print(f"{len(files)} images, {mb:.0f} MB", flush=True)
+        parse = (
+            "import sys, pathlib, pydicom\nfor p in pathlib.Path(sys.argv[1]).iterdir(): pydicom.dcmread(p)"
+        )
+        for number in range(rounds):
+            out = folder / f"out{number}"
+            limit, _ = measured([sys.executable, "-c", parse, str(folder / "export")])
+            words = [f"source={folder / 'export'}", f"out={out}"]
+            seconds, peak = measured([sys.executable, "-m", "cardiolens.ingest", *words])
+            again, _ = measured([sys.executable, "-m", "cardiolens.ingest", *words])
+            print(
+                f"round {number + 1}: import {seconds:.1f} s, peak {peak:.0f} MiB; again {again:.1f} s; "
+                f"parsing alone {limit:.1f} s, ratio {seconds / limit:.2f}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
