@@ -189,6 +189,8 @@ def _write_volume(folder: Path, volume: Volume, name: str) -> dict[str, Any]:
         "display_transform": volume.transform.model_dump(),
         "sha256": sha256_of(path),
     }
+    if proposal.confirmed:
+        entry["confirmed"] = ["display"]
     if volume.t_on is not None:
         entry |= {"t_on": volume.t_on, "t_peak": volume.t_peak}
     return entry

@@ -111,7 +111,8 @@ _EXECUTION = (
 
 
 # Options that later versions added, as all sweeps before had them: the digests of these stay as they were.
-_AS_BEFORE = (("wording", [0]), ("primary", None))
+_AS_BEFORE: tuple[tuple[str, Any], ...] = (("wording", [0]), ("primary", None))
+_DATASET_AS_BEFORE: tuple[tuple[str, Any], ...] = (("windows", {}), ("allow_unverified", False))
 
 
 def run_of(spec: SweepSpec) -> Run:
@@ -123,7 +124,7 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
     """Select the part of a configuration that decides a sweep's numbers."""
     left_out: dict[str, Any] = {
         **dict.fromkeys(_EXECUTION, True),
-        "dataset": {"prepared_only"},
+        "dataset": {"prepared_only", "allow_links", "link_roots"},
         "statistics": {"components"},
         "model": {"__all__": {**dict.fromkeys(SERVING, True), "http": set(HTTP_SERVING)}},
     }
@@ -132,4 +133,9 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
         model["engine_options"] = changing_answers(model["engine_options"])
         if not model["engine_options"]:  # as in all sweeps before there were any
             del model["engine_options"]
-    return {key: value for key, value in told.items() if (key, value) not in _AS_BEFORE}
+    told["dataset"] = _without(told["dataset"], _DATASET_AS_BEFORE)
+    return _without(told, _AS_BEFORE)
+
+
+def _without(told: dict[str, Any], as_before: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    return {key: value for key, value in told.items() if (key, value) not in as_before}

@@ -93,7 +93,7 @@ WORDS = [
 
 FILES = [  # a file of the user's own, and the words that name it
     ("model/mine.yaml", b"mine: [1,\n b: }", "model=[mine]", r"conf/model/mine\.yaml: not YAML .*line 2"),
-    ("model/mine.yaml", b"mine: \xff\xfe", "model=[mine]", r"conf/model/mine\.yaml: not YAML .*0xff"),
+    ("model/mine.yaml", b"mine: \xff\xfe", "model=[mine]", r"conf/model/mine\.yaml: not YAML .*(0xff|UTF-8)"),
     (
         "model/mine.yaml",
         b"mine:\n\tsource: /x",

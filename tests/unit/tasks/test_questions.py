@@ -211,7 +211,7 @@ def test_every_letter_of_the_catalogue_and_no_other_is_an_answer(read, catalogue
         ({"subtask": "C02"}, "stands alone, with others"),
         (
             {"study_id": "S1"},
-            "unknown key 'study_id'; expected only answer, evidence, origin, study, subtask",
+            "unknown key 'study_id'; expected only study, answer, evidence, origin, subtask, verification",
         ),
         ({"origin": "guess"}, "origin: Input should be 'report', 'mask', 'reader' or 'phantom'"),
     ],
