@@ -34,6 +34,7 @@ _NOT_IMAGES = (
     "1.2.840.10008.1.3.10",  # directory
     "1.2.840.10008.5.1.4.1.1.4.2",  # spectroscopy
 )
+_PHILIPS = 0x2005, "Philips MR Imaging DD 001", 0x0D, 0x0E  # group, creator, scale intercept and slope
 _SECONDARY = "1.2.840.10008.5.1.4.1.1.7"
 _CHEAP = 1 << 16  # bytes of which an element is not read before it is asked for
 
@@ -178,6 +179,7 @@ def _image(place: Place, frame: int, parts: tuple[Dataset, ...]) -> Image:
         column_direction=columns,
         slope=slope,
         intercept=intercept,
+        maker_scale=_maker_scale(parts),
         series_number=_whole((whole,), "SeriesNumber") or 0,
         acquisition=_whole(parts, "AcquisitionNumber") or 0,
         instance_number=(number or 0) * 100_000 + frame,
@@ -201,6 +203,28 @@ def _image(place: Place, frame: int, parts: tuple[Dataset, ...]) -> Image:
         contrast_agent=any(bool(_text(part, "ContrastBolusAgent")) for part in parts),
         tags=tuple(sorted({_keyword(tag) for tag in tags})) if frame == 0 else (),
     )
+
+
+def _maker_scale(parts: tuple[Dataset, ...]) -> tuple[float, float] | None:
+    """Slope and intercept that undo Philips' own scaling, which comes before the rescaling for display.
+
+    A stored value is intensity * scale slope + scale intercept; the rescale slope of each series is chosen
+    for the console, and does not compare between series.
+    """
+    group, creator, *elements = _PHILIPS
+    if not _text(parts[-1], "Manufacturer").lower().startswith("philips"):
+        return None
+    for part in parts:
+        if not any(tag >> 16 == group for tag in part.keys()):  # noqa: SIM118 - values would be parsed
+            continue
+        try:
+            block = part.private_block(group, creator)
+            intercept, slope = (float(block[element].value) for element in elements)
+        except (KeyError, TypeError, ValueError):
+            continue
+        if math.isfinite(slope) and slope > 0 and math.isfinite(intercept):
+            return 1 / slope, 0.0 - intercept / slope
+    return None
 
 
 def _keyword(tag: Any) -> str:

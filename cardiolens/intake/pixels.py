@@ -1,7 +1,7 @@
 """Stored values of frames, decoded, with nothing but the bits of the image."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from cardiolens.intake.header import read_dataset
 from cardiolens.intake.image import Image, RejectedError
 from cardiolens.intake.nifti_file import frames_at
 from cardiolens.intake.reasons import Reason
+from cardiolens.intake.stack import Stack
 
 Frame = NDArray[Any]
 
@@ -94,22 +95,36 @@ def _own_bits(frames: Frame, dataset: Dataset) -> Frame:
     return shifted
 
 
-def stacked(
-    lines: Sequence[Sequence[Frame]], slope: Sequence[float], intercept: Sequence[float]
-) -> tuple[Frame, float, float]:
+def stacked(stack: Stack, frames: Mapping[Image, Frame]) -> tuple[Frame, float, float]:
     """Frames as (slice, phase, row, column) with one slope and intercept for all of them.
 
-    Integers stay as stored where all frames share both; else intensities are computed, as Philips scales each
-    frame for itself.
+    Integers stay as stored where all frames share both; else intensities are computed, in a float that holds
+    every one of them.
     """
-    if len(set(slope)) == 1 and len(set(intercept)) == 1:
-        return _common(np.array(lines)), slope[0], intercept[0]
-    shape = len(lines), len(lines[0])
-    scaled = [
-        frame * k + b
-        for frame, k, b in zip((f for line in lines for f in line), slope, intercept, strict=True)
+    images = list(stack.images())
+    scales = common_scale(images)
+    shape = stack.n_slices, stack.n_phases, *frames[images[0]].shape
+    if len(set(scales)) == 1:
+        return _common(np.array([frames[image] for image in images]).reshape(shape)), *scales[0]
+    kind = np.result_type(np.float32, *{frames[image].dtype for image in images})
+    values = [
+        (frames[image] * slope + intercept).astype(kind)
+        for image, (slope, intercept) in zip(images, scales, strict=True)
     ]
-    return np.array(scaled, np.float32).reshape(*shape, *scaled[0].shape), 1.0, 0.0
+    return np.array(values).reshape(shape), 1.0, 0.0
+
+
+def common_scale(images: Sequence[Image]) -> list[tuple[float, float]]:
+    """Slope and intercept of each frame: those of the header, unless these differ and the maker tells more."""
+    told = [(image.slope, image.intercept) for image in images]
+    by_maker = [image.maker_scale for image in images if image.maker_scale is not None]
+    return by_maker if len(set(told)) > 1 and len(by_maker) == len(images) else told
+
+
+def one_scale(stack: Stack) -> bool:
+    """Whether intensities of a stack's frames compare for certain."""
+    told = {(image.slope, image.intercept) for image in stack.images()}
+    return len(told) == 1 or all(image.maker_scale is not None for image in stack.images())
 
 
 def _common(values: Frame) -> Frame:

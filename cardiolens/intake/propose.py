@@ -14,6 +14,7 @@ from cardiolens.study.heart_frame import PROTOTYPES, HeartFrame
 from cardiolens.study.sequences import SHORT_AXIS, sequences
 
 VIEWS = (SHORT_AXIS, *PROTOTYPES, "other")
+TEXT_FLAG = "text_in_picture"  # a stack that waits for a person, whatever else is known of it
 _NAMED_VIEW = 0.8  # how often a name that names one view names the right one
 _NAMED_OTHER = 0.85
 _OWN_REASONS = {"localizer": Reason.LOCALIZER, "scout": Reason.SCOUT, "other_part": Reason.OTHER_PART}
@@ -139,6 +140,8 @@ def choose(proposals: Iterable[Proposal], lge: str, threshold: float) -> list[Pr
             decided.append(proposal)
         elif proposal.confirmed:
             by_volume.setdefault(proposal.volume_id, []).append(proposal)
+        elif TEXT_FLAG in proposal.flags:
+            decided.append(proposal.left_out(Reason.BURNED_IN_TEXT, waits=True))
         elif not proposal.stack.placed:
             decided.append(proposal.left_out(Reason.NO_POSITION, waits=True))
         elif not proposal.stack.sure:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cardiolens.intake.burnt_text import shows_text
 from cardiolens.intake.decide import Identify, decided_by, with_ids
 from cardiolens.intake.decisions import Choice, Choices
 from cardiolens.intake.geometry import heart_frame
@@ -14,8 +15,8 @@ from cardiolens.intake.group import LeftOut, reversed_stack, stacks_of
 from cardiolens.intake.heart import blood_areas, seed_by_motion
 from cardiolens.intake.image import Image, RejectedError
 from cardiolens.intake.orient import base_first, display
-from cardiolens.intake.pixels import Frame, PixelReader, stacked
-from cardiolens.intake.propose import Proposal, choose, propose
+from cardiolens.intake.pixels import Frame, PixelReader, one_scale, stacked
+from cardiolens.intake.propose import TEXT_FLAG, Proposal, choose, propose
 from cardiolens.intake.reasons import Reason
 from cardiolens.intake.stack import Point, Stack
 from cardiolens.study.blood import BloodAreas
@@ -85,7 +86,7 @@ def import_study(
     frame, areas = _heart([stack for stack in stacks if stack.placed and stack.sure], pixels)
     proposals = _oriented(propose(stacks, frame), frame, areas)
     proposals += [each.left_out(each.reason or Reason.REPEAT) for each in propose(repeats, frame)]
-    proposals = with_ids(proposals, pixels, identify)
+    proposals = [_searched(each, pixels) for each in with_ids(proposals, pixels, identify)]
     decided = choose(decided_by(proposals, choices), lge, threshold)
     done.proposals = decided
     for proposal in decided:
@@ -97,6 +98,14 @@ def import_study(
         else:
             done.seen.append(_seen(proposal, pixels, frame))
     return done
+
+
+def _searched(proposal: Proposal, pixels: dict[Image, Frame]) -> Proposal:
+    """The proposal, flagged where text stands in its pictures."""
+    if proposal.status == "left_out":
+        return proposal
+    slices = [np.array([pixels[image] for image in line]) for line in proposal.stack.grid]
+    return proposal.flagged(TEXT_FLAG) if shows_text(slices) else proposal
 
 
 def _repeats(left_out: LeftOut) -> tuple[list[Stack], LeftOut]:
@@ -131,12 +140,6 @@ def _constant(stack: Stack, pixels: dict[Image, Frame], done: Imported) -> bool:
     return True
 
 
-def _values(stack: Stack, pixels: dict[Image, Frame]) -> tuple[NDArray[Any], float, float]:
-    images = list(stack.images())
-    lines = [[pixels[image] for image in line] for line in stack.grid]
-    return stacked(lines, [image.slope for image in images], [image.intercept for image in images])
-
-
 def _heart(stacks: Sequence[Stack], pixels: dict[Image, Frame]) -> tuple[HeartFrame, BloodAreas | None]:
     """The heart's frame, its axis where planes cross or the cine moves; and the areas of its blood."""
     frame = heart_frame(stacks, None)
@@ -149,7 +152,7 @@ def _heart(stacks: Sequence[Stack], pixels: dict[Image, Frame]) -> tuple[HeartFr
         return frame, None
     cine = max(candidates, key=lambda stack: (stack.n_slices, stack.n_phases, stack.later))
     cine = cine if base_first(cine, frame) else reversed_stack(cine)
-    values, _, _ = _values(cine, pixels)
+    values, _, _ = stacked(cine, pixels)
     seeds = [seed for seed in (frame.axis, seed_by_motion(values, cine)) if seed is not None]
     for seed in seeds:
         areas = blood_areas(values, cine, seed, frame)
@@ -188,15 +191,14 @@ def _in_order(stack: Stack, view: str, frame: HeartFrame) -> Stack:
 def _volume(
     proposal: Proposal, pixels: dict[Image, Frame], frame: HeartFrame, areas: BloodAreas | None
 ) -> Volume:
-    values, slope, intercept = _values(proposal.stack, pixels)
+    values, slope, intercept = stacked(proposal.stack, pixels)
     shown = (
         display(proposal.stack, proposal.view, frame)
         if proposal.stack.placed
         else Display(DisplayTransform(), clear=True)
     )
     proposal = proposal if shown.clear else proposal.flagged("display_unclear")
-    scales = {(image.slope, image.intercept) for image in proposal.stack.images()}
-    proposal = proposal if len(scales) == 1 else proposal.flagged("rescaled_frame_by_frame")
+    proposal = proposal if one_scale(proposal.stack) else proposal.flagged("rescaled_frame_by_frame")
     volume = Volume(proposal, values, slope, intercept, shown.transform)
     return _TIMED.get(proposal.sequence, _untimed)(volume, frame, areas)
 
@@ -215,7 +217,7 @@ def _chosen(volume: Volume, choice: Choice | None) -> Volume:
 
 def _seen(proposal: Proposal, pixels: dict[Image, Frame], frame: HeartFrame) -> Volume:
     """The volume of a proposal that was left out, displayed as its view, or as it is stored."""
-    values, slope, intercept = _values(proposal.stack, pixels)
+    values, slope, intercept = stacked(proposal.stack, pixels)
     transform = DisplayTransform(transpose=True)
     if proposal.volume_id:
         transform = display(proposal.stack, proposal.view, frame).transform

@@ -1,0 +1,94 @@
+"""Text in pictures: found by its shape wherever it stands; anatomy and noise are none; its volume waits."""
+
+import json
+from pathlib import Path
+
+import nibabel as nib
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw, ImageFont
+
+from cardiolens.config.ingest import IngestSpec
+from cardiolens.intake.burnt_text import shows_text
+from cardiolens.steps.ingest import ingest
+from tests.unit.intake.exports import CINE, NORMAL, SHORT_AXIS, series
+
+SIDE = 96
+
+
+def slices(volume: np.ndarray, n_phases: int) -> list[np.ndarray]:
+    frames = volume.reshape(*volume.shape[:2], -1).transpose(2, 1, 0)
+    return list(frames.reshape(-1, n_phases, *frames.shape[1:]))
+
+
+def written(text: str, size: int, place: tuple[int, int], shape: tuple[int, int]) -> np.ndarray:
+    """The share of ink of each pixel, as PIL's own font draws it."""
+    drawn = Image.new("L", shape[::-1])
+    ImageDraw.Draw(drawn).text(place, text, fill=255, font=ImageFont.load_default(size))
+    return np.asarray(drawn) / 255.0
+
+
+def heart(n_slices: int = 5, n_phases: int = 8) -> np.ndarray:
+    """A ring that contracts in a chest with bright fat, with noise."""
+    noise = np.random.default_rng(5)
+    rows, columns = np.indices((SIDE, SIDE)) - (SIDE - 1) / 2
+    away = np.hypot(rows, columns)
+    frames = []
+    for k in range(n_slices):
+        for phase in range(n_phases):
+            radius = (16 - 2 * k) * (1 - 0.35 * np.sin(np.pi * phase / n_phases))
+            frame = np.where(away < radius, 800.0, np.where(away < radius + 6, 250.0, 150.0))
+            frame = np.where((away > 38 + k) & (away < 42 + k), 1000.0, frame)
+            frames.append(np.where(away >= 42 + k, 0.0, frame) + noise.rayleigh(25, frame.shape))
+    return np.array(frames).round().reshape(n_slices, n_phases, SIDE, SIDE)
+
+
+@pytest.mark.parametrize("size", [10, 12, 16])
+@pytest.mark.parametrize("place", [(1, 1), (1, 78), (22, 40)], ids=["top", "bottom", "on the heart"])
+@pytest.mark.parametrize("ink", [700, 1000, 1500])
+def test_text_is_found(size, place, ink):
+    shown = written("SMITH^A", size, place, (SIDE, SIDE))
+    assert shows_text(list(heart() * (1 - shown) + ink * shown))
+
+
+def test_black_text_on_a_white_box_is_found():
+    frames = heart()
+    frames[..., 2:20, 2:90] = 1000
+    shown = written("DOE 77801", 12, (6, 4), (SIDE, SIDE))
+    assert shows_text(list(frames * (1 - shown)))
+
+
+def test_text_in_one_slice_is_found():
+    frames, shown = heart(), written("DOE JANE", 14, (2, 2), (SIDE, SIDE))
+    frames[3] = frames[3] * (1 - shown) + 1000 * shown
+    assert shows_text(list(frames))
+
+
+def test_a_heart_is_no_text():
+    assert not shows_text(list(heart()))
+    assert not shows_text(list(heart(1)))
+    assert not shows_text(list(heart(8, 1)))
+    assert not shows_text([np.full((3, 32, 32), 7)])
+
+
+def test_no_volume_of_the_phantom_is_text(prepared_phantom):
+    seen = 0
+    for path in sorted((prepared_phantom / "data" / "studies").glob("*/study.json")):
+        for volume in json.loads(path.read_text())["volumes"]:
+            stored = np.asarray(nib.load(path.parent / volume["path"]).dataobj)
+            assert not shows_text(slices(stored, volume["layout"]["n_phases"])), volume
+            seen += 1
+    assert seen >= 11
+
+
+def test_a_volume_with_text_waits(tmp_path: Path):
+    shown = written("SMITH^A", 12, (2, 2), (SIDE, SIDE))
+    corners = np.array([k * 8.0 * -NORMAL for k in range(5)])
+    told = {"ImageOrientationPatient": SHORT_AXIS, "PixelSpacing": [1.5, 1.5]}
+    series(tmp_path / "export", heart() * (1 - shown) + 1000 * shown, corners, 5, **told, **CINE)
+    assert ingest(IngestSpec(source=tmp_path / "export", out=tmp_path / "out", key=tmp_path / "key")) == 1
+    (path,) = (tmp_path / "out" / "proposals").glob("*/proposals.json")
+    (proposal,) = json.loads(path.read_text())["proposals"]
+    assert (proposal["status"], proposal["reason"]) == ("waits", "burned_in_text")
+    assert "text_in_picture" in proposal["flags"]
+    assert not list((tmp_path / "out").glob("studies/*/*"))
