@@ -1,4 +1,4 @@
-"""Benchmark of the import: seconds and peak memory of one study of many images, beside parsing them alone.
+"""Benchmark of the import of one study of many images: time, processors and memory, beside parsing alone.
 
     .venv/bin/python bench/ingest.py [images] [rounds] [size]        default: 3000 3 default
 
@@ -6,11 +6,12 @@ A phantom study as a Siemens scanner exports it; its series are repeated under n
 again, until there are so many images. The limit is what pydicom takes to parse every file.
 """
 
-import resource
+import os
 import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pydicom
@@ -45,11 +46,24 @@ def _image(path: Path) -> pydicom.Dataset | None:
     return dataset if "PixelData" in dataset else None
 
 
-def measured(command: list[str]) -> tuple[float, float]:
-    """Seconds of wall time, and peak MiB of the process."""
+@dataclass(frozen=True)
+class Cost:
+    """What a command took: wall time, time of processors in all its processes, peak of its largest one."""
+
+    seconds: float
+    processor_s: float
+    peak_mib: float
+
+
+def measured(command: list[str]) -> Cost:
+    """Run a command to its end."""
     began = time.monotonic()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return Cost(time.monotonic() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
 def main() -> None:
@@ -66,13 +80,16 @@ def main() -> None:
         )
         for number in range(rounds):
             out = folder / f"out{number}"
-            limit, _ = measured([sys.executable, "-c", parse, str(folder / "export")])
+            limit = measured([sys.executable, "-c", parse, str(folder / "export")])
             words = [f"source={folder / 'export'}", f"out={out}"]
-            seconds, peak = measured([sys.executable, "-m", "cardiolens.ingest", *words])
-            again, _ = measured([sys.executable, "-m", "cardiolens.ingest", *words])
+            whole = measured([sys.executable, "-m", "cardiolens.ingest", *words])
+            again = measured([sys.executable, "-m", "cardiolens.ingest", *words])
             print(
-                f"round {number + 1}: import {seconds:.1f} s, peak {peak:.0f} MiB; again {again:.1f} s; "
-                f"parsing alone {limit:.1f} s, ratio {seconds / limit:.2f}",
+                f"round {number + 1}: import {whole.seconds:.1f} s, {whole.processor_s:.1f} s of processors, "
+                f"peak {whole.peak_mib:.0f} MiB, {len(files) / whole.processor_s:.0f} images a processor "
+                f"second; again {again.seconds:.1f} s, {again.processor_s:.1f} s of processors; parsing alone "
+                f"{limit.seconds:.1f} s, {limit.processor_s:.1f} s of processors, "
+                f"{limit.processor_s / whole.processor_s:.0%} of the import's",
                 flush=True,
             )
 

@@ -139,6 +139,21 @@ def test_the_same_key_gives_the_same_bytes_and_a_second_run_does_nothing(small, 
     assert {path: (again / path).read_bytes() for path in files} == files
 
 
+def test_processes_beside_this_one_change_no_byte(tmp_path, monkeypatch):
+    healthy(tmp_path / "export")
+    healthy(tmp_path / "export", 901, StudyInstanceUID="1.2.3.9", PatientID="another")
+    written = {}
+    for worth in (1, 10_000):
+        out = tmp_path / f"out{worth}"
+        monkeypatch.setattr("cardiolens.steps.ingest._WORTH", worth)
+        monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
+        assert ingest(IngestSpec(source=tmp_path / "export", out=out, key=tmp_path / "key")) == 0
+        files = (path for path in sorted(out.rglob("*")) if path.is_file())
+        written[worth] = {str(path.relative_to(out)): path.read_bytes() for path in files}
+    assert len(written[1]) >= 10
+    assert written[1] == written[10_000]
+
+
 def test_a_study_whose_volume_was_lost_or_whose_options_changed_is_written_again(small, tmp_path):
     out, spec = tmp_path / "out", {"source": small / "export", "key": small / "key"}
     shutil.copytree(small / "out", out)
