@@ -87,8 +87,8 @@ def main() -> None:
             print(
                 f"round {number + 1}: import {whole.seconds:.1f} s, {whole.processor_s:.1f} s of processors, "
                 f"peak {whole.peak_mib:.0f} MiB, {len(files) / whole.processor_s:.0f} images a processor "
-                f"second; again {again.seconds:.1f} s, {again.processor_s:.1f} s of processors; parsing alone "
-                f"{limit.seconds:.1f} s, {limit.processor_s:.1f} s of processors, "
+                f"second; again {again.seconds:.1f} s, {again.processor_s:.1f} s of processors; parsing "
+                f"alone {limit.seconds:.1f} s, {limit.processor_s:.1f} s of processors, "
                 f"{limit.processor_s / whole.processor_s:.0%} of the import's",
                 flush=True,
             )

@@ -1,7 +1,7 @@
 """Text burnt into pixels, told by its shape: glyphs of one height and one ink, in a row that stands still.
 
-What all frames of a stack share is looked at, the darkest and the brightest value of each pixel: anatomy moves
-from slice to slice and from phase to phase, noise from frame to frame, and text stays.
+What all frames of a stack share is looked at, the darkest and the brightest value of each pixel: anatomy
+moves from slice to slice and from phase to phase, noise from frame to frame, and text stays.
 """
 
 from collections.abc import Iterator, Sequence
@@ -76,9 +76,7 @@ def _has_row(plane: Plane, changes: Plane, spread: float, fewest: int) -> bool:
     return False
 
 
-def _glyphs(
-    plane: Plane, raised: Plane, changes: Plane, inked: NDArray[np.bool_]
-) -> Iterator[_Glyph]:
+def _glyphs(plane: Plane, raised: Plane, changes: Plane, inked: NDArray[np.bool_]) -> Iterator[_Glyph]:
     """Yield the spots of a letter's size and proportions, from the left."""
     spots, count = ndimage.label(inked, np.ones((3, 3)))
     tallest = max(plane.shape[0] // _TALLEST_SHARE, 2 * _SMALLEST)

@@ -23,6 +23,7 @@ from cardiolens.intake.image import Identity, Image, Person, RejectedError, Vect
 from cardiolens.intake.reasons import Reason
 
 SMALLEST, LARGEST = 16, 4096  # pixels of a side
+FINEST_MM = 0.01  # of a pixel; finer ones are a mistake, and vanish where lengths are written
 _BITS = (8, 16, 32)
 _PARALLEL = 0.02  # how far from orthonormal a plane's directions may be
 _NOT_IMAGES = (
@@ -155,7 +156,7 @@ def _image(place: Place, frame: int, parts: tuple[Dataset, ...]) -> Image:
     whole = parts[-1]
     rows, columns = _plane(parts)
     spacing = _numbers(parts, "PixelSpacing", 2)
-    if spacing is None or not all(0 < step < 100 for step in spacing):
+    if spacing is None or not all(FINEST_MM < step < 100 for step in spacing):
         raise RejectedError(Reason.NO_SPACING)
     slope = _number(parts, "RescaleSlope", 1.0)
     intercept = _number(parts, "RescaleIntercept", 0.0)

@@ -68,7 +68,7 @@ class Image:
     column_direction: Vector
     slope: float = 1.0
     intercept: float = 0.0
-    maker_scale: tuple[float, float] | None = None  # slope and intercept of intensities by the maker's account
+    maker_scale: tuple[float, float] | None = None  # slope and intercept by the maker's account
     series_number: int = 0
     acquisition: int = 0
     instance_number: int = 0

@@ -115,7 +115,7 @@ def stacked(stack: Stack, frames: Mapping[Image, Frame]) -> tuple[Frame, float, 
 
 
 def common_scale(images: Sequence[Image]) -> list[tuple[float, float]]:
-    """Slope and intercept of each frame: those of the header, unless these differ and the maker tells more."""
+    """Slope and intercept of each frame: those of the header, unless they differ and the maker tells more."""
     told = [(image.slope, image.intercept) for image in images]
     by_maker = [image.maker_scale for image in images if image.maker_scale is not None]
     return by_maker if len(set(told)) > 1 and len(by_maker) == len(images) else told

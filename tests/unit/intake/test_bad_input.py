@@ -277,6 +277,7 @@ CASES: dict[str, tuple[Callable[[Path], None], str]] = {
     "another planet": (one(ImagePositionPatient=[0.0, 0.0, 1e9]), "bad_position"),
     "no spacing": (one(PixelSpacing=None), "no_spacing"),
     "spacing of zero": (one(PixelSpacing=[0.0, 2.0]), "no_spacing"),
+    "spacing of a millionth": (one(PixelSpacing=["1e-9", "1e-9"]), "no_spacing"),
     "negative spacing": (one(PixelSpacing=[-2.0, 2.0]), "no_spacing"),
     "slope of zero": (one(RescaleSlope=0.0, RescaleIntercept=0.0), "bad_rescale"),
     "burned-in text": (one(BurnedInAnnotation="YES"), "burned_in_text"),
