@@ -23,6 +23,7 @@ from cardiolens.intake.image import Identity, Image, Person, RejectedError, Vect
 from cardiolens.intake.reasons import Reason
 
 SMALLEST, LARGEST = 16, 4096  # pixels of a side
+LARGEST_SCALE = 1e30  # of a slope or intercept: NIfTI keeps them as 32-bit floats
 FINEST_MM = 0.01  # of a pixel; finer ones are a mistake, and vanish where lengths are written
 _BITS = (8, 16, 32)
 _PARALLEL = 0.02  # how far from orthonormal a plane's directions may be
@@ -160,7 +161,9 @@ def _image(place: Place, frame: int, parts: tuple[Dataset, ...]) -> Image:
         raise RejectedError(Reason.NO_SPACING)
     slope = _number(parts, "RescaleSlope", 1.0)
     intercept = _number(parts, "RescaleIntercept", 0.0)
-    if slope == 0 or slope is None or intercept is None:
+    if slope is None or intercept is None or not 1 / LARGEST_SCALE < abs(slope) < LARGEST_SCALE:
+        raise RejectedError(Reason.BAD_RESCALE)
+    if abs(intercept) > LARGEST_SCALE:
         raise RejectedError(Reason.BAD_RESCALE)
     trigger = _number(parts, "TriggerTime")
     if trigger is None:

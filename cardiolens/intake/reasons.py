@@ -89,7 +89,7 @@ MEANINGS: dict[Reason, str] = {
     Reason.NO_POSITION: "has no position or orientation in the patient",
     Reason.BAD_POSITION: "has a position or orientation that is no plane",
     Reason.NO_SPACING: "has no pixel spacing, or one that is not positive or too fine",
-    Reason.BAD_RESCALE: "has a rescale slope that is zero or no number",
+    Reason.BAD_RESCALE: "has a rescale slope that is zero, out of range or no number",
     Reason.BURNED_IN_TEXT: "declares or shows text within the picture, which may name the patient",
     Reason.DUPLICATE: "has the SOP instance UID, or as NIfTI the pictures, of a file that was read before",
     Reason.NIFTI_PAIR: "is one of two files, header and voxels apart; convert to a single .nii",

@@ -280,6 +280,7 @@ CASES: dict[str, tuple[Callable[[Path], None], str]] = {
     "spacing of a millionth": (one(PixelSpacing=["1e-9", "1e-9"]), "no_spacing"),
     "negative spacing": (one(PixelSpacing=[-2.0, 2.0]), "no_spacing"),
     "slope of zero": (one(RescaleSlope=0.0, RescaleIntercept=0.0), "bad_rescale"),
+    "slope out of range": (one(RescaleSlope="1e300", RescaleIntercept=0.0), "bad_rescale"),
     "burned-in text": (one(BurnedInAnnotation="YES"), "burned_in_text"),
     "same instance twice": (duplicate, "duplicate"),
     "frames without records": (multi_frame(), "no_position"),
