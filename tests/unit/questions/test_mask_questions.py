@@ -117,14 +117,13 @@ def line(subtask: str, *answer: str) -> dict[str, Any]:
 
 def test_what_only_a_mask_tells_does_not_stand_against_a_report() -> None:
     """Normal function beside akinesia of a report, and places of a scar that the report denies."""
-    ours = [line("C06", "C"), line("C09", "A"), line("C19", "A"), line("L01", "A")]
-    masks = [
-        line(name, answer) for name, answer in zip(("C02", "C10", "L01", "L03", "L05"), "AABAA", strict=True)
-    ]
-    lines, rejects = joined(ours, [one | {"origin": "mask"} for one in masks], catalogue())
-    assert [one["subtask"] for one in lines] == ["C02", "C06", "C09", "C19", "L01"]
+    ours = [line("C06", "C"), line("C09", "A"), line("C12", "A"), line("C19", "A"), line("L01", "A")]
+    told = {"C02": "A", "C10": "A", "C12": "C", "L01": "B", "L03": "A", "L05": "A"}
+    masks = [line(name, answer) | {"origin": "mask"} for name, answer in told.items()]
+    lines, rejects = joined(ours, masks, catalogue())
+    assert [one["subtask"] for one in lines] == ["C02", "C06", "C09", "C12", "C19", "L01"]
     queues = {one["subtask"]: one["verification"]["queue"] for one in lines if one["origin"] == "report"}
-    assert queues == {"C06": "full", "C09": "full", "C19": "sampling", "L01": "full"}
+    assert queues == {"C06": "full", "C09": "full", "C12": "full", "C19": "sampling", "L01": "full"}
     assert {(one["subtask"], one["reason"]) for one in rejects} == {
         (name, "against_truth") for name in ("C10", "L03", "L05")
     }
