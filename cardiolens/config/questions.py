@@ -1,4 +1,4 @@
-"""Configuration of the way from reports to questions."""
+"""Configuration of the way from reports and masks to questions."""
 
 from pydantic import model_validator
 
@@ -6,10 +6,12 @@ from cardiolens.config.base import GivenPath, Spec
 
 
 class QuestionsSpec(Spec):
-    """Reports, the studies that they belong to, and the folder of all stages."""
+    """Reports, masks or both, the studies that they belong to, and the folder of all stages."""
 
-    reports: GivenPath  # a folder of text files or a CSV file
-    studies: GivenPath
+    reports: GivenPath | None = None  # a folder of text files or a CSV file
+    studies: GivenPath | None = None  # that the reports belong to
+    masks: GivenPath | None = None  # a folder of studies with masks
+    labels: str | None = None  # the convention of the masks, by its name
     out: GivenPath
     links: GivenPath | None = None  # a table of accession numbers and studies
     protocol: str = "openprotocol-1"
@@ -17,8 +19,21 @@ class QuestionsSpec(Spec):
     @model_validator(mode="after")
     def _apart(self) -> "QuestionsSpec":
         out = self.out.resolve()
-        for name, given in (("reports", self.reports), ("studies", self.studies)):
-            path = given.resolve()
-            if out == path or out.is_relative_to(path) or path.is_relative_to(out):
+        for name, given in (("reports", self.reports), ("studies", self.studies), ("masks", self.masks)):
+            path = None if given is None else given.resolve()
+            if path and (out == path or out.is_relative_to(path) or path.is_relative_to(out)):
                 raise ValueError(f"{name} and out lie within each other; name an out elsewhere")
+        return self
+
+    @model_validator(mode="after")
+    def _something_to_read(self) -> "QuestionsSpec":
+        if self.reports is None and self.masks is None:
+            raise ValueError("neither reports nor masks has a value; give one: reports=... or masks=...")
+        if (self.reports is None) != (self.studies is None):
+            raise ValueError(
+                "reports and studies go together: studies are those that the reports belong to; give both, "
+                "or masks=... and labels=... alone"
+            )
+        if (self.masks is None) != (self.labels is None):
+            raise ValueError("masks and labels go together: labels names the convention of masks; give both")
         return self

@@ -15,7 +15,7 @@ from cardiolens.masks.labels import LabelMap, label_map
 from cardiolens.masks.reasons import Reason
 from cardiolens.masks.ring import check_ring
 from cardiolens.masks.stack import Masked, read_masked
-from cardiolens.study.manifest import Study, VolumeManifest, read_study
+from cardiolens.study.manifest import Study, StudyManifest, VolumeManifest, read_study
 from cardiolens.study.sequences import SHORT_AXIS
 from cardiolens.tasks.catalogue import Catalogue, Subtask, load_catalogue
 
@@ -51,7 +51,7 @@ def mask_findings(
     measures = measure_study(folder, labels, body)
     subtasks = [one for one in catalogue.subtasks.values() if one.options]
     found = [record for subtask in subtasks for record in _records(subtask, catalogue, measures)]
-    return [{"id": f"M{number}", **record} for number, record in enumerate(found, start=1)]
+    return [{"id": f"S{number}", **record} for number, record in enumerate(found, start=1)]
 
 
 def measure_study(folder: Path, labels: str, body: Body | None = None) -> Measures:
@@ -73,6 +73,11 @@ def measure_study(folder: Path, labels: str, body: Body | None = None) -> Measur
         for kind in chosen.told_on(manifest.sequence):
             lesions(masked, kind, chosen, measures)
     return measures
+
+
+def has_masks(manifest: StudyManifest, labels: LabelMap) -> bool:
+    """Return whether any volume of a study has a mask that a label map is for."""
+    return any(_is_for(one, labels) for one in manifest.volumes)
 
 
 def _is_for(manifest: VolumeManifest, labels: LabelMap) -> bool:

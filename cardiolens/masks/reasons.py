@@ -19,3 +19,20 @@ class Reason(StrEnum):
     STRUCTURE_NOT_LABELLED = "structure_not_labelled"  # papillary muscles or the RV free wall
     HIDDEN_BY_SCAR = "hidden_by_scar"  # the map gives a voxel one lesion alone
     NOT_PLAUSIBLE = "not_plausible"  # end-systole is not smaller than end-diastole
+
+
+MEANINGS: dict[Reason, str] = {
+    Reason.NOT_LABELLED: "the masks do not label it",
+    Reason.ONE_MOMENT: "end-diastole or end-systole is not labelled",
+    Reason.NO_BODY_SIZE: "volumes are graded by body surface, which is not known",
+    Reason.BETWEEN_GRADES: "it stands between two options",
+    Reason.NO_MOTION: "masks of two moments do not show how a wall moves",
+    Reason.BULGING: "a thin wall may bulge, which is not measured",
+    Reason.NO_SEGMENTS: "order of slices or display not known for certain, or no closed ring of muscle",
+    Reason.APICAL_CAP: "it depends on the apical cap, which the slices do not cut",
+    Reason.SEGMENT_IN_DOUBT: "it depends on segments that are barely affected",
+    Reason.LAYER_IN_DOUBT: "the depth of a lesion fits no layer, or several",
+    Reason.STRUCTURE_NOT_LABELLED: "papillary muscles or the wall of the right ventricle are not labelled",
+    Reason.HIDDEN_BY_SCAR: "the mask gives a voxel one lesion alone, so scar hides oedema",
+    Reason.NOT_PLAUSIBLE: "the cavity is not smaller in end-systole",
+}

@@ -1,4 +1,4 @@
-"""`python -m cardiolens.questions reports=... studies=... out=... [model=...]`: reports → draft questions."""
+"""`python -m cardiolens.questions reports=... studies=... masks=... labels=... out=...`: draft questions."""
 
 import sys
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def main() -> int:
-    """Make questions of the reports that the command line names."""
+    """Make questions of the reports and masks that the command line names."""
     from cardiolens.cluster.stopping import StoppedError
     from cardiolens.config.compose import read_questions_spec
     from cardiolens.errors import InputError, RunError

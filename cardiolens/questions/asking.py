@@ -47,6 +47,10 @@ _MAX_TOKENS = 3072  # of a reply, where the model declares none for reports
 
 def model_spec(spec: QuestionsSpec, words: Sequence[str]) -> SweepSpec:
     """The sweep that asks one model about reports; InputError for several, or one that is not greedy."""
+    if spec.studies is None:
+        raise InputError(
+            "model: reads reports, and none are named; add reports=... and studies=..., or leave model out"
+        )
     where = [
         "name=questions",
         "tracker=none",

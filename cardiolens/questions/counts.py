@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from cardiolens.questions.reasons import MEANINGS, Reason
+from cardiolens.questions.reasons import meaning_of
 from cardiolens.tasks.catalogue import Catalogue
 
 _STYLE = (
@@ -19,7 +19,7 @@ Rows = Sequence[Sequence[object]]
 def reasons(rejects: Sequence[Mapping[str, Any]]) -> Rows:
     """How often each reason stands, the most frequent first."""
     counted = Counter((int(one["stage"]), str(one["reason"])) for one in rejects)
-    return [(stage, code, number, MEANINGS[Reason(code)]) for (stage, code), number in counted.most_common()]
+    return [(stage, code, number, meaning_of(code)) for (stage, code), number in counted.most_common()]
 
 
 def by_subtask(
@@ -41,8 +41,8 @@ def page(stages: Mapping[str, int], made: Mapping[str, int], reason_rows: Rows, 
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
         "<meta http-equiv='Content-Security-Policy' ",
         "content=\"default-src 'none'; style-src 'unsafe-inline'\">",
-        f"<title>Reports to questions</title><style>{_STYLE}</style></head><body>",
-        "<h1>Reports to questions</h1><p>Drafts: no person has verified them. Research use only.</p>",
+        f"<title>Draft questions</title><style>{_STYLE}</style></head><body>",
+        "<h1>Draft questions</h1><p>Drafts: no person has verified them. Research use only.</p>",
         _table(
             "Stages", ("stage", "records", "made now"), [(name, stages[name], made[name]) for name in stages]
         ),

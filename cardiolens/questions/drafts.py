@@ -119,14 +119,23 @@ def automatic_of(given: Mapping[str, Any], catalogue: Catalogue) -> dict[str, An
     Blind probes and duplicates of images need models and images, and are not part of this.
     """
     quotes = {one["id"]: one["quote"] for items in given["findings"].values() for one in items}
+    checked: dict[str, Any] = legal_and_silent(given, catalogue)["checked"]
+    for name, item in given["items"].items():
+        subtask = catalogue[name]
+        again = _from_quotes(given, [quotes[one] for one in item["evidence"]], subtask, catalogue)
+        checked[name]["backcheck"] = again == tuple(item["answer"])
+    return {"checked": checked}
+
+
+def legal_and_silent(given: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
+    """The body of `auto-1` without a back-check: whether options are legal, and nothing tells the answer."""
     checked: dict[str, Any] = {}
     for name, item in given["items"].items():
         subtask = catalogue[name]
         leaks = _leaks(given["study_id"], subtask, item["answer"])
         legal = _legal(subtask, tuple(item["answer"]))
-        again = _from_quotes(given, [quotes[one] for one in item["evidence"]], subtask, catalogue)
         checked[name] = {
-            "backcheck": again == tuple(item["answer"]),
+            "backcheck": None,
             "legal": legal,
             "leakage": leaks,
             "probe": None,
@@ -165,7 +174,9 @@ def _leaks(study_id: str, subtask: Subtask, answer: Sequence[str]) -> bool:
     )
 
 
-def compact(draft: Mapping[str, Any], checked: Mapping[str, Any], catalogue: Catalogue) -> list[Item]:
+def compact(
+    draft: Mapping[str, Any], checked: Mapping[str, Any], catalogue: Catalogue, origin: str = "report"
+) -> list[Item]:
     """The lines of `questions.jsonl` of one study: drafts that passed, in the order of the catalogue."""
     lines = []
     for name in catalogue.subtasks:
@@ -179,7 +190,7 @@ def compact(draft: Mapping[str, Any], checked: Mapping[str, Any], catalogue: Cat
                 "subtask": name,
                 "answer": item["answer"],
                 "evidence": item["evidence"],
-                "origin": "report",
+                "origin": origin,
                 "verification": {
                     "status": "draft",
                     "stage": 6,

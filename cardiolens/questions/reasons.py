@@ -2,6 +2,8 @@
 
 from enum import StrEnum
 
+from cardiolens.masks import reasons as masks
+
 
 class Reason(StrEnum):
     """A code of `rejects.jsonl`."""
@@ -40,6 +42,8 @@ class Reason(StrEnum):
     EXTRACTORS_DISAGREE = "extractors_disagree"
     NO_SEQUENCE = "no_sequence"
     LEAKS = "leaks"
+    NO_MASK = "no_mask"
+    MASK_UNFIT = "mask_unfit"
 
 
 MEANINGS: dict[Reason, str] = {
@@ -59,7 +63,7 @@ MEANINGS: dict[Reason, str] = {
     Reason.NOT_TODAY: "the report tells it of the past, or asks for it",
     Reason.OTHER_STRUCTURE: "it may be of another structure than the myocardium",
     Reason.NO_OPTION: "the words tell none of the options",
-    Reason.BETWEEN_GRADES: "the words stand between two options",
+    Reason.BETWEEN_GRADES: "it stands between two options",
     Reason.WITHOUT_GRADE: "the words name no grade",
     Reason.BORDERLINE: "the words call it borderline",
     Reason.DENIED_IN_PART: "it is denied of a part only",
@@ -73,8 +77,16 @@ MEANINGS: dict[Reason, str] = {
     Reason.RANGE_OF_PLACES: "a range of places leaves open which are meant",
     Reason.UNANCHORED: "a place or a pattern stands in a sentence without its finding",
     Reason.PARENT_UNKNOWN: "the question that it depends on has no answer",
-    Reason.AGAINST_TRUTH: "another statement of the report speaks against it",
+    Reason.AGAINST_TRUTH: "another statement of the report, or of report and mask, speaks against it",
     Reason.EXTRACTORS_DISAGREE: "the two extractors read different answers",
     Reason.NO_SEQUENCE: "the study has no such images",
     Reason.LEAKS: "the name of the study tells the answer",
+    Reason.NO_MASK: "the study has no short-axis mask of a sequence that the label map is for",
+    Reason.MASK_UNFIT: "the mask contradicts its label map, its images or study.json",
 }
+
+
+def meaning_of(code: str) -> str:
+    """The meaning of a reason, of a report or of a mask."""
+    of_masks = {str(reason): meaning for reason, meaning in masks.MEANINGS.items()}
+    return (of_masks | {str(reason): meaning for reason, meaning in MEANINGS.items()})[code]

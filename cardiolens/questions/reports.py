@@ -15,7 +15,7 @@ from typing import Any
 
 from cardiolens.errors import InputError
 from cardiolens.given import parse_json, read_bytes, read_text
-from cardiolens.questions.reasons import MEANINGS, Reason
+from cardiolens.questions.reasons import Reason, meaning_of
 from cardiolens.study.manifest import StudyManifest, read_study
 from cardiolens.tables import FRAME
 
@@ -50,7 +50,7 @@ Rejects = list[dict[str, Any]]
 
 def reject(stage: int, reason: str, **where: Any) -> dict[str, Any]:
     """A line of `rejects.jsonl`."""
-    return {"stage": stage, "reason": str(reason), **where, "meaning": MEANINGS[Reason(reason)]}
+    return {"stage": stage, "reason": str(reason), **where, "meaning": meaning_of(str(reason))}
 
 
 def read_reports(reports: Path, studies: Path, links: Path | None) -> tuple[list[Report], Rejects]:

@@ -1,8 +1,9 @@
-"""The whole way from reports to draft questions, stage by stage."""
+"""The whole way from reports and masks to draft questions, stage by stage."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from cardiolens import tables
@@ -10,6 +11,7 @@ from cardiolens.config.questions import QuestionsSpec
 from cardiolens.judging.text.sections import sentences
 from cardiolens.questions import counts
 from cardiolens.questions.drafts import automatic_of, check_of, compact, drafts_of, truth_of
+from cardiolens.questions.masked import joined, of_masks
 from cardiolens.questions.numbers import sex_of
 from cardiolens.questions.reasons import Reason
 from cardiolens.questions.reports import Rejects, Report, read_reports, reject
@@ -23,12 +25,43 @@ Reader = Callable[[Sequence[Record], Catalogue], list[tuple[list[Record], Reject
 
 
 def questions(spec: QuestionsSpec, second: Reader | None = None) -> int:
-    """Make draft questions of reports; 0 if there is at least one, else 1."""
+    """Make draft questions of reports, masks or both; 0 if there is at least one, else 1."""
     started = time.monotonic()
     catalogue = load_catalogue(spec.protocol)
+    stages = Stages(spec.out, catalogue.sha256)
+    lines, rejects = _of_reports(spec, stages, catalogue, second)
+    if spec.masks is not None:
+        tables.make_folder(spec.out)
+        lines, more = _with_masks(spec, spec.masks, stages, catalogue, lines)
+        rejects += more
+    rejects.sort(key=lambda one: (one["stage"], one.get("study_id") or "", one.get("subtask") or ""))
+    write_lines(spec.out / "questions.jsonl", lines)
+    write_lines(spec.out / "rejects.jsonl", rejects)
+    reason_rows = counts.reasons(rejects)
+    page = counts.page(stages.counts, stages.made, reason_rows, counts.by_subtask(lines, rejects, catalogue))
+    tables.write_text(spec.out / "counts.html", page)
+    for name, number in stages.counts.items():
+        of_what = "studies" if name.endswith(".mask") else "reports"
+        say(f"{name}: {number} {of_what}, {stages.made[name]} made now")
+    for stage, code, times, meaning in reason_rows:
+        say(f"left out in stage {stage}: {times} x {code}: {meaning}")
+    sampled = sum(line["verification"]["queue"] == "sampling" for line in lines)
+    say(
+        f"{_read(stages)}: {len(lines)} draft questions, {sampled} to sampling, "
+        f"{len(lines) - sampled} to full review, {len(rejects)} left out "
+        f"({time.monotonic() - started:.1f} s): {spec.out}"
+    )
+    return 0 if lines else 1
+
+
+def _of_reports(
+    spec: QuestionsSpec, stages: Stages, catalogue: Catalogue, second: Reader | None
+) -> tuple[list[Record], Rejects]:
+    """Lines of reports, and what was left out; nothing where no reports are named."""
+    if spec.reports is None or spec.studies is None:
+        return [], []
     found, rejects = read_reports(spec.reports, spec.studies, spec.links)
     tables.make_folder(spec.out)
-    stages = Stages(spec.out, catalogue.sha256)
     sections = stages.run("1-sections", "sections-1", [_given(one) for one in found], _sections)
     findings = {"rules": _rules(stages, sections, catalogue)}
     if second is not None:
@@ -39,23 +72,25 @@ def questions(spec: QuestionsSpec, second: Reader | None = None) -> int:
     for draft, check in zip(drafts, checked, strict=True):
         lines += compact(draft, check["checked"], catalogue)
         rejects += _refused(draft, check)
-    rejects.sort(key=lambda one: (one["stage"], one.get("study_id") or "", one.get("subtask") or ""))
-    write_lines(spec.out / "questions.jsonl", lines)
-    write_lines(spec.out / "rejects.jsonl", rejects)
-    reason_rows = counts.reasons(rejects)
-    page = counts.page(stages.counts, stages.made, reason_rows, counts.by_subtask(lines, rejects, catalogue))
-    tables.write_text(spec.out / "counts.html", page)
-    for name, number in stages.counts.items():
-        say(f"{name}: {number} reports, {stages.made[name]} made now")
-    for stage, code, times, meaning in reason_rows:
-        say(f"left out in stage {stage}: {times} x {code}: {meaning}")
-    sampled = sum(line["verification"]["queue"] == "sampling" for line in lines)
-    say(
-        f"{len(found)} reports: {len(lines)} draft questions, {sampled} to sampling, "
-        f"{len(lines) - sampled} to full review, {len(rejects)} left out "
-        f"({time.monotonic() - started:.1f} s): {spec.out}"
-    )
-    return 0 if lines else 1
+    return lines, rejects
+
+
+def _with_masks(
+    spec: QuestionsSpec, masks: Path, stages: Stages, catalogue: Catalogue, of_reports: list[Record]
+) -> tuple[list[Record], Rejects]:
+    """Lines of reports joined with those of masks, and what was left out of masks."""
+    measured, rejects, problems = of_masks(masks, str(spec.labels), spec.protocol, stages, catalogue)
+    for problem in problems[:1]:
+        say(f"masks of {len(problems)} studies cannot be used, e.g. {problem}")
+    lines, against = joined(of_reports, measured, catalogue)
+    told = {(one["study"], one["subtask"]) for one in lines}
+    return lines, [one for one in rejects if (one["study_id"], one.get("subtask")) not in told] + against
+
+
+def _read(stages: Stages) -> str:
+    """What the questions were made of, in words."""
+    sources = (("1-sections", "reports"), ("2-findings.mask", "studies with masks"))
+    return ", ".join(f"{stages.counts[name]} {words}" for name, words in sources if name in stages.counts)
 
 
 def _given(report: Report) -> Record:

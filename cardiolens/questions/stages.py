@@ -14,6 +14,7 @@ from cardiolens.given import parse_json
 
 Record = dict[str, Any]
 _HEAD = ("schema", "stage", "study_id", "report_id", "tool_version", "input_sha256")
+_CODE = ("questions", "judging/text", "masks", "study")
 _SAVED_EVERY = 500  # records; a crash costs no more
 
 
@@ -21,7 +22,7 @@ _SAVED_EVERY = 500  # records; a crash costs no more
 def _code() -> str:
     """Digest of the code and data that decide a record."""
     package = Path(cardiolens.__file__).parent
-    return digest_of([digest_of_tree(package / part) for part in ("questions", "judging/text")])
+    return digest_of([digest_of_tree(package / part) for part in _CODE])
 
 
 @dataclass

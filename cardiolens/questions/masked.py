@@ -1,0 +1,201 @@
+"""Draft questions of masks, stage by stage, and what stands where a report tells of the same study."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from cardiolens.digest import digest_of
+from cardiolens.errors import InputError
+from cardiolens.masks.findings import has_masks, mask_findings
+from cardiolens.masks.labels import label_map
+from cardiolens.masks.reasons import Reason as MaskReason
+from cardiolens.questions.checks import violations
+from cardiolens.questions.drafts import Item, check_of, compact, drafts_of, legal_and_silent
+from cardiolens.questions.reasons import Reason
+from cardiolens.questions.reports import Rejects, reject
+from cardiolens.questions.stages import Record, Stages, body
+from cardiolens.study.manifest import Study, read_study
+from cardiolens.study.nifti import read_file, sha256
+from cardiolens.tasks.catalogue import Catalogue
+
+Lines = list[Item]
+
+
+def of_masks(
+    masks: Path, labels: str, protocol: str, stages: Stages, catalogue: Catalogue
+) -> tuple[Lines, Rejects, list[str]]:
+    """Lines of the studies whose masks tell anything, what was left out, and what is wrong with masks.
+
+    InputError where no study has a mask that the label map is for.
+    """
+    chosen = label_map(labels)
+    studies = {one.study_id: one for one in _studies(masks)}
+    able = {study_id: one for study_id, one in studies.items() if has_masks(one.manifest, chosen)}
+    if not able:
+        raise InputError(
+            f"masks={masks}: none of its {len(studies)} studies has a short-axis mask of "
+            f"{' or '.join(chosen.sequences)}, which labels={labels} is for; add mask to the volume in "
+            "study.json, or name another label map"
+        )
+    rejects: Rejects = [
+        reject(1, Reason.NO_MASK, study_id=study_id) for study_id in studies if study_id not in able
+    ]
+    inputs = [_given(one, labels, protocol) for one in able.values()]
+    found = stages.run("2-findings.mask", "findings-1", inputs, partial(_measured, studies=able))
+    problems = [f"{one['study_id']}: {one['unfit']}" for one in found if one["unfit"]]
+    rejects += [reject(2, Reason.MASK_UNFIT, study_id=one["study_id"]) for one in found if one["unfit"]]
+    fit = [
+        {**given, "findings": {"mask": one["items"]}}
+        for given, one in zip(inputs, found, strict=True)
+        if not one["unfit"]
+    ]
+    lines, more = _settled(stages, fit, catalogue)
+    return lines, rejects + more, problems
+
+
+def _studies(masks: Path) -> Iterator[Study]:
+    folders = sorted(path.parent for path in masks.glob("*/study.json")) if masks.is_dir() else []
+    if not folders:
+        raise InputError(f"masks={masks}: holds no study; expected folders with a study.json")
+    yield from map(read_study, folders)
+
+
+def _given(study: Study, labels: str, protocol: str) -> Record:
+    """What decides the findings of a study's masks: the manifest, the label map, and the bytes of masks."""
+    stored = {
+        one.mask.path: _digest(study.folder / one.mask.path, one.most_bytes)
+        for one in study.manifest.volumes
+        if one.mask is not None
+    }
+    return {
+        "study_id": study.study_id,
+        "report_id": f"M-{digest_of(stored)[:16]}",
+        "manifest": study.manifest_sha256,
+        "masks": stored,
+        "labels": labels,
+        "protocol": protocol,
+        "sequences": list(dict.fromkeys(one.sequence for one in study.manifest.volumes)),
+    }
+
+
+def _digest(path: Path, most: int) -> str:
+    try:
+        return sha256(read_file(path, most))
+    except InputError:  # the stage that measures it says what is wrong
+        return "unreadable"
+
+
+def _measured(given: Record, studies: Mapping[str, Study]) -> Mapping[str, Any]:
+    """The body of `findings-1`; a mask that cannot be used has no item but the reason."""
+    try:
+        items = mask_findings(studies[given["study_id"]].folder, given["labels"], protocol=given["protocol"])
+    except InputError as error:
+        return {"items": [], "unfit": str(error)}
+    return {"items": items, "unfit": None}
+
+
+def truth_of_masks(given: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
+    """The body of `truth-1`: answers of the subtasks that masks tell for certain, else the reason."""
+    values: dict[str, set[str]] = {}
+    doubts: dict[str, str] = {}
+    provenance: dict[str, list[str]] = {}
+    for item in given["findings"]["mask"]:
+        subtask = item["subtask"]
+        provenance.setdefault(subtask, []).append(item["id"])
+        if item["doubt"] is not None:
+            doubts[subtask] = item["doubt"]
+        else:
+            values.setdefault(subtask, set()).add(item["value"])
+    answers = {
+        name: [option.key for option in catalogue[name].options if option.text in values[name]]
+        for name in values.keys() - doubts.keys()
+    }
+    told = {"answers": dict(sorted(answers.items())), "indeterminate": doubts, "provenance": provenance}
+    return {"extractors": {"mask": told}, "segments": {}}
+
+
+def _settled(stages: Stages, inputs: Sequence[Record], catalogue: Catalogue) -> tuple[Lines, Rejects]:
+    """Stages 3 to 6 of masks. A mask has no words, so nothing is read back from them."""
+    told = stages.run("3-truth.mask", "truth-1", inputs, partial(truth_of_masks, catalogue=catalogue))
+    inputs = [given | body(one) for given, one in zip(inputs, told, strict=True)]
+    checks = stages.run("4-checks.mask", "check-1", inputs, partial(check_of, catalogue=catalogue))
+    inputs = [given | body(one) for given, one in zip(inputs, checks, strict=True)]
+    drafts = stages.run("5-drafts.mask", "draft-1", inputs, partial(drafts_of, catalogue=catalogue))
+    inputs = [given | body(one) for given, one in zip(inputs, drafts, strict=True)]
+    checked = stages.run("6-automatic.mask", "auto-1", inputs, partial(legal_and_silent, catalogue=catalogue))
+    lines: Lines = []
+    rejects: Rejects = []
+    for draft, check in zip(drafts, checked, strict=True):
+        lines += compact(draft, check["checked"], catalogue, origin="mask")
+        rejects += [
+            reject(3 if reason in set(MaskReason) else 5, reason, study_id=draft["study_id"], subtask=name)
+            for name, reason in draft["refused"].items()
+        ]
+        rejects += [
+            reject(6, Reason.LEAKS, study_id=draft["study_id"], subtask=name)
+            for name, one in check["checked"].items()
+            if one["verdict"] != "pass"
+        ]
+    return lines, rejects
+
+
+def joined(of_reports: Lines, masks: Lines, catalogue: Catalogue) -> tuple[Lines, Rejects]:
+    """Lines of reports with what masks say to them, and those that only a mask tells.
+
+    A report that a mask contradicts keeps its answer and goes to full review, with the mask's answer beside
+    it. An answer of a mask alone that cannot stand beside the report's is left out.
+    """
+    studies = sorted({one["study"] for one in (*of_reports, *masks)})
+    written, measured = _by_study(of_reports), _by_study(masks)
+    lines: Lines = []
+    rejects: Rejects = []
+    for study in studies:
+        ours, theirs = written.get(study, {}), measured.get(study, {})
+        both = {name: _beside(ours[name], theirs.get(name)) for name in ours}
+        alone = {name: one for name, one in theirs.items() if name not in ours}
+        lost = _cannot_stand(both, alone, catalogue)
+        for name in lost:
+            rejects.append(reject(5, Reason.AGAINST_TRUTH, study_id=study, subtask=name))
+        together = both | {name: one for name, one in alone.items() if name not in lost}
+        lines += [together[name] for name in catalogue.subtasks if name in together]
+    return lines, rejects
+
+
+def _by_study(lines: Lines) -> dict[str, dict[str, Item]]:
+    found: dict[str, dict[str, Item]] = {}
+    for one in lines:
+        found.setdefault(one["study"], {})[one["subtask"]] = one
+    return found
+
+
+def _beside(ours: Item, theirs: Item | None) -> Item:
+    """A report's line with the mask's answer to the same question."""
+    if theirs is None:
+        return ours
+    more: dict[str, Any] = {"mask": "agrees"}
+    if set(ours["answer"]) != set(theirs["answer"]):
+        more = {"mask": "contradicts", "mask_answer": theirs["answer"], "queue": "full"}
+    evidence = [*ours["evidence"], *theirs["evidence"]]
+    return {**ours, "evidence": evidence, "verification": {**ours["verification"], **more}}
+
+
+def _cannot_stand(both: dict[str, Item], alone: Mapping[str, Item], catalogue: Catalogue) -> list[str]:
+    """Subtasks of masks alone that the report speaks against; its own answers go to full review."""
+    told = {name: tuple(one["answer"]) for name, one in {**alone, **both}.items()}
+    fields = {name for one in violations(told) if one.severity == "error" for name in one.fields}
+    own = {
+        name
+        for one in violations({name: tuple(line["answer"]) for name, line in both.items()})
+        for name in one.fields
+    }
+    for name in (fields - own) & both.keys():
+        both[name]["verification"] = {**both[name]["verification"], "mask": "contradicts", "queue": "full"}
+    lost = [name for name in alone if name in fields]
+    for name in catalogue.subtasks:  # parents stand before their children
+        parent = catalogue[name].parent
+        if name not in alone or name in lost or parent is None:
+            continue
+        if parent in lost or not set(told.get(parent, ())) & set(catalogue[name].parent_answers):
+            lost.append(name)
+    return lost

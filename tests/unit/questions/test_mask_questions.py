@@ -1,0 +1,148 @@
+"""Masks as a source of draft questions: true, resumed, and beside reports."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from report_folders import lines
+
+from cardiolens.config.compose import read_questions_spec
+from cardiolens.config.dataset import PhantomSpec
+from cardiolens.errors import InputError
+from cardiolens.phantom import cohort
+from cardiolens.phantom.roster import catalogue
+from cardiolens.questions.asking import model_spec
+from cardiolens.questions.masked import joined
+from cardiolens.questions.run import questions
+from cardiolens.tasks.questions import read_questions
+from tests.unit.masks.hearts import folder_of, heart
+
+
+@pytest.fixture(scope="module")
+def phantom(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A phantom study with the volumes that masks are measured on, and all questions with their truth."""
+    made = tmp_path_factory.mktemp("phantom") / "made"
+    some = {code: view for code, view in cohort.views().items() if code in ("cine_sax", "lge_sax", "t2_sax")}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cohort, "views", lambda: some)
+        cohort.make_cohort(PhantomSpec(canonical=("PH-HCM-ASH",), size="default", masks=True), made)
+    return made
+
+
+def test_no_question_of_a_mask_has_a_wrong_answer(
+    phantom: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [f"masks={phantom}/studies", "labels=phantom", f"out={tmp_path}/out"]
+    assert questions(read_questions_spec(words)) == 0
+    truth = {
+        (one["study_id"], one["subtask"]): set(one["answer"])
+        for one in lines(phantom / "questions.jsonl")
+        if "answer" in one
+    }
+    made = lines(tmp_path / "out" / "questions.jsonl")
+    told = {(one["study"], one["subtask"]): set(one["answer"]) for one in made}
+    assert told == {place: truth[place] for place in told}
+    assert len(told) >= 4
+    items = {
+        (one["study_id"], item["id"]): item["subtask"]
+        for one in lines(tmp_path / "out" / "2-findings.mask.jsonl")
+        for item in one["items"]
+    }
+    for one in made:
+        assert one["origin"] == "mask"
+        assert one["verification"] == {"status": "draft", "stage": 6, "agreement": "alone", "queue": "full"}
+        assert {items[one["study"], name] for name in one["evidence"]} == {one["subtask"]}
+    rejects = lines(tmp_path / "out" / "rejects.jsonl")
+    assert {one["reason"] for one in rejects} >= {"not_labelled", "no_motion", "no_body_size"}
+    assert not {(one["study_id"], one.get("subtask")) for one in rejects} & told.keys()
+    with pytest.raises(InputError, match="not verified"):
+        read_questions(tmp_path / "out" / "questions.jsonl", catalogue())
+    capsys.readouterr()
+    questions(read_questions_spec(words))
+    assert capsys.readouterr().out.count("1 studies, 0 made now") == 5
+    questions(read_questions_spec([*words[:1], "labels=acdc", words[2]]))
+    assert "cannot be used, e.g. PH-" in capsys.readouterr().out
+    assert {one["reason"] for one in lines(tmp_path / "out" / "rejects.jsonl")} == {"mask_unfit"}
+
+
+REPORTS = {
+    "agrees": "Findings: LVEF 62 %.",
+    "contradicts": "Findings: Severely reduced LV systolic function, LVEF 20 %.",
+    "silent": "Findings: No pericardial effusion.",
+}
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Hearts of normal function with reports that say the same, another thing, or nothing of it."""
+    root = tmp_path_factory.mktemp("both")
+    (root / "reports").mkdir()
+    for name, text in REPORTS.items():
+        folder_of(root / "studies" / name, heart(), heart(radius=lambda z: 14.0, wall=lambda _: 14.0))
+        (root / "reports" / f"{name}.txt").write_text(text)
+        manifest = root / "studies" / name / "study.json"
+        told = json.loads(manifest.read_text())
+        manifest.write_text(json.dumps(told | {"study_id": name, "patient_id": name}))
+    words = [f"{one}={root}/{one}" for one in ("reports", "studies", "out")]
+    questions(read_questions_spec([*words, f"masks={root}/studies", "labels=acdc"]))
+    return root / "out"
+
+
+def test_a_report_that_a_mask_contradicts_goes_to_full_review(both: Path) -> None:
+    ejection = {one["study"]: one for one in lines(both / "questions.jsonl") if one["subtask"] == "C10"}
+    said = ejection["agrees"]
+    assert (said["answer"], said["origin"], said["verification"]["mask"]) == (["A"], "report", "agrees")
+    said = ejection["contradicts"]
+    assert (said["answer"], said["origin"]) == (["D"], "report")
+    assert (
+        said["verification"] | {"mask": "contradicts", "mask_answer": ["A"], "queue": "full"}
+        == (said["verification"])
+    )
+    assert len(said["evidence"]) > 1
+    assert (ejection["silent"]["answer"], ejection["silent"]["origin"]) == (["A"], "mask")
+
+
+def line(subtask: str, *answer: str) -> dict[str, Any]:
+    told = {"status": "draft", "queue": "sampling"}
+    return {
+        "study": "S1",
+        "subtask": subtask,
+        "answer": list(answer),
+        "evidence": [],
+        "origin": "report",
+        "verification": told,
+    }
+
+
+def test_what_only_a_mask_tells_does_not_stand_against_a_report() -> None:
+    """Normal function beside akinesia of a report, and places of a scar that the report denies."""
+    ours = [line("C06", "C"), line("C09", "A"), line("C12", "A"), line("C19", "A"), line("L01", "A")]
+    told = {"C02": "A", "C10": "A", "C12": "C", "L01": "B", "L03": "A", "L05": "A"}
+    masks = [line(name, answer) | {"origin": "mask"} for name, answer in told.items()]
+    lines, rejects = joined(ours, masks, catalogue())
+    assert [one["subtask"] for one in lines] == ["C02", "C06", "C09", "C12", "C19", "L01"]
+    queues = {one["subtask"]: one["verification"]["queue"] for one in lines if one["origin"] == "report"}
+    assert queues == {"C06": "full", "C09": "full", "C12": "full", "C19": "sampling", "L01": "full"}
+    assert {(one["subtask"], one["reason"]) for one in rejects} == {
+        (name, "against_truth") for name in ("C10", "L03", "L05")
+    }
+
+
+def test_masks_and_labels_go_together(tmp_path: Path) -> None:
+    for words, message in (
+        ([], "neither reports nor masks has a value"),
+        ([f"masks={tmp_path}/studies"], "masks and labels go together"),
+        ([f"reports={tmp_path}/reports"], "reports and studies go together"),
+    ):
+        with pytest.raises(InputError, match=message):
+            read_questions_spec([*words, f"out={tmp_path}/out"])
+    of_masks = read_questions_spec([f"masks={tmp_path}/studies", "labels=acdc", f"out={tmp_path}/out"])
+    with pytest.raises(InputError, match="model: reads reports, and none are named"):
+        model_spec(of_masks, ["model=oracle"])
+    (tmp_path / "studies").mkdir()
+    words = [f"masks={tmp_path}/studies", f"out={tmp_path}/out"]
+    with pytest.raises(InputError, match="label map 'acd' is not known; choose one of acdc"):
+        questions(read_questions_spec([*words, "labels=acd"]))
+    with pytest.raises(InputError, match="holds no study"):
+        questions(read_questions_spec([*words, "labels=acdc"]))
