@@ -1,4 +1,4 @@
-"""`python -m cardiolens.review questions=... studies=... out=... mode=verify|read`: people check or read questions.
+"""`python -m cardiolens.review questions=... studies=... out=... mode=verify|read`: people check questions.
 
 `add reader=... out=...` makes an account first; `export out=...` writes what the review comes to.
 """

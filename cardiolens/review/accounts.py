@@ -52,7 +52,7 @@ def read_accounts(path: Path) -> Accounts:
         accounts = Accounts.model_validate(parse_json(read_bytes(path, MOST_JSON)))
     except FileNotFoundError:
         raise InputError(
-            f"readers={path}: no such file; make accounts with python -m cardiolens.review add reader=... out=..."
+            f"readers={path}: no such file; make accounts: python -m cardiolens.review add reader=... out=..."
         ) from None
     except OSError as error:
         raise InputError(f"readers={path}: cannot be read ({error.strerror}); correct it") from None
@@ -64,10 +64,8 @@ def read_accounts(path: Path) -> Accounts:
 
 
 def add_account(path: Path, pseudonym: str, role: Role) -> str:
-    """Write an account with a new passphrase, which is returned and stands nowhere; an old one holds no more."""
-    passphrase = "-".join(
-        "".join(secrets.choice(_LETTERS) for _ in range(_GROUP)) for _ in range(_GROUPS)
-    )
+    """Write an account with a new passphrase, which is returned and stands nowhere. An old one ends."""
+    passphrase = "-".join("".join(secrets.choice(_LETTERS) for _ in range(_GROUP)) for _ in range(_GROUPS))
     salt = secrets.token_bytes(16)
     own = {"role": role, "salt": salt.hex(), "scrypt": _hash(passphrase, salt)}
     people = read_accounts(path).people if path.exists() else {}
@@ -129,7 +127,10 @@ class Door:
             if self.clock() < free_at:
                 return free_at - self.clock()
             wait = min(2.0 ** (tries + 1 - _FREE_TRIES), _LONGEST_WAIT) if tries + 1 >= _FREE_TRIES else 0.0
-            self.wrong[name] = (tries + 1, self.clock() + wait)  # before the hash, so that tries at once count
+            self.wrong[name] = (
+                tries + 1,
+                self.clock() + wait,
+            )  # before the hash, so that tries at once count
         given = _hash(passphrase, bytes.fromhex(account.salt) if account else bytes(16))
         if account is None or not secrets.compare_digest(given, account.scrypt):
             return wait

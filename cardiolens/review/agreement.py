@@ -145,9 +145,7 @@ def intervals(pairs: Sequence[Pair], labels: Callable[[Pair], Labels]) -> tuple[
     )
 
 
-def _tables(
-    pairs: Sequence[Pair], labels: Callable[[Pair], Labels], patients: Mapping[str, int]
-) -> Tables:
+def _tables(pairs: Sequence[Pair], labels: Callable[[Pair], Labels], patients: Mapping[str, int]) -> Tables:
     by_subtask: dict[str, list[Pair]] = defaultdict(list)
     for pair in pairs:
         by_subtask[pair.subtask].append(pair)

@@ -2,8 +2,8 @@
 
 import threading
 from collections.abc import Mapping
-from functools import cached_property
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,11 @@ class Desk:
         except OSError as error:
             return {"error": _unwritten(error), "again": True}
         own = session.reader, session.role
-        told = {"mode": self.queue.mode, "done": self.queue.done(session.reader), "left": self.queue.left(*own)}
+        told = {
+            "mode": self.queue.mode,
+            "done": self.queue.done(session.reader),
+            "left": self.queue.left(*own),
+        }
         told |= {"reader": session.reader, "role": session.role}
         return told | {"item": None if item is None else self._item(item, session)}
 
@@ -77,7 +81,10 @@ class Desk:
         if session.role == "adjudicator":
             firsts = outcome(self.queue.reviews.of("verify", (item.qa_id, item.digest))).firsts
             told["firsts"] = sorted(  # without names, and in an order that does not tell who was first
-                [{"verdict": one.verdict, "answer": list(one.answer), "reason": one.reason} for one in firsts],
+                [
+                    {"verdict": one.verdict, "answer": list(one.answer), "reason": one.reason}
+                    for one in firsts
+                ],
                 key=str,
             )
         return told
@@ -89,7 +96,10 @@ class Desk:
             return None
         found, remark = self.pictures.routed(item)
         masked = self.queue.mode == "verify"
-        return {"loops": [one.told() | {"mask": masked and one.overlay is not None} for one in found], "remark": remark}
+        return {
+            "loops": [one.told() | {"mask": masked and one.overlay is not None} for one in found],
+            "remark": remark,
+        }
 
     def sheet(self, digest: str, volume: str, name: str) -> bytes | None:
         """One slice of a volume as a PNG, `<rank>.png`, or `<rank>-mask.png` with its mask."""

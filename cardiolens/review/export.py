@@ -70,7 +70,11 @@ def _parent_reason(subtask: Subtask, item: Item, finals: Finals) -> str:
         return ""
     if _reason(parent[1].final):
         return PARENT_REJECTED
-    return "" if set(answer_of(parent[0], parent[1].final)) & set(subtask.parent_answers) else PARENT_SAYS_OTHERWISE
+    return (
+        ""
+        if set(answer_of(parent[0], parent[1].final)) & set(subtask.parent_answers)
+        else PARENT_SAYS_OTHERWISE
+    )
 
 
 def _parent_open(item: Item, finals: Finals) -> bool:
@@ -119,7 +123,12 @@ def readings(items: Mapping[tuple[str, str], Item], reviews: Reviews) -> dict[st
     found: dict[str, list[Record]] = {}
     for key, item in items.items():
         for reader, line in reviews.of("read", key).items():
-            told = {"qa_id": item.qa_id, "item": item.digest, "answer": list(line.answer), "seconds": line.seconds}
+            told = {
+                "qa_id": item.qa_id,
+                "item": item.digest,
+                "answer": list(line.answer),
+                "seconds": line.seconds,
+            }
             found.setdefault(reader, []).append(told)
     return found
 

@@ -1,4 +1,4 @@
-"""Items of a review: questions in the order in which people get them, with their batch, patient and evidence."""
+"""Items of a review: questions in the order in which people get them, with batch, patient and evidence."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -115,7 +115,9 @@ def _is_verified(given: GivenQuestion) -> bool:
 
 def _item(given: GivenQuestion, catalogue: Catalogue, patient: str, batch: str, mode: Mode) -> Item:
     question = given.question
-    unjudged = _UNJUDGED if mode == "verify" else _UNJUDGED | _TRUTH  # whose digest would tell it to who reads
+    unjudged = (
+        _UNJUDGED if mode == "verify" else _UNJUDGED | _TRUTH
+    )  # whose digest would tell it to who reads
     judged = question.model_dump(mode="json", by_alias=True, exclude=unjudged)
     return Item(question, given.record, catalogue[question.subtask], patient, batch, digest_of(judged))
 

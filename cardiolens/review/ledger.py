@@ -93,9 +93,7 @@ class Ledger:
         try:
             self._file = AppendedFile(path)
         except BlockingIOError:
-            raise InputError(
-                f"{path}: another review writes to it; use its page, or end it first"
-            ) from None
+            raise InputError(f"{path}: another review writes to it; use its page, or end it first") from None
         except OSError as error:
             raise InputError(f"{path}: cannot be written ({error.strerror}); name another out") from None
         try:

@@ -70,7 +70,7 @@ class Pictures:
     """Loops of all studies; the last few stay in memory."""
 
     studies: Mapping[str, Study]
-    windows: Windows = Windows()
+    windows: Windows = field(default_factory=Windows)
     kept: dict[str, Mapping[str, Loop] | str] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 

@@ -1,4 +1,4 @@
-"""Who gets which item: two readers blind to each other, a third where they disagree; readings by everybody."""
+"""Who gets which item: two readers blind to each other, a third where they disagree; all of them to read."""
 
 import secrets
 import time
@@ -74,7 +74,7 @@ class Queue:
         return self.ledger.reviews
 
     def next(self, reader: str, role: Role) -> Item | None:
-        """The item that somebody is shown now; in `verify`, that they saw it is on the disk before they do."""
+        """The item that somebody is shown now; in `verify`, that they saw it is on the disk before."""
         for key in [key for key, by in self.held.items() if reader in by]:
             del self.held[key][reader]
         key = next((key for key in self.items if self._is_for(key, reader, role)), None)
@@ -144,13 +144,20 @@ class Queue:
         return "two others decided on it meanwhile; this is the next one" if taken else None
 
     def _illegal(self, item: Item, asked: Asked) -> str | None:
-        legal = ("answer", "cannot_tell") if self.mode == "read" else ("accept", "correct", "reject", "cannot_tell")
+        legal = (
+            ("answer", "cannot_tell")
+            if self.mode == "read"
+            else ("accept", "correct", "reject", "cannot_tell")
+        )
         answers = asked.verdict in ("answer", "correct")
         rules = [
             (asked.verdict not in legal, f"expected one of {', '.join(legal)}"),
             (answers and not item.is_legal(asked.answer), "the question does not allow this answer"),
             (not answers and bool(asked.answer), "an answer belongs to a correction alone"),
-            (bool(asked.reason) != (asked.verdict in _REASONED), "a rejection needs a reason, and nothing else"),
+            (
+                bool(asked.reason) != (asked.verdict in _REASONED),
+                "a rejection needs a reason, and nothing else",
+            ),
             (
                 asked.verdict == "correct" and tuple(sorted(asked.answer)) == item.proposal,
                 "that is the proposed answer; accept it",
@@ -168,6 +175,4 @@ class Queue:
         return None
 
     def _line(self, reader: str, key: Key, event: Literal["shown", "decided", "undone"], name: str) -> Line:
-        return Line(
-            id=name, at=now(), event=event, mode=self.mode, reader=reader, qa_id=key[0], item=key[1]
-        )
+        return Line(id=name, at=now(), event=event, mode=self.mode, reader=reader, qa_id=key[0], item=key[1])

@@ -11,6 +11,7 @@ from cardiolens import tables
 from cardiolens.config.base import GivenPath, Spec, describe
 from cardiolens.errors import InputError
 from cardiolens.given import read_json
+from cardiolens.questions.stages import write_lines
 from cardiolens.review.accounts import Door, Role, add_account, read_accounts
 from cardiolens.review.agreement import Agreement
 from cardiolens.review.desk import Desk
@@ -20,7 +21,6 @@ from cardiolens.review.ledger import NAME, Ledger, read_ledger
 from cardiolens.review.pictures import Pictures
 from cardiolens.review.queue import Queue
 from cardiolens.review.server import address_of, review_server
-from cardiolens.questions.stages import write_lines
 from cardiolens.tasks.catalogue import load_catalogue
 from cardiolens.terminal.console import say
 

@@ -1,7 +1,6 @@
 """Server of the page of review: loopback, people who logged in alone, own host and origin alone."""
 
 import json
-import secrets
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -65,23 +64,16 @@ def review_server(desk: Desk, door: Door, port: int = 0) -> ThreadingHTTPServer:
                 self._post(words, self.rfile.read(int(size)))
 
         def _post(self, words: list[str], body: bytes) -> None:
-            if words == ["login"]:
-                return self._log_in(body)
             session = self._session()
-            if session is None:
-                return self._send(_refusal(HTTPStatus.UNAUTHORIZED, "log in"))
-            if words == ["logout"]:
+            if words == ["login"]:
+                self._log_in(body)
+            elif session is None:
+                self._send(_refusal(HTTPStatus.UNAUTHORIZED, "log in"))
+            elif words == ["logout"]:
                 door.log_out(self._cookie())
-                return self._send(_reply("json", "{}"))
-            if words != ["decide"]:
-                return self._send(None)
-            try:
-                asked = Asked.model_validate(parse_json(body))
-            except ValidationError as error:
-                return self._send(_refusal(HTTPStatus.BAD_REQUEST, describe(error)))
-            except ValueError as error:
-                return self._send(_refusal(HTTPStatus.BAD_REQUEST, str(error)))
-            return self._send(_json(desk.decide(asked, session)))
+                self._send(_json({}))
+            else:
+                self._send(_decided(desk, session, body) if words == ["decide"] else None)
 
         def _log_in(self, body: bytes) -> None:
             try:
@@ -161,6 +153,16 @@ def _read(desk: Desk, session: Session, words: list[str]) -> Reply | None:
             return None if picture is None else (HTTPStatus.OK, "image/png", picture)
         case _:
             return None
+
+
+def _decided(desk: Desk, session: Session, body: bytes) -> Reply:
+    try:
+        asked = Asked.model_validate(parse_json(body))
+    except ValidationError as error:
+        return _refusal(HTTPStatus.BAD_REQUEST, describe(error))
+    except ValueError as error:
+        return _refusal(HTTPStatus.BAD_REQUEST, str(error))
+    return _json(desk.decide(asked, session))
 
 
 def _json(tree: Any) -> Reply:
