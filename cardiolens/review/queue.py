@@ -126,6 +126,7 @@ class Queue:
             }
         )
         self.ledger.append(line)
+        self.held.get(key, {}).pop(reader, None)
         return None
 
     def _refused(self, key: Key, reader: str, role: Role) -> str | None:

@@ -1,8 +1,9 @@
 """Items of catalogue questions without studies, and people who decide on them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from cardiolens.review.items import Item
@@ -14,18 +15,35 @@ from cardiolens.tasks.questions import given_questions
 CATALOGUE = load_catalogue("openprotocol-1")
 
 
-def items_of(folder: Path, studies: int, subtasks: Sequence[str] = ("C01",), batch: str = "b01") -> list[Item]:
-    """A draft with answer A of each subtask in each study."""
+def items_of(
+    folder: Path,
+    studies: int,
+    subtasks: Sequence[str] = ("C01",),
+    answers: Mapping[str, str] = MappingProxyType({}),
+) -> list[Item]:
+    """A draft of each subtask in each study, all of one batch; its answer is A unless another is given."""
     path = folder / "drafts.jsonl"
     lines = [
-        {"study": f"S{number:04d}", "subtask": subtask, "answer": ["A"], "origin": "report",
-         "verification": {"status": "draft", "stage": 6}}
+        {
+            "study": f"S{number:04d}",
+            "subtask": subtask,
+            "answer": [answers.get(subtask, "A")],
+            "origin": "report",
+            "verification": {"status": "draft", "stage": 6},
+        }
         for number in range(studies)
         for subtask in subtasks
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return [
-        Item(one.question, one.record, CATALOGUE[one.question.subtask], one.question.study_id, batch, one.question.qa_id)
+        Item(
+            one.question,
+            one.record,
+            CATALOGUE[one.question.subtask],
+            one.question.study_id,
+            "b01",
+            one.question.qa_id,
+        )
         for one in given_questions(path, CATALOGUE)
     ]
 
@@ -44,7 +62,9 @@ class Table:
         item = self.queue.next(reader, role_of(reader))
         return None if item is None else item.qa_id
 
-    def press(self, reader: str, verdict: str | None = None, name: str | None = None, **more: Any) -> str | None:
+    def press(
+        self, reader: str, verdict: str | None = None, name: str | None = None, **more: Any
+    ) -> str | None:
         """Decide on what is shown; None where it was kept, else why not."""
         item = self.queue.next(reader, role_of(reader))
         self.pressed += 1

@@ -59,8 +59,13 @@ def batch_of(tmp_path: Path, n: int, wrong: int = 0, differ: int = 0) -> Agreeme
             said = ("correct", {"answer": ["B"]}) if corrects else ("accept", {})
             assert table.press(reader, said[0], **said[1]) is None
     table.everything("third")
-    (batch,), (subtask,) = agreements(items, lambda one: outcome(table.queue.reviews.of("verify", (one.qa_id, one.digest))))
-    assert (batch.kappa.value, batch.decision) == (pytest.approx(subtask.kappa.value, nan_ok=True), subtask.decision)
+    (batch,), (subtask,) = agreements(
+        items, lambda one: outcome(table.queue.reviews.of("verify", (one.qa_id, one.digest)))
+    )
+    assert (batch.kappa.value, batch.decision) == (
+        pytest.approx(subtask.kappa.value, nan_ok=True),
+        subtask.decision,
+    )
     return batch
 
 
@@ -88,8 +93,12 @@ def test_a_batch_is_open_until_every_item_is_settled(tmp_path: Path) -> None:
     table.everything("anna")
     for _ in range(39):
         table.press("berta", "accept")
-    (batch,), _ = agreements(items, lambda one: outcome(table.queue.reviews.of("verify", (one.qa_id, one.digest))))
+    (batch,), _ = agreements(
+        items, lambda one: outcome(table.queue.reviews.of("verify", (one.qa_id, one.digest)))
+    )
     assert (batch.decision, batch.n_pairs, batch.n_settled) == ("open", 39, 39)
     table.press("berta", "cannot_tell")
-    (batch,), _ = agreements(items, lambda one: outcome(table.queue.reviews.of("verify", (one.qa_id, one.digest))))
+    (batch,), _ = agreements(
+        items, lambda one: outcome(table.queue.reviews.of("verify", (one.qa_id, one.digest)))
+    )
     assert (batch.decision, batch.n_pairs, batch.n_settled) == ("open", 40, 39)

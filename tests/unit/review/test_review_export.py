@@ -59,16 +59,16 @@ def conditional() -> tuple[str, str, str, str]:
     for child in CATALOGUE.subtasks.values():
         if child.parent and child.answer_type != "report":
             parent = CATALOGUE[child.parent]
-            closed = next((key for key in parent.keys if key not in child.parent_answers), None)
-            if "A" in child.parent_answers and closed:
-                return parent.id, child.id, "A", closed
+            closed = [key for key in parent.keys if key not in child.parent_answers]
+            if closed and parent.answer_type != "multi":
+                return parent.id, child.id, child.parent_answers[0], closed[0]
     raise AssertionError("no such pair")
 
 
 @pytest.mark.parametrize("how", ["corrected", "rejected", "open"])
 def test_a_question_that_its_parent_no_longer_opens_is_not_verified(tmp_path: Path, how: str) -> None:
-    parent, child, _, closed = conditional()
-    items = items_of(tmp_path, 40, (parent, child))
+    parent, child, opened, closed = conditional()
+    items = items_of(tmp_path, 40, (parent, child), {parent: opened})
     table = Table(tmp_path, items)
     for reader in ("anna", "berta"):
         if how == "corrected":

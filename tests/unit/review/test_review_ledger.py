@@ -32,13 +32,13 @@ def line_of(number: int, **more: object) -> Line:
 
 def test_a_kill_costs_at_most_the_key_in_flight(tmp_path: Path) -> None:
     path = tmp_path / NAME
-    child = subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE, text=True)
-    for text in child.stdout:
-        if int(text) >= 50:
-            os.kill(child.pid, signal.SIGKILL)
-            break
-    said = int((child.stdout.read().split() or [text])[-1])
-    child.wait()
+    command = [sys.executable, "-c", WRITER, path]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        for text in child.stdout:
+            if int(text) >= 50:
+                child.send_signal(signal.SIGKILL)
+                break
+        said = int((child.stdout.read().split() or [text])[-1])
     ledger = Ledger(path)
     kept = len(ledger.reviews.ids)
     assert said + 1 <= kept <= said + 2

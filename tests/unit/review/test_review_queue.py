@@ -25,7 +25,11 @@ def test_two_readers_get_each_item_and_a_third_gets_none(table: Table) -> None:
 
 
 def test_who_looks_at_an_item_keeps_it_from_the_third_reader_for_a_while(table: Table) -> None:
-    assert [table.shown(name) for name in ("anna", "berta", "clara")] == ["S0000:C01", "S0000:C01", "S0001:C01"]
+    assert [table.shown(name) for name in ("anna", "berta", "clara")] == [
+        "S0000:C01",
+        "S0000:C01",
+        "S0001:C01",
+    ]
     table.time = 601
     assert table.shown("dora") == "S0000:C01"
 
@@ -137,7 +141,9 @@ def test_who_saw_the_truth_of_an_item_cannot_read_it(table: Table, tmp_path: Pat
     assert reading.queue.done("berta") == 3
 
 
-def test_a_draft_that_changed_is_a_new_item_and_its_old_truth_was_still_seen(table: Table, tmp_path: Path) -> None:
+def test_a_draft_that_changed_is_a_new_item_and_its_old_truth_was_still_seen(
+    table: Table, tmp_path: Path
+) -> None:
     from dataclasses import replace
 
     table.everything("anna")

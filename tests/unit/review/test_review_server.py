@@ -48,14 +48,18 @@ class Client:
     cookie: str = ""
     word: str = ""
 
-    def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, bytes, dict[str, str]]:
+    def ask(
+        self, method: str, path: str, body: Any = None, **headers: str
+    ) -> tuple[int, bytes, dict[str, str]]:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
         content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         own = f"127.0.0.1:{self.port}"
         told = {"Host": own, "Content-Length": str(len(content)), "Cookie": self.cookie, WORD: self.word}
         told |= {"Origin": f"http://{own}", "Content-Type": "application/json"} if method == "POST" else {}
         connection.putrequest(method, path, skip_host=True)
-        for name, value in (told | {name.replace("_", "-"): value for name, value in headers.items()}).items():
+        for name, value in (
+            told | {name.replace("_", "-"): value for name, value in headers.items()}
+        ).items():
             if value:
                 connection.putheader(name, value)
         connection.endheaders(content or None)
@@ -147,9 +151,7 @@ def test_a_reader_of_a_draft_sees_evidence_and_nobody_elses_decision(verify: Ser
 def test_who_reads_is_told_neither_truth_nor_evidence_nor_masks(read: Served) -> None:
     anna = read.client("anna")
     item = anna.tree("GET", "/state.json")["item"]
-    assert set(item) == {
-        *("qa_id", "item", "study", "subtask", "question", "options", "multi", "exclusive")
-    }
+    assert set(item) == {*("qa_id", "item", "study", "subtask", "question", "options", "multi", "exclusive")}
     assert "secret" not in json.dumps(item)
     loops = anna.tree("GET", f"/loops/{item['item']}")["loops"]
     assert not any(one["mask"] for one in loops)
@@ -159,7 +161,9 @@ def test_who_reads_is_told_neither_truth_nor_evidence_nor_masks(read: Served) ->
     assert anna.ask("GET", "/agreement.json")[0] == 404
 
 
-def test_the_id_of_an_item_that_is_read_does_not_depend_on_its_truth(prepared_phantom: Path, tmp_path: Path) -> None:
+def test_the_id_of_an_item_that_is_read_does_not_depend_on_its_truth(
+    prepared_phantom: Path, tmp_path: Path
+) -> None:
     data = prepared_phantom / "data"
     path = drafts(data, tmp_path)
     one = {item.qa_id: item.digest for item in read_items(path, data / "studies", CATALOGUE, "read").items}
@@ -169,8 +173,12 @@ def test_the_id_of_an_item_that_is_read_does_not_depend_on_its_truth(prepared_ph
             keys = [option["key"] for option in line["options"]]
             line["answer"] = [next(key for key in keys if key not in line["answer"])]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert {item.qa_id: item.digest for item in read_items(path, data / "studies", CATALOGUE, "read").items} == one
-    changed = {item.qa_id: item.digest for item in read_items(path, data / "studies", CATALOGUE, "verify").items}
+    assert {
+        item.qa_id: item.digest for item in read_items(path, data / "studies", CATALOGUE, "read").items
+    } == one
+    changed = {
+        item.qa_id: item.digest for item in read_items(path, data / "studies", CATALOGUE, "verify").items
+    }
     assert set(changed.values()).isdisjoint(one.values())
 
 
@@ -185,7 +193,14 @@ def test_the_loops_are_all_routed_views_as_models_are_shown_them(verify: Served)
         for rank in (0, one["slices"] - 1):
             status, content, headers = anna.ask("GET", f"/sheets/{item['item']}/{one['id']}/{rank}.png")
             assert (status, content[:4], headers["Content-Type"]) == (200, PNG, "image/png")
-        for name in (f"{one['slices']}.png", "-1.png", "x.png", "0.png.png", "0-mask-mask.png", "²".encode().hex()):
+        for name in (
+            f"{one['slices']}.png",
+            "-1.png",
+            "x.png",
+            "0.png.png",
+            "0-mask-mask.png",
+            "²".encode().hex(),
+        ):
             assert anna.ask("GET", f"/sheets/{item['item']}/{one['id']}/{name}")[0] == 404, name
 
 
@@ -193,7 +208,12 @@ def test_who_is_not_logged_in_reads_and_decides_nothing(verify: Served) -> None:
     anna = verify.client("anna")
     state = anna.tree("GET", "/state.json")
     item = state["item"]
-    paths = ("/state.json", f"/loops/{item['item']}", f"/sheets/{item['item']}/cine_sax/0.png", "/agreement.json")
+    paths = (
+        "/state.json",
+        f"/loops/{item['item']}",
+        f"/sheets/{item['item']}/cine_sax/0.png",
+        "/agreement.json",
+    )
     body = {"id": "z" * 20, "qa_id": item["qa_id"], "item": item["item"], "verdict": "accept"}
     nobody = Client(verify.port)
     for client in (nobody, Client(verify.port, anna.cookie), Client(verify.port, "", anna.word)):
@@ -212,7 +232,14 @@ def test_who_is_not_logged_in_reads_and_decides_nothing(verify: Served) -> None:
     assert anna.ask("POST", "/decide", body, Content_Length="99999999")[0] == 413
     for text in (b"[]", b"{", b"[" * 9000, json.dumps(body | {"id": "short"}).encode(), b'{"verdict": NaN}'):
         assert anna.ask("POST", "/decide", text)[0] == 400, text[:40]
-    for path in ("/../readers.json", "/%2e%2e/readers.json", "/readers.json", f"/{NAME}", "/loops/x", "/sheets/a/b/c"):
+    for path in (
+        "/../readers.json",
+        "/%2e%2e/readers.json",
+        "/readers.json",
+        f"/{NAME}",
+        "/loops/x",
+        "/sheets/a/b/c",
+    ):
         assert anna.ask("GET", path)[0] == 404, path
     assert anna.tree("GET", "/state.json") == state, "nothing was kept"
     assert press(anna, state, "a1", verdict="accept")["done"] == 1
@@ -270,7 +297,9 @@ def test_words_that_cannot_be_used_are_named(words: list[str], message: str) -> 
         serve(words)
 
 
-def test_the_actions_of_the_verb(prepared_phantom: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_actions_of_the_verb(
+    prepared_phantom: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     data, out = prepared_phantom / "data", tmp_path / "out"
     path = drafts(data, tmp_path / "drafts")
     words = [f"questions={path}", f"studies={data}/studies", f"out={out}", "mode=verify"]
