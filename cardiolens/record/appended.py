@@ -1,4 +1,4 @@
-"""Files of lines that one process appends to; each line is on the disk before anybody hears that it is kept."""
+"""Files of lines that one process appends to; each is on the disk before anybody hears that it is kept."""
 
 import fcntl
 import os

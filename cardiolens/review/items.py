@@ -92,8 +92,8 @@ def read_items(path: Path, studies: Path, catalogue: Catalogue, mode: Mode) -> I
     asked = [one for one in chosen if mode == "read" or not _is_verified(one)]
     if unknown := sorted({one.question.study_id for one in asked} - known.keys()):
         raise InputError(
-            f"{path}: {len(unknown)} of its studies are not in studies={studies}, e.g. {unknown[0]}; name the "
-            "folder of the studies that it asks about"
+            f"{path}: {len(unknown)} of its studies are not in studies={studies}, e.g. {unknown[0]}; name "
+            "the folder of the studies that it asks about"
         )
     rank = {name: place for place, name in enumerate(catalogue.subtasks)}
     asked.sort(key=lambda one: (one.question.study_id, rank[one.question.subtask], one.question.qa_id))

@@ -1,4 +1,4 @@
-"""The page of review in Chromium: two people at once, a kill of the server, a stopped network, keys an item."""
+"""The page of review in Chromium: two people at once, a killed server, a stopped network, keys an item."""
 
 import json
 import os

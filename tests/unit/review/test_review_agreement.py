@@ -70,19 +70,19 @@ def batch_of(tmp_path: Path, n: int, wrong: int = 0, differ: int = 0) -> Agreeme
 
 
 @pytest.mark.parametrize(
-    ("n", "wrong", "differ", "decision", "why"),
+    ("size", "decision", "why"),
     [
-        (35, 0, 0, "pass", ()),
-        (34, 0, 0, "fail", ("lower bound of accepted below 90%",)),
-        (120, 5, 0, "pass", ()),
-        (120, 5, 1, "pass", ()),
-        (120, 7, 0, "fail", ("accepted below 95%",)),
-        (120, 2, 3, "fail", ("kappa below 0.80",)),  # 4 accepted by the third: .95 and more
-        (60, 3, 0, "fail", ("lower bound of accepted below 90%",)),
+        ((35, 0, 0), "pass", ()),
+        ((34, 0, 0), "fail", ("lower bound of accepted below 90%",)),
+        ((120, 5, 0), "pass", ()),
+        ((120, 5, 1), "pass", ()),
+        ((120, 7, 0), "fail", ("accepted below 95%",)),
+        ((120, 2, 3), "fail", ("kappa below 0.80",)),  # 4 accepted by the third: .95 and more
+        ((60, 3, 0), "fail", ("lower bound of accepted below 90%",)),
     ],
 )
-def test_the_rule_of_a_batch(tmp_path: Path, n, wrong, differ, decision, why) -> None:
-    batch = batch_of(tmp_path, n, wrong, differ)
+def test_the_rule_of_a_batch(tmp_path: Path, size, decision, why) -> None:
+    batch = batch_of(tmp_path, *size)
     assert batch.decision == decision
     assert set(why) <= set(batch.why)
 

@@ -1,15 +1,15 @@
 """Who gets which item: blindness, the third person, undo, repeats, and readings."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reviewers import Table, items_of
 
 from cardiolens.review.ledger import NAME, read_ledger
-from cardiolens.review.queue import outcome
-
-from reviewers import Table, items_of
+from cardiolens.review.queue import Asked, outcome
 
 
 @pytest.fixture
@@ -90,8 +90,6 @@ def test_what_no_key_of_the_page_says_is_refused_and_not_kept(table: Table, verd
 
 
 def test_an_item_that_one_was_not_shown_cannot_be_decided_on(table: Table) -> None:
-    from cardiolens.review.queue import Asked
-
     table.shown("anna")
     qa_id, item = list(table.queue.items)[2]
     asked = Asked(id="x" * 16, qa_id=qa_id, item=item, verdict="accept")
@@ -131,8 +129,6 @@ def test_who_saw_the_truth_of_an_item_cannot_read_it(table: Table, tmp_path: Pat
     reading = Table(tmp_path, items, mode="read")
     assert reading.shown("anna") == "S0002:C01"
     assert reading.shown("berta") == "S0000:C01"
-    from cardiolens.review.queue import Asked
-
     asked = Asked(id="y" * 16, qa_id=items[0].qa_id, item=items[0].digest, verdict="answer", answer=("A",))
     assert "saw its answer" in reading.queue.decide(asked, "anna", "reader")
     assert reading.everything("anna", "answer", answer=["B"]) == 2
@@ -144,8 +140,6 @@ def test_who_saw_the_truth_of_an_item_cannot_read_it(table: Table, tmp_path: Pat
 def test_a_draft_that_changed_is_a_new_item_and_its_old_truth_was_still_seen(
     table: Table, tmp_path: Path
 ) -> None:
-    from dataclasses import replace
-
     table.everything("anna")
     changed = [replace(item, digest="changed" + item.digest) for item in table.queue.items.values()]
     table.ledger.close()

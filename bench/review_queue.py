@@ -1,0 +1,86 @@
+"""Time from a key to the next item in a long queue of review, on disk and in memory: `python bench/review_queue.py`.
+
+Decides on a stretch at the start, in the middle and at the end of 10,000 items, as reader and as adjudicator.
+"""
+
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from cardiolens.review.accounts import Role, Session
+from cardiolens.review.desk import Desk
+from cardiolens.review.items import Item, Items
+from cardiolens.review.ledger import NAME, Ledger, Line, now
+from cardiolens.review.pictures import Pictures
+from cardiolens.review.queue import Asked, Queue
+from cardiolens.tasks.catalogue import load_catalogue
+from cardiolens.tasks.questions import given_questions
+
+STRETCH = 100
+
+
+def items_of(folder: Path, number: int) -> tuple[Item, ...]:
+    """Copies of one draft, 30 a study."""
+    catalogue, path = load_catalogue("openprotocol-1"), folder / "draft.jsonl"
+    path.write_text(json.dumps({"study": "S", "subtask": "C01", "answer": "A", "origin": "report"}) + "\n")
+    (given,) = given_questions(path, catalogue)
+    return tuple(
+        Item(
+            given.question.model_copy(update={"qa_id": f"Q{place}", "study_id": f"S{place // 30}"}),
+            given.record,
+            catalogue["C01"],
+            f"S{place // 30}",
+            f"b{place // 200}",
+            f"{place:032x}",
+        )
+        for place in range(number)
+    )
+
+
+def decided(item: Item, reader: str, verdict: str) -> Line:
+    """A decision that was made before."""
+    told = {"event": "decided", "mode": "verify", "reader": reader, "verdict": verdict}
+    return Line.model_validate(
+        {"id": f"{reader}-{item.qa_id:>12}", "at": now(), "qa_id": item.qa_id, "item": item.digest, **told}
+    )
+
+
+def measure(folder: Path, items: tuple[Item, ...], before: int, role: Role) -> list[float]:
+    """Milliseconds of each key of a stretch, after so many items were decided on."""
+    folder.mkdir()
+    ledger = Ledger(folder / NAME)
+    disputed = items if role == "adjudicator" else ()
+    for item in disputed:
+        ledger.reviews.add(decided(item, "anna", "accept"))
+        ledger.reviews.add(decided(item, "berta", "cannot_tell"))
+    for item in items[:before]:
+        ledger.reviews.add(decided(item, "me", "accept").model_copy(update={"third": bool(disputed)}))
+    desk = Desk(Items(items, {}, {}, {}, {}), Queue.of(items, ledger, "verify"), Pictures({}))
+    session = Session("me", role, "", 0.0)
+    state, taken = desk.state(session), []
+    for key in range(min(STRETCH, len(items) - before)):
+        item = state["item"]
+        began = time.perf_counter()
+        asked = Asked(id=f"key-{key:020d}", qa_id=item["qa_id"], item=item["item"], verdict="accept")
+        state = desk.decide(asked, session)
+        json.dumps(state)
+        taken.append(1000 * (time.perf_counter() - began))
+        assert "error" not in state
+    ledger.close()
+    return sorted(taken)
+
+
+def main(number: int) -> None:
+    """Print median and worst of each stretch."""
+    with tempfile.TemporaryDirectory() as root:
+        items = items_of(Path(root), number)
+        for role in ("reader", "adjudicator"):
+            for before in (0, number // 2, number - STRETCH):
+                taken = measure(Path(root) / f"{role}-{before}", items, before, role)  # type: ignore[arg-type]
+                print(f"{role}, {before} of {number} decided: median {taken[len(taken) // 2]:.1f} ms, worst {taken[-1]:.1f} ms")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if sys.argv[1:] else 10_000)
