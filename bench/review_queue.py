@@ -79,7 +79,9 @@ def main(number: int) -> None:
         for role in ("reader", "adjudicator"):
             for before in (0, number // 2, number - STRETCH):
                 taken = measure(Path(root) / f"{role}-{before}", items, before, role)  # type: ignore[arg-type]
-                print(f"{role}, {before} of {number} decided: median {taken[len(taken) // 2]:.1f} ms, worst {taken[-1]:.1f} ms")
+                print(
+                    f"{role}, {before} of {number} decided: median {taken[len(taken) // 2]:.1f} ms, worst {taken[-1]:.1f} ms"
+                )
 
 
 if __name__ == "__main__":

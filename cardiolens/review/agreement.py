@@ -135,7 +135,7 @@ def intervals(pairs: Sequence[Pair], labels: Callable[[Pair], Labels]) -> tuple[
     weights = resampling_weights(len(patients), RESAMPLES if len(patients) > 1 else 0, SEED)
     observed, by_margins, by_shares = (np.zeros(len(weights)) for _ in range(3))
     for table in _tables(pairs, labels, patients).values():
-        counts = np.tensordot(weights, table, axes=1)  # (resample, C, C)
+        counts: Floats = np.einsum("rp,pij->rij", weights, table)
         parts = _disagreement(counts)
         observed, by_margins, by_shares = observed + parts[0], by_margins + parts[1], by_shares + parts[2]
     n = float(len(patients)) if len(patients) > 1 else np.inf

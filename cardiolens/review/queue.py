@@ -76,9 +76,9 @@ class Queue:
     def next(self, reader: str, role: Role) -> Item | None:
         """The item that somebody is shown now; in `verify`, that they saw it is on the disk before."""
         for key in [key for key, by in self.held.items() if reader in by]:
-            del self.held[key][reader]
-        key = next((key for key in self.items if self._is_for(key, reader, role)), None)
-        if key is None:
+            self._let_go(key, reader)
+        key = next((one for one in self.items if self._is_for(one, reader, role)), ("", ""))
+        if key not in self.items:
             return None
         if self.mode == "verify":
             if (reader, key[0]) not in self.reviews.seen:
@@ -126,8 +126,15 @@ class Queue:
             }
         )
         self.ledger.append(line)
-        self.held.get(key, {}).pop(reader, None)
+        self._let_go(key, reader)
         return None
+
+    def _let_go(self, key: Key, reader: str) -> None:
+        """Keep an item from nobody any longer on account of somebody."""
+        by = self.held.get(key, {})
+        by.pop(reader, None)
+        if not by:
+            self.held.pop(key, None)
 
     def _refused(self, key: Key, reader: str, role: Role) -> str | None:
         decisions = self.reviews.of(self.mode, key)
