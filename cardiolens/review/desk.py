@@ -50,7 +50,7 @@ class Desk:
         except OSError as error:
             return {"error": _unwritten(error), "again": True}
         own = session.reader, session.role
-        told = {
+        told: Told = {
             "mode": self.queue.mode,
             "done": self.queue.done(session.reader),
             "left": self.queue.left(*own),
