@@ -1,4 +1,4 @@
-"""Time from a key to the next item in a long queue of review, on disk and in memory: `python bench/review_queue.py`.
+"""Time from a key to the next item in a long queue of review: `python bench/review_queue.py`.
 
 Decides on a stretch at the start, in the middle and at the end of 10,000 items, as reader and as adjudicator.
 """
@@ -74,13 +74,15 @@ def measure(folder: Path, items: tuple[Item, ...], before: int, role: Role) -> l
 
 def main(number: int) -> None:
     """Print median and worst of each stretch."""
+    roles: tuple[Role, ...] = ("reader", "adjudicator")
     with tempfile.TemporaryDirectory() as root:
         items = items_of(Path(root), number)
-        for role in ("reader", "adjudicator"):
+        for role in roles:
             for before in (0, number // 2, number - STRETCH):
-                taken = measure(Path(root) / f"{role}-{before}", items, before, role)  # type: ignore[arg-type]
+                taken = measure(Path(root) / f"{role}-{before}", items, before, role)
+                middle, worst = taken[len(taken) // 2], taken[-1]
                 print(
-                    f"{role}, {before} of {number} decided: median {taken[len(taken) // 2]:.1f} ms, worst {taken[-1]:.1f} ms"
+                    f"{role}, {before} of {number}: median {middle:.1f} ms, worst {worst:.1f} ms", flush=True
                 )
 
 
