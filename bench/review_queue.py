@@ -82,7 +82,7 @@ def main(number: int) -> None:
                 taken = measure(Path(root) / f"{role}-{before}", items, before, role)
                 middle, worst = taken[len(taken) // 2], taken[-1]
                 print(
-                    f"{role}, {before} of {number}: median {middle:.1f} ms, worst {worst:.1f} ms", flush=True
+                    f"{role}, {before} of {number}: median {middle:.1f}, worst {worst:.1f} ms", flush=True
                 )
 
 
