@@ -92,10 +92,15 @@ class Queue:
             return False
         if self.mode == "read":
             return (reader, key[0]) not in self.reviews.seen
-        others = [by for by, since in self.held.get(key, {}).items() if self.clock() - since < _HELD]
+        others = self._others_at(key, reader) if key in self.held else frozenset()
         if role == "adjudicator":
-            return bool(decisions) and not others and outcome(decisions).state == "disputed"
-        return len(decisions.keys() | set(others)) < READERS
+            return len(decisions) >= READERS and not others and outcome(decisions).state == "disputed"
+        return len(decisions) < READERS and (not others or len(others.union(decisions)) < READERS)
+
+    def _others_at(self, key: Key, reader: str) -> frozenset[str]:
+        """Who besides a reader has looked at an item since not long ago."""
+        since = self.clock() - _HELD
+        return frozenset(by for by, began in self.held[key].items() if by != reader and began > since)
 
     def left(self, reader: str, role: Role) -> int:
         """How many items wait for somebody."""

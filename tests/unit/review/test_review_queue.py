@@ -34,6 +34,13 @@ def test_who_looks_at_an_item_keeps_it_from_the_third_reader_for_a_while(table: 
     assert table.shown("dora") == "S0000:C01"
 
 
+def test_the_number_that_is_left_does_not_tell_whether_somebody_else_has_decided(table: Table) -> None:
+    assert [table.shown(name) for name in ("anna", "berta")] == ["S0000:C01"] * 2
+    assert table.queue.left("berta", "reader") == 4
+    table.everything("anna")
+    assert table.queue.left("berta", "reader") == 4
+
+
 def test_two_who_disagree_bring_an_item_to_the_third_alone(table: Table) -> None:
     assert table.press("anna", "accept") is None
     assert table.press("berta", "correct", answer=["B"]) is None
