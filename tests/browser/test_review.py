@@ -153,7 +153,7 @@ def test_two_people_at_once_a_third_and_undo(browser: Browser, verify: Served) -
     assert not any(name in third.locator("main").inner_text() for name in ("anna", "berta"))
     press(third, "Enter")
     third.keyboard.press("=")
-    expect(third.locator("#agreement")).to_contain_text("b01")
+    expect(third.locator("#agreement")).to_contain_text("b01", timeout=60_000)
     assert not anna.locator("#tools").get_by_text("agreement").count()
     kept = verify.kept()
     assert [decided(kept, name) for name in ("anna", "berta", "third")] == [2, 1, 1]

@@ -345,7 +345,9 @@ const rounded = one => one.value === null ? "–"
 
 async function agreement() {
   let found;
-  try { found = await (await ask("agreement.json")).json(); } catch { return; }
+  say("Counting agreement ...");
+  try { found = await (await ask("agreement.json")).json(); } catch { say("Not done: the server does not answer"); return; }
+  say("");
   const heads = ["", "settled", "pairs", "patients", "kappa", "AC1", "kappa of verdicts", "AC1 of verdicts", "accepted", "decision"];
   const table = rows => {
     const made = element("table"), head = element("tr");
