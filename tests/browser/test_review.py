@@ -109,7 +109,7 @@ def opened(browser: Browser, served: Served, reader: str, seen: Seen) -> tuple[B
     page.goto(served.address)
     page.wait_for_selector("body[data-ready]")
     log_in(page, served, reader)
-    page.wait_for_function("document.body.dataset.item !== undefined")
+    page.wait_for_function("() => document.body.dataset.item !== undefined")
     return context, page
 
 
@@ -148,7 +148,7 @@ def test_two_people_at_once_a_third_and_undo(browser: Browser, verify: Served) -
     assert berta.evaluate("document.body.dataset.item") == first
     press(berta, "0")
     third.reload()
-    third.wait_for_function("document.body.dataset.item")
+    third.wait_for_function("() => document.body.dataset.item")
     assert "cannot tell" in third.locator("#truth").inner_text()
     assert not any(name in third.locator("main").inner_text() for name in ("anna", "berta"))
     press(third, "Enter")
@@ -182,7 +182,7 @@ def test_a_kill_of_the_server_costs_no_key_and_none_counts_twice(browser: Browse
     verify.start()
     expect(page.locator("#login")).to_be_visible(timeout=15_000)
     log_in(page, verify, "anna")
-    page.wait_for_function("document.body.dataset.done === '3'")
+    page.wait_for_function("() => document.body.dataset.done === '3'")
     assert decided(verify.kept(), "anna") == 3
     press(page, "Enter")
     assert decided(verify.kept(), "anna") == 4
@@ -202,7 +202,7 @@ def test_a_key_whose_reply_is_lost_is_sent_again_and_counted_once(browser: Brows
 
     page.route("**/decide", lose)
     page.keyboard.press("Enter")
-    page.wait_for_function("document.body.dataset.done === '1'")
+    page.wait_for_function("() => document.body.dataset.done === '1'")
     assert lost == [200]
     assert decided(verify.kept(), "anna") == 1
     context.set_offline(True)
@@ -210,7 +210,7 @@ def test_a_key_whose_reply_is_lost_is_sent_again_and_counted_once(browser: Brows
     expect(page.locator("#message")).to_contain_text("No connection")
     assert decided(verify.kept(), "anna") == 1
     context.set_offline(False)
-    page.wait_for_function("document.body.dataset.done === '2'")
+    page.wait_for_function("() => document.body.dataset.done === '2'")
     assert decided(verify.kept(), "anna") == 2
     context.close()
 
@@ -220,9 +220,9 @@ def test_every_item_is_verified_with_one_key_and_the_pictures_are_drawn(
 ) -> None:
     seen = Seen()
     context, page = opened(browser, verify, "anna", seen)
-    page.wait_for_function("document.body.dataset.drawn")
+    page.wait_for_function("() => document.body.dataset.drawn")
     page.wait_for_function(
-        "[...document.querySelectorAll('#loops canvas')].every(one => {"
+        "() => [...document.querySelectorAll('#loops canvas')].every(one => {"
         " const data = one.getContext('2d').getImageData(0, 0, one.width, one.height).data;"
         " return data.some((value, k) => k % 4 < 3 && value > 60); })"
     )
@@ -275,7 +275,7 @@ def test_a_wrong_passphrase_is_said_and_axe_finds_nothing_serious(browser: Brows
     page.keyboard.press("Enter")
     expect(page.locator("#message")).to_contain_text("no such name and passphrase")
     log_in(page, verify, "anna")
-    page.wait_for_function("document.body.dataset.item")
+    page.wait_for_function("() => document.body.dataset.item")
     assert findings_of_axe(page) == []
     page.keyboard.press("?")
     expect(page.locator("#help")).to_be_visible()
