@@ -5,9 +5,7 @@ says is absolute (a display, a direction along the normal, phases by rank), so t
 the import proposes by then. The last line about a stack counts; an undo takes back the line before it.
 """
 
-import fcntl
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,11 +17,11 @@ from pydantic import Field, ValidationError, model_validator
 from cardiolens.config.base import Spec, describe
 from cardiolens.errors import InputError
 from cardiolens.given import parse_json, read_bytes
+from cardiolens.record.appended import MOST_BYTES, AppendedFile, whole_lines
 from cardiolens.study.manifest import DisplayTransform
 from cardiolens.study.sequences import sequences
 
 SCHEMA = "decision-1"
-_MOST_BYTES = 256 << 20
 
 Phase = Annotated[int, Field(ge=0)]
 
@@ -142,7 +140,7 @@ class Decisions:
 def read_decisions(path: Path) -> Decisions:
     """Read a file of decisions; a last line that was cut off is left out. InputError for any other fault."""
     try:
-        content = read_bytes(path, _MOST_BYTES)
+        content = read_bytes(path, MOST_BYTES)
     except OSError as error:
         raise InputError(
             f"decisions={path}: cannot be read ({error.strerror}); give the file that confirm writes"
@@ -157,15 +155,10 @@ def read_decisions(path: Path) -> Decisions:
 
 
 def _lines(path: Path, content: bytes) -> Iterator[tuple[int, Line]]:
-    texts = content.split(b"\n")
-    for number, text in enumerate(texts, start=1):
-        if not text.strip():
-            continue
+    for number, text in whole_lines(content):
         try:
             yield number, _line(text)
         except ValueError as error:
-            if number == len(texts) and _is_cut(text):
-                return
             raise InputError(
                 f"decisions={path}: line {number}: {_said(error)}; correct or remove it"
             ) from None
@@ -182,47 +175,26 @@ def _said(error: ValueError) -> str:
     return describe(error) if isinstance(error, ValidationError) else str(error)
 
 
-def _is_cut(text: bytes) -> bool:
-    try:
-        parse_json(text)
-    except ValueError:
-        return True
-    return False
-
-
 class Ledger:
     """A file of decisions that one process appends to; each line is on the disk when `append` returns."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            self._file = AppendedFile(path)
+        except BlockingIOError:
+            raise InputError(
+                f"decisions={path}: another confirm writes to it; use its page, or end it first"
+            ) from None
         except OSError as error:
             raise InputError(
                 f"decisions={path}: cannot be written ({error.strerror}); name another"
             ) from None
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._file)
-            raise InputError(
-                f"decisions={path}: another confirm writes to it; use its page, or end it first"
-            ) from None
-        try:
             self.decisions = read_decisions(path)
-            self._mend(path)
+            self._file.mend()
         except InputError:
             self.close()
             raise
-
-    def _mend(self, path: Path) -> None:
-        """Take away a last line that a kill cut off, so that the next one begins at its own."""
-        content = read_bytes(path, _MOST_BYTES)
-        last = content.rpartition(b"\n")[2]
-        if last and _is_cut(last):
-            os.ftruncate(self._file, len(content) - len(last))
-        elif last:
-            os.write(self._file, b"\n")
 
     def decide(self, study_id: str, stacks: Mapping[str, Choice | None]) -> None:
         """Append choices about stacks of one study."""
@@ -235,19 +207,11 @@ class Ledger:
     def _append(self, line: Line) -> None:
         self.decisions.check(line)
         tree = {"schema": SCHEMA, **line.model_dump(exclude_defaults=True)}
-        content = json.dumps(tree).encode() + b"\n"
-        start = os.fstat(self._file).st_size
-        try:
-            if os.write(self._file, content) != len(content):
-                raise OSError("the disk is full")
-            os.fsync(self._file)
-        except OSError:
-            os.ftruncate(self._file, start)
-            raise
+        self._file.append(json.dumps(tree).encode())
         self.decisions.add(line)
 
     def close(self) -> None:
-        os.close(self._file)
+        self._file.close()
 
 
 def _now() -> str:

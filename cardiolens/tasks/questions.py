@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -90,6 +91,15 @@ class CompactQuestion(_Typed):
     verification: dict[str, JsonValue] = Field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class GivenQuestion:
+    """A question with the line that it stands on, and the record as it stands there."""
+
+    number: int
+    record: Mapping[str, Any]
+    question: Question
+
+
 def read_questions(path: Path, catalogue: Catalogue, *, allow_unverified: bool = False) -> pa.Table:
     """Read a file of questions as table `questions`, one row per line; a compact line has no patient.
 
@@ -98,6 +108,21 @@ def read_questions(path: Path, catalogue: Catalogue, *, allow_unverified: bool =
     """
     rows: list[dict[str, object]] = []
     unverified: list[str] = []
+    for given in given_questions(path, catalogue):
+        question, compact = given.question, "study" in given.record
+        rows.append(_row(question, catalogue[question.subtask]) | ({"patient_id": None} if compact else {}))
+        unverified += [] if question.verified else [f"{question.qa_id} on line {given.number}"]
+    if unverified and not allow_unverified:
+        raise InputError(
+            f"{path}: {len(unverified)} of its {len(rows)} questions are not verified, e.g. {unverified[0]}; "
+            f"expected verification.status 'verified', or origin {' or '.join(sorted(STATED))}; have them "
+            "reviewed, or allow them with dataset.allow_unverified=true, which the page will say"
+        )
+    return tables.from_rows(rows, tables.QUESTIONS)
+
+
+def given_questions(path: Path, catalogue: Catalogue) -> Iterator[GivenQuestion]:
+    """Yield the questions of a file, checked against the catalogue; InputError as for `read_questions`."""
     lines: dict[str, int] = {}
     for number, line in _lines(path):
         where = f"{path}:{number}"
@@ -112,15 +137,7 @@ def read_questions(path: Path, catalogue: Catalogue, *, allow_unverified: bool =
         subtask = _subtask_of(question, catalogue, where)
         for problem in _problems(question, subtask, catalogue):
             raise InputError(f"{where}: {question.qa_id}: {problem}")
-        rows.append(_row(question, subtask) | ({"patient_id": None} if compact else {}))
-        unverified += [] if question.verified else [f"{question.qa_id} on line {number}"]
-    if unverified and not allow_unverified:
-        raise InputError(
-            f"{path}: {len(unverified)} of its {len(rows)} questions are not verified, e.g. {unverified[0]}; "
-            f"expected verification.status 'verified', or origin {' or '.join(sorted(STATED))}; have them "
-            "reviewed, or allow them with dataset.allow_unverified=true, which the page will say"
-        )
-    return tables.from_rows(rows, tables.QUESTIONS)
+        yield GivenQuestion(number, record, question)
 
 
 def write_questions(path: Path, records: Iterable[Mapping[str, Any]]) -> None:

@@ -1,0 +1,157 @@
+"""Accounts of the people who log in: pseudonyms with salted hashes of passphrases that were made for them."""
+
+import hashlib
+import json
+import os
+import secrets
+import stat
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError
+
+from cardiolens import tables
+from cardiolens.config.base import Spec, describe
+from cardiolens.errors import InputError
+from cardiolens.given import MOST_JSON, parse_json, read_bytes
+
+Role = Literal["reader", "adjudicator"]
+Pseudonym = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,31}$")]
+Hex = Annotated[str, Field(pattern="^[0-9a-f]{32,128}$")]
+
+_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # without those that look alike
+_GROUPS, _GROUP = 4, 5  # of letters: 99 bits
+_COST = {"n": 1 << 15, "r": 8, "p": 1, "maxmem": 64 << 20}  # 32 MiB and about 0.1 s a try
+
+
+class Account(Spec):
+    """One person: what they do, and how their passphrase is known."""
+
+    role: Role
+    salt: Hex
+    scrypt: Hex
+
+
+class Accounts(Spec):
+    """The file of accounts."""
+
+    schema_: Literal["accounts-1"] = Field("accounts-1", alias="schema")
+    people: Mapping[Pseudonym, Account] = {}
+
+
+def read_accounts(path: Path) -> Accounts:
+    """Read the accounts; InputError where nobody has one, or where others may read or change the file."""
+    try:
+        mode = path.stat().st_mode
+        if mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise InputError(f"readers={path}: others than you can read it; close it: chmod 600 {path}")
+        accounts = Accounts.model_validate(parse_json(read_bytes(path, MOST_JSON)))
+    except FileNotFoundError:
+        raise InputError(
+            f"readers={path}: no such file; make accounts: python -m cardiolens.review add reader=... out=..."
+        ) from None
+    except OSError as error:
+        raise InputError(f"readers={path}: cannot be read ({error.strerror}); correct it") from None
+    except ValidationError as error:
+        raise InputError(f"readers={path}: {describe(error)}; make the account again") from None
+    except ValueError as error:
+        raise InputError(f"readers={path}: {error}; make the accounts again") from None
+    return accounts
+
+
+def add_account(path: Path, pseudonym: str, role: Role) -> str:
+    """Write an account with a new passphrase, which is returned and stands nowhere. An old one ends."""
+    passphrase = "-".join("".join(secrets.choice(_LETTERS) for _ in range(_GROUP)) for _ in range(_GROUPS))
+    salt = secrets.token_bytes(16)
+    own = {"role": role, "salt": salt.hex(), "scrypt": _hash(passphrase, salt)}
+    people = read_accounts(path).people if path.exists() else {}
+    tree = {name: account.model_dump() for name, account in people.items()} | {pseudonym: own}
+    try:
+        accounts = Accounts.model_validate({"schema": "accounts-1", "people": tree})
+    except ValidationError:
+        raise InputError(
+            f"reader={pseudonym}: expected a pseudonym of at most 32 small letters, digits and '-'; no name "
+            "of a person: it stands in every file that is made"
+        ) from None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    tables.write_text(path, json.dumps(accounts.model_dump(by_alias=True), indent=1) + "\n")
+    os.chmod(path, 0o600)
+    return passphrase
+
+
+def _hash(passphrase: str, salt: bytes) -> str:
+    with _ONE_AT_A_TIME:  # many tries at once would take the memory
+        return hashlib.scrypt(passphrase.encode(), salt=salt, **_COST).hex()
+
+
+_ONE_AT_A_TIME = threading.Lock()
+_FREE_TRIES = 5
+_LONGEST_WAIT = 300.0  # s
+_IDLE = 12 * 3600.0  # s, after which a session ends
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Who is logged in, and the word that the page sends beside the cookie."""
+
+    reader: str
+    role: Role
+    word: str
+    began: float
+
+
+@dataclass
+class Door:
+    """Lets people in: who gives a wrong passphrase too often waits, twice as long each time."""
+
+    path: Path
+    clock: Callable[[], float] = time.monotonic
+    sessions: dict[str, Session] = field(default_factory=dict)
+    wrong: dict[str, tuple[int, float]] = field(default_factory=dict)  # tries, and when one may try again
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def log_in(self, pseudonym: str, passphrase: str) -> tuple[str, Session] | float:
+        """A cookie with its session; else the seconds to wait, 0.0 where one may try again at once.
+
+        An unknown name costs as much time as a known one. All unknown names wait as one.
+        """
+        people = read_accounts(self.path).people
+        account = people.get(pseudonym)
+        name = pseudonym if account else ""
+        with self.lock:
+            tries, free_at = self.wrong.get(name, (0, 0.0))
+            if self.clock() < free_at:
+                return free_at - self.clock()
+            wait = min(2.0 ** (tries + 1 - _FREE_TRIES), _LONGEST_WAIT) if tries + 1 >= _FREE_TRIES else 0.0
+            self.wrong[name] = (
+                tries + 1,
+                self.clock() + wait,
+            )  # before the hash, so that tries at once count
+        given = _hash(passphrase, bytes.fromhex(account.salt) if account else bytes(16))
+        if account is None or not secrets.compare_digest(given, account.scrypt):
+            return wait
+        with self.lock:
+            self.wrong.pop(name, None)
+            cookie = secrets.token_urlsafe(32)
+            session = Session(pseudonym, account.role, secrets.token_urlsafe(32), self.clock())
+            self.sessions[cookie] = session
+        return cookie, session
+
+    def session(self, cookie: str, word: str) -> Session | None:
+        """The session of a request that has both its cookie and its word."""
+        with self.lock:
+            session = self.sessions.get(cookie)
+            if session is None or not secrets.compare_digest(session.word.encode(), word.encode()):
+                return None
+            if self.clock() - session.began > _IDLE:
+                del self.sessions[cookie]
+                return None
+            return session
+
+    def log_out(self, cookie: str) -> None:
+        with self.lock:
+            self.sessions.pop(cookie, None)

@@ -1,0 +1,172 @@
+"""How far two people agree who were blind to each other, by subtask and batch, and which batches pass.
+
+Kappa of several subtasks together is pooled over their tables: 1 - sum of observed over sum of expected
+disagreement, each expected within its own subtask. One table of all answers would make chance look small.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from cardiolens.review.items import Item
+from cardiolens.review.ledger import Line
+from cardiolens.review.queue import Outcome
+from cardiolens.stats.bootstrap import Interval, percentile, resampling_weights
+from cardiolens.stats.inference import wilson
+from cardiolens.stats.items import Floats
+from cardiolens.stats.metrics import ratio
+
+RESAMPLES, SEED = 2000, 2026
+KAPPA, ACCEPTED, ACCEPTED_LOW = 0.80, 0.95, 0.90
+ALL = "all"
+
+Decision = Literal["open", "pass", "fail"]
+Tables = Mapping[str, Floats]  # by subtask: (patient, category, category)
+Labels = tuple[Hashable, Hashable]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """What the two first readers of one item said."""
+
+    patient: str
+    subtask: str
+    verdicts: Labels
+    answers: Labels  # () where somebody gave none
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Agreement on some items: kappa and AC1 of answers and of verdicts, and how many were accepted."""
+
+    name: str
+    n_items: int
+    n_settled: int
+    n_pairs: int
+    n_patients: int
+    n_accepted: int
+    kappa: Interval
+    ac1: Interval
+    verdict_kappa: Interval
+    verdict_ac1: Interval
+    accepted: Interval
+    decision: Decision
+    why: tuple[str, ...] = ()
+
+
+def agreements(
+    items: Collection[Item], outcome_of: Callable[[Item], Outcome]
+) -> tuple[list[Agreement], list[Agreement]]:
+    """Agreement by batch, which decides, and by subtask, which tells where to look."""
+    batches: dict[str, list[Item]] = defaultdict(list)
+    subtasks: dict[str, list[Item]] = defaultdict(list)
+    outcomes = {item.digest: outcome_of(item) for item in items}
+    for item in items:
+        batches[item.batch].append(item)
+        subtasks[item.subtask.id].append(item)
+    return (
+        [_agreement(name, own, outcomes) for name, own in batches.items()],
+        [_agreement(name, own, outcomes) for name, own in subtasks.items()],
+    )
+
+
+def _agreement(name: str, items: Sequence[Item], outcomes: Mapping[str, Outcome]) -> Agreement:
+    pairs = [pair_of(item, outcomes[item.digest].firsts) for item in items]
+    both = [pair for pair in pairs if pair is not None]
+    finals = [outcomes[item.digest].final for item in items]
+    settled = [line for line in finals if line is not None]
+    n_accepted = sum(line.verdict == "accept" for line in settled)
+    kappa, ac1 = intervals(both, lambda pair: pair.answers)
+    verdict_kappa, verdict_ac1 = intervals(both, lambda pair: pair.verdicts)
+    accepted = wilson(n_accepted, len(settled))
+    why = _failures(kappa, accepted, both) if len(settled) == len(items) else ()
+    decision: Decision = "open" if len(settled) < len(items) else "fail" if why else "pass"
+    return Agreement(
+        name=name,
+        n_items=len(items),
+        n_settled=len(settled),
+        n_pairs=len(both),
+        n_patients=len({pair.patient for pair in both}),
+        n_accepted=n_accepted,
+        kappa=kappa,
+        ac1=ac1,
+        verdict_kappa=verdict_kappa,
+        verdict_ac1=verdict_ac1,
+        accepted=accepted,
+        decision=decision,
+        why=why,
+    )
+
+
+def _failures(kappa: Interval, accepted: Interval, pairs: Sequence[Pair]) -> tuple[str, ...]:
+    """The parts of the batch rule that do not hold. Without chance disagreement kappa asks for nothing."""
+    differ = any(pair.answers[0] != pair.answers[1] for pair in pairs)
+    rules = (
+        (not kappa.value >= KAPPA if not np.isnan(kappa.value) else differ, f"kappa below {KAPPA:.2f}"),
+        (accepted.value < ACCEPTED, f"accepted below {ACCEPTED:.0%}"),
+        (accepted.low < ACCEPTED_LOW, f"lower bound of accepted below {ACCEPTED_LOW:.0%}"),
+    )
+    return tuple(words for wrong, words in rules if wrong)
+
+
+def pair_of(item: Item, firsts: Sequence[Line]) -> Pair | None:
+    """The pair of an item; None before two people decided on it."""
+    if len(firsts) < 2:
+        return None
+    one, other = firsts
+    return Pair(
+        item.patient,
+        item.subtask.id,
+        (one.verdict, other.verdict),
+        (_answer(item, one), _answer(item, other)),
+    )
+
+
+def _answer(item: Item, line: Line) -> tuple[str, ...]:
+    return item.proposal if line.verdict == "accept" else line.answer
+
+
+def intervals(pairs: Sequence[Pair], labels: Callable[[Pair], Labels]) -> tuple[Interval, Interval]:
+    """Kappa and Gwet's AC1, pooled over subtasks, with bootstrap intervals by patient."""
+    patients = {name: place for place, name in enumerate(sorted({pair.patient for pair in pairs}))}
+    weights = resampling_weights(len(patients), RESAMPLES if len(patients) > 1 else 0, SEED)
+    observed, by_margins, by_shares = (np.zeros(len(weights)) for _ in range(3))
+    for table in _tables(pairs, labels, patients).values():
+        counts: Floats = np.einsum("rp,pij->rij", weights, table)
+        parts = _disagreement(counts)
+        observed, by_margins, by_shares = observed + parts[0], by_margins + parts[1], by_shares + parts[2]
+    n = float(len(patients)) if len(patients) > 1 else np.inf
+    return (
+        percentile(1 - ratio(observed, by_margins), patients=n),
+        percentile(1 - ratio(observed, by_shares), patients=n),
+    )
+
+
+def _tables(pairs: Sequence[Pair], labels: Callable[[Pair], Labels], patients: Mapping[str, int]) -> Tables:
+    by_subtask: dict[str, list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        by_subtask[pair.subtask].append(pair)
+    tables = {}
+    for subtask, own in by_subtask.items():
+        known = {label: place for place, label in enumerate(dict.fromkeys(x for p in own for x in labels(p)))}
+        table = np.zeros((len(patients), len(known), len(known)))
+        for pair in own:
+            one, other = labels(pair)
+            table[patients[pair.patient], known[one], known[other]] += 1
+        tables[subtask] = table
+    return tables
+
+
+def _disagreement(counts: Floats) -> tuple[Floats, Floats, Floats]:
+    """Disagreements observed, and expected by margins (Cohen 1960) and by mean shares (Gwet 2008)."""
+    total = counts.sum(axis=(-2, -1))
+    rows, columns = counts.sum(axis=-1), counts.sum(axis=-2)
+    observed = total - np.trace(counts, axis1=-2, axis2=-1)
+    by_margins = total - np.nan_to_num(ratio((rows * columns).sum(axis=-1), total))
+    shares = np.nan_to_num(ratio(rows + columns, 2 * total[..., None]))
+    others = max(counts.shape[-1] - 1, 1)
+    by_shares = total * (1 - (shares * (1 - shares)).sum(axis=-1) / others)
+    return observed, by_margins, by_shares

@@ -1,0 +1,140 @@
+"""What the page is told: the next item without what its reader may not know, and how far the review is."""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cardiolens.review.accounts import Session
+from cardiolens.review.agreement import Agreement, agreements
+from cardiolens.review.items import Item, Items
+from cardiolens.review.pictures import Pictures
+from cardiolens.review.queue import Asked, Queue, outcome
+
+Told = dict[str, Any]
+
+
+@dataclass
+class Desk:
+    """A review that is served: one queue, whose every change is made under one lock."""
+
+    items: Items
+    queue: Queue
+    pictures: Pictures
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @cached_property
+    def by_digest(self) -> Mapping[str, Item]:
+        return {item.digest: item for item in self.queue.items.values()}
+
+    def state(self, session: Session) -> Told:
+        """What somebody sees now."""
+        with self.lock:
+            return self._state(session)
+
+    def decide(self, asked: Asked, session: Session) -> Told:
+        """Keep what somebody pressed, and what they see then; `error` says why it was not kept."""
+        with self.lock:
+            try:
+                refused = self.queue.decide(asked, session.reader, session.role)
+            except OSError as error:
+                return {"error": _unwritten(error), "again": True}
+            return {"kept": asked.id} | ({"error": refused} if refused else {}) | self._state(session)
+
+    def _state(self, session: Session) -> Told:
+        try:
+            item = self.queue.next(session.reader, session.role)
+        except OSError as error:
+            return {"error": _unwritten(error), "again": True}
+        own = session.reader, session.role
+        told: Told = {
+            "mode": self.queue.mode,
+            "done": self.queue.done(session.reader),
+            "left": self.queue.left(*own),
+        }
+        told |= {"reader": session.reader, "role": session.role}
+        return told | {"item": None if item is None else self._item(item, session)}
+
+    def _item(self, item: Item, session: Session) -> Told:
+        question = item.question
+        told: Told = {
+            "qa_id": item.qa_id,
+            "item": item.digest,
+            "study": question.study_id,
+            "subtask": item.subtask.id,
+            "question": question.question,
+            "options": [option.model_dump() for option in question.options],
+            "multi": question.answer_type == "multi",
+            "exclusive": list(item.subtask.exclusive),
+        }
+        if self.queue.mode == "read":
+            return told
+        told |= {
+            "proposal": list(item.proposal),
+            "origin": question.origin,
+            "evidence": [asdict(quote) for quote in self.items.evidence(item)],
+            "report": self.items.reports.get(question.study_id, ""),
+        }
+        if session.role == "adjudicator":
+            firsts = outcome(self.queue.reviews.of("verify", (item.qa_id, item.digest))).firsts
+            told["firsts"] = sorted(  # without names, and in an order that does not tell who was first
+                [
+                    {"verdict": one.verdict, "answer": list(one.answer), "reason": one.reason}
+                    for one in firsts
+                ],
+                key=str,
+            )
+        return told
+
+    def loops(self, digest: str) -> Told | None:
+        """The volumes of an item; None for no item. Masks are truth, which who reads does not see."""
+        item = self.by_digest.get(digest)
+        if item is None:
+            return None
+        found, remark = self.pictures.routed(item)
+        masked = self.queue.mode == "verify"
+        return {
+            "loops": [one.told() | {"mask": masked and one.overlay is not None} for one in found],
+            "remark": remark,
+        }
+
+    def sheet(self, digest: str, volume: str, name: str) -> bytes | None:
+        """One slice of a volume as a PNG, `<rank>.png`, or `<rank>-mask.png` with its mask."""
+        item = self.by_digest.get(digest)
+        loops = None if item is None else self.pictures.loops(item.question.study_id)
+        rank = name.removesuffix(".png").removesuffix("-mask")
+        if loops is None or isinstance(loops, str) or volume not in loops or not rank.isdecimal():
+            return None
+        masked, loop = name == f"{rank}-mask.png", loops[volume]
+        legal = int(rank) < loop.structure.n_slices and (name == f"{rank}.png" or masked)
+        if not legal or (masked and self.queue.mode == "read"):
+            return None
+        return loop.sheet(int(rank), masked=masked)
+
+    def agreement(self) -> Told:
+        """Agreement by batch and by subtask, for who is blind to nobody."""
+        with self.lock:
+            outcomes = {
+                item.digest: outcome(self.queue.reviews.of("verify", key))
+                for key, item in self.queue.items.items()
+            }
+        batches, subtasks = agreements(self.queue.items.values(), lambda item: outcomes[item.digest])
+        return {"batches": [plain(one) for one in batches], "subtasks": [plain(one) for one in subtasks]}
+
+
+def plain(one: Agreement) -> Mapping[str, Any]:
+    """Agreement as JSON has it: null where a number is not defined."""
+    return {name: _plain(value) for name, value in asdict(one).items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    return None if isinstance(value, float) and np.isnan(value) else value
+
+
+def _unwritten(error: OSError) -> str:
+    return f"not kept: the file of reviews cannot be written ({error.strerror or error})"

@@ -1,0 +1,143 @@
+"""What a review comes to: verified questions, rejects with reasons, what is open, batches, and readings."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cardiolens.questions.stages import write_lines
+from cardiolens.review.agreement import Agreement, agreements
+from cardiolens.review.desk import plain
+from cardiolens.review.items import Item
+from cardiolens.review.ledger import Line, Reviews
+from cardiolens.review.queue import Outcome, outcome
+from cardiolens.tasks.catalogue import Subtask
+
+STAGE = 8
+Record = dict[str, Any]
+
+CANNOT_TELL = "cannot_tell"
+PARENT_SAYS_OTHERWISE = "parent_says_otherwise"  # corrected, the parent's answer no longer opens the question
+PARENT_REJECTED = "parent_rejected"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """Lines of the three files, and the agreement that they rest on."""
+
+    verified: list[Record]
+    rejects: list[Record]
+    open: list[Record]
+    batches: list[Agreement]
+    subtasks: list[Agreement]
+
+
+def exported(items: Mapping[tuple[str, str], Item], reviews: Reviews) -> Exported:
+    """Sort all items of a verification; each is verified, rejected or open, and stands in one file."""
+    outcomes = {item.digest: outcome(reviews.of("verify", key)) for key, item in items.items()}
+    batches, subtasks = agreements(items.values(), lambda item: outcomes[item.digest])
+    by_name = {batch.name: batch for batch in batches}
+    sorted_items = Exported([], [], [], batches, subtasks)
+    finals = {
+        (item.question.study_id, item.subtask.id): (item, outcomes[item.digest]) for item in items.values()
+    }
+    for item in items.values():
+        own, batch = outcomes[item.digest], by_name[item.batch]
+        if own.final is None:
+            sorted_items.open.append(_unsettled(item, own.state, batch))
+        elif reason := _reason(own.final) or _parent_reason(item.subtask, item, finals):
+            sorted_items.rejects.append(_reject(item, own, reason))
+        elif batch.decision != "pass":
+            sorted_items.open.append(_unsettled(item, f"batch_{batch.decision}", batch))
+        elif _parent_open(item, finals):
+            sorted_items.open.append(_unsettled(item, "parent_open", batch))
+        else:
+            sorted_items.verified.append(_verified(item, own, own.final, batch))
+    return sorted_items
+
+
+Finals = Mapping[tuple[str, str], tuple[Item, Outcome]]
+
+
+def _reason(final: Line) -> str:
+    return {"reject": str(final.reason), "cannot_tell": CANNOT_TELL}.get(str(final.verdict), "")
+
+
+def _parent_reason(subtask: Subtask, item: Item, finals: Finals) -> str:
+    """Why a question is not asked any longer, by what people say of the one that opens it."""
+    parent = finals.get((item.question.study_id, subtask.parent or ""))
+    if parent is None or parent[1].final is None:
+        return ""
+    if _reason(parent[1].final):
+        return PARENT_REJECTED
+    return (
+        ""
+        if set(answer_of(parent[0], parent[1].final)) & set(subtask.parent_answers)
+        else PARENT_SAYS_OTHERWISE
+    )
+
+
+def _parent_open(item: Item, finals: Finals) -> bool:
+    parent = finals.get((item.question.study_id, item.subtask.parent or ""))
+    return parent is not None and parent[1].final is None
+
+
+def answer_of(item: Item, final: Line) -> tuple[str, ...]:
+    """The answer that holds."""
+    return item.proposal if final.verdict == "accept" else final.answer
+
+
+def _verified(item: Item, own: Outcome, final: Line, batch: Agreement) -> Record:
+    kappa = plain(batch)["kappa"]["value"]
+    verification = {
+        **item.question.verification,
+        "status": "verified",
+        "stage": STAGE,
+        "verdict": final.verdict,
+        "readers": len(own.firsts),
+        "adjudicated": own.adjudicated,
+        "kappa_batch": batch.name,
+        "kappa": None if kappa is None else round(kappa, 4),
+    }
+    return {**item.record, "answer": list(answer_of(item, final)), "verification": verification}
+
+
+def _unsettled(item: Item, why: str, batch: Agreement) -> Record:
+    verification = {**item.question.verification, "review": why, "kappa_batch": batch.name}
+    return {**item.record, "verification": verification}
+
+
+def _reject(item: Item, own: Outcome, reason: str) -> Record:
+    return {
+        "stage": 7,
+        "reason": reason,
+        "study_id": item.question.study_id,
+        "qa_id": item.qa_id,
+        "subtask": item.subtask.id,
+        "adjudicated": own.adjudicated,
+    }
+
+
+def readings(items: Mapping[tuple[str, str], Item], reviews: Reviews) -> dict[str, list[Record]]:
+    """What each person read: answers and seconds by question, in the order of the items."""
+    found: dict[str, list[Record]] = {}
+    for key, item in items.items():
+        for reader, line in reviews.of("read", key).items():
+            told = {
+                "qa_id": item.qa_id,
+                "item": item.digest,
+                "answer": list(line.answer),
+                "seconds": line.seconds,
+            }
+            found.setdefault(reader, []).append(told)
+    return found
+
+
+def write(out: Path, result: Exported) -> None:
+    """Write the files of a verification, each whole or not at all."""
+    write_lines(out / "questions.jsonl", result.verified)
+    write_lines(out / "rejects.jsonl", result.rejects)
+    write_lines(out / "open.jsonl", result.open)
+    rows = [{"schema": "batch-1", **plain(one)} for one in result.batches]
+    rows += [{"schema": "subtask-agreement-1", **plain(one)} for one in result.subtasks]
+    write_lines(out / "batches.jsonl", rows)

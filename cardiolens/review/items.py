@@ -1,0 +1,155 @@
+"""Items of a review: questions in the order in which people get them, with batch, patient and evidence."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from cardiolens.digest import digest_of
+from cardiolens.errors import InputError
+from cardiolens.questions.stages import read_lines
+from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
+from cardiolens.tasks.catalogue import Catalogue, Subtask
+from cardiolens.tasks.questions import GivenQuestion, Question, given_questions
+
+Mode = Literal["verify", "read"]
+
+_UNJUDGED = {"verification", "patient_id"}
+_TRUTH = {"answer", "evidence", "origin", "reference"}
+BATCH = 200  # items, at least; a batch ends with a study
+FINDINGS = "2-findings.*.jsonl"
+SECTIONS = "1-sections.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One question to be looked at by people."""
+
+    question: Question
+    record: Mapping[str, Any]  # as it stands in the file
+    subtask: Subtask
+    patient: str
+    batch: str
+    digest: str  # of all that a person judges
+
+    @property
+    def qa_id(self) -> str:
+        return self.question.qa_id
+
+    @property
+    def proposal(self) -> tuple[str, ...]:
+        return tuple(sorted(self.question.answer))
+
+    def is_legal(self, answer: Collection[str]) -> bool:
+        """Whether an answer is one that the question allows."""
+        keys = {option.key for option in self.question.options}
+        alone = set(answer) & set(self.subtask.exclusive)
+        one = self.question.answer_type == "multi" or len(answer) == 1
+        several_alone = bool(alone) and len(answer) > 1
+        return 0 < len(set(answer)) == len(answer) and set(answer) <= keys and one and not several_alone
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A stretch of a report on which an answer rests."""
+
+    name: str
+    text: str
+    section: str = ""
+    start: int | None = None
+    end: int | None = None
+
+
+@dataclass(frozen=True)
+class Items:
+    """All items in their order, with the studies and reports that they are about."""
+
+    items: tuple[Item, ...]
+    studies: Mapping[str, Study]
+    quotes: Mapping[tuple[str, str], Quote]  # by study and id
+    reports: Mapping[str, str]  # text by study
+    left_out: Mapping[str, int]  # questions that nobody is asked, by reason
+
+    @property
+    def batches(self) -> list[str]:
+        return list(dict.fromkeys(item.batch for item in self.items))
+
+    def evidence(self, item: Item) -> list[Quote]:
+        """What an answer rests on; an id that no stage file names stands as it is."""
+        study = item.question.study_id
+        return [self.quotes.get((study, name), Quote("", name)) for name in item.question.evidence]
+
+
+def read_items(path: Path, studies: Path, catalogue: Catalogue, mode: Mode) -> Items:
+    """Read the questions of a file for one kind of review.
+
+    Study by study, so that pictures stay: in the order of ids, and within one in the order of the catalogue.
+    Reports are no questions of options and are left out, and so is in `verify` what is verified already.
+    """
+    known = _studies(studies)
+    given = list(given_questions(path, catalogue))
+    chosen = [one for one in given if one.question.answer_type != "report"]
+    asked = [one for one in chosen if mode == "read" or not _is_verified(one)]
+    if unknown := sorted({one.question.study_id for one in asked} - known.keys()):
+        raise InputError(
+            f"{path}: {len(unknown)} of its studies are not in studies={studies}, e.g. {unknown[0]}; name "
+            "the folder of the studies that it asks about"
+        )
+    rank = {name: place for place, name in enumerate(catalogue.subtasks)}
+    asked.sort(key=lambda one: (one.question.study_id, rank[one.question.subtask], one.question.qa_id))
+    if not asked:
+        raise InputError(f"{path}: has no question for mode={mode}; give a file with drafts")
+    batches = _batches([one.question.study_id for one in asked])
+    items = tuple(
+        _item(one, catalogue, known[one.question.study_id].manifest.patient_id, batch, mode)
+        for one, batch in zip(asked, batches, strict=True)
+    )
+    quotes, texts = _evidence(path.parent) if mode == "verify" else ({}, {})
+    left_out = {"reports": len(given) - len(chosen), "verified already": len(chosen) - len(asked)}
+    return Items(items, known, quotes, texts, {name: count for name, count in left_out.items() if count})
+
+
+def _is_verified(given: GivenQuestion) -> bool:
+    return given.question.verification.get("status") == "verified"
+
+
+def _item(given: GivenQuestion, catalogue: Catalogue, patient: str, batch: str, mode: Mode) -> Item:
+    question = given.question
+    unjudged = (
+        _UNJUDGED if mode == "verify" else _UNJUDGED | _TRUTH
+    )  # whose digest would tell it to who reads
+    judged = question.model_dump(mode="json", by_alias=True, exclude=unjudged)
+    return Item(question, given.record, catalogue[question.subtask], patient, batch, digest_of(judged))
+
+
+def _batches(studies: Sequence[str]) -> Iterator[str]:
+    """Batch of each item: whole studies until there are enough; a small rest belongs to the one before."""
+    starts = [0]
+    for place, study in enumerate(studies):
+        is_new = place > 0 and study != studies[place - 1]
+        if is_new and place - starts[-1] >= BATCH and len(studies) - place >= BATCH:
+            starts.append(place)
+    number = 0
+    for place in range(len(studies)):
+        number += number < len(starts) and place == starts[number]
+        yield f"b{number:02d}"
+
+
+def _studies(folder: Path) -> dict[str, Study]:
+    folders = sorted(path.parent for path in folder.glob(f"*/{MANIFEST_NAME}")) if folder.is_dir() else []
+    if not folders:
+        raise InputError(f"studies={folder}: holds no study; expected folders with a {MANIFEST_NAME}")
+    studies = [read_study(one) for one in folders]
+    return {study.study_id: study for study in studies}
+
+
+def _evidence(folder: Path) -> tuple[dict[tuple[str, str], Quote], dict[str, str]]:
+    """Quotes and texts of the stage files beside the drafts; nothing where there are none."""
+    quotes: dict[tuple[str, str], Quote] = {}
+    for path in sorted(folder.glob(FINDINGS)):
+        for record in read_lines(path):
+            for one in record.get("items", ()):
+                quote = Quote(one["id"], one["quote"], one.get("section", ""), one["start"], one["end"])
+                quotes[record["study_id"], one["id"]] = quote
+    texts = {record["study_id"]: record["text"] for record in read_lines(folder / SECTIONS)}
+    return quotes, texts

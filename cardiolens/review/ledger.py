@@ -1,0 +1,139 @@
+"""What people were shown and decided: one JSON object a line, on the disk before the page hears of it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError
+
+from cardiolens.config.base import Spec, describe
+from cardiolens.errors import InputError
+from cardiolens.given import parse_json, read_bytes
+from cardiolens.record.appended import MOST_BYTES, AppendedFile, whole_lines
+from cardiolens.review.accounts import Pseudonym
+from cardiolens.review.items import Mode
+
+SCHEMA = "review-1"
+NAME = "reviews.jsonl"
+
+Verdict = Literal["accept", "correct", "reject", "cannot_tell", "answer"]
+Reason = Literal["", "not_in_images", "not_in_report", "bad_images", "other_study", "unclear_question"]
+Key = tuple[str, str]  # qa_id, and the digest of what was judged
+
+
+class Line(Spec):
+    """One event: an item was shown with its truth, decided on, or a decision was taken back."""
+
+    id: Annotated[str, Field(min_length=8, max_length=64)]  # made by the page; a key sent twice counts once
+    at: str
+    event: Literal["shown", "decided", "undone"]
+    mode: Mode
+    reader: Pseudonym
+    qa_id: str
+    item: str  # digest
+    verdict: Verdict | None = None
+    answer: tuple[str, ...] = ()
+    reason: Reason = ""
+    seconds: Annotated[float, Field(ge=0)] = 0.0
+    third: bool = False  # of the person who decides where two disagree
+
+    @property
+    def key(self) -> Key:
+        return self.qa_id, self.item
+
+    @property
+    def said(self) -> tuple[str | None, tuple[str, ...]]:
+        """What two people must have in common to agree; reasons of rejection may differ."""
+        return self.verdict, self.answer
+
+
+@dataclass
+class Reviews:
+    """All decisions that hold, by item and reader, and who was shown the truth of which question."""
+
+    ids: set[str] = field(default_factory=set)
+    seen: set[tuple[str, str]] = field(default_factory=set)  # reader, qa_id; whatever the draft said then
+    decided: dict[Mode, dict[Key, dict[str, Line]]] = field(
+        default_factory=lambda: {"verify": {}, "read": {}}
+    )
+    history: dict[tuple[str, Mode], list[Line]] = field(default_factory=dict)
+
+    def of(self, mode: Mode, key: Key) -> Mapping[str, Line]:
+        """Decisions on an item by reader, in the order of time."""
+        return self.decided[mode].get(key, {})
+
+    def last(self, reader: str, mode: Mode) -> Line | None:
+        """The decision that an undo of a reader would take back."""
+        own = self.history.get((reader, mode))
+        return own[-1] if own else None
+
+    def add(self, line: Line) -> None:
+        """Take in a line; one whose id is known already says nothing new."""
+        if line.id in self.ids:
+            return
+        self.ids.add(line.id)
+        if line.mode == "verify":
+            self.seen.add((line.reader, line.qa_id))
+        own = self.history.setdefault((line.reader, line.mode), [])
+        if line.event == "decided":
+            self.decided[line.mode].setdefault(line.key, {})[line.reader] = line
+            own.append(line)
+        elif line.event == "undone" and self.of(line.mode, line.key).get(line.reader):
+            del self.decided[line.mode][line.key][line.reader]
+            own[:] = [one for one in own if one.key != line.key]
+
+
+class Ledger:
+    """The file of a review, which one server at a time appends to."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._file = AppendedFile(path)
+        except BlockingIOError:
+            raise InputError(f"{path}: another review writes to it; use its page, or end it first") from None
+        except OSError as error:
+            raise InputError(f"{path}: cannot be written ({error.strerror}); name another out") from None
+        try:
+            self.reviews = read_ledger(path)
+            self._file.mend()
+        except InputError:
+            self.close()
+            raise
+
+    def append(self, line: Line) -> None:
+        """Keep a line: first on the disk, then in memory; OSError where the disk does not take it."""
+        tree = {"schema": SCHEMA, **line.model_dump(mode="json", exclude_defaults=True)}
+        self._file.append(json.dumps(tree, ensure_ascii=False).encode())
+        self.reviews.add(line)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def read_ledger(path: Path) -> Reviews:
+    """Read what was decided; a last line that was cut off is left out. InputError for any other fault."""
+    reviews = Reviews()
+    try:
+        content = read_bytes(path, MOST_BYTES)
+    except FileNotFoundError:
+        return reviews
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); name the out of a review") from None
+    for number, text in whole_lines(content):
+        try:
+            tree = parse_json(text)
+            if not isinstance(tree, dict) or tree.pop("schema", None) != SCHEMA:
+                raise ValueError(f"is no decision; expected an object with schema {SCHEMA}")
+            reviews.add(Line.model_validate(tree))
+        except ValidationError as error:
+            raise InputError(f"{path}: line {number}: {describe(error)}; correct or remove it") from None
+        except ValueError as error:
+            raise InputError(f"{path}: line {number}: {error}; correct or remove it") from None
+    return reviews
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

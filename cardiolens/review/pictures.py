@@ -1,0 +1,122 @@
+"""Loops of a study as people see them: the frames that models are shown, all of them, with masks if asked."""
+
+import io
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cardiolens.config.dataset import Windows
+from cardiolens.errors import InputError
+from cardiolens.review.items import Item
+from cardiolens.select.route import Route, resolve
+from cardiolens.study.displayed import displayed_volumes
+from cardiolens.study.manifest import Study
+from cardiolens.study.overlay import Overlay, read_overlay
+from cardiolens.study.structure import VolumeStructure, structures
+
+COLUMNS = 8  # phases of a slice in one row of its sheet
+_KEPT = 6  # studies in memory
+
+
+@dataclass(frozen=True)
+class Loop:
+    """One volume: its structure, its frames in canonical order, and its mask."""
+
+    structure: VolumeStructure
+    frames_FHW: NDArray[np.uint8]
+    overlay: Overlay | None
+
+    def told(self) -> dict[str, Any]:
+        """What the page needs to draw it."""
+        one = self.structure
+        _, height, width = self.frames_FHW.shape
+        return {
+            "id": one.volume_id,
+            "name": f"{one.sequence} {one.view}",
+            "slices": one.n_slices,
+            "phases": one.n_phases,
+            "height": height,
+            "width": width,
+            "columns": min(COLUMNS, one.n_phases),
+            "ed": one.ed_phase,
+            "es": one.es_phase,
+            "mask": self.overlay is not None,
+        }
+
+    def sheet(self, rank: int, *, masked: bool) -> bytes:
+        """All phases of a slice as one PNG, row by row."""
+        from PIL import Image
+
+        first = self.structure.idx(rank, 0)
+        places = range(first, first + self.structure.n_phases)
+        frames = [self.frames_FHW[idx] for idx in places]
+        if masked and self.overlay is not None:
+            frames = [self.overlay.on(frame, idx) for frame, idx in zip(frames, places, strict=True)]
+        columns = min(COLUMNS, len(frames))
+        frames += [np.zeros_like(frames[0])] * (-len(frames) % columns)
+        rows = [np.concatenate(frames[k : k + columns], axis=1) for k in range(0, len(frames), columns)]
+        png = io.BytesIO()
+        Image.fromarray(np.concatenate(rows, axis=0)).save(png, "PNG", compress_level=1)
+        return png.getvalue()
+
+
+@dataclass
+class Pictures:
+    """Loops of all studies; the last few stay in memory."""
+
+    studies: Mapping[str, Study]
+    windows: Windows = field(default_factory=Windows)
+    kept: dict[str, Mapping[str, Loop] | str] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def loops(self, study_id: str) -> Mapping[str, Loop] | str:
+        """Loops of a study by volume; in words why not, where it cannot be read."""
+        with self.lock:
+            found = self.kept.pop(study_id, None)
+            if found is None:
+                try:
+                    found = _loops(self.studies[study_id], self.windows)
+                except InputError as error:
+                    found = f"the images cannot be read: {error}"
+            self.kept[study_id] = found
+            while len(self.kept) > _KEPT:
+                del self.kept[next(iter(self.kept))]
+            return found
+
+    def routed(self, item: Item) -> tuple[Sequence[Loop], str]:
+        """The volumes on which a question is read, and a remark where there are none of them."""
+        found = self.loops(item.question.study_id)
+        if isinstance(found, str):
+            return (), found
+        volumes = tuple(loop.structure for loop in found.values())
+        routed = resolve(volumes, Route.of(item.subtask))
+        if routed.skipped is None:
+            named = [flag for flag in routed.flags if flag.startswith("substituted")]
+            remark = "the views of this question are missing; others stand for them" if named else ""
+            return [found[volume.volume_id] for volume in routed.volumes], remark
+        remark = "no view of this question is in the study; these are all that it has"
+        return list(found.values()), remark
+
+
+def _loops(study: Study, windows: Windows) -> Mapping[str, Loop]:
+    rows, frames = [], {}
+    for volume in displayed_volumes(study, windows):
+        rows.append(volume.row)
+        frames[str(volume.row["volume_id"])] = _stack(volume.row, volume.frames)
+    known = structures(pa.Table.from_pylist(rows))[study.study_id].volumes
+    manifests = {volume.volume_id: volume for volume in study.manifest.volumes}
+    by_id = {str(row["volume_id"]): row for row in rows}
+    return {
+        name: Loop(structure, frames[name], read_overlay(study, manifests[name], by_id[name]))
+        for name, structure in known.items()
+    }
+
+
+def _stack(row: Mapping[str, Any], frames: pa.Table) -> NDArray[np.uint8]:
+    size = int(row["height"]), int(row["width"])
+    return np.stack([np.frombuffer(one, np.uint8).reshape(size) for one in frames["pixels"].to_pylist()])

@@ -1,0 +1,194 @@
+"""The three actions of the verb: an account, the page, and what the review comes to."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import Field, ValidationError
+
+from cardiolens import tables
+from cardiolens.config.base import GivenPath, Spec, describe
+from cardiolens.errors import InputError
+from cardiolens.given import read_json
+from cardiolens.questions.stages import write_lines
+from cardiolens.review.accounts import Door, Role, add_account, read_accounts
+from cardiolens.review.agreement import Agreement
+from cardiolens.review.desk import Desk
+from cardiolens.review.export import exported, readings, write
+from cardiolens.review.items import Item, Items, Mode, read_items
+from cardiolens.review.ledger import NAME, Ledger, read_ledger
+from cardiolens.review.pictures import Pictures
+from cardiolens.review.queue import Queue
+from cardiolens.review.server import address_of, review_server
+from cardiolens.tasks.catalogue import load_catalogue
+from cardiolens.terminal.console import say
+
+ACCOUNTS = "readers.json"
+SOURCES = "review-{}.json"  # of a mode
+PORT = 8431
+FEWEST = 35  # items of a batch: with fewer, even if all are accepted, the lower bound stays below 90 %
+
+
+class Serve(Spec):
+    """Words of the page."""
+
+    questions: GivenPath
+    studies: GivenPath
+    out: GivenPath
+    mode: Mode
+    port: int = Field(PORT, ge=0, le=65535)
+    readers: GivenPath | None = None
+    protocol: str = "openprotocol-1"
+
+
+class Add(Spec):
+    """Words of an account."""
+
+    reader: str
+    out: GivenPath
+    role: Role = "reader"
+    readers: GivenPath | None = None
+
+
+class Export(Spec):
+    """Words of the export."""
+
+    out: GivenPath
+
+
+class Sources(Spec):
+    """What a review is of; beside its ledger, for the export."""
+
+    schema_: Literal["review-sources-1"] = Field("review-sources-1", alias="schema")
+    questions: GivenPath
+    studies: GivenPath
+    protocol: str
+
+
+_Words = TypeVar("_Words", bound=Spec)
+
+
+def read_words(kind: type[_Words], words: Sequence[str]) -> _Words:
+    """The words of an action, else InputError."""
+    given = dict(word.partition("=")[::2] for word in words)
+    bare = [word for word in words if "=" not in word]
+    if bare or len(given) != len(words):
+        legal = " ".join(f"{name}=..." for name in kind.model_fields)
+        raise InputError(f"{(bare or list(words))[0]}: expected each word once, as in {legal}")
+    try:
+        return kind.model_validate(given)
+    except ValidationError as error:
+        raise InputError(describe(error)) from None
+
+
+def add(words: Sequence[str]) -> int:
+    """Make an account and show its passphrase, this once."""
+    given = read_words(Add, words)
+    path = given.readers or given.out / ACCOUNTS
+    passphrase = add_account(path, given.reader, given.role)
+    say(f"{given.reader} ({given.role}): {passphrase}")
+    say(f"hand it over now, it is kept nowhere; another add gives a new one. Accounts: {path}")
+    return 0
+
+
+def serve(words: Sequence[str]) -> int:
+    """Serve the page until interrupted."""
+    given = read_words(Serve, words)
+    accounts = given.readers or given.out / ACCOUNTS
+    people = read_accounts(accounts).people
+    if not people:
+        raise InputError(f"readers={accounts}: nobody has an account; make one with the action add")
+    items = read_items(given.questions, given.studies, load_catalogue(given.protocol), given.mode)
+    _keep_sources(given)
+    ledger = Ledger(given.out / NAME)
+    try:
+        desk = Desk(items, Queue.of(items.items, ledger, given.mode), Pictures(items.studies))
+        with review_server(desk, Door(accounts), given.port) as server:
+            _tell(items, given, len(people))
+            say(f"page: {address_of(server)} (this machine only; Ctrl-C ends it)")
+            try:
+                server.serve_forever()
+            except KeyboardInterrupt:
+                return 0
+    finally:
+        ledger.close()
+    return 0
+
+
+def _tell(items: Items, given: Serve, people: int) -> None:
+    say(f"mode={given.mode}: {len(items.items)} questions, {len(items.batches)} batches, {people} accounts")
+    for reason, count in items.left_out.items():
+        say(f"left out: {count} ({reason})")
+    if given.mode == "verify" and len(items.items) < FEWEST:
+        say(f"fewer than {FEWEST} questions: no batch of them can pass, however well people agree")
+    say(f"decisions: {given.out / NAME}")
+
+
+def _keep_sources(given: Serve) -> None:
+    """Write what the review is of; the same `out` for other questions would mix two reviews."""
+    if given.mode == "verify" and given.questions.resolve().parent == given.out.resolve():
+        raise InputError(f"out={given.out}: its export would replace {given.questions}; name another out")
+    path = given.out / SOURCES.format(given.mode)
+    tree = {
+        "schema": "review-sources-1",
+        "questions": str(given.questions.resolve()),
+        "studies": str(given.studies.resolve()),
+        "protocol": given.protocol,
+    }
+    if path.exists() and _sources(given.out, given.mode).model_dump(mode="json", by_alias=True) != tree:
+        raise InputError(f"out={given.out}: holds a review of other questions or studies; name another out")
+    tables.write_text(path, json.dumps(tree, indent=1) + "\n")
+
+
+def _sources(out: Path, mode: Mode) -> Sources:
+    path = out / SOURCES.format(mode)
+    try:
+        return Sources.model_validate(read_json(path))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; name the out that a page of review had") from None
+    except (OSError, ValueError) as error:
+        why = describe(error) if isinstance(error, ValidationError) else str(error)
+        raise InputError(f"{path}: {why}; serve the page again with another out") from None
+
+
+def export(words: Sequence[str]) -> int:
+    """Write what the review comes to; 0 if there is a verified question or a reading, else 1."""
+    out = read_words(Export, words).out
+    if not (out / NAME).is_file():
+        raise InputError(f"out={out}: holds no review; name the out that a page of review had")
+    reviews = read_ledger(out / NAME)
+    made = 0
+    if any(reviews.decided["verify"].values()):
+        items = _items(out, "verify")
+        result = exported(items, reviews)
+        write(out, result)
+        for row in [*result.batches, *result.subtasks]:
+            say(_line(row))
+        counts = f"{len(result.verified)} verified, {len(result.rejects)} rejected, {len(result.open)} open"
+        say(f"{len(items)} questions: {counts}: {out}")
+        made += len(result.verified)
+    if any(reviews.decided["read"].values()):
+        items = _items(out, "read")
+        for reader, lines in readings(items, reviews).items():
+            write_lines(out / "readings" / f"{reader}.jsonl", lines)
+            say(f"{reader}: {len(lines)} of {len(items)} questions read: {out / 'readings'}")
+            made += len(lines)
+    return 0 if made else 1
+
+
+def _items(out: Path, mode: Mode) -> dict[tuple[str, str], Item]:
+    sources = _sources(out, mode)
+    found = read_items(sources.questions, sources.studies, load_catalogue(sources.protocol), mode)
+    return {(item.qa_id, item.digest): item for item in found.items}
+
+
+def _line(row: Agreement) -> str:
+    numbers = f"{row.n_settled}/{row.n_items} settled, {row.n_pairs} pairs, {row.n_patients} patients"
+    kappa = f"kappa {_told(row.kappa)}, AC1 {_told(row.ac1)}, of verdicts {_told(row.verdict_kappa)}"
+    why = f" ({'; '.join(row.why)})" if row.why else ""
+    return f"{row.name}: {numbers}; {kappa}, accepted {_told(row.accepted)}: {row.decision}{why}"
+
+
+def _told(interval: Any) -> str:
+    return f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"

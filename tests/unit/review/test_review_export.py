@@ -1,0 +1,110 @@
+"""What a review comes to: each item in one of three files, and a sweep takes the verified ones."""
+
+from pathlib import Path
+
+import pytest
+from reviewers import CATALOGUE, Table, items_of
+
+from cardiolens.errors import InputError
+from cardiolens.questions.stages import write_lines
+from cardiolens.review.export import exported, readings, write
+from cardiolens.review.items import BATCH, _batches
+from cardiolens.tasks.questions import read_questions
+
+
+def test_what_is_verified_enters_a_sweep_and_drafts_do_not(tmp_path: Path) -> None:
+    items = items_of(tmp_path, 60)
+    table = Table(tmp_path, items)
+    for reader in ("anna", "berta"):
+        assert table.press(reader, "correct", answer=["B"]) is None
+        assert table.everything(reader) == 59
+    result = exported(table.queue.items, table.queue.reviews)
+    write(tmp_path / "out", result)
+    rows = read_questions(tmp_path / "out" / "questions.jsonl", CATALOGUE).to_pylist()
+    assert [row["answer"] for row in rows] == [["B"], *[["A"]] * 59]
+    told = result.verified[0]["verification"]
+    assert told["status"] == "verified"
+    assert (told["stage"], told["verdict"], told["kappa_batch"], told["readers"]) == (8, "correct", "b01", 2)
+    assert told["kappa"] == 1
+    with pytest.raises(InputError, match="are not verified"):
+        read_questions(tmp_path / "drafts.jsonl", CATALOGUE)
+    assert result.rejects == result.open == []
+
+
+def test_every_item_stands_in_exactly_one_file_with_its_reason(tmp_path: Path) -> None:
+    table = Table(tmp_path, items_of(tmp_path, 60))
+    said = [("reject", {"reason": "other_study"}), ("cannot_tell", {}), ("accept", {})]
+    for reader in ("anna", "berta"):
+        for verdict, more in said:
+            table.press(reader, verdict, **more)
+    table.press("anna", "accept")
+    result = exported(table.queue.items, table.queue.reviews)
+    assert [line["reason"] for line in result.rejects] == ["other_study", "cannot_tell"]
+    assert [line["verification"]["review"] for line in result.open[:2]] == ["batch_open", "open"]
+    assert len(result.verified) + len(result.rejects) + len(result.open) == 60
+    assert all(line["verification"]["status"] == "draft" for line in result.open)
+
+
+def test_nothing_of_a_failing_batch_is_verified(tmp_path: Path) -> None:
+    table = Table(tmp_path, items_of(tmp_path, 20))
+    for reader in ("anna", "berta"):
+        table.everything(reader)
+    result = exported(table.queue.items, table.queue.reviews)
+    assert result.verified == []
+    assert {line["verification"]["review"] for line in result.open} == {"batch_fail"}
+
+
+def conditional() -> tuple[str, str, str, str]:
+    """A parent and a child of the catalogue, an answer that opens the child, and one that does not."""
+    for child in CATALOGUE.subtasks.values():
+        if child.parent and child.answer_type != "report":
+            parent = CATALOGUE[child.parent]
+            closed = [key for key in parent.keys if key not in child.parent_answers]
+            if closed and parent.answer_type != "multi":
+                return parent.id, child.id, child.parent_answers[0], closed[0]
+    raise AssertionError("no such pair")
+
+
+@pytest.mark.parametrize("how", ["corrected", "rejected", "open"])
+def test_a_question_that_its_parent_no_longer_opens_is_not_verified(tmp_path: Path, how: str) -> None:
+    parent, child, opened, closed = conditional()
+    items = items_of(tmp_path, 40, (parent, child), {parent: opened})
+    table = Table(tmp_path, items)
+    for reader in ("anna", "berta"):
+        if how == "corrected":
+            assert table.press(reader, "correct", answer=[closed]) is None
+        elif how == "rejected":
+            assert table.press(reader, "reject") is None
+        table.everything(reader)
+    if how == "open":
+        table.press("berta", undo=True)
+        result = exported(table.queue.items, table.queue.reviews)
+        assert result.verified == []
+        return
+    result = exported(table.queue.items, table.queue.reviews)
+    reasons = {line["qa_id"]: line["reason"] for line in result.rejects}
+    wanted = {"corrected": "parent_says_otherwise", "rejected": "parent_rejected"}[how]
+    assert reasons[f"S0000:{child}"] == wanted
+    assert len(result.verified) == 80 - len(reasons)
+
+
+def test_readings_hold_answers_and_seconds_by_person(tmp_path: Path) -> None:
+    table = Table(tmp_path, items_of(tmp_path, 3), mode="read")
+    table.press("anna", "answer", answer=["B"], seconds=4.321)
+    table.press("anna", "cannot_tell", seconds=2)
+    table.press("berta", "answer", answer=["A"], seconds=1)
+    found = readings(table.queue.items, table.queue.reviews)
+    assert [(one["answer"], one["seconds"]) for one in found["anna"]] == [(["B"], 4.32), ([], 2.0)]
+    assert len(found["berta"]) == 1
+    write_lines(tmp_path / "a.jsonl", found["anna"])
+
+
+@pytest.mark.parametrize("per_study", [1, 7, 35])
+def test_batches_are_whole_studies_and_none_is_small(per_study: int) -> None:
+    studies = [f"S{place // per_study:04d}" for place in range(1234)]
+    batches = list(_batches(studies))
+    sizes = [batches.count(name) for name in dict.fromkeys(batches)]
+    assert min(sizes) >= BATCH
+    for study in set(studies):
+        assert len({batch for batch, own in zip(batches, studies, strict=True) if own == study}) == 1
+    assert list(_batches(["S"] * 5)) == ["b01"] * 5

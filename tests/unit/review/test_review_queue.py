@@ -1,0 +1,190 @@
+"""Who gets which item: blindness, the third person, undo, repeats, and readings."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reviewers import Table, items_of
+
+from cardiolens.review.ledger import NAME, read_ledger
+from cardiolens.review.queue import Asked, outcome
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return Table(tmp_path, items_of(tmp_path, 4))
+
+
+def test_two_readers_get_each_item_and_a_third_gets_none(table: Table) -> None:
+    assert table.everything("anna") == 4
+    assert table.everything("berta") == 4
+    assert table.shown("clara") is None
+    assert table.shown("third") is None, "where two agree nothing is to be decided"
+
+
+def test_who_looks_at_an_item_keeps_it_from_the_third_reader_for_a_while(table: Table) -> None:
+    assert [table.shown(name) for name in ("anna", "berta", "clara")] == [
+        "S0000:C01",
+        "S0000:C01",
+        "S0001:C01",
+    ]
+    table.time = 601
+    assert table.shown("dora") == "S0000:C01"
+
+
+def test_the_number_that_is_left_does_not_tell_whether_somebody_else_has_decided(table: Table) -> None:
+    assert [table.shown(name) for name in ("anna", "berta")] == ["S0000:C01"] * 2
+    assert table.queue.left("berta", "reader") == 4
+    table.everything("anna")
+    assert table.queue.left("berta", "reader") == 4
+
+
+def test_two_who_disagree_bring_an_item_to_the_third_alone(table: Table) -> None:
+    assert table.press("anna", "accept") is None
+    assert table.press("berta", "correct", answer=["B"]) is None
+    assert table.shown("third") == "S0000:C01"
+    key = next(iter(table.queue.items))
+    assert outcome(table.queue.reviews.of("verify", key)).state == "disputed"
+    assert table.press("third", "correct", answer=["C"]) is None
+    done = outcome(table.queue.reviews.of("verify", key))
+    assert (done.state, done.adjudicated, done.final.answer) == ("settled", True, ("C",))
+    assert table.press("berta", undo=True) == "a third person decided on it since; it cannot be taken back"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "agree"),
+    [
+        (("accept", {}), ("accept", {}), True),
+        (("correct", {"answer": ["B"]}), ("correct", {"answer": ["B"]}), True),
+        (("correct", {"answer": ["B"]}), ("correct", {"answer": ["C"]}), False),
+        (("reject", {"reason": "bad_images"}), ("reject", {"reason": "other_study"}), True),
+        (("reject", {}), ("cannot_tell", {}), False),
+        (("cannot_tell", {}), ("cannot_tell", {}), True),
+        (("accept", {}), ("cannot_tell", {}), False),
+    ],
+)
+def test_people_agree_if_verdict_and_answer_are_the_same(table: Table, one, other, agree) -> None:
+    assert table.press("anna", one[0], **one[1]) is None
+    assert table.press("berta", other[0], **other[1]) is None
+    assert (table.shown("third") is None) == agree
+
+
+def test_a_third_who_was_one_of_the_two_does_not_decide_between_them(table: Table, tmp_path: Path) -> None:
+    table.press("anna", "accept")
+    table.press("berta", "cannot_tell")
+    assert table.queue.next("anna", "adjudicator") is None
+
+
+@pytest.mark.parametrize(
+    ("verdict", "more"),
+    [
+        (None, {}),
+        ("answer", {"answer": ["A"]}),
+        ("correct", {}),
+        ("correct", {"answer": ["Z"]}),
+        ("correct", {"answer": ["B", "C"]}),
+        ("correct", {"answer": ["A"]}),  # what is proposed
+        ("accept", {"answer": ["A"]}),
+        ("reject", {"reason": ""}),
+        ("accept", {"reason": "bad_images"}),
+    ],
+)
+def test_what_no_key_of_the_page_says_is_refused_and_not_kept(table: Table, verdict, more) -> None:
+    assert table.press("anna", verdict, **more)
+    assert table.queue.done("anna") == 0
+
+
+def test_an_item_that_one_was_not_shown_cannot_be_decided_on(table: Table) -> None:
+    table.shown("anna")
+    qa_id, item = list(table.queue.items)[2]
+    asked = Asked(id="x" * 16, qa_id=qa_id, item=item, verdict="accept")
+    assert table.queue.decide(asked, "anna", "reader") == "it was not shown to you; this is the next one"
+
+
+def test_undo_brings_items_back_one_by_one(table: Table) -> None:
+    shown = []
+    for _ in range(3):
+        shown.append(table.shown("anna"))
+        table.press("anna", "accept")
+    for name in reversed(shown):
+        assert table.press("anna", undo=True) is None
+        assert table.shown("anna") == name
+    assert table.press("anna", undo=True) == "nothing is decided that could be taken back"
+    assert table.queue.done("anna") == 0
+
+
+def test_a_key_that_is_sent_again_counts_once_also_after_a_restart(table: Table, tmp_path: Path) -> None:
+    for _ in range(3):
+        assert table.press("anna", "accept", name="the-same-key-12345") is None
+    assert table.queue.done("anna") == 1
+    table.ledger.close()
+    again = Table(tmp_path, list(table.queue.items.values()))
+    assert again.press("anna", "accept", name="the-same-key-12345") is None
+    assert again.queue.done("anna") == 1
+    assert again.press("anna", undo=True, name="undo-of-it-1234567") is None
+    assert again.press("anna", undo=True, name="undo-of-it-1234567") is None
+    assert again.queue.done("anna") == 0
+
+
+def test_who_saw_the_truth_of_an_item_cannot_read_it(table: Table, tmp_path: Path) -> None:
+    table.press("anna", "accept")
+    assert table.shown("anna") == "S0001:C01", "shown, and not decided on"
+    items = list(table.queue.items.values())
+    table.ledger.close()
+    reading = Table(tmp_path, items, mode="read")
+    assert reading.shown("anna") == "S0002:C01"
+    assert reading.shown("berta") == "S0000:C01"
+    asked = Asked(id="y" * 16, qa_id=items[0].qa_id, item=items[0].digest, verdict="answer", answer=("A",))
+    assert "saw its answer" in reading.queue.decide(asked, "anna", "reader")
+    assert reading.everything("anna", "answer", answer=["B"]) == 2
+    assert reading.everything("berta", "answer", answer=["B"]) == 4
+    assert reading.press("berta", undo=True) is None
+    assert reading.queue.done("berta") == 3
+
+
+def test_a_draft_that_changed_is_a_new_item_and_its_old_truth_was_still_seen(
+    table: Table, tmp_path: Path
+) -> None:
+    table.everything("anna")
+    changed = [replace(item, digest="changed" + item.digest) for item in table.queue.items.values()]
+    table.ledger.close()
+    again = Table(tmp_path, changed)
+    assert again.queue.left("anna", "reader") == 4
+    again.ledger.close()
+    assert Table(tmp_path, changed, mode="read").shown("anna") is None
+
+
+PRESSES = st.lists(
+    st.tuples(
+        st.sampled_from(["anna", "berta", "clara", "third"]),
+        st.sampled_from(["accept", "reject", "cannot_tell", "B", "C", "undo"]),
+    ),
+    max_size=60,
+)
+
+
+@given(presses=PRESSES)
+@settings(max_examples=60)
+def test_whatever_is_pressed_no_item_has_three_first_readers_and_the_file_says_the_same(
+    tmp_path_factory: pytest.TempPathFactory, presses
+) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    table = Table(folder, items_of(folder, 3))
+    for reader, key in presses:
+        if key == "undo":
+            table.press(reader, undo=True)
+        elif key in ("B", "C"):
+            table.press(reader, "correct", answer=[key])
+        elif table.shown(reader) is not None:
+            table.press(reader, key)
+    for key in table.queue.items:
+        decisions = table.queue.reviews.of("verify", key)
+        assert sum(not line.third for line in decisions.values()) <= 2
+        if any(line.third for line in decisions.values()):
+            assert len({line.said for line in outcome(decisions).firsts}) == 2
+    table.ledger.close()
+    again = read_ledger(folder / NAME)
+    assert again.decided == table.queue.reviews.decided
+    assert again.seen == table.queue.reviews.seen

@@ -1,0 +1,316 @@
+"""The server of review: who may ask for what, and what they are told."""
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reviewers import CATALOGUE
+
+from cardiolens.errors import InputError
+from cardiolens.review import accounts
+from cardiolens.review.accounts import Door, add_account
+from cardiolens.review.desk import Desk
+from cardiolens.review.items import read_items
+from cardiolens.review.ledger import NAME, Ledger
+from cardiolens.review.pictures import Pictures
+from cardiolens.review.queue import Queue
+from cardiolens.review.run import add, export, serve
+from cardiolens.review.server import WORD, review_server
+
+PNG = b"\x89PNG"
+
+
+def drafts(data: Path, folder: Path) -> Path:
+    """The phantom's questions as drafts with their report, as `cardiolens.questions` leaves them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for text in (data / "questions.jsonl").read_text().splitlines():
+        record = json.loads(text)
+        if record["answer_type"] != "report":
+            record |= {"evidence": ["R1"], "origin": "report", "verification": {"status": "draft"}}
+        lines.append(json.dumps(record))
+    (folder / "questions.jsonl").write_text("\n".join(lines) + "\n")
+    found = {"study_id": "PH-NORMAL", "items": [{"id": "R1", "quote": "normal size", "start": 7, "end": 18}]}
+    (folder / "2-findings.rules.jsonl").write_text(json.dumps(found) + "\n")
+    text = {"study_id": "PH-NORMAL", "text": "LV is: normal size. The secret rest."}
+    (folder / "1-sections.jsonl").write_text(json.dumps(text) + "\n")
+    return folder / "questions.jsonl"
+
+
+@dataclass
+class Client:
+    port: int
+    cookie: str = ""
+    word: str = ""
+
+    def ask(
+        self, method: str, path: str, body: Any = None, **headers: str
+    ) -> tuple[int, bytes, dict[str, str]]:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        own = f"127.0.0.1:{self.port}"
+        told = {"Host": own, "Content-Length": str(len(content)), "Cookie": self.cookie, WORD: self.word}
+        told |= {"Origin": f"http://{own}", "Content-Type": "application/json"} if method == "POST" else {}
+        connection.putrequest(method, path, skip_host=True)
+        for name, value in (
+            told | {name.replace("_", "-"): value for name, value in headers.items()}
+        ).items():
+            if value:
+                connection.putheader(name, value)
+        connection.endheaders(content or None)
+        answer = connection.getresponse()
+        found = answer.status, answer.read(), dict(answer.getheaders())
+        connection.close()
+        return found
+
+    def tree(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        status, content, _ = self.ask(method, path, body)
+        assert status == 200, content
+        found: dict[str, Any] = json.loads(content)
+        return found
+
+
+@dataclass
+class Served:
+    root: Path
+    port: int
+    desk: Desk
+    passphrases: dict[str, str]
+
+    def client(self, reader: str = "") -> Client:
+        client = Client(self.port)
+        if reader:
+            told = {"reader": reader, "passphrase": self.passphrases[reader]}
+            status, content, headers = client.ask("POST", "/login", told)
+            assert status == 200
+            client.word = json.loads(content)["word"]
+            client.cookie = headers["Set-Cookie"].partition(";")[0]
+        return client
+
+
+def served_at(data: Path, root: Path, mode: str) -> Iterator[Served]:
+    questions = drafts(data, root / "drafts")
+    roles = {"anna": "reader", "berta": "reader", "third": "adjudicator"}
+    passphrases = {name: add_account(root / "readers.json", name, role) for name, role in roles.items()}
+    items = read_items(questions, data / "studies", CATALOGUE, mode)
+    ledger = Ledger(root / NAME)
+    desk = Desk(items, Queue.of(items.items, ledger, mode), Pictures(items.studies))
+    with review_server(desk, Door(root / "readers.json")) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield Served(root, server.server_port, desk, passphrases)
+        server.shutdown()
+        thread.join()
+    ledger.close()
+
+
+@pytest.fixture(autouse=True)
+def _cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accounts, "_COST", {"n": 2, "r": 1, "p": 1})
+
+
+@pytest.fixture
+def verify(prepared_phantom: Path, tmp_path: Path) -> Iterator[Served]:
+    yield from served_at(prepared_phantom / "data", tmp_path, "verify")
+
+
+@pytest.fixture
+def read(prepared_phantom: Path, tmp_path: Path) -> Iterator[Served]:
+    yield from served_at(prepared_phantom / "data", tmp_path, "read")
+
+
+def press(client: Client, state: dict[str, Any], name: str, **said: Any) -> dict[str, Any]:
+    item = state["item"]
+    return client.tree(
+        "POST", "/decide", {"id": name.ljust(20, "x"), "qa_id": item["qa_id"], "item": item["item"], **said}
+    )
+
+
+def test_a_reader_of_a_draft_sees_evidence_and_nobody_elses_decision(verify: Served) -> None:
+    anna, berta, third = (verify.client(name) for name in ("anna", "berta", "third"))
+    first = anna.tree("GET", "/state.json")
+    assert first["item"]["proposal"]
+    assert first["item"]["evidence"][0]["text"] == "normal size"
+    assert first["item"]["report"][7:18] == "normal size"
+    before = berta.tree("GET", "/state.json")
+    after = press(anna, first, "a1", verdict="reject", reason="bad_images")
+    assert after["done"] == 1
+    assert berta.tree("GET", "/state.json") == before, "what one says changes nothing for the other"
+    assert third.tree("GET", "/state.json")["item"] is None
+    press(berta, before, "b1", verdict="accept")
+    shown = third.tree("GET", "/state.json")["item"]
+    assert [one["verdict"] for one in shown["firsts"]] == ["accept", "reject"]
+    assert not any(name in json.dumps(shown) for name in ("anna", "berta"))
+
+
+def test_who_reads_is_told_neither_truth_nor_evidence_nor_masks(read: Served) -> None:
+    anna = read.client("anna")
+    item = anna.tree("GET", "/state.json")["item"]
+    assert set(item) == {*("qa_id", "item", "study", "subtask", "question", "options", "multi", "exclusive")}
+    assert "secret" not in json.dumps(item)
+    loops = anna.tree("GET", f"/loops/{item['item']}")["loops"]
+    assert not any(one["mask"] for one in loops)
+    path = f"/sheets/{item['item']}/{loops[0]['id']}/0"
+    assert anna.ask("GET", f"{path}.png")[1].startswith(PNG)
+    assert anna.ask("GET", f"{path}-mask.png")[0] == 404
+    assert anna.ask("GET", "/agreement.json")[0] == 404
+
+
+def test_the_id_of_an_item_that_is_read_does_not_depend_on_its_truth(
+    prepared_phantom: Path, tmp_path: Path
+) -> None:
+    data = prepared_phantom / "data"
+    path = drafts(data, tmp_path)
+    one = {item.qa_id: item.digest for item in read_items(path, data / "studies", CATALOGUE, "read").items}
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        if line["answer_type"] in ("single", "ordinal"):
+            keys = [option["key"] for option in line["options"]]
+            line["answer"] = [next(key for key in keys if key not in line["answer"])]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert {
+        item.qa_id: item.digest for item in read_items(path, data / "studies", CATALOGUE, "read").items
+    } == one
+    changed = {
+        item.qa_id: item.digest for item in read_items(path, data / "studies", CATALOGUE, "verify").items
+    }
+    assert set(changed.values()).isdisjoint(one.values())
+
+
+def test_the_loops_are_all_routed_views_as_models_are_shown_them(verify: Served) -> None:
+    anna = verify.client("anna")
+    item = anna.tree("GET", "/state.json")["item"]
+    told = anna.tree("GET", f"/loops/{item['item']}")
+    routed = {name for name, _ in CATALOGUE[item["subtask"]].route}
+    assert {one["id"] for one in told["loops"]} <= routed
+    assert told["loops"]
+    for one in told["loops"]:
+        for rank in (0, one["slices"] - 1):
+            status, content, headers = anna.ask("GET", f"/sheets/{item['item']}/{one['id']}/{rank}.png")
+            assert (status, content[:4], headers["Content-Type"]) == (200, PNG, "image/png")
+        for name in (
+            f"{one['slices']}.png",
+            "-1.png",
+            "x.png",
+            "0.png.png",
+            "0-mask-mask.png",
+            "²".encode().hex(),
+        ):
+            assert anna.ask("GET", f"/sheets/{item['item']}/{one['id']}/{name}")[0] == 404, name
+
+
+def test_who_is_not_logged_in_reads_and_decides_nothing(verify: Served) -> None:
+    anna = verify.client("anna")
+    state = anna.tree("GET", "/state.json")
+    item = state["item"]
+    paths = (
+        "/state.json",
+        f"/loops/{item['item']}",
+        f"/sheets/{item['item']}/cine_sax/0.png",
+        "/agreement.json",
+    )
+    body = {"id": "z" * 20, "qa_id": item["qa_id"], "item": item["item"], "verdict": "accept"}
+    nobody = Client(verify.port)
+    for client in (nobody, Client(verify.port, anna.cookie), Client(verify.port, "", anna.word)):
+        assert [client.ask("GET", path)[0] for path in paths] == [401] * 4
+        assert client.ask("POST", "/decide", body)[0] == 401
+    assert nobody.ask("GET", "/")[0] == 200
+    assert anna.ask("GET", "/agreement.json")[0] == 404, "agreement would tell a reader what the other said"
+    assert verify.client("third").tree("GET", "/agreement.json")["batches"]
+    own = f"http://127.0.0.1:{verify.port}"
+    for origin in ("", "null", "http://evil.example", f"http://localhost:{verify.port}", own + "0"):
+        assert anna.ask("POST", "/decide", body, Origin=origin)[0] == 404, origin
+        assert anna.ask("POST", "/login", {"reader": "anna", "passphrase": "x"}, Origin=origin)[0] == 404
+    for host in ("evil.example", f"evil.example:{verify.port}", "127.0.0.1"):
+        assert anna.ask("GET", "/", Host=host)[0] == 404
+    assert anna.ask("POST", "/decide", body, Content_Type="text/plain")[0] == 400
+    assert anna.ask("POST", "/decide", body, Content_Length="99999999")[0] == 413
+    for text in (b"[]", b"{", b"[" * 9000, json.dumps(body | {"id": "short"}).encode(), b'{"verdict": NaN}'):
+        assert anna.ask("POST", "/decide", text)[0] == 400, text[:40]
+    for path in (
+        "/../readers.json",
+        "/%2e%2e/readers.json",
+        "/readers.json",
+        f"/{NAME}",
+        "/loops/x",
+        "/sheets/a/b/c",
+    ):
+        assert anna.ask("GET", path)[0] == 404, path
+    assert anna.tree("GET", "/state.json") == state, "nothing was kept"
+    assert press(anna, state, "a1", verdict="accept")["done"] == 1
+    assert anna.ask("POST", "/logout", {})[0] == 200
+    assert anna.ask("GET", "/state.json")[0] == 401
+
+
+def test_the_cookie_is_for_this_page_alone(verify: Served) -> None:
+    told = {"reader": "anna", "passphrase": verify.passphrases["anna"]}
+    _, _, headers = verify.client().ask("POST", "/login", told)
+    assert {"HttpOnly", "SameSite=Strict"} <= set(headers["Set-Cookie"].split("; "))
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    for wrong in ({"reader": "anna", "passphrase": "x"}, {"reader": "nobody", "passphrase": "x"}):
+        _, content, headers = verify.client().ask("POST", "/login", wrong)
+        assert json.loads(content) == {"error": "no such name and passphrase"}
+        assert "Set-Cookie" not in headers
+    for odd in ({}, [], {"reader": "a" * 999, "passphrase": "x"}, {"reader": 1, "passphrase": []}):
+        assert verify.client().ask("POST", "/login", odd)[0] == 400
+
+
+def test_two_people_at_once_lose_nothing(verify: Served) -> None:
+    def work(name: str) -> None:
+        client = verify.client(name)
+        state = client.tree("GET", "/state.json")
+        while state["item"]:
+            state = press(client, state, f"{name}-{state['done']}", verdict="accept", seconds=1.5)
+            assert "error" not in state
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in ("anna", "berta")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    n = len(verify.desk.items.items)
+    assert all(verify.desk.queue.done(name) == n for name in ("anna", "berta"))
+    lines = (verify.root / NAME).read_text().splitlines()
+    assert sum('"decided"' in line for line in lines) == 2 * n
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "out"),
+        (["questions=a", "questions=b"], "each word once"),
+        (["nonsense"], "each word once"),
+        (["questions=a", "studies=b", "out=c", "mode=guess"], "mode"),
+        (["questions=a", "studies=b", "out=c", "mode=read", "port=99999"], "port"),
+        (["questions=a", "studies=b", "out=c", "mode=read", "colour=red"], "unknown key"),
+    ],
+)
+def test_words_that_cannot_be_used_are_named(words: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        serve(words)
+
+
+def test_the_actions_of_the_verb(
+    prepared_phantom: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, out = prepared_phantom / "data", tmp_path / "out"
+    path = drafts(data, tmp_path / "drafts")
+    words = [f"questions={path}", f"studies={data}/studies", f"out={out}", "mode=verify"]
+    with pytest.raises(InputError, match="no such file; make accounts"):
+        serve(words)
+    assert add(["reader=anna", f"out={out}"]) == 0
+    passphrase = capsys.readouterr().out.split()[2]
+    assert isinstance(Door(out / "readers.json").log_in("anna", passphrase), tuple)
+    with pytest.raises(InputError, match="holds no review"):
+        export([f"out={out}"])
+    with pytest.raises(InputError, match="would replace"):
+        serve([*words[:2], f"out={path.parent}", "mode=verify", f"readers={out}/readers.json"])
+    with pytest.raises(InputError, match="holds no study"):
+        serve([words[0], f"studies={tmp_path}/nothing", *words[2:]])
