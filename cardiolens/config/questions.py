@@ -9,10 +9,10 @@ class QuestionsSpec(Spec):
     """Reports, the studies that they belong to, and the folder of all stages."""
 
     reports: GivenPath  # a folder of text files or a CSV file
-    studies: GivenPath
-    out: GivenPath
+    studies: GivenPath  # the folder of studies
+    out: GivenPath  # a folder elsewhere, for the stages
     links: GivenPath | None = None  # a table of accession numbers and studies
-    protocol: str = "openprotocol-1"
+    protocol: str = "openprotocol-1"  # a packaged protocol, or a folder of one
 
     @model_validator(mode="after")
     def _apart(self) -> "QuestionsSpec":
