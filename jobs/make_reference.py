@@ -28,13 +28,14 @@ _MADE = "<!-- Made by jobs/make_reference.py; change the code, then run it. -->\
 _CONFIGURATION = """# Configuration
 
 Every option, with its type, its default and its meaning. The defaults here are those of the code; a file of
-`conf/` may set others, which `python -m cardiolens.sweep --cfg=job` prints. The [how-to](../how-to/configuration.md)
-shows how options are set; an unknown one is answered with the nearest legal names.
+`conf/` may set others, which `python -m cardiolens.sweep --cfg=job` prints. The
+[how-to](../how-to/configuration.md) shows how options are set; an
+unknown one is answered with the nearest legal names.
 """
 _OF_TABLES = """# Tables
 
 Every step reads and writes these seven tables and nothing else. A table is a folder of Parquet part files;
-`cardiolens.read_run` gives those of a run as Arrow ([Python](python.md)), and any reader of Parquet opens them.
+`cardiolens.read_run` gives those of a run as Arrow ([Python](python.md)); any reader of Parquet opens them.
 """
 
 # Of columns whose name says nearly all; a comment beside the column is taken first.

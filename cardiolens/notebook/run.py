@@ -124,8 +124,8 @@ def read_run(folder: str | Path) -> FinishedRun:
         raise InputError(f"{folder}: no such folder; give the path that a sweep's last line named")
     if not run.configuration.store.is_dir():
         raise InputError(
-            f"{run.configuration.store}: no such folder, and {folder} was made with that store; read the run in "
-            "the folder in which it was made, or put the store back"
+            f"{run.configuration.store}: no such folder, and {folder} was made with that store; "
+            "put it back, or read the run in the folder in which it was made"
         )
     documents.read_manifest(Run(run.folder))
     return run

@@ -1,4 +1,4 @@
-"""The docs as a site: the strict build ends well, pages open in Chromium, nothing is asked of another machine."""
+"""The docs as a site: the strict build ends well, Chromium reaches every page, no other machine is asked."""
 
 import os
 import subprocess

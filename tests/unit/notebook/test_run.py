@@ -65,7 +65,7 @@ def test_a_run_whose_store_is_gone_is_refused_with_the_remedy(tmp_path: Path) ->
     root = make_cohort(tmp_path, 1)
     made = finished(small_spec(root, "gone"))
     (root / "store").rename(root / "elsewhere")
-    with pytest.raises(InputError, match="put the store back"):
+    with pytest.raises(InputError, match="put it back"):
         cl.read_run(made.root)
 
 
