@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test test-most test-started test-long check fmt bench clean
+.PHONY: help setup setup-dev demo test test-most test-started test-long check docs fmt bench clean
 
 python := .venv/bin/python
 
@@ -31,6 +31,9 @@ check: setup-dev  ## lint, formatting, types
 	$(python) -m ruff check .
 	$(python) -m ruff format --check .
 	$(python) -m mypy
+
+docs: setup-dev  ## build the docs as a site in build/site; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(python) -m mkdocs build --strict
 
 fmt: setup-dev  ## format, and repair what the linter can
 	$(python) -m ruff check --fix .

@@ -27,7 +27,7 @@ class ClusterSpec(Spec):
 
     address: str | None = None  # None: start one on this machine
     object_store_gib: Gib | None = None  # None: Ray's own share of the memory that is free
-    nodes: Positive = 1
+    nodes: Positive = 1  # how many there are
     gpus: Positive | None = None  # of each node; None: as found
     gpu_memory_gib: Gib | None = None  # of each GPU; None: as found
     prefill_rate: Rate = 80_000.0  # of one GPU: prompt tokens/s x billions of parameters
@@ -41,11 +41,11 @@ class SlurmSpec(ClusterSpec):
     `nodes` and `gpus` limit the job of one model.
     """
 
-    scheduler: Literal["slurm"] = "slurm"
+    scheduler: Literal["slurm"] = "slurm"  # makes the sweep one that can be submitted
     partition: Word | None = None  # of model jobs; None: the cluster's default
     cpu_partition: Word | None = None  # of preparing and scoring; None: the same as `partition`
-    account: Word | None = None
-    qos: Word | None = None
+    account: Word | None = None  # null: the cluster's default
+    qos: Word | None = None  # null: the cluster's default
     constraint: Word | None = None  # e.g. a100|h100
     exclude: Word | None = None  # nodes never to use, e.g. n[03,07]
     gpu_request: Literal["gpus-per-node", "gres"] = "gpus-per-node"  # the option for GPU requests
@@ -54,8 +54,8 @@ class SlurmSpec(ClusterSpec):
     cpus: Positive = 8  # of each node of a model job
     memory_gib: Gib | None = None  # of each node of a model job; None: the partition's default
     cpu_time: Duration = "04:00:00"  # of preparing and of scoring
-    cpu_cpus: Positive = 8
-    cpu_memory_gib: Gib | None = None
+    cpu_cpus: Positive = 8  # of preparing and of scoring
+    cpu_memory_gib: Gib | None = None  # of preparing and of scoring; null: the partition's
     signal_seconds: Positive = 120  # before the time limit: SLURM signals a model job to stop
     max_restarts: Positive = 20  # of one model job: preemptions, time limits and lost nodes together
     python: Line | None = None  # the command on a node, e.g. in a container; None: the submitting Python

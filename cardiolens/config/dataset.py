@@ -12,12 +12,12 @@ from cardiolens.config.base import GivenPath, Seed, Spec
 class PhantomSpec(Spec):
     """A synthetic cohort: its studies, their size and their difficulty."""
 
-    seed: Seed = 2026
+    seed: Seed = 2026  # of all that is drawn
     n_sampled: Annotated[int, Field(ge=0)] = 0  # studies drawn around the canonical ones
     canonical: tuple[str, ...] = ()  # names of canonical studies to include, e.g. PH-NORMAL
-    size: Literal["default", "ci"] = "ci"
-    difficulty: Literal["easy", "standard", "hard"] = "standard"
-    masks: bool = False
+    size: Literal["default", "ci"] = "ci"  # ci: small images, for tests
+    difficulty: Literal["easy", "standard", "hard"] = "standard"  # of what is to be seen
+    masks: bool = False  # write segmentations too
 
 
 WindowPct = tuple[float, float]  # intensity percentiles shown as black and white
@@ -38,11 +38,11 @@ class Windows(Spec):
 class DatasetSpec(Spec):
     """A cohort: a folder of studies and a file of questions."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
-    studies: GivenPath
-    questions: GivenPath
-    protocol: str = "openprotocol-1"
-    window_pct: WindowPct = WINDOW_PCT
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]  # in the store's path and in tables
+    studies: GivenPath  # the folder of studies
+    questions: GivenPath  # the JSON Lines file
+    protocol: str = "openprotocol-1"  # a packaged protocol, or a folder of one
+    window_pct: WindowPct = WINDOW_PCT  # percentiles shown as black and white
     windows: Mapping[str, WindowPct] = {}  # of a sequence (lge) or a volume (lge_4ch), in place of window_pct
     phantom: PhantomSpec | None = None  # generated if `studies` does not exist
     allow_links: bool = False  # symbolic links may lead to files below `studies` and `link_roots`

@@ -64,6 +64,7 @@ class HttpSpec(Spec):
     api_key_env: str | None = None  # the environment variable that holds the key
     allow_external: bool = False  # true: frames may leave this machine
     dialect: Literal["openai", "vllm"] = "openai"  # vllm: the server supports structured decoding
+    # its name for the limit of a reply
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     sends_sampling: bool = True  # false: the server refuses temperature, top_p and seed
     extra_body: Mapping[str, JsonValue] = {}  # further fields of every request, e.g. reasoning_effort: low
@@ -73,8 +74,8 @@ class HttpSpec(Spec):
     first_wait_seconds: Annotated[float, Field(gt=0)] = 1.0  # before the second try; doubled each time
     max_tokens_total: Positive | None = None  # prompt and output, over all runs on one store
     max_usd: Annotated[float, Field(gt=0)] | None = None  # the same limit in dollars, at the prices below
-    usd_per_million_input: Price | None = None
-    usd_per_million_output: Price | None = None
+    usd_per_million_input: Price | None = None  # price of prompt tokens
+    usd_per_million_output: Price | None = None  # price of output tokens
 
     @field_validator("base_url")
     @classmethod

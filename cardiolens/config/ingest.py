@@ -11,7 +11,7 @@ class IngestSpec(Spec):
     """An export, the folder that it becomes, and what decides on the way."""
 
     source: GivenPath  # a folder, a zip file or a file
-    out: GivenPath
+    out: GivenPath  # a folder elsewhere, for studies and proposals
     key: GivenPath | None = None  # the file of the key of all ids; null: <out>.key beside out
     links: GivenPath | None = None  # a file to be written that says which patient and file each id is
     decisions: GivenPath | None = None  # the file that confirm writes: what a person decided

@@ -13,9 +13,9 @@ from cardiolens.config.http import HttpSpec
 class Sampling(Spec):
     """Sampling parameters. Arms share a completion only if sampling is deterministic."""
 
-    temperature: Annotated[float, Field(ge=0)] = 0.0
-    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
-    seed: Seed | None = None
+    temperature: Annotated[float, Field(ge=0)] = 0.0  # 0: the most likely token
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0  # share of probability that is drawn from
+    seed: Seed | None = None  # null: the engine's own
 
     @property
     def determined(self) -> bool:
@@ -57,8 +57,8 @@ class ModelCard(Spec):
     """A catalogue entry; nothing in it changes what a sweep asks."""
 
     architecture: str | None = None  # as the pinned vLLM registers it; None: closed
-    field: Literal["general", "medical"]
-    licence: Text
+    field: Literal["general", "medical"]  # what it was made for
+    licence: Text  # of the weights
     precision_of: str | None = None  # the entry of the same model with weights of more bits
     context: Positive | None  # tokens, as published
     thinking: Literal["never", "always", "off", "on"]  # off, on: set by `template_options`
@@ -72,16 +72,16 @@ class ModelCard(Spec):
 class ModelSpec(Spec):
     """One model: its files or server, its serving options and its limits."""
 
-    name: str
-    engine: EngineName = "vllm"
+    name: str  # the name of its file
+    engine: EngineName = "vllm"  # what answers; below http: simulated readers
     source: str = ""  # embedded | a local folder | a hub id; http: the processor that counts tokens
     revision: str | None = None  # http: as declared, e.g. a commit, a snapshot's name or a date
-    dtype: Literal["auto", "bfloat16", "float16", "float32"] = "bfloat16"
-    quantization: str | None = None
+    dtype: Literal["auto", "bfloat16", "float16", "float32"] = "bfloat16"  # of weights and computation
+    quantization: str | None = None  # as vLLM calls it
     load_format: Literal["auto", "dummy"] = "auto"  # dummy: random weights, to measure speed
-    max_model_len: Positive = 8192
-    max_num_seqs: Positive = 128
-    gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)] = 0.9
+    max_model_len: Positive = 8192  # prompt and reply, tokens
+    max_num_seqs: Positive = 128  # requests at once in one engine
+    gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)] = 0.9  # share of a GPU that vLLM takes
     kv_cache_gib: Gib | None = None  # CPU only
     tensor_parallel: Positive | Auto = "auto"  # GPUs per replica, within one node
     replicas: Positive | Auto = "auto"  # at most
@@ -96,7 +96,7 @@ class ModelSpec(Spec):
     trust_remote_code: bool = False  # run Python code from the model's files
     long_side: Positive = 448  # pixels of the longer side of a resized frame
     max_tokens: Mapping[str, Positive] = {}  # by prompt name, or 'report'; overrides the prompt's
-    sampling: Sampling = Sampling()
+    sampling: Sampling = Sampling()  # how tokens are drawn
     options: Mapping[str, float | int | str] = {}  # of a simulated reader
     card: ModelCard | None = None  # catalogue entry of a published model
     http: HttpSpec | None = None  # its server, with engine: http

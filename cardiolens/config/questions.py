@@ -12,9 +12,9 @@ class QuestionsSpec(Spec):
     studies: GivenPath | None = None  # that the reports belong to
     masks: GivenPath | None = None  # a folder of studies with masks
     labels: str | None = None  # the convention of the masks, by its name
-    out: GivenPath
+    out: GivenPath  # a folder elsewhere, for the stages
     links: GivenPath | None = None  # a table of accession numbers and studies
-    protocol: str = "openprotocol-1"
+    protocol: str = "openprotocol-1"  # a packaged protocol, or a folder of one
 
     @model_validator(mode="after")
     def _apart(self) -> "QuestionsSpec":

@@ -16,7 +16,8 @@ from cardiolens.errors import InputError
 class SelectorSpec(Spec):
     """One slice selection protocol."""
 
-    name: str
+    name: str  # in arms and tables
+    # the rule that chooses; docs/selection.md
     kind: Literal["random", "stratified", "clinical", "uniform", "all", "kcenter", "kmedoids", "relevance"]
     seeds: tuple[Seed, ...] = ()  # random and stratified: one arm per seed
     pool: Literal["routed", "sequence"] = "routed"  # of every kind but clinical and stratified
@@ -49,16 +50,16 @@ class SelectorSpec(Spec):
 class PromptSpec(Spec):
     """One way to ask."""
 
-    name: str
-    style: Literal["standard", "reasoning"]
-    max_tokens: Positive
-    report_max_tokens: Positive = 2048
+    name: str  # in arms and tables
+    style: Literal["standard", "reasoning"]  # reasoning: the reply may think first
+    max_tokens: Positive  # of a reply
+    report_max_tokens: Positive = 2048  # of a reply that is a report
 
 
 class TokenBudget(Spec):
     """A budget of visual tokens: as many frames as fit into them at the asked model; written tokens:8192."""
 
-    tokens: Positive
+    tokens: Positive  # visual tokens of one request
 
     def __str__(self) -> str:
         return f"tokens:{self.tokens}"
@@ -80,9 +81,9 @@ class PrimarySpec(Spec):
     It is tested alone, at 5 % (protocol 16.12); all other comparisons share their families' levels.
     """
 
-    model: str
-    versus: str
-    tier: Annotated[int, Field(ge=1, le=3)]
+    model: str  # name of the one
+    versus: str  # name of the other
+    tier: Annotated[int, Field(ge=1, le=3)]  # of the questions
 
     @model_validator(mode="after")
     def _two(self) -> "PrimarySpec":
@@ -114,30 +115,31 @@ Cluster = Annotated[
 class SweepSpec(Spec):
     """A sweep: every model x selector x budget x prompt x wording x control on one dataset."""
 
+    # of the run's folder, before its digest
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
-    dataset: DatasetSpec
-    model: tuple[ModelSpec, ...]
-    selector: tuple[SelectorSpec, ...]
-    budget: tuple[Budget, ...]
-    prompt: tuple[PromptSpec, ...]
-    control: tuple[Control, ...] = ("none",)
+    dataset: DatasetSpec  # one of conf/dataset
+    model: tuple[ModelSpec, ...]  # names in conf/model
+    selector: tuple[SelectorSpec, ...]  # names in conf/selector
+    budget: tuple[Budget, ...]  # most frames of a request, or tokens:8192
+    prompt: tuple[PromptSpec, ...]  # names in conf/prompt
+    control: tuple[Control, ...] = ("none",)  # names in conf/control
     wording: tuple[Wording, ...] = (0,)  # 0: the question as it is; 1, 2, ...: the protocol's other wordings
-    caption: Literal["none", "view", "full"] = "view"
+    caption: Literal["none", "view", "full"] = "view"  # words beside each frame
     answer_format: Literal["letters", "json", "choice"] = "letters"  # choice: letters by structured decoding
     templates: GivenPath | None = None  # a folder of prompt templates, searched before the packaged ones
     subtask: tuple[str, ...] = ()  # empty: every subtask that has questions
-    limit: Positive | None = None
-    store: GivenPath
-    outputs: GivenPath
+    limit: Positive | None = None  # the first studies in order of their ids; null: all
+    store: GivenPath  # shards, questions and completions, shared by sweeps on one dataset
+    outputs: GivenPath  # the folder of all runs
     group_shared: bool = False  # store and run are open to the user's group
-    cluster: Cluster = ClusterSpec()
-    tracker: TrackerSpec = TrackerSpec()
-    stream: StreamSpec = StreamSpec()
-    statistics: StatisticsSpec = StatisticsSpec()
-    page: PageSpec = PageSpec()
-    mode: Literal["run", "plan"] = "run"
+    cluster: Cluster = ClusterSpec()  # one of conf/cluster
+    tracker: TrackerSpec = TrackerSpec()  # one of conf/tracker
+    stream: StreamSpec = StreamSpec()  # limits while engines run
+    statistics: StatisticsSpec = StatisticsSpec()  # how scores are computed
+    page: PageSpec = PageSpec()  # what the page holds
+    mode: Literal["run", "plan"] = "run"  # plan: say what would be asked, and ask nothing
     primary: PrimarySpec | None = None  # the one comparison that the run was started for
-    strict: bool = False
+    strict: bool = False  # true: stop at the first study that cannot be prepared
     keep_going: bool = False  # a model that cannot run is named at the end; the others run
 
     @property

@@ -1,0 +1,52 @@
+"""One question and what every arm answered, as a table in a notebook."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one arm replied, and how it was read."""
+
+    arm_id: str
+    channel: str
+    status: str
+    parse_status: str | None
+    parsed: list[str] | None
+    correct: bool | None
+    request_key: str
+    reply: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One question of one study; Jupyter shows it as a table. It holds no frame."""
+
+    qa_id: str
+    study_id: str
+    question: str
+    options: Mapping[str, str]
+    right: tuple[str, ...]
+    answers: tuple[Answer, ...]
+
+    def _repr_html_(self) -> str:
+        options = "".join(f"<li>{_option(key, text, self.right)}</li>" for key, text in self.options.items())
+        head = "".join(f"<th>{name}</th>" for name in ("arm", "read as", "right", "reply"))
+        rows = "".join(_row(answer) for answer in self.answers)
+        return (
+            f"<p><b>{escape(self.qa_id)}</b> {escape(self.question)}</p>"
+            f"<ul>{options}</ul><table><tr>{head}</tr>{rows}</table>"
+        )
+
+
+def _option(key: str, text: str, right: tuple[str, ...]) -> str:
+    shown = f"{escape(key)}. {escape(text)}"
+    return f"<b>{shown}</b>" if key in right else shown
+
+
+def _row(answer: Answer) -> str:
+    correct = {True: "yes", False: "no", None: ""}[answer.correct]
+    read = ", ".join(answer.parsed or ()) or answer.parse_status or answer.status
+    cells = (answer.arm_id, read, correct, answer.reply or "")
+    return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"

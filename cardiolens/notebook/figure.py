@@ -1,0 +1,34 @@
+"""Figures of a run as Altair charts."""
+
+import math
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens.errors import InputError
+from cardiolens.suggest import nearest_first
+
+if TYPE_CHECKING:
+    import altair as alt
+
+
+def intervals(scores: pa.Table, metric: str, scope: str) -> "alt.LayerChart":
+    """Values of single arms with their 95 % intervals; InputError for a metric or scope without scores."""
+    try:
+        import altair as alt
+    except ImportError as error:
+        raise InputError(
+            "figures need the package altair; install it: pip install 'cardiolens[notebook]'"
+        ) from error
+    single = scores.filter(pc.is_null(scores["versus_arm_id"]))
+    for name, given in (("metric", metric), ("scope", scope)):
+        legal = sorted(set(single[name].to_pylist()))
+        if given not in legal:
+            raise InputError(f"{name} is {given!r}; the run has {', '.join(nearest_first(given, legal))}")
+        single = single.filter(pc.equal(single[name], given))
+    rows = [row for row in single.to_pylist() if math.isfinite(row["value"])]
+    base = alt.Chart(alt.Data(values=rows)).encode(y=alt.Y("arm_id:N", title=None, sort=None))
+    title = f"{metric}, {scope} (percent, 95 % interval)"
+    rules = base.mark_rule().encode(x=alt.X("low:Q", title=title), x2="high:Q")
+    return alt.layer(rules, base.mark_point(filled=True).encode(x=alt.X("value:Q", title=title)))

@@ -1,0 +1,131 @@
+"""A run that is finished, as an object: `cardiolens.read_run` returns it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens import tables
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.errors import InputError
+from cardiolens.judging.finals import finals
+from cardiolens.notebook.case import Answer, Case
+from cardiolens.record import documents
+from cardiolens.record.places import Run, Store
+from cardiolens.suggest import nearest_first
+
+if TYPE_CHECKING:
+    import altair as alt
+
+_ANSWER = ("arm_id", "channel", "status", "parse_status", "parsed", "correct", "request_key")
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """The tables, figures and cases of one run; each table is read when it is first asked for."""
+
+    folder: Path
+
+    @cached_property
+    def configuration(self) -> SweepSpec:
+        """Every option that the run was made with."""
+        return documents.read_configuration(self._places)
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """What was asked, of which models, and what it took."""
+        return documents.read_manifest(self._places)
+
+    @cached_property
+    def scores(self) -> pa.Table:
+        """Scores and differences of arms, with their intervals."""
+        return tables.read(self._places.scores, tables.SCORES)
+
+    @cached_property
+    def verdicts(self) -> pa.Table:
+        """One row for each answer that was judged."""
+        return tables.read(self._places.verdicts, tables.VERDICTS)
+
+    @cached_property
+    def requests(self) -> pa.Table:
+        """One row for each question of each arm, with its prompt and its frames by name."""
+        parts = (tables.read(self._places.requests(name), tables.REQUESTS) for name in self.models)
+        return pa.concat_tables(parts)
+
+    @cached_property
+    def questions(self) -> pa.Table:
+        """The questions of the dataset, with their answers."""
+        return tables.read(self._store.questions, tables.QUESTIONS)
+
+    @cached_property
+    def completions(self) -> pa.Table:
+        """The reply to each request of the run that has one."""
+        keys = pc.unique(self.requests["request_key"])
+        found = []
+        for described in self.manifest["models"].values():
+            said = tables.read(self._store.completions(described["model_key"]), tables.COMPLETIONS)
+            found.append(finals(said.filter(pc.is_in(said["request_key"], value_set=keys))))
+        return pa.concat_tables(found)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the models, in the order asked."""
+        return tuple(self.manifest["models"])
+
+    def case(self, qa_id: str) -> Case:
+        """One question with what every arm answered; InputError for a question that the run does not have."""
+        asked = self.questions.filter(pc.equal(self.questions["qa_id"], qa_id)).to_pylist()
+        rows = self.verdicts.filter(pc.equal(self.verdicts["qa_id"], qa_id)).select(_ANSWER).to_pylist()
+        if not asked or not rows:
+            near = nearest_first(qa_id, sorted(set(self.verdicts["qa_id"].to_pylist())))[:5]
+            raise InputError(f"{qa_id}: no such question in {self.folder}; e.g. {', '.join(near)}")
+        keys = pa.array([row["request_key"] for row in rows], pa.string())
+        said = self.completions.filter(pc.is_in(self.completions["request_key"], value_set=keys))
+        texts = dict(zip(said["request_key"].to_pylist(), said["text"].to_pylist(), strict=True))
+        answers = tuple(Answer(**row, reply=texts.get(row["request_key"])) for row in rows)
+        (question,) = asked
+        options = {option["key"]: option["text"] for option in question["options"]}
+        right = tuple(question["answer"])
+        return Case(qa_id, question["study_id"], question["question"], options, right, answers)
+
+    def cases(self) -> Iterator[Case]:
+        """All questions of the run, in the order of their ids."""
+        return map(self.case, sorted(set(self.verdicts["qa_id"].to_pylist())))
+
+    def figure(self, metric: str = "primary", scope: str = "tier:1") -> "alt.LayerChart":
+        """Scores of single arms with their intervals; needs the extra `notebook`."""
+        from cardiolens.notebook.figure import intervals
+
+        return intervals(self.scores, metric, scope)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        told = f"{len(self.models)} models, {self.verdicts.num_rows} verdicts, {self.scores.num_rows} scores"
+        return f"<p><b>{escape(self.folder.name)}</b>: {told}</p>"
+
+    @property
+    def _places(self) -> Run:
+        return Run(self.folder)
+
+    @property
+    def _store(self) -> Store:
+        return Store(self.configuration.store)
+
+
+def read_run(folder: str | Path) -> FinishedRun:
+    """A finished run by the folder that its sweep named; InputError where it is none."""
+    run = FinishedRun(Path(folder))
+    if not run.folder.is_dir():
+        raise InputError(f"{folder}: no such folder; give the path that a sweep's last line named")
+    if not run.configuration.store.is_dir():
+        raise InputError(
+            f"{run.configuration.store}: no such folder, and {folder} was made with that store; "
+            "put it back, or read the run in the folder in which it was made"
+        )
+    documents.read_manifest(Run(run.folder))
+    return run

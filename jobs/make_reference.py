@@ -1,0 +1,243 @@
+"""Write the reference pages of options and columns from the code: `python jobs/make_reference.py`."""
+
+import ast
+import inspect
+import io
+import re
+import tokenize
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import get_args
+
+import pyarrow as pa
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from cardiolens import tables
+from cardiolens.config.base import Spec
+from cardiolens.config.ingest import IngestSpec
+from cardiolens.config.questions import QuestionsSpec
+from cardiolens.config.sweep import SweepSpec
+
+_REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
+_ROOTS: Mapping[str, type[Spec]] = {"sweep": SweepSpec, "ingest": IngestSpec, "questions": QuestionsSpec}
+_TABLES = ("VOLUMES", "FRAMES", "QUESTIONS", "REQUESTS", "COMPLETIONS", "VERDICTS", "SCORES")
+_MADE = "<!-- Made by jobs/make_reference.py; change the code, then run it. -->\n"
+_CONFIGURATION = """# Configuration
+
+Every option, with its type, its default and its meaning. The defaults here are those of the code; a file of
+`conf/` may set others, which `python -m cardiolens.sweep --cfg=job` prints. The
+[how-to](../how-to/configuration.md) shows how options are set; an
+unknown one is answered with the nearest legal names.
+"""
+_OF_TABLES = """# Tables
+
+Every step reads and writes these seven tables and nothing else. A table is a folder of Parquet part files;
+`cardiolens.read_run` gives those of a run as Arrow ([Python](python.md)); any reader of Parquet opens them.
+"""
+
+# Of columns whose name says nearly all; a comment beside the column is taken first.
+_MEANINGS = {
+    "study_id": "of the study",
+    "patient_id": "of the patient; resampling is by it",
+    "cohort": "names of the cohorts that the study belongs to",
+    "species": "human, swine or phantom",
+    "volume_id": "unique within the study",
+    "sequence": "cine, lge, perfusion or t2",
+    "view": "sax, 2ch, 3ch, 4ch",
+    "n_slices": "of the volume",
+    "n_phases": "of the volume; 1 if it does not move",
+    "height": "pixels",
+    "width": "pixels",
+    "channels": "1: grey, 3: colour",
+    "phase": "of the heart cycle, from 0",
+    "ed_phase": "end-diastole",
+    "es_phase": "end-systole",
+    "t_peak": "the frame of most contrast; perfusion only",
+    "window_high": "see window_low",
+    "qa_id": "of the question",
+    "tier": "of the subtask: 1, 2 or 3",
+    "subtask": "of the protocol",
+    "question": "the words asked",
+    "options": "letters and texts",
+    "exclusive": "options that stand alone",
+    "answer": "letters of the true options",
+    "parent": "the question that this one follows",
+    "origin": "reader, report, mask or phantom",
+    "protocol": "name of the protocol",
+    "answer_type": "single, ordinal, multi or report",
+    "arm_id": "of the arm: one model, selector, budget, prompt, wording and control",
+    "system": "system message",
+    "max_tokens": "of the reply",
+    "stage": "0 in this version",
+    "replicate": "1 where the same is asked a second time",
+    "predicted_tokens": "of the prompt, counted before it is sent",
+    "request_key": "digest of all that is asked; arms that ask the same share it",
+    "text": "of the reply",
+    "finish_reason": "stop, length or another word of the engine",
+    "prompt_tokens": "as the engine counted them",
+    "cached_tokens": "of the prompt, taken from a cache",
+    "output_tokens": "of the reply",
+    "seconds": "from sending to the last token",
+    "node": "the machine that asked",
+    "attempt": "number of the try",
+    "error": "the engine's words, where it failed",
+    "written_at": "when the row was made",
+    "parsed": "letters that the reply was read as",
+    "gold": "letters that are right",
+    "correct": "null where it was not judged, or is no choice",
+    "metric": "name of the measure",
+    "versus_arm_id": "the arm subtracted; null for a score of one arm",
+    "low": "lower end of the 95 % interval",
+    "high": "upper end of the 95 % interval",
+    "n_items": "answers that it rests on",
+    "n_patients": "patients that it rests on",
+    "n_parse_error": "answers that could not be read",
+    "n_refusal": "answers that refuse",
+    "n_same_request": "pairs whose two arms ask the same",
+    "method": "how value and interval were computed",
+}
+
+
+def pages() -> dict[Path, str]:
+    """Text of every generated page, by its file."""
+    return {
+        _REFERENCE / "configuration.md": "\n".join([_MADE + _CONFIGURATION, *_options()]),
+        _REFERENCE / "tables.md": "\n".join([_MADE + _OF_TABLES, *_columns()]),
+    }
+
+
+def classes() -> dict[type[Spec], str]:
+    """Every configuration class below the roots, with the path at which it is set, each once."""
+    found: dict[type[Spec], str] = {}
+    for verb, root in _ROOTS.items():
+        _collect(root, verb, "", found)
+    return found
+
+
+def _collect(spec: type[Spec], verb: str, path: str, found: dict[type[Spec], str]) -> None:
+    if spec in found:
+        return
+    found[spec] = f"{verb}: {path}" if path else f"the verb {verb}"
+    for name, field in spec.model_fields.items():
+        for kind in _kinds(field.annotation):
+            _collect(kind, verb, f"{path}.{name}".strip("."), found)
+
+
+def _kinds(annotation: object) -> Iterator[type[Spec]]:
+    if isinstance(annotation, type) and issubclass(annotation, Spec):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _kinds(inner)
+
+
+def _options() -> Iterator[str]:
+    for spec, place in classes().items():
+        said = inspect.cleandoc(spec.__doc__ or "")
+        yield f"## {spec.__name__.removesuffix('Spec')}\n\n{said} Set at {place}.\n"
+        yield "| option | type | default | meaning |\n|---|---|---|---|"
+        meanings = remarks(spec)
+        for name, field in spec.model_fields.items():
+            cells = (f"`{name}`", f"`{_type(spec, name)}`", _default(field), meanings.get(name, ""))
+            yield _row(*cells)
+        yield ""
+
+
+def remarks(spec: type[Spec]) -> dict[str, str]:
+    """The comment that stands behind, or before, each field of a class and of its bases."""
+    found: dict[str, str] = {}
+    for base in reversed(spec.__mro__):
+        if issubclass(base, BaseModel) and base.__module__.startswith("cardiolens."):
+            found |= _remarks_of(inspect.getsource(base))
+    return found
+
+
+def _remarks_of(source: str) -> dict[str, str]:
+    comments = _comments(source)
+    (tree,) = ast.parse(source).body
+    assert isinstance(tree, ast.ClassDef)
+    found = {}
+    for node in tree.body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            last = node.end_lineno or node.lineno
+            within = [comments[line] for line in range(node.lineno, last + 1) if line in comments]
+            above = source.splitlines()[node.lineno - 2].strip()
+            if not within and above.startswith("#"):
+                within = [above.removeprefix("#").strip()]
+            found[node.target.id] = " ".join(within)
+    return found
+
+
+def _comments(source: str) -> dict[int, str]:
+    """Comments by line."""
+    return {
+        token.start[0]: token.string.removeprefix("#").strip()
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type == tokenize.COMMENT
+    }
+
+
+def _type(spec: type[Spec], name: str) -> str:
+    """The annotation as it is written, on one line."""
+    for base in spec.__mro__:
+        if name in getattr(base, "__annotations__", {}):
+            (tree,) = ast.parse(inspect.getsource(base)).body
+            assert isinstance(tree, ast.ClassDef)
+            for node in tree.body:
+                if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == name:
+                    return ast.unparse(node.annotation)
+    raise AssertionError(f"{spec.__name__}.{name} has no annotation")
+
+
+def _default(field: FieldInfo) -> str:
+    if field.default is PydanticUndefined:
+        return "required" if field.default_factory is None else "made"
+    value = field.default
+    if isinstance(value, BaseModel):
+        return "see below"
+    return f"`{list(value) if isinstance(value, tuple) else value}`"
+
+
+def _columns() -> Iterator[str]:
+    meanings = columns_of(tables)
+    for name in _TABLES:
+        schema: pa.Schema = getattr(tables, name)
+        yield f"## {schema.metadata[b'table'].decode()}\n\n| column | type | meaning |\n|---|---|---|"
+        for field in schema:
+            yield _row(
+                f"`{field.name}`", f"`{field.type}`", meanings[name].get(field.name) or _MEANINGS[field.name]
+            )
+        yield ""
+
+
+def columns_of(module: ModuleType) -> dict[str, dict[str, str]]:
+    """The comment behind every column of every table, by the name of its schema."""
+    source = inspect.getsource(module)
+    comments = _comments(source)
+    found: dict[str, dict[str, str]] = {}
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            called = ast.unparse(node.value.func)
+            if called == "_schema":
+                columns = [pair for pair in node.value.args[1:] if isinstance(pair, ast.Tuple)]
+                found[ast.unparse(node.targets[0])] = {
+                    str(ast.literal_eval(pair.elts[0])): _behind(comments, pair) for pair in columns
+                }
+    return found
+
+
+def _behind(comments: Mapping[int, str], node: ast.Tuple) -> str:
+    lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    return " ".join(comments[line] for line in lines if line in comments)
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(re.sub(r"\s+", " ", cell).replace("|", r"\|") for cell in cells) + " |"
+
+
+if __name__ == "__main__":
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")
+        print(path)

@@ -1,0 +1,106 @@
+"""`cardiolens.read_run`: what a notebook is given is what the run holds, and importing it is light."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from page_run import reply_instead, small_spec, write_record
+from small_cohort import make_cohort, swept
+
+import cardiolens as cl
+from cardiolens import tables
+from cardiolens.errors import InputError
+from cardiolens.notebook.run import FinishedRun
+
+MARKUP = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+    root = make_cohort(tmp_path_factory.mktemp("notebook"), 2)
+    planned, _ = swept(small_spec(root, "read"))
+    write_record(planned, reply_instead(planned, "collapse", MARKUP))
+    return cl.read_run(planned.run.root)
+
+
+def test_tables_are_those_on_disk(run: FinishedRun) -> None:
+    scores = tables.read(run.folder / "scores", tables.SCORES)
+    assert repr(run.scores.to_pylist()) == repr(scores.to_pylist())  # NaN equals no NaN
+    assert run.verdicts.equals(tables.read(run.folder / "verdicts", tables.VERDICTS))
+    assert set(run.completions["request_key"].to_pylist()) == set(run.requests["request_key"].to_pylist())
+    assert set(run.verdicts["qa_id"].to_pylist()) <= set(run.questions["qa_id"].to_pylist())
+    assert run.models == ("noisy", "collapse")
+
+
+def test_cases_hold_every_verdict_with_its_reply(run: FinishedRun) -> None:
+    cases = list(run.cases())
+    assert sum(len(case.answers) for case in cases) == run.verdicts.num_rows
+    texts = dict(
+        zip(run.completions["request_key"].to_pylist(), run.completions["text"].to_pylist(), strict=True)
+    )
+    assert all(answer.reply == texts[answer.request_key] for case in cases for answer in case.answers)
+
+
+def test_a_case_shows_replies_as_text(run: FinishedRun) -> None:
+    shown = next(case for case in run.cases() if case.right)._repr_html_()
+    assert "&lt;img" in shown
+    assert "<img" not in shown
+
+
+def test_wrong_names_are_answered_with_the_legal_ones(run: FinishedRun, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such question"):
+        run.case("none")
+    with pytest.raises(InputError, match="the run has primary"):
+        run.figure(metric="primry")
+    with pytest.raises(InputError, match="the run has tier"):
+        run.figure(scope="tier:9")
+    with pytest.raises(InputError, match="no such folder"):
+        cl.read_run(tmp_path / "none")
+    with pytest.raises(InputError, match="is not the folder of a run"):
+        cl.read_run(tmp_path)
+
+
+def test_a_run_whose_store_is_gone_is_refused_with_the_remedy(run: FinishedRun) -> None:
+    store = run.configuration.store
+    store.rename(store.with_name("elsewhere"))
+    try:
+        with pytest.raises(InputError, match="put it back"):
+            cl.read_run(run.folder)
+    finally:
+        store.with_name("elsewhere").rename(store)
+
+
+def test_a_figure_has_the_scores_of_single_arms(run: FinishedRun) -> None:
+    shown = run.figure().to_dict()
+    drawn = {row["arm_id"]: row["value"] for row in shown["data"]["values"]}
+    wanted = {
+        row["arm_id"]: row["value"]
+        for row in run.scores.to_pylist()
+        if (row["metric"], row["scope"], row["versus_arm_id"]) == ("primary", "tier:1", None)
+        and row["value"] == row["value"]
+    }
+    assert drawn == wanted
+    assert drawn
+
+
+def test_without_altair_the_extra_is_named(run: FinishedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "altair", None)
+    with pytest.raises(InputError, match=r"cardiolens\[notebook\]"):
+        run.figure()
+
+
+@pytest.mark.parametrize(
+    ("statement", "heavy"),
+    [
+        ("import cardiolens", ("pyarrow", "pydantic", "numpy", "ray", "vllm")),
+        (
+            "import cardiolens; cardiolens.read_run",
+            ("ray", "vllm", "torch", "transformers", "wandb", "altair"),
+        ),
+    ],
+)
+def test_importing_is_light(statement: str, heavy: tuple[str, ...]) -> None:
+    code = f"import sys; {statement}; print(*(name for name in {heavy} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
