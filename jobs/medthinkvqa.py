@@ -1,5 +1,5 @@
-"""After a sweep on MedThinkVQA: `python jobs/medthinkvqa.py scores run=outputs/...` prints accuracy by group of
-cases, `... submit run=outputs/... arm=<arm_id> out=<file>` writes the submission of one arm, and
+"""After a sweep on MedThinkVQA: `python jobs/medthinkvqa.py scores run=outputs/...` prints accuracy by group
+of cases, `... submit run=outputs/... arm=<arm_id> out=<file>` writes the submission of one arm, and
 `... check file=<file> root=<data> [split=test]` checks one line by line and gives ROUGE-L of its steps.
 """
 
@@ -84,12 +84,18 @@ def _check(words: dict[str, str]) -> int:
     if problems:
         print(f"{len(problems)} mistakes")
         return 1
-    told = [(record, record.get("prediction_twi")) for _, record in records(Source(path.parent, path, "test"))]
+    told = [
+        (record, record.get("prediction_twi")) for _, record in records(Source(path.parent, path, "test"))
+    ]
     pairs = [step_overlap(record, steps) for record, steps in told if isinstance(steps, dict)]
     print(json.dumps({"lines": len(told), "with_steps": len(pairs)}))
     for place, name in enumerate(("step 1", "step 2")):
         values = [pair[place] for pair in pairs if not np.isnan(pair[place])]
-        print(f"ROUGE-L of {name}: {np.mean(values):.3f} over {len(values)} cases" if values else f"{name}: none")
+        print(
+            f"ROUGE-L of {name}: {np.mean(values):.3f} over {len(values)} cases"
+            if values
+            else f"{name}: none"
+        )
     return 0
 
 

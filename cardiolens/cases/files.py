@@ -35,7 +35,7 @@ class Source:
             if (root / name).exists():
                 return Source(root, root / name, split)
         raise InputError(
-            f"{root}: has no {' or '.join(names)}; expected the folder of the downloaded data set, with images/ "
+            f"{root}: has no {' or '.join(names)}; expected the folder of the downloaded data, with images/ "
             "beside these files; correct dataset.root"
         )
 

@@ -1,7 +1,7 @@
 """Invented cases in the form of MedThinkVQA, whose answers are known: no text or image of the real data.
 
-The answer can be seen in the images: the key image holds a coloured or grey mark, and each mark stands for one
-diagnosis. Captions and findings name the mark, the history does not: who reads the history alone can but guess.
+The answer can be seen in the images: one of them holds a coloured or grey mark, and each mark stands for one
+diagnosis. Captions and findings name the mark, the history does not: who reads that alone can but guess.
 """
 
 import json
@@ -48,7 +48,7 @@ _SHAPES = tuple(_DIAGNOSES)
 
 
 def make_cases(folder: Path, n_test: int = TEST, n_train: int = TRAIN, seed: int = SEED) -> None:
-    """Write `train` and `test` as JSON Lines and as Parquet, with their images; the same seed, the same bytes."""
+    """Write `train` and `test` as JSON Lines and as Parquet, with their images; a seed decides the bytes."""
     for split, number in (("train", n_train), ("test", n_test)):
         draw = random.Random(f"{seed} {split}")
         records = [_case(folder, split, at, draw) for at in range(1, number + 1)]

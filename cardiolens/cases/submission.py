@@ -17,9 +17,7 @@ _STEPS = {
     "step3_differential_reasoning": str,
 }
 
-_LEGAL_STEPS = (
-    "step1_per_image_findings (list of texts), step2_integrated_summary and step3_differential_reasoning (text)"
-)
+_LEGAL_STEPS = "step1_per_image_findings (list of texts), step2_integrated_summary and step3_differential_reasoning (text)"
 
 
 def write_submission(
@@ -27,16 +25,16 @@ def write_submission(
 ) -> None:
     """Write every record unchanged and in order with its prediction; InputError for a case without one.
 
-    `predictions` and `rationales` are by name of the study. No letter is guessed: a case whose reply could not
-    be read has none, and the file would not be valid.
+    `predictions` and `rationales` are by name of the study. No letter is guessed: a case whose reply could
+    not be read has none, and the file would not be valid.
     """
     lines = []
     for number, record in records(source):
         name = source.name_of(number)
         if predictions.get(name) not in LETTERS:
             raise InputError(
-                f"{source.where(number)}: prediction is missing; expected one of {', '.join(LETTERS)} for every "
-                "case; ask again with answer_format=choice, which leaves no reply unreadable"
+                f"{source.where(number)}: prediction is missing; expected one of {', '.join(LETTERS)} for "
+                "every case; ask again with answer_format=choice, which leaves no reply unreadable"
             )
         added = {"prediction": predictions[name], "prediction_rationale": rationales.get(name, "")}
         lines.append(json.dumps(record | added, ensure_ascii=False) + "\n")

@@ -74,7 +74,7 @@ def read_inputs(spec: SweepSpec) -> Inputs:
         study_ids=study_ids,
         volumes=volumes,
         question_table=table,
-        questions=_chosen(spec, table, catalogue, volumes, study_ids, _told(spec)),
+        questions=_chosen(spec, table, catalogue, volumes, study_ids, told=_told(spec)),
         sights=sights,
         fingerprint=Fingerprint(
             configuration=deciding(spec),
@@ -110,6 +110,7 @@ def _chosen(
     catalogue: Catalogue,
     volumes: pa.Table,
     study_ids: Sequence[str],
+    *,
     told: Mapping[str, Told],
 ) -> dict[str, list[PlannedQuestion]]:
     """Questions by study, as the plan may see them."""

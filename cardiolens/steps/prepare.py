@@ -2,10 +2,8 @@
 
 import logging
 import time
-from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 

@@ -84,8 +84,8 @@ def _check_place(dataset: DatasetSpec, store: Path) -> None:
     """Refuse to write questions over a file of the user's."""
     if dataset.questions.absolute().parent != store.absolute():
         raise InputError(
-            f"dataset.questions={dataset.questions}: the questions of MedThinkVQA are made of its cases, in the "
-            f"store; leave dataset.questions out, or name a file in {store}"
+            f"dataset.questions={dataset.questions}: the questions of MedThinkVQA are made of its cases, in "
+            f"the store; leave dataset.questions out, or name a file in {store}"
         )
 
 

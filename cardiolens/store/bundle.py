@@ -41,8 +41,8 @@ def bundle(spec: SweepSpec, folder: Path, conf: Path | None) -> Bundled:
     """
     if spec.dataset.root is not None:
         raise InputError(
-            f"dataset={spec.dataset.name}: the licence of MedThinkVQA's data (CC BY-NC-SA 4.0) lets nobody ship "
-            "it in a bundle; download it on the other machine, and give dataset.root there"
+            f"dataset={spec.dataset.name}: the licence of MedThinkVQA's data (CC BY-NC-SA 4.0) lets nobody "
+            "ship it in a bundle; download it on the other machine, and give dataset.root there"
         )
     if folder.exists() and any(folder.iterdir()):
         raise InputError(f"out={folder}: is not empty; give a new folder")

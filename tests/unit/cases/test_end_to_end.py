@@ -78,7 +78,10 @@ def spec_of(root: Path, *models: dict, **changed: object) -> SweepSpec:
             "protocol": "medthinkvqa-1",
         },
         "model": models or [reader("oracle")],
-        "selector": [{"name": "uniform", "kind": "uniform"}, {"name": "random", "kind": "random", "seeds": [1]}],
+        "selector": [
+            {"name": "uniform", "kind": "uniform"},
+            {"name": "random", "kind": "random", "seeds": [1]},
+        ],
         "budget": [6],
         "prompt": [
             {"name": name, "style": "standard", "max_tokens": 64, "gold": gold}
@@ -126,7 +129,7 @@ def test_budget_and_slots(root):
 
 def test_oracle_knows_every_case_and_images_are_those_of_the_files(root):
     spec = spec_of(root, reader("oracle"), {**reader("constant"), "options": {"answer": "A"}})
-    planned, judged = swept(spec)
+    _, judged = swept(spec)
     right = {
         row["arm_id"]: row["value"]
         for row in judged.scores.to_pylist()
