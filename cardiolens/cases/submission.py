@@ -17,7 +17,10 @@ _STEPS = {
     "step3_differential_reasoning": str,
 }
 
-_LEGAL_STEPS = "step1_per_image_findings (list of texts), step2_integrated_summary and step3_differential_reasoning (text)"
+_LEGAL_STEPS = (
+    "step1_per_image_findings (list of texts), step2_integrated_summary (text) and "
+    "step3_differential_reasoning (text)"
+)
 
 
 def write_submission(

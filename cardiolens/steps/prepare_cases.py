@@ -97,6 +97,8 @@ def _read(source: Source) -> tuple[list[Case], dict[str, str]]:
             usable.append(case)
         else:
             failed[source.name_of(number)] = str(case)
+    if not usable and not failed:
+        raise InputError(f"{source.path}: holds no case; expected one per row; download it anew")
     return usable, failed
 
 
