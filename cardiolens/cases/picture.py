@@ -9,7 +9,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from cardiolens.errors import InputError
 
-FORMATS = ("JPEG", "PNG", "TIFF", "BMP", "WEBP", "GIF", "MPO")
+FORMATS = ("JPEG", "PNG", "TIFF", "BMP", "WEBP", "GIF")
 _GREY = ("1", "L")
 _DEEP = ("I", "F", "I;16", "I;16L", "I;16B", "I;16N")
 _CLEAR = ("LA", "PA", "RGBA", "La", "RGBa")
@@ -45,7 +45,7 @@ def pixels_of(stored: bytes) -> NDArray[np.uint8]:
 
 def _check_single(image: Image.Image) -> None:
     number = getattr(image, "n_frames", 1)
-    if number != 1 and image.format != "MPO":  # of a camera: further frames are previews
+    if number != 1 and image.format != "MPO":  # a camera's JPEG, whose further images are previews
         raise InputError(f"holds {number} images; expected one; save each as a file of its own")
 
 
