@@ -64,8 +64,13 @@ class StudyLoader:
         height, width = shown.shape[:2]
         digest = blank_digest(frame["digest"]) if blank else frame["digest"]
         key = frame_key(digest, self.rendering.digest)
-        size = {"height": height, "width": width, "channels": frame["channels"]}
-        return {"key": key, **size, "pixels": shown.tobytes()}
+        return {
+            "key": key,
+            "height": height,
+            "width": width,
+            "channels": frame["channels"],
+            "pixels": shown.tobytes(),
+        }
 
     def _ask(self, request: Request, attempt: int, pictures: Mapping[FramePlace, PictureRow]) -> AskRow:
         return {
