@@ -37,15 +37,20 @@ def content(path: Path) -> dict[str, Any]:
     return {
         **{name: getattr(run, name) for name in names},
         "tags": list(run.tags),
-        "logged": _lasting(logged(path)),
-        "steps": [_lasting(step) for step in steps],
+        "logged": lasting(logged(path)),
+        "steps": [lasting(step) for step in steps],
         "tables": tables,
     }
 
 
-def _lasting(values: dict[str, Any]) -> dict[str, Any]:
-    """Values by name without the volatile ones."""
-    return {name: value for name, value in values.items() if not set(name.split("/")) & set(_VOLATILE)}
+def lasting(values: dict[str, Any], above: str = "") -> dict[str, Any]:
+    """Values by name, nested ones as `outer/inner`, without volatile ones; null reaches no server."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if value is None or set(name.split("/")) & set(_VOLATILE):
+            continue
+        found |= lasting(value, f"{above}{name}/") if isinstance(value, dict) else {above + name: value}
+    return found
 
 
 def records(path: Path) -> Iterator[Record]:

@@ -3,9 +3,11 @@
 import logging
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from netrc import netrc
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +18,7 @@ from cardiolens.config.arms import Arm, arms
 from cardiolens.config.steps import TrackerSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.errors import InputError
+from cardiolens.plain import one_line
 from cardiolens.record import documents
 from cardiolens.record.places import Run
 from cardiolens.tracker.live import mirror_progress
@@ -53,17 +56,41 @@ def track(run: Run, tracker: TrackerSpec, *, progress: bool = False) -> bool:
     group = WandbGroup.of(run, spec, tracker, manifest["protocol"], manifest["studies"])
     mirrored = _Mirrored(run, spec, manifest, tables.read(run.scores, tables.SCORES), group)
     try:
-        _track_sweep(mirrored)
+        with _staging(tracker):
+            _track_sweep(mirrored)
         for arm in arms(spec):
             if arm.model.name in manifest["models"]:  # not one that could not be planned
                 _track_arm(mirrored, arm)
         for model in spec.model if progress else ():
             if rows := read_rows(run.progress(model.name)):
                 mirror_progress(group, model.name, rows)
-    except (wandb.Error, OSError) as error:
-        log.error("Weights & Biases was not written (%s); every number is in %s", error, run.root)
+    except Exception as error:  # noqa: BLE001 - whatever a server said, the sweep is done and on the disk
+        log.error(
+            "Weights & Biases was not written (%s); every number is in %s",
+            one_line(str(error), 400),
+            run.root,
+        )
+        with suppress(Exception):  # at the end of the process it would be a traceback
+            wandb.teardown(1)
         return False
     return True
+
+
+@contextmanager
+def _staging(tracker: TrackerSpec) -> Iterator[None]:
+    """Let W&B stage tables in a folder without a name: online it tells the server the path of its own.
+
+    Offline the folder must last until `wandb sync`, so it stays W&B's.
+    """
+    if tracker.mode == "offline" or "WANDB_DATA_DIR" in os.environ:
+        yield
+        return
+    with TemporaryDirectory(prefix="wandb-") as folder:
+        os.environ["WANDB_DATA_DIR"] = folder
+        try:
+            yield
+        finally:
+            del os.environ["WANDB_DATA_DIR"]
 
 
 def check_tracker(tracker: TrackerSpec) -> None:
@@ -85,7 +112,7 @@ def _track_sweep(mirrored: _Mirrored) -> None:
     """Write the counters of the sweep, and tables of scores and confusions."""
     import wandb
 
-    with mirrored.group.open("sweep", tags=["sweep"]) as run:
+    with mirrored.group.writing("sweep", tags=["sweep"]) as run:
         run.summary.update(_counters(mirrored.manifest))
         first = mirrored.scores.filter(pc.is_null(mirrored.scores["versus_arm_id"]))
         rows = zip(*(first[name].to_pylist() for name in _TABLED), strict=True)
@@ -98,7 +125,7 @@ def _track_arm(mirrored: _Mirrored, arm: Arm) -> None:
     scores = mirrored.scores.filter(pc.equal(mirrored.scores["arm_id"], arm.arm_id))
     tags = [arm.model.name, arm.selector_name, arm.prompt.name, mirrored.spec.dataset.name]
     options = _options(mirrored, arm)
-    with mirrored.group.open("arm", arm.label, key=[arm.arm_id], tags=tags, config=options) as run:
+    with mirrored.group.writing("arm", arm.label, key=[arm.arm_id], tags=tags, config=options) as run:
         run.summary.update(
             {name: value for row in scores.to_pylist() for name, value in _values(row).items()}
         )

@@ -1,6 +1,7 @@
 """Runs of Weights & Biases with fixed ids: mirroring again replaces them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -55,10 +56,23 @@ class WandbGroup:
             job_type=job_type,
             tags=list(tags),
             config={**self.config, **(config or {})},
-            resume="allow" if self.tracker.mode == "online" else None,
+            # how far a model is goes on where it stopped; everything else is said anew, over what was there
+            resume="allow" if self.tracker.mode == "online" and job_type == "model" else None,
             reinit="create_new",
             settings=_settings(),
         )
+
+    @contextmanager
+    def writing(self, job_type: JobType, name: str | None = None, **options: Any) -> Iterator[Any]:
+        """Open a run of W&B and finish it. (W&B's own block prints a traceback of whatever leaves it.)"""
+        run = self.open(job_type, name, **options)
+        try:
+            yield run
+        except BaseException:
+            with suppress(Exception):
+                run.finish(exit_code=1)
+            raise
+        run.finish()
 
 
 def _settings() -> Any:

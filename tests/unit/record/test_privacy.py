@@ -119,4 +119,6 @@ for door in sys.argv[1:]:
 def test_every_verb_is_among_them() -> None:
     package = Path(tables.__file__).parent
     doors = {path.stem for path in package.glob("*.py") if "\ndef main(" in path.read_text()}
-    assert doors - {"head", "__main__"} == {door for door in DOORS if "." not in door}, "head is attacked in tests/ray, the list of verbs writes nothing"
+    assert doors - {"head", "__main__"} == {door for door in DOORS if "." not in door}, (
+        "head is attacked in tests/ray, the list of verbs writes nothing"
+    )

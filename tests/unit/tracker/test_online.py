@@ -1,0 +1,89 @@
+"""The mirror in W&B, online, against a server of ours: what arrives is what offline files hold."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from getpass import getuser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page_run import finished, small_spec
+from small_cohort import make_cohort
+
+from cardiolens.record.places import Run
+from tests.wandb_files import content
+from tests.wandb_server import Mood, Server, wandb_server
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    root = make_cohort(tmp_path_factory.mktemp("online"), 2)
+    tracker = {"kind": "wandb", "project": "mirror"}
+    made = finished(small_spec(root, "online", tracker=tracker, control=["none"]))
+    (made.root / "progress").mkdir(exist_ok=True)
+    rows = [{"time": 1.0 + row, "requests/done": row} for row in range(3)]
+    made.progress("oracle").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return made
+
+
+def tracked(run: Run, server: Server, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "cardiolens.track", f"run={run.root}", *words]
+    said = os.environ | server.environment
+    return subprocess.run(command, env=said, capture_output=True, text=True, check=False, timeout=120)
+
+
+def offline(run: Run) -> dict[str, dict[str, Any]]:
+    return {one["run_id"]: one for one in map(content, run.root.glob("wandb/offline-run-*/*.wandb"))}
+
+
+def arrived(server: Server) -> dict[str, dict[str, Any]]:
+    return {run_id: bucket.content for run_id, bucket in server.buckets.items()}
+
+
+def test_what_arrives_is_what_offline_files_hold_and_names_nothing_of_the_machine(run: Run) -> None:
+    with wandb_server() as server:
+        done = tracked(run, server, "mode=offline")
+        assert done.returncode == 0, done.stderr
+        assert not server.received
+        for _ in ("first", "again"):  # ids are fixed: a mirror made again replaces, it doubles nothing
+            done = tracked(run, server, "mode=online")
+            assert done.returncode == 0, done.stderr
+            assert arrived(server) == offline(run)
+        assert all(bucket.complete for bucket in server.buckets.values())
+        assert {"scores.table.json", "confusion.table.json"} <= set(server.tables)
+        for secret in (str(run.root), os.uname().nodename, str(Path.home()), getuser()):
+            assert not [sent[:99] for sent in server.received if secret.encode() in sent], secret
+
+
+def test_offline_files_arrive_when_they_are_synced(run: Run) -> None:
+    held = offline(run)
+    with wandb_server() as server:
+        folders = sorted(map(str, run.root.glob("wandb/offline-run-*")))
+        command = [sys.executable, "-m", "wandb", "sync", *folders]
+        said = os.environ | server.environment
+        done = subprocess.run(command, env=said, capture_output=True, text=True, check=False, timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert arrived(server) == held
+
+
+@pytest.mark.parametrize(
+    "mood",
+    [
+        "refuses",
+        "forgets",
+        "babbles",
+        *(pytest.param(mood, marks=pytest.mark.slow) for mood in ("slow", "fails")),
+    ],
+)
+def test_a_server_that_does_not_serve_harms_no_sweep(run: Run, mood: Mood) -> None:
+    scores = [path.read_bytes() for path in sorted(run.scores.iterdir())]
+    with wandb_server(mood) as server:
+        done = tracked(run, server, "mode=online")
+    assert done.returncode == (0 if mood == "slow" else 1)
+    assert "Traceback" not in done.stderr
+    said = f"Weights & Biases was not written (.+); every number is in {re.escape(str(run.root))}"
+    assert (mood == "slow") != bool(re.search(said, done.stderr)), done.stderr
+    assert [path.read_bytes() for path in sorted(run.scores.iterdir())] == scores
