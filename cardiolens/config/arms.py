@@ -51,7 +51,7 @@ class Arm:
             self.selector.model_dump(mode="json", exclude={"seeds"}),
             self.seed,
             self.budget.model_dump() if isinstance(self.budget, TokenBudget) else self.budget,
-            self.prompt.model_dump(mode="json"),
+            self.prompt.model_dump(mode="json", exclude=None if self.prompt.gold != "none" else {"gold"}),
             *([self.wording] if self.wording else []),
         ]
         return f"{self.label.replace('/', '-').replace(':', '')}-{digest_of(asked)[:8]}"

@@ -48,6 +48,8 @@ class DatasetSpec(Spec):
     allow_links: bool = False  # symbolic links may lead to files below `studies` and `link_roots`
     link_roots: tuple[GivenPath, ...] = ()  # further folders that links may lead into
     allow_unverified: bool = False  # questions whose answers nobody stands for may be asked
+    root: GivenPath | None = None  # the downloaded data of MedThinkVQA, whose cases are the studies
+    split: Literal["train", "test"] = "test"  # of the data below `root`
     prepared_only: bool = False  # the store is used as it is, without `studies`, e.g. in a bundle
 
     @property

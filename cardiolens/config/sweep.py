@@ -54,6 +54,7 @@ class PromptSpec(Spec):
     style: Literal["standard", "reasoning"]  # reasoning: the reply may think first
     max_tokens: Positive  # of a reply
     report_max_tokens: Positive = 2048  # of a reply that is a report
+    gold: Literal["none", "captions", "findings"] = "none"  # of cases with images: what a reader is told
 
 
 class TokenBudget(Spec):
@@ -70,6 +71,8 @@ Control = Literal[
 ]
 """Change of every request, to see what the answers rest on."""
 
+
+CASE_SELECTORS = ("uniform", "random", "all")  # kinds that need no views and look at no frames
 
 # Settings of the arms that a model's headline is the mean of (protocol 8.2).
 HEADLINE = {"budget": "16", "prompt": "standard", "control": "none", "wording": "0"}
@@ -187,6 +190,23 @@ class SweepSpec(Spec):
     @classmethod
     def _listed(cls, value: object) -> object:
         return tuple(_budget(entry) for entry in (value if isinstance(value, list | tuple) else (value,)))
+
+    @model_validator(mode="after")
+    def _of_cases(self) -> "SweepSpec":
+        if self.dataset.root is None:
+            if told := [prompt for prompt in self.prompt if prompt.gold != "none"]:
+                raise ValueError(
+                    f"prompt {told[0].name} tells gold {told[0].gold}, which only the cases of "
+                    "dataset=medthinkvqa have; leave it out"
+                )
+            return self
+        for selector in self.selector:
+            if selector.kind not in CASE_SELECTORS:
+                raise ValueError(
+                    f"selector {selector.name}: images of a case have no views to route and no common size; "
+                    f"choose of kind {', '.join(CASE_SELECTORS)}, e.g. selector=[uniform]"
+                )
+        return self
 
     @model_validator(mode="after")
     def _countable(self) -> "SweepSpec":

@@ -41,7 +41,7 @@ class Reply:
 
 
 Pictures = Callable[[str], np.ndarray]
-"""Return the rendered frame of a key: uint8, (height, width)."""
+"""Return the rendered frame of a key: uint8, (height, width) of a grey one, (height, width, 3) of RGB."""
 
 
 class EngineDeadError(RuntimeError):

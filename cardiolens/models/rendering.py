@@ -22,15 +22,16 @@ class Rendering:
         scale = self.long_side / max(height, width)
         return max(1, round(height * scale)), max(1, round(width * scale))
 
-    def apply(self, pixels_HW: np.ndarray) -> np.ndarray:
-        """Resize a frame (height, width) of one channel, uint8.
+    def apply(self, pixels: np.ndarray) -> np.ndarray:
+        """Resize a frame, uint8: (height, width) if it is grey, (height, width, 3) if it is RGB.
 
-        The engine converts it to RGB as its last step: three equal channels would fill the object store.
+        The engine converts a grey one to RGB as its last step: three equal channels would fill the object
+        store.
         """
-        height, width = self.size(*pixels_HW.shape)
-        if (height, width) == pixels_HW.shape:
-            return pixels_HW
-        resized = Image.fromarray(pixels_HW).resize((width, height), Image.Resampling.BICUBIC)
+        height, width = self.size(*pixels.shape[:2])
+        if (height, width) == pixels.shape[:2]:
+            return pixels
+        resized = Image.fromarray(pixels).resize((width, height), Image.Resampling.BICUBIC)
         return np.asarray(resized)
 
     @property

@@ -35,6 +35,7 @@ class Fingerprint:
     templates: str | None  # digest of the user's own prompt templates
     sights: tuple[str, ...]  # keys of the sights of selectors
     code: str  # digest of this package
+    cases: str | None = None  # SHA-256 of what prompts may tell of cases; None where questions tell all
     model_key: str | None = None  # None in the part that all models of a sweep share
 
     @property

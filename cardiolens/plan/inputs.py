@@ -1,12 +1,13 @@
 """Inputs of planning: a sweep's questions, studies and templates, read and checked before any decision."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cardiolens.cases.told import Told, read_told, told_path
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.digest import digest_of_tree, sha256_of
 from cardiolens.errors import InputError
@@ -73,7 +74,7 @@ def read_inputs(spec: SweepSpec) -> Inputs:
         study_ids=study_ids,
         volumes=volumes,
         question_table=table,
-        questions=_chosen(spec, table, catalogue, volumes, study_ids),
+        questions=_chosen(spec, table, catalogue, volumes, study_ids, told=_told(spec)),
         sights=sights,
         fingerprint=Fingerprint(
             configuration=deciding(spec),
@@ -83,8 +84,17 @@ def read_inputs(spec: SweepSpec) -> Inputs:
             templates=None if spec.templates is None else digest_of_tree(spec.templates),
             sights=tuple(sight.key for sight in sights),
             code=code_digest(),
+            cases=None if spec.dataset.root is None else sha256_of(told_path(spec.dataset.questions)),
         ),
     )
+
+
+def _told(spec: SweepSpec) -> Mapping[str, Told]:
+    """What prompts may tell of cases, by study; none where the dataset has no cases."""
+    if spec.dataset.root is None:
+        return {}
+    given = {prompt.gold for prompt in spec.prompt}
+    return read_told(spec.dataset.questions, given, modalities=spec.caption == "full")
 
 
 def _limited(volumes: pa.Table, limit: int | None) -> tuple[pa.Table, tuple[str, ...]]:
@@ -95,7 +105,13 @@ def _limited(volumes: pa.Table, limit: int | None) -> tuple[pa.Table, tuple[str,
 
 
 def _chosen(
-    spec: SweepSpec, table: pa.Table, catalogue: Catalogue, volumes: pa.Table, study_ids: Sequence[str]
+    spec: SweepSpec,
+    table: pa.Table,
+    catalogue: Catalogue,
+    volumes: pa.Table,
+    study_ids: Sequence[str],
+    *,
+    told: Mapping[str, Told],
 ) -> dict[str, list[PlannedQuestion]]:
     """Questions by study, as the plan may see them."""
     if unknown := [name for name in spec.subtask if name not in catalogue.subtasks]:
@@ -106,7 +122,8 @@ def _chosen(
     for row in table.drop_columns(["answer", "reference", "patient_id"]).to_pylist():
         if not spec.subtask or row["subtask"] in spec.subtask:
             _check_wordings(spec, row, catalogue[row["subtask"]])
-            chosen[row["study_id"]].append(_question(row, catalogue, donor.get(row["qa_id"])))
+            question = _question(row, catalogue, donor.get(row["qa_id"]))
+            chosen[row["study_id"]].append(replace(question, told=told.get(row["study_id"])))
     if not any(chosen.values()):
         raise InputError(
             f"{spec.dataset.questions}: has no question on the {len(study_ids)} prepared studies"

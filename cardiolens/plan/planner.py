@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
 
+from cardiolens.cases.told import Gold, Told
 from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import Budget, PromptSpec, SelectorSpec, SweepSpec
@@ -16,6 +17,7 @@ from cardiolens.plan.columns import RequestColumns
 from cardiolens.plan.control import BLANK, SHOWN, blank_digest, with_options
 from cardiolens.plan.keys import hash_frames, hash_model, request_key
 from cardiolens.plan.request import Request
+from cardiolens.prompts.case import case_block, lacking
 from cardiolens.prompts.frames import caption_block, frame_block
 from cardiolens.prompts.question import AskedQuestion
 from cardiolens.prompts.render import Closing, question_block, system_message
@@ -68,9 +70,7 @@ class _Study:
     pictures: Mapping[tuple[str, int], _Picture]  # by volume_id, idx
     features: Features
     digests: Mapping[tuple[str, int], FrameDigest]
-    shown: dict[tuple[str, tuple[Frame, ...], tuple[Frame, ...], bool], _FrameBlock] = field(
-        default_factory=dict
-    )
+    shown: dict[object, _FrameBlock] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,11 +187,12 @@ class ModelPlanner:
         }
 
     def _request(self, question: PlannedQuestion, arm: Arm, arm_id: str, view: _View) -> Request:
+        view = self._with_gold(view, question.told, arm.prompt.gold)
         selection = view.selection
         asked = with_options(question.worded(arm.wording), arm.control, question.qa_id)
         shown = SHOWN.get(arm.control, "frames")
         template = template_for(asked, arm.prompt.style, self._spec.templates, shown=shown)
-        block = self._show(system_message(template), view)
+        block = self._show(system_message(template), view, question.told, arm.prompt.gold)
         closing: Closing = "json" if self._spec.answer_format == "json" else "letters"
         ending = question_block(asked, len(view.told or selection.frames), template, closing)
         max_tokens = self._max_tokens(asked, arm.prompt)
@@ -228,16 +229,29 @@ class ModelPlanner:
             ),
         )
 
-    def _show(self, system: str, view: _View) -> _FrameBlock:
+    def _with_gold(self, view: _View, told: Told | None, gold: Gold) -> _View:
+        """The view, skipped where its setting gives text that the case does not have."""
+        shown = view.told or view.selection.frames
+        why = None if told is None else lacking(told, shown, gold)
+        if why is None or view.selection.skipped is not None:
+            return view
+        return replace(view, selection=Selection((), view.selection.flags, why))
+
+    def _text(self, view: _View, told: Told | None, gold: Gold) -> str:
+        """The text before the question, with the places of frames."""
+        frames, structure, level = view.selection.frames, view.study.structure, self._spec.caption
+        if told is not None:
+            return case_block(told, view.told or frames, gold, level, pictures=not view.told)
+        return (
+            caption_block(view.told, structure, level) if view.told else frame_block(frames, structure, level)
+        )
+
+    def _show(self, system: str, view: _View, told: Told | None, gold: Gold) -> _FrameBlock:
         frames, study, blank = view.selection.frames, view.study, BLANK in view.selection.flags
-        key = (system, frames, view.told, blank)
+        key = (system, frames, view.told, blank, told, gold)
         block = study.shown.get(key)
         if block is None:
-            text = (
-                caption_block(view.told, study.structure, self._spec.caption)
-                if view.told
-                else frame_block(frames, study.structure, self._spec.caption)
-            )
+            text = self._text(view, told, gold)
             places = [(frame.volume_id, frame.idx) for frame in frames]
             pictures = [self._blank(study, place) if blank else study.pictures[place] for place in places]
             state = hash_frames(self._asked, system, text, tuple(key for key, _ in pictures))

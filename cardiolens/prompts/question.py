@@ -6,10 +6,11 @@ from string import ascii_uppercase
 from typing import Literal
 
 from cardiolens.prompts.words import words
+from cardiolens.study.sequences import CASE_IMAGES
 from cardiolens.tasks.catalogue import Catalogue, Subtask
 
 AnswerType = Literal["single", "ordinal", "multi", "report"]
-QuestionKind = Literal["question", "diagnosis", "report"]
+QuestionKind = Literal["question", "diagnosis", "report", "case"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class AskedQuestion:
     def kind(self) -> QuestionKind:
         if self.answer_type == "report":
             return "report"
+        if self.sequence == CASE_IMAGES:
+            return "case"
         return "diagnosis" if self.sequence == "multi" else "question"
 
     @property

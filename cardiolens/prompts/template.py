@@ -25,12 +25,14 @@ Shown = Literal["frames", "captions", "nothing"]
 """The part of the frames that a prompt shows; the controls that show less have templates of their own."""
 
 _SYSTEM = "system"
+_CASE_SYSTEM = "case_system"
 _MOST_BYTES = 64 << 10  # of a template
 _PREFIX: Mapping[Shown, str] = {"frames": "", "captions": "captions_", "nothing": "question_only_"}
 _NEEDED: Mapping[str, frozenset[str]] = {
     _SYSTEM: frozenset(),
     "question": frozenset({"question", "options"}),
     "diagnosis": frozenset({"question", "options"}),
+    "case": frozenset({"question", "options"}),
     "report": frozenset({"question", "schema"}),
 }
 _TRIAL: Mapping[str, object] = {
@@ -79,7 +81,8 @@ def check_folder(folder: Path) -> None:
     kinds = product(get_args(QuestionKind), get_args(Style), _PREFIX)
 
     legal = {_id(f"{kind}_{style}", shown): (kind, shown) for kind, style, shown in kinds}
-    legal |= {_id(_SYSTEM, shown): (_SYSTEM, shown) for shown in _PREFIX}
+    systems = product((_SYSTEM, _CASE_SYSTEM), _PREFIX)
+    legal |= {_id(name, shown): (_SYSTEM, shown) for name, shown in systems}
     found = sorted(path for path in folder.glob("*.jinja") if not is_housekeeping(path.name))
     if not found:
         raise InputError(
@@ -98,7 +101,8 @@ def _id(name: str, shown: Shown) -> str:
 
 @cache
 def _template(template_id: str, kind: str, shown: Shown, folder: Path | None) -> Template:
-    _, _, system = _checked(_id(_SYSTEM, shown), _SYSTEM, folder)
+    of_kind = _CASE_SYSTEM if kind == "case" or template_id.endswith(_CASE_SYSTEM) else _SYSTEM
+    _, _, system = _checked(_id(of_kind, shown), _SYSTEM, folder)
     compiled, digest, _ = _checked(template_id, kind, folder)
     return Template(f"{template_id}@{digest[:8]}", system, compiled)
 

@@ -112,7 +112,12 @@ _EXECUTION = (
 
 # Options that later versions added, as all sweeps before had them: the digests of these stay as they were.
 _AS_BEFORE: tuple[tuple[str, Any], ...] = (("wording", [0]), ("primary", None))
-_DATASET_AS_BEFORE: tuple[tuple[str, Any], ...] = (("windows", {}), ("allow_unverified", False))
+_DATASET_AS_BEFORE: tuple[tuple[str, Any], ...] = (
+    ("windows", {}),
+    ("allow_unverified", False),
+    ("split", "test"),
+)
+_PROMPT_AS_BEFORE: tuple[tuple[str, Any], ...] = (("gold", "none"),)
 
 
 def run_of(spec: SweepSpec) -> Run:
@@ -124,7 +129,7 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
     """Select the part of a configuration that decides a sweep's numbers."""
     left_out: dict[str, Any] = {
         **dict.fromkeys(_EXECUTION, True),
-        "dataset": {"prepared_only", "allow_links", "link_roots"},
+        "dataset": {"prepared_only", "allow_links", "link_roots", "root"},
         "statistics": {"components"},
         "model": {"__all__": {**dict.fromkeys(SERVING, True), "http": set(HTTP_SERVING)}},
     }
@@ -133,6 +138,7 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
         model["engine_options"] = changing_answers(model["engine_options"])
         if not model["engine_options"]:  # as in all sweeps before there were any
             del model["engine_options"]
+    told["prompt"] = [_without(prompt, _PROMPT_AS_BEFORE) for prompt in told["prompt"]]
     told["dataset"] = _without(told["dataset"], _DATASET_AS_BEFORE)
     return _without(told, _AS_BEFORE)
 

@@ -15,7 +15,8 @@ from cardiolens.slurm.attempt import give_up
 from cardiolens.slurm.model_job import run_model
 from cardiolens.slurm.model_record import read_model_record, write_model_record
 from cardiolens.steps.conclude import conclude
-from cardiolens.steps.prepare import Prepared, prepare_sweep
+from cardiolens.steps.outcomes import Prepared
+from cardiolens.steps.prepare import prepare_sweep
 from cardiolens.stream.execution import Executed
 from cardiolens.stream.pipeline import Streamed
 from cardiolens.study.cohort import read_cohort

@@ -8,7 +8,7 @@ from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
 from cardiolens.results.scoring import RunResults, judge_and_write
 from cardiolens.steps.manifest import counters, placed, write_manifest
-from cardiolens.steps.prepare import Prepared
+from cardiolens.steps.outcomes import Prepared
 from cardiolens.stream.execution import Executed
 from cardiolens.terminal import show
 from cardiolens.terminal.console import say

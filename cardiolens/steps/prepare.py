@@ -2,10 +2,8 @@
 
 import logging
 import time
-from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,9 @@ from cardiolens.phantom.cohort import make_cohort
 from cardiolens.plain import PlainFormatter
 from cardiolens.select.feature_store import missing_parts, write_features
 from cardiolens.select.sight import Sight, check_encoders, sights_of
-from cardiolens.study.cohort import Cohort, StudyRecord, tried, untouched, write_cohort
+from cardiolens.steps.outcomes import OUTCOMES, Prepared, counts_of, outcome_of, row_of, sorted_pairs
+from cardiolens.steps.prepare_cases import are_prepared, prepare_cases
+from cardiolens.study.cohort import Cohort, tried, untouched, write_cohort
 from cardiolens.study.group import Outcome, by_pixels, current_cohort, prepare_group
 from cardiolens.study.manifest import Study, read_study, shown_name
 from cardiolens.study.sequences import sequences
@@ -38,39 +38,6 @@ STUDIES_EXPECTED = (
 
 log = logging.getLogger(__name__)
 
-# Rows from workers to the driver, one per study; `record` is the JSON for cohort.json.
-OUTCOMES = pa.schema(
-    [
-        ("name", pa.string()),
-        ("record", pa.string()),
-        ("prepared", pa.bool_()),
-        ("error", pa.string()),
-        ("warnings", pa.list_(pa.string())),
-        ("n_bytes", pa.int64()),
-        ("fatal", pa.string()),  # a reason to end the run, e.g. a full disk
-    ]
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """Outcome of a preparation; `failed` holds (study, message) pairs."""
-
-    prepared: int
-    unchanged: int
-    failed: tuple[tuple[str, str], ...]
-    seconds: float
-    bytes_read: int
-    warnings: Mapping[str, int] = field(default_factory=dict)  # number of studies by warning
-    found: Mapping[str, int] = field(default_factory=dict)  # and by what their manifests left open
-
-    def __str__(self) -> str:
-        studies = self.prepared + self.unchanged + len(self.failed)
-        return (
-            f"{studies} studies: {self.prepared} prepared, {self.unchanged} unchanged, "
-            f"{len(self.failed)} failed ({self.bytes_read / 1e6:.1f} MB read in {self.seconds:.1f} s)"
-        )
-
 
 def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpec = OWN_CLUSTER) -> Prepared:
     """Bring the shards of a store up to date with a folder of studies.
@@ -82,6 +49,8 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
     _check_names(dataset.windows)
     if dataset.prepared_only:
         return _as_found(dataset, store)
+    if dataset.root is not None:
+        return prepare_cases(dataset, store, strict, cluster)
     studies, failed = _read_studies(dataset)
     _stop_if(strict, failed)
     known = current_cohort(store, dataset.display)
@@ -109,7 +78,7 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
     kept = {name: as_given[name] for name in sorted(failed) if name in as_given}
     _publish(store, known.model_copy(update={"studies": records, "failed": failed, "tried": kept}), known)
     seconds = time.monotonic() - started
-    done = Prepared(prepared, unchanged, _sorted(failed), seconds, bytes_read, *_told(records))
+    done = Prepared(prepared, unchanged, sorted_pairs(failed), seconds, bytes_read, *counts_of(records))
     for name, error in done.failed:
         log.error("%s: %s", name, error)
     log.info("%s", done)
@@ -136,6 +105,8 @@ def is_prepared(spec: SweepSpec) -> bool:
     dataset, store = spec.dataset, spec.store
     if dataset.prepared_only:
         return bool(_as_found(dataset, store).unchanged)
+    if dataset.root is not None:
+        return are_prepared(dataset, store)
     if not (dataset.studies.exists() and _is_current_cohort(dataset, store)):
         return False
     volumes = read_volumes(store)
@@ -150,7 +121,9 @@ def _as_found(dataset: DatasetSpec, store: Path) -> Prepared:
             f"store={store}: holds no studies prepared with dataset.window_pct={dataset.window_pct}, and "
             "dataset.prepared_only says that there are no others"
         )
-    return Prepared(0, len(known.studies), _sorted(dict(known.failed)), 0.0, 0, *_told(known.studies))
+    return Prepared(
+        0, len(known.studies), sorted_pairs(dict(known.failed)), 0.0, 0, *counts_of(known.studies)
+    )
 
 
 def prepare_features(store: Path, sight: Sight, cluster: ClusterSpec = OWN_CLUSTER) -> int:
@@ -177,18 +150,6 @@ def _features_batch(batch: pa.Table, store: Path, sight: Sight) -> pa.Table:
     for part in batch["part"].to_pylist():
         write_features(store, part, sight)
     return batch
-
-
-def _sorted(failed: dict[str, str]) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(failed.items()))
-
-
-def _told(records: Mapping[str, StudyRecord]) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """Numbers of studies by warning, and by what was found in their pixels; no study is named."""
-    return (
-        Counter(warning for record in records.values() for warning in record.warnings),
-        Counter(words for record in records.values() for words in record.found),
-    )
 
 
 def _warn(outcome: Outcome) -> None:
@@ -295,7 +256,7 @@ def _outcomes(
             _prepare_batch, batch_size=1, batch_format="pyarrow", fn_kwargs=options
         )
         try:
-            yield from map(_outcome, dataset.iter_rows())
+            yield from map(outcome_of, dataset.iter_rows())
         except ray.exceptions.RayError as error:
             raise RunError(f"preparing stopped ({str(error).splitlines()[0]}); run it again") from error
 
@@ -320,26 +281,8 @@ def _prepare_batch(
         except (RunError, OSError) as error:
             rows.append({"name": "", "fatal": str(error)})
         else:
-            rows += map(_row, outcomes)
+            rows += map(row_of, outcomes)
     return pa.Table.from_pylist(rows, schema=OUTCOMES)
-
-
-def _row(outcome: Outcome) -> dict[str, Any]:
-    return {
-        "name": outcome.name,
-        "record": None if outcome.record is None else outcome.record.model_dump_json(),
-        "prepared": outcome.prepared,
-        "error": outcome.error,
-        "warnings": list(outcome.warnings),
-        "n_bytes": outcome.n_bytes,
-    }
-
-
-def _outcome(row: dict[str, Any]) -> Outcome:
-    if row["fatal"] is not None:
-        raise RunError(row["fatal"])
-    record = None if row["record"] is None else StudyRecord.model_validate_json(row["record"])
-    return Outcome(row["name"], record, row["prepared"], row["error"], tuple(row["warnings"]), row["n_bytes"])
 
 
 def prepare_dataset(spec: SweepSpec) -> int:

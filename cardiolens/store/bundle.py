@@ -39,6 +39,11 @@ def bundle(spec: SweepSpec, folder: Path, conf: Path | None) -> Bundled:
     `conf` is the user's own configuration folder. InputError if a model is missing or the folder is not
     empty; RunError if files cannot be copied.
     """
+    if spec.dataset.root is not None:
+        raise InputError(
+            f"dataset={spec.dataset.name}: the licence of MedThinkVQA's data (CC BY-NC-SA 4.0) lets nobody "
+            "ship it in a bundle; download it on the other machine, and give dataset.root there"
+        )
     if folder.exists() and any(folder.iterdir()):
         raise InputError(f"out={folder}: is not empty; give a new folder")
     identities = {model.name: identify(model, Store(spec.store).models) for model in spec.model}

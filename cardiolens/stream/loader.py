@@ -15,7 +15,7 @@ from cardiolens.plan.control import BLANK, blank_digest
 from cardiolens.plan.missing import StudyWork
 from cardiolens.plan.request import Request, read_requests
 from cardiolens.stream.messages import STUDY_ASKS, AskRow, PictureRow, StudyAsks
-from cardiolens.study.shards import StoredFrame, read_frames
+from cardiolens.study.shards import StoredFrame, read_frames, shaped
 
 FramePlace = tuple[str, int, bool]  # volume_id, idx, whether shown black
 
@@ -59,12 +59,18 @@ class StudyLoader:
         return {place: self._picture(stored[place[:2]], blank=place[2]) for place in sorted(places)}
 
     def _picture(self, frame: StoredFrame, *, blank: bool) -> PictureRow:
-        stored_HW = np.frombuffer(frame["pixels"], np.uint8).reshape(frame["height"], frame["width"])
-        shown_HW = self.rendering.apply(np.zeros_like(stored_HW) if blank else stored_HW)
-        height, width = shown_HW.shape
+        stored = shaped(frame["pixels"], frame["height"], frame["width"], frame["channels"])
+        shown = self.rendering.apply(np.zeros_like(stored) if blank else stored)
+        height, width = shown.shape[:2]
         digest = blank_digest(frame["digest"]) if blank else frame["digest"]
         key = frame_key(digest, self.rendering.digest)
-        return {"key": key, "height": height, "width": width, "pixels": shown_HW.tobytes()}
+        return {
+            "key": key,
+            "height": height,
+            "width": width,
+            "channels": frame["channels"],
+            "pixels": shown.tobytes(),
+        }
 
     def _ask(self, request: Request, attempt: int, pictures: Mapping[FramePlace, PictureRow]) -> AskRow:
         return {

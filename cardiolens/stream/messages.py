@@ -8,10 +8,17 @@ import numpy as np
 import pyarrow as pa
 
 from cardiolens.engine.ask import Ask, ErrorKind, Pictures
+from cardiolens.study.shards import shaped
 from cardiolens.tasks.legal import read_constraint
 
 PICTURE = pa.struct(
-    [("key", pa.string()), ("height", pa.int32()), ("width", pa.int32()), ("pixels", pa.large_binary())]
+    [
+        ("key", pa.string()),
+        ("height", pa.int32()),
+        ("width", pa.int32()),
+        ("channels", pa.int32()),
+        ("pixels", pa.large_binary()),
+    ]
 )
 ASK = pa.struct(
     [
@@ -36,6 +43,7 @@ class PictureRow(TypedDict):
     key: str
     height: int
     width: int
+    channels: int
     pixels: bytes
 
 
@@ -130,6 +138,6 @@ def pictures_of(rows: Sequence[PictureRow]) -> Pictures:
     @cache
     def picture(key: str) -> np.ndarray:
         row = by_key[key]
-        return np.frombuffer(row["pixels"], np.uint8).reshape(row["height"], row["width"])
+        return shaped(row["pixels"], row["height"], row["width"], row["channels"])
 
     return picture

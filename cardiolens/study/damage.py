@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cardiolens.errors import InputError
-from cardiolens.study.sequences import sequences
+from cardiolens.study.sequences import CASE_IMAGES, sequences
 
 REMEDY = "it was damaged or changed by hand: delete it and prepare again"
 _MAY_BE_NULL = frozenset({"t_on", "t_peak"})
@@ -24,6 +24,7 @@ def check_volumes(path: Path, rows: pa.Table, studies: Collection[str]) -> None:
     if empty:
         raise InputError(f"{path}: column {empty[0]} holds nulls; {REMEDY}")
     legal = {(name, one.volume_id(view)) for name, one in sequences().items() for view in one.views}
+    legal.add((CASE_IMAGES, CASE_IMAGES))
     for pair in zip(rows["sequence"].to_pylist(), rows["volume_id"].to_pylist(), strict=True):
         if pair not in legal:
             raise InputError(f"{path}: {pair[1]} is no volume of sequence {pair[0]}; {REMEDY}")

@@ -8,6 +8,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 SHORT_AXIS = "sax"
+CASE_IMAGES = "images"  # sequence, view and volume of the images of a case, which are no study's
 
 
 class Sequence(BaseModel):

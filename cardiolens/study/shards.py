@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from cardiolens import tables
 from cardiolens.errors import InputError
@@ -51,6 +52,12 @@ class FrameDigest(NamedTuple):
     digest: str
     height: int
     width: int
+
+
+def shaped(pixels: bytes | memoryview, height: int, width: int, channels: int) -> NDArray[np.uint8]:
+    """Pixels as an array without copying them: (height, width) of a grey frame, (height, width, 3) of RGB."""
+    size = (height, width) if channels == 1 else (height, width, channels)
+    return np.frombuffer(pixels, np.uint8).reshape(size)
 
 
 def pixel_digest(pixels: bytes | memoryview, height: int, width: int, channels: int) -> str:

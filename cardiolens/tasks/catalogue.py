@@ -12,7 +12,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from cardiolens.config.base import describe
 from cardiolens.errors import InputError
 from cardiolens.given import is_housekeeping
-from cardiolens.study.sequences import sequences
+from cardiolens.study.sequences import CASE_IMAGES, sequences
 from cardiolens.tasks.lexicon import Lexicon, load_lexicon
 from cardiolens.tasks.protocol import DATA, protocol_folder, read_yaml, shipped
 from cardiolens.tasks.wordings import wording_problems
@@ -248,6 +248,7 @@ def _problems(subtask: Subtask, known: Mapping[str, Subtask]) -> list[str]:
 def _unknown_views(subtask: Subtask) -> list[str]:
     """Sequences and views that no study can have, so that the question would never be asked."""
     views = {one.volume_id(view) for one in sequences().values() for view in one.views}
+    views |= {CASE_IMAGES}
     legal = {"route": views | _POOLS, "unreadable_without": views}
     named = {"route": [name for name, _ in subtask.route], "unreadable_without": subtask.unreadable_without}
     problems = [
@@ -256,8 +257,9 @@ def _unknown_views(subtask: Subtask) -> list[str]:
         for name in names
         if name not in legal[field]
     ]
-    if subtask.sequence not in {*sequences(), "multi"}:
-        problems.append(f"sequence is {subtask.sequence!r}; expected one of {', '.join(sequences())}, multi")
+    legal_sequences = (*sequences(), "multi", CASE_IMAGES)
+    if subtask.sequence not in legal_sequences:
+        problems.append(f"sequence is {subtask.sequence!r}; expected one of {', '.join(legal_sequences)}")
     return problems
 
 

@@ -46,17 +46,26 @@ def conf_files() -> list[str]:
 
 
 GIVEN = {  # what a user gives where a file says ???
-    "dataset": lambda name: ["dataset.studies=studies", "dataset.questions=questions.jsonl"],
+    "dataset": lambda name: (
+        ["dataset.root=folder", "selector=[uniform]"]
+        if name == "medthinkvqa"
+        else ["dataset.studies=studies", "dataset.questions=questions.jsonl"]
+    ),
     "selector": lambda name: [f"selector.{name}.encoder=folder"],
 }
+
+
+EXPERIMENTS = {"medthinkvqa": ["dataset.root=folder"]}
 
 
 def compose(group: str, name: str) -> SweepSpec:
     """A sweep with one configuration file chosen."""
     if group == "experiment":
-        return read_spec([f"+experiment={name}"])
+        return read_spec([f"+experiment={name}", *EXPERIMENTS.get(name, [])])
     chosen = read_default(group)
     words = [f"{group}=[{name}]" if isinstance(chosen, list) else f"{group}={name}"]
+    if name.startswith("twi_oracle"):  # a setting that only cases have
+        words += ["dataset=medthinkvqa", *GIVEN["dataset"]("medthinkvqa")]
     if "???" in (packaged_conf() / group / f"{name}.yaml").read_text():
         words += GIVEN[group](name)
     return read_spec(words)

@@ -67,8 +67,8 @@ def messages(ask: Ask, url_of: Callable[[str], str]) -> list[_Message]:
     return [{"role": "system", "content": ask.system}, {"role": "user", "content": content}]
 
 
-def data_url(pixels_HW: np.ndarray) -> str:
-    """A frame as a PNG data URL: lossless, one channel, nothing but pixels."""
+def data_url(pixels: np.ndarray) -> str:
+    """A frame as a PNG data URL: lossless, in its one or three channels, nothing but pixels."""
     png = BytesIO()
-    Image.fromarray(pixels_HW).save(png, "PNG", compress_level=_LEVEL)
+    Image.fromarray(pixels).save(png, "PNG", compress_level=_LEVEL)
     return f"data:image/png;base64,{b64encode(png.getvalue()).decode()}"

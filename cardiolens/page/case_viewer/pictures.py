@@ -5,13 +5,12 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens import tables
 from cardiolens.page.case_viewer.cases import Sources
-from cardiolens.study.shards import read_frames, read_volumes
+from cardiolens.study.shards import read_frames, read_volumes, shaped
 
 FRAMES = "frames"
 
@@ -36,11 +35,11 @@ def png_of(store: Path, volumes: pa.Table, study: str, places: Collection[Place]
 def _png(frame: Mapping[str, object]) -> bytes:
     from PIL import Image
 
-    size = int(str(frame["height"])), int(str(frame["width"]))
+    height, width, channels = (int(str(frame[name])) for name in ("height", "width", "channels"))
     pixels = frame["pixels"]
     assert isinstance(pixels, bytes)
     png = io.BytesIO()
-    Image.fromarray(np.frombuffer(pixels, np.uint8).reshape(size)).save(png, "PNG")
+    Image.fromarray(shaped(pixels, height, width, channels)).save(png, "PNG")
     return png.getvalue()
 
 

@@ -17,7 +17,7 @@ from cardiolens.plan.missing import Missing, missing_of
 from cardiolens.plan.plan import Plan, plan
 from cardiolens.record import documents
 from cardiolens.steps.conclude import conclude
-from cardiolens.steps.prepare import Prepared
+from cardiolens.steps.outcomes import Prepared
 from cardiolens.steps.sweep import sweep
 from cardiolens.stream import execution
 from cardiolens.stream.execution import Executed, execute

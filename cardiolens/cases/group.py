@@ -1,0 +1,146 @@
+"""Preparation of a group of cases into one part of the shards, by one worker."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cardiolens import tables
+from cardiolens.cases.case import Case, CaseImage, field_of
+from cardiolens.cases.files import Source, image_bytes, sha256_of_bytes
+from cardiolens.cases.picture import pixels_of
+from cardiolens.digest import digest_of
+from cardiolens.errors import InputError
+from cardiolens.study.cohort import FileRecord, Stamp, StudyRecord, stamp
+from cardiolens.study.group import Outcome
+from cardiolens.study.sequences import CASE_IMAGES
+from cardiolens.study.shards import PartWriter, part_writer, pixel_digest
+
+_RULES = 1  # of decoding; increment when the same file gives other pixels
+_FULL = 255.0
+
+
+def prepare_cases(
+    store: Path, part: str, source: Source, cases: Sequence[Case], *, strict: bool
+) -> list[Outcome]:
+    """Decode the images of cases into one part; `strict` ends at the first that fails."""
+    outcomes: list[Outcome] = []
+    with part_writer(store, part) as writer:
+        for case in cases:
+            outcomes.append(_attempt(writer, source, case))
+            if strict and outcomes[-1].error:
+                break
+    return outcomes
+
+
+def digest_of_case(source: Source, case: Case) -> str:
+    """Digest of what a case's frames and groups are made of, other than its image files."""
+    images = [[image.number, image.path] for image in case.images]
+    whole = _stamp_of_file(source) if any(not image.path for image in case.images) else None
+    return digest_of([_RULES, source.name_of(case.number), images, case.subgroups, whole])
+
+
+def _stamp_of_file(source: Source) -> list[int] | None:
+    """Stamp of a Parquet file that holds the images: where it changes, they may have."""
+    known = stamp(source.path)
+    return None if known is None else [known.size, known.mtime_ns, known.ctime_ns, known.inode]
+
+
+def is_current(source: Source, case: Case, record: StudyRecord) -> bool:
+    """Whether a case is as it was when its record was made; no image is read."""
+    return record.manifest_sha256 == digest_of_case(source, case) and all(
+        stamp(source.root / path) == file.stamp for path, file in record.files.items()
+    )
+
+
+def _attempt(writer: PartWriter, source: Source, case: Case) -> Outcome:
+    name = source.name_of(case.number)
+    stamps = {image.path: stamp(source.root / image.path) for image in case.images if image.path}
+    files: dict[str, FileRecord] = {}
+    frames: list[NDArray[np.uint8]] = []
+    n_bytes = 0
+    try:
+        for image in case.images:
+            stored, pixels = _decoded(source, case, image)
+            n_bytes += len(stored)
+            frames.append(pixels)
+            _note(files, image, stamps.get(image.path), stored)
+        writer.add(_volume_row(name, case, frames), _frame_rows(name, frames))
+        writer.end_study(keep=True)
+    except InputError as error:
+        writer.end_study(keep=False)
+        return Outcome(name, error=str(error))
+    record = StudyRecord(
+        part=writer.part,
+        manifest_sha256=digest_of_case(source, case),
+        files=files,
+        subgroups=case.subgroups,
+    )
+    return Outcome(name, record, prepared=True, n_bytes=n_bytes)
+
+
+def _decoded(source: Source, case: Case, image: CaseImage) -> tuple[bytes, NDArray[np.uint8]]:
+    try:
+        stored = image_bytes(source, case.number, image)
+        return stored, pixels_of(stored)
+    except InputError as error:
+        where = f"{source.where(case.number)}: {field_of(image.number, 'path')}"
+        raise InputError(f"{where}: {image.path or 'the embedded image'} {error}") from None
+
+
+def _note(files: dict[str, FileRecord], image: CaseImage, known: Stamp | None, stored: bytes) -> None:
+    if known is not None:
+        files[image.path] = FileRecord(stamp=known, sha256=sha256_of_bytes(stored))
+
+
+def _volume_row(name: str, case: Case, frames: Sequence[NDArray[np.uint8]]) -> dict[str, object]:
+    """The row of `volumes`; images have no geometry, and no order but that of their slots."""
+    height, width = frames[0].shape[:2]
+    return {
+        "study_id": name,
+        "patient_id": name,
+        "cohort": ["full"],
+        "species": "human",
+        "volume_id": CASE_IMAGES,
+        "sequence": CASE_IMAGES,
+        "view": CASE_IMAGES,
+        "n_slices": len(frames),
+        "n_phases": 1,
+        "height": height,
+        "width": width,
+        "spacing_mm": [1.0, 1.0, 1.0],
+        "spatial_order": "declared",
+        "key_layers": [],
+        "ed_phase": 0,
+        "es_phase": 0,
+        "layout_source": "declared",
+        "window_low": 0.0,
+        "window_high": _FULL,
+        "source_sha256": digest_of([image.path for image in case.images]),
+    }
+
+
+def _frame_rows(name: str, frames: Iterable[NDArray[np.uint8]]) -> pa.Table:
+    rows: list[dict[str, object]] = []
+    for idx, pixels in enumerate(frames):
+        height, width, channels = (*pixels.shape, 1)[:3]
+        stored = pixels.tobytes()
+        rows.append(
+            {
+                "study_id": name,
+                "volume_id": CASE_IMAGES,
+                "idx": idx,
+                "slice": idx,
+                "phase": 0,
+                "height": height,
+                "width": width,
+                "channels": channels,
+                "pixels": stored,
+                "digest": pixel_digest(stored, height, width, channels),
+            }
+        )
+    if sum(len(row["pixels"]) for row in rows if isinstance(row["pixels"], bytes)) > np.iinfo(np.int32).max:
+        raise InputError("its images take 2 GiB or more; expected less per case; make them smaller")
+    return tables.from_rows(rows, tables.FRAMES)

@@ -1,0 +1,76 @@
+"""An image file of any size and mode as the pixels of a frame: grey in one channel, or RGB."""
+
+import warnings
+from io import BytesIO
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from cardiolens.errors import InputError
+
+FORMATS = ("JPEG", "PNG", "TIFF", "BMP", "WEBP", "GIF")
+_GREY = ("1", "L")
+_DEEP = ("I", "F", "I;16", "I;16L", "I;16B", "I;16N")
+_CLEAR = ("LA", "PA", "RGBA", "La", "RGBa")
+_PAPER = 255  # what stands behind transparent pixels
+_WHITE = 255
+
+
+def pixels_of(stored: bytes) -> NDArray[np.uint8]:
+    """Decode an image: (height, width) if it is grey, else (height, width, 3); InputError says why not.
+
+    Turned upright as its EXIF orientation says. By mode: bilevel becomes black and white; 8-bit grey stays;
+    more than 8 bits are shown from their lowest value as black to their highest as white; palettes, CMYK,
+    YCbCr, Lab and HSV become RGB; transparent pixels are laid on white. RGB whose three channels are equal in
+    every pixel is stored as the grey image that it shows.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(BytesIO(stored), formats=FORMATS) as image:
+                _check_single(image)
+                image.load()
+                return _pixels(ImageOps.exif_transpose(image))
+    except InputError:
+        raise
+    except UnidentifiedImageError:
+        raise InputError(f"is no image; expected one of {', '.join(FORMATS)}; convert it") from None
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        most = (Image.MAX_IMAGE_PIXELS or 0) // 1_000_000
+        raise InputError(f"is larger than {most} megapixels; make it smaller") from None
+    except (OSError, SyntaxError, ValueError, EOFError, OverflowError) as error:
+        raise InputError(f"cannot be decoded ({error}); bring a whole copy of it") from None
+
+
+def _check_single(image: Image.Image) -> None:
+    number = getattr(image, "n_frames", 1)
+    if number != 1 and image.format != "MPO":  # a camera's JPEG, whose further images are previews
+        raise InputError(f"holds {number} images; expected one; save each as a file of its own")
+
+
+def _pixels(image: Image.Image) -> NDArray[np.uint8]:
+    if image.mode in _GREY:
+        return np.asarray(image.convert("L"))
+    if image.mode in _DEEP:
+        return _stretched(np.asarray(image))
+    if image.mode in _CLEAR or "transparency" in image.info:
+        image = _on_paper(image.convert("RGBA"))
+    shown = np.asarray(image.convert("RGB"))
+    grey = (shown[..., 0] == shown[..., 1]).all() and (shown[..., 1] == shown[..., 2]).all()
+    return np.ascontiguousarray(shown[..., 0]) if grey else shown
+
+
+def _stretched(deep: NDArray[np.generic]) -> NDArray[np.uint8]:
+    """Values of more than 8 bits from lowest to highest; of one value alone, black."""
+    values = deep.astype(np.float64)
+    if not np.isfinite(values).all():
+        raise InputError("holds values that are no numbers; save it with 8 bits")
+    low, high = values.min(), values.max()
+    scaled = (values - low) * (_WHITE / (high - low)) if high > low else np.zeros_like(values)
+    return np.rint(scaled).astype(np.uint8)
+
+
+def _on_paper(image: Image.Image) -> Image.Image:
+    paper = Image.new("RGBA", image.size, (_PAPER, _PAPER, _PAPER, _PAPER))
+    return Image.alpha_composite(paper, image)

@@ -1,0 +1,91 @@
+"""The submission file of MedThinkVQA: written from predictions, and checked line by line (protocol 12)."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from cardiolens import tables
+from cardiolens.cases.case import LETTERS, PREDICTION
+from cardiolens.cases.files import Source, records
+from cardiolens.errors import InputError
+
+NAME = "medthinkvqa_test_submission.jsonl"
+_STEPS = {
+    "step1_per_image_findings": list,
+    "step2_integrated_summary": str,
+    "step3_differential_reasoning": str,
+}
+
+_LEGAL_STEPS = (
+    "step1_per_image_findings (list of texts), step2_integrated_summary (text) and "
+    "step3_differential_reasoning (text)"
+)
+
+
+def write_submission(
+    path: Path, source: Source, predictions: Mapping[str, str], rationales: Mapping[str, str]
+) -> None:
+    """Write every record unchanged and in order with its prediction; InputError for a case without one.
+
+    `predictions` and `rationales` are by name of the study. No letter is guessed: a case whose reply could
+    not be read has none, and the file would not be valid.
+    """
+    lines = []
+    for number, record in records(source):
+        name = source.name_of(number)
+        if predictions.get(name) not in LETTERS:
+            raise InputError(
+                f"{source.where(number)}: prediction is missing; expected one of {', '.join(LETTERS)} for "
+                "every case; ask again with answer_format=choice, which leaves no reply unreadable"
+            )
+        added = {"prediction": predictions[name], "prediction_rationale": rationales.get(name, "")}
+        lines.append(json.dumps(record | added, ensure_ascii=False) + "\n")
+    tables.write_text(path, "".join(lines))
+
+
+def submission_problems(path: Path, source: Source) -> Iterator[str]:
+    """Yield a line per mistake of a submission: place, field, what is legal, and the remedy."""
+    given = records(Source(path.parent, path, source.split))
+    original = records(source)
+    number = 0
+    for number, record in original:
+        line = next(given, None)
+        if line is None:
+            yield f"{path}:{number}: is missing; expected as many lines as {source.path} has cases; add it"
+            return
+        yield from (f"{path}:{number}: {problem}" for problem in _problems(line[1], record))
+    for extra, _ in given:
+        yield f"{path}:{extra}: is beyond the {number} cases of {source.path}; remove it"
+
+
+def _problems(line: Mapping[str, Any], original: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in original.items():
+        if name not in line and value is not None:
+            yield f"{name} is missing; expected every original field unchanged; copy it"
+        elif line.get(name) != value:
+            yield f"{name} is not the original's; expected fields and order of cases unchanged; copy it"
+    for name in line.keys() - original.keys() - set(PREDICTION):
+        yield f"{name} is unknown; expected the original fields, {', '.join(PREDICTION)}; remove it"
+    if line.get("prediction") not in LETTERS:
+        yield f"prediction is {line.get('prediction')!r}; expected one of {', '.join(LETTERS)}"
+    if not isinstance(line.get("prediction_rationale", ""), str):
+        yield "prediction_rationale is no text; expected text, or no such field"
+    yield from _step_problems(line.get("prediction_twi", {}), original)
+
+
+def _step_problems(steps: object, original: Mapping[str, Any]) -> Iterator[str]:
+    if not isinstance(steps, Mapping):
+        yield f"prediction_twi is no object; expected {_LEGAL_STEPS}"
+        return
+    for name, value in steps.items():
+        if name not in _STEPS or not isinstance(value, _STEPS[name]):
+            yield f"prediction_twi.{name} is not legal; expected {_LEGAL_STEPS}"
+    findings = steps.get("step1_per_image_findings", [])
+    if isinstance(findings, list) and not all(isinstance(text, str) for text in findings):
+        yield "prediction_twi.step1_per_image_findings holds what is no text; expected one text per image"
+    elif isinstance(findings, list) and findings and len(findings) != original.get("image_count"):
+        yield (
+            f"prediction_twi.step1_per_image_findings has {len(findings)} texts; expected one per image, "
+            f"{original.get('image_count')}"
+        )

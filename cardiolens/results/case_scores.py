@@ -1,0 +1,86 @@
+"""Scores of cases of images and text: accuracy by group of cases, and ROUGE-L of steps 1 and 2."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens.cases.case import field_of
+from cardiolens.judging.overlap import common_subsequence, tokens
+from cardiolens.stats.bootstrap import percentile, resampling_weights
+from cardiolens.study.cohort import Cohort
+
+FEWEST = 5  # cases of a group whose accuracy is given
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class CaseScore:
+    """Accuracy of one arm on one group of cases, in percent with a 95 % interval; NaN where undefined."""
+
+    arm_id: str
+    attribute: str
+    group: str
+    accuracy: float
+    low: float
+    high: float
+    n_cases: int
+    n_right: int
+    n_unread: int  # replies that could not be read, which count as wrong
+
+
+def case_scores(verdicts: pa.Table, cohort: Cohort, *, resamples: int, seed: int) -> Iterator[CaseScore]:
+    """Accuracy of every arm on all cases and on each group; whoever resamples, resamples cases.
+
+    A case that was asked and has no judged reply counts as wrong, as the benchmark counts it.
+    """
+    answers = verdicts.filter(pc.equal(verdicts["channel"], "answer"))
+    for arm in sorted(pc.unique(answers["arm_id"]).to_pylist()):
+        rows = answers.filter(pc.equal(answers["arm_id"], arm)).sort_by("study_id").to_pylist()
+        right = np.array([bool(row["correct"]) for row in rows])
+        unread = np.array([row["parse_status"] != "ok" for row in rows])
+        for (attribute, group), members in _groups([row["study_id"] for row in rows], cohort).items():
+            yield _score((arm, attribute, group), right[members], unread[members], resamples, seed)
+
+
+def _groups(studies: list[str], cohort: Cohort) -> dict[tuple[str, str], list[int]]:
+    """Places of cases by attribute and group, all of them first."""
+    found: dict[tuple[str, str], list[int]] = {(ALL, ALL): list(range(len(studies)))}
+    for place, study in enumerate(studies):
+        for attribute, group in cohort.studies[study].subgroups.items():
+            found.setdefault((attribute, group), []).append(place)
+    return dict(sorted(found.items(), key=lambda entry: (entry[0][0] != ALL, entry[0])))
+
+
+def _score(
+    named: tuple[str, str, str], right: np.ndarray, unread: np.ndarray, resamples: int, seed: int
+) -> CaseScore:
+    arm, attribute, group = named
+    count, hits, lost = len(right), int(right.sum()), int(unread.sum())
+    if count < FEWEST:
+        nan = float("nan")
+        return CaseScore(arm, attribute, group, nan, nan, nan, count, hits, lost)
+    weights = resampling_weights(count, resamples, seed)
+    found = percentile(100 * (weights @ right) / count, patients=count)
+    return CaseScore(arm, attribute, group, found.value, found.low, found.high, count, hits, lost)
+
+
+def rouge_l(reference: str, text: str) -> float:
+    """ROUGE-L (Lin 2004), F1 of the longest common subsequence of words, 0..1; 0 where a side has no word."""
+    told, said = tokens(reference), tokens(text)
+    common = common_subsequence(told, said)
+    return 2 * common / (len(told) + len(said)) if common else 0.0
+
+
+def step_overlap(record: Mapping[str, object], steps: Mapping[str, object]) -> tuple[float, float]:
+    """ROUGE-L of step 1 (mean over images with a caption) and of step 2; NaN where one has no text."""
+    said = steps.get("step1_per_image_findings")
+    texts = [str(text) for text in said] if isinstance(said, list) else []
+    captions = [record.get(field_of(number, "caption")) for number in range(1, len(texts) + 1)]
+    pairs = [(caption, text) for caption, text in zip(captions, texts, strict=True) if caption]
+    first = float(np.mean([rouge_l(str(told), text) for told, text in pairs])) if pairs else float("nan")
+    findings, summary = record.get("IMAGING_FINDINGS"), steps.get("step2_integrated_summary")
+    second = rouge_l(str(findings), str(summary)) if findings and summary is not None else float("nan")
+    return first, second

@@ -1,0 +1,78 @@
+"""Outcomes of preparation: as rows from workers to the driver, and counted."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from cardiolens.errors import RunError
+from cardiolens.study.cohort import StudyRecord
+from cardiolens.study.group import Outcome
+
+# Rows from workers to the driver, one per study; `record` is the JSON for cohort.json.
+OUTCOMES = pa.schema(
+    [
+        ("name", pa.string()),
+        ("record", pa.string()),
+        ("prepared", pa.bool_()),
+        ("error", pa.string()),
+        ("warnings", pa.list_(pa.string())),
+        ("n_bytes", pa.int64()),
+        ("fatal", pa.string()),  # a reason to end the run, e.g. a full disk
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Outcome of a preparation; `failed` holds (study, message) pairs."""
+
+    prepared: int
+    unchanged: int
+    failed: tuple[tuple[str, str], ...]
+    seconds: float
+    bytes_read: int
+    warnings: Mapping[str, int] = field(default_factory=dict)  # number of studies by warning
+    found: Mapping[str, int] = field(default_factory=dict)  # and by what their manifests left open
+
+    def __str__(self) -> str:
+        studies = self.prepared + self.unchanged + len(self.failed)
+        return (
+            f"{studies} studies: {self.prepared} prepared, {self.unchanged} unchanged, "
+            f"{len(self.failed)} failed ({self.bytes_read / 1e6:.1f} MB read in {self.seconds:.1f} s)"
+        )
+
+
+def sorted_pairs(failed: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    """Studies with their errors, in order."""
+    return tuple(sorted(failed.items()))
+
+
+def counts_of(records: Mapping[str, StudyRecord]) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """Numbers of studies by warning, and by what was found in their pixels; no study is named."""
+    return (
+        Counter(warning for record in records.values() for warning in record.warnings),
+        Counter(words for record in records.values() for words in record.found),
+    )
+
+
+def row_of(outcome: Outcome) -> dict[str, Any]:
+    """The row of an outcome."""
+    return {
+        "name": outcome.name,
+        "record": None if outcome.record is None else outcome.record.model_dump_json(),
+        "prepared": outcome.prepared,
+        "error": outcome.error,
+        "warnings": list(outcome.warnings),
+        "n_bytes": outcome.n_bytes,
+    }
+
+
+def outcome_of(row: dict[str, Any]) -> Outcome:
+    """The outcome of a row; RunError for a reason to end the run."""
+    if row["fatal"] is not None:
+        raise RunError(row["fatal"])
+    record = None if row["record"] is None else StudyRecord.model_validate_json(row["record"])
+    return Outcome(row["name"], record, row["prepared"], row["error"], tuple(row["warnings"]), row["n_bytes"])

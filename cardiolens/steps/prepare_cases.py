@@ -1,0 +1,162 @@
+"""Preparation of MedThinkVQA: its cases become shards, questions, and what prompts may tell, in parallel."""
+
+import logging
+import time
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from cardiolens import tables
+from cardiolens.cases.case import Case
+from cardiolens.cases.files import Source, cases
+from cardiolens.cases.group import is_current
+from cardiolens.cases.group import prepare_cases as prepare_group
+from cardiolens.cases.told import told_path, write_cases
+from cardiolens.cluster.connect import ray_cluster
+from cardiolens.config.cluster import ClusterSpec
+from cardiolens.config.dataset import DatasetSpec
+from cardiolens.errors import InputError, RunError
+from cardiolens.steps.outcomes import OUTCOMES, Prepared, outcome_of, row_of, sorted_pairs
+from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
+from cardiolens.study.group import Outcome, current_cohort
+from cardiolens.study.shards import holds_part
+
+CASES_A_PART = 24  # of eight images each, about 100 MiB once compressed
+
+log = logging.getLogger(__name__)
+
+
+def prepare_cases(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpec) -> Prepared:
+    """Bring shards and questions of a store up to date with a split of MedThinkVQA.
+
+    A case that cannot be used is logged and left out; InputError with `strict`, or where none can be used.
+    """
+    started = time.monotonic()
+    _check_place(dataset, store)
+    source, known = _source(dataset), current_cohort(store, dataset.display)
+    usable, failed = _read(source)
+    _stop_if(failed, strict=strict or not usable)
+    kept = _kept(source, usable, known, store)
+    touched = [case for case in usable if source.name_of(case.number) not in kept]
+    records, prepared, bytes_read = dict(kept), 0, 0
+    with closing(_outcomes(source, touched, store, strict, cluster)) as outcomes:
+        for outcome in outcomes:
+            bytes_read += outcome.n_bytes
+            if outcome.record is None:
+                failed[outcome.name] = outcome.error
+                _stop_if(failed, strict=strict)
+            else:
+                records[outcome.name] = outcome.record
+                prepared += 1
+    _stop_if(failed, strict=not records)
+    write_cases(dataset.questions, source, usable)
+    cohort = known.model_copy(
+        update={"studies": dict(sorted(records.items())), "failed": failed, "tried": {}}
+    )
+    if cohort != known:
+        write_cohort(store, cohort)
+    seconds = time.monotonic() - started
+    done = Prepared(prepared, len(kept), sorted_pairs(failed), seconds, bytes_read)
+    for name, error in done.failed:
+        log.error("%s: %s", name, error)
+    log.info("%s", done)
+    return done
+
+
+def are_prepared(dataset: DatasetSpec, store: Path) -> bool:
+    """Whether `prepare_cases` has nothing new to do; no image is read."""
+    if not (dataset.questions.is_file() and told_path(dataset.questions).is_file()):
+        return False
+    source, known = _source(dataset), current_cohort(store, dataset.display)
+    usable, failed = _read(source)
+    return len(_kept(source, usable, known, store)) == len(usable) and known.failed == failed
+
+
+def _source(dataset: DatasetSpec) -> Source:
+    assert dataset.root is not None, "only a dataset with a root has cases"
+    return Source.of(dataset.root.absolute(), dataset.split)
+
+
+def _check_place(dataset: DatasetSpec, store: Path) -> None:
+    """Refuse to write questions over a file of the user's."""
+    if dataset.questions.absolute().parent != store.absolute():
+        raise InputError(
+            f"dataset.questions={dataset.questions}: the questions of MedThinkVQA are made of its cases, in "
+            f"the store; leave dataset.questions out, or name a file in {store}"
+        )
+
+
+def _read(source: Source) -> tuple[list[Case], dict[str, str]]:
+    usable: list[Case] = []
+    failed: dict[str, str] = {}
+    for number, case in cases(source):
+        if isinstance(case, Case):
+            usable.append(case)
+        else:
+            failed[source.name_of(number)] = str(case)
+    if not usable and not failed:
+        raise InputError(f"{source.path}: holds no case; expected one per row; download it anew")
+    return usable, failed
+
+
+def _stop_if(failed: dict[str, str], *, strict: bool) -> None:
+    for error in failed.values() if strict else ():
+        raise InputError(error)
+
+
+def _kept(source: Source, usable: Sequence[Case], known: Cohort, store: Path) -> dict[str, StudyRecord]:
+    """The records of cases that are as they were, with their shards."""
+    named = [(source.name_of(case.number), case) for case in usable]
+    return {
+        name: known.studies[name]
+        for name, case in named
+        if name in known.studies
+        and is_current(source, case, known.studies[name])
+        and holds_part(store, known.studies[name])
+    }
+
+
+def _outcomes(
+    source: Source, touched: Sequence[Case], store: Path, strict: bool, cluster: ClusterSpec
+) -> Generator[Outcome, None, None]:
+    """Prepare cases in Ray Data, one part per task, and yield outcomes as tasks end."""
+    if not touched:
+        return
+    with ray_cluster(cluster):
+        import ray
+
+        cpus = int(ray.cluster_resources().get("CPU", 1))
+        size = min(CASES_A_PART, -(-len(touched) // cpus))
+        numbers = [case.number for case in touched]
+        groups: list[dict[str, Any]] = [
+            {"part": tables.part_name(), "cases": numbers[at : at + size]}
+            for at in range(0, len(numbers), size)
+        ]
+        options = {"source": source, "store": store.absolute(), "strict": strict}
+        options["by_number"] = ray.put({case.number: case for case in touched})
+        dataset = ray.data.from_items(groups, override_num_blocks=len(groups)).map_batches(
+            _prepare_batch, batch_size=1, batch_format="pyarrow", fn_kwargs=options
+        )
+        try:
+            yield from map(outcome_of, dataset.iter_rows())
+        except ray.exceptions.RayError as error:
+            raise RunError(f"preparing stopped ({str(error).splitlines()[0]}); run it again") from error
+
+
+def _prepare_batch(batch: pa.Table, source: Source, store: Path, strict: bool, by_number: Any) -> pa.Table:
+    import ray
+
+    every = ray.get(by_number)
+    rows: list[dict[str, Any]] = []
+    for group in batch.to_pylist():
+        own = [every[number] for number in group["cases"]]
+        try:
+            outcomes = prepare_group(store, group["part"], source, own, strict=strict)
+        except (RunError, OSError) as error:
+            rows.append({"name": "", "fatal": str(error)})
+        else:
+            rows += map(row_of, outcomes)
+    return pa.Table.from_pylist(rows, schema=OUTCOMES)
