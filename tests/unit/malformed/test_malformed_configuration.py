@@ -20,7 +20,7 @@ WORDS = [
     ("model=", r"model=: unknown model; choose from"),
     ("model=[]", r"model: Field required"),
     ("selector=[best]", r"selector=best: unknown selector; choose from all, clinical, encoder"),
-    ("prompt=[nice]", r"prompt=nice: unknown prompt; choose from (?=.*reasoning)(?=.*standard)(?=.*twi_oracle1)"),
+    ("prompt=[nice]", r"prompt=nice: unknown prompt; choose from .*reasoning, standard"),
     ("control=[blnd]", r"control=blnd: unknown control; choose from blind, blank, captions, none"),
     ("dataset=mri", r"dataset=mri: unknown dataset; choose from .*phantom_200"),
     ("tracker=mlflow", r"tracker=mlflow: unknown tracker; choose from none, wandb"),
