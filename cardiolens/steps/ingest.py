@@ -224,13 +224,7 @@ def _study(task: _Task) -> _Done:
         known = {line["file"]: by_id.get(line["file"], "") for line in rejects}
         return _Done(kept | {"unchanged": True}, rejects, known)
     try:
-        done = import_study(
-            images,
-            spec.lge,
-            spec.threshold,
-            identify=lambda parts: names.stack(images[0].identity, parts),
-            choices=task.choices,
-        )
+        return _imported(task, about)
     except (OSError, MemoryError) as error:
         raise RunError(
             f"{study_id}: stopped ({type(error).__name__}); free disk or memory, and run it again"
@@ -239,11 +233,28 @@ def _study(task: _Task) -> _Done:
         log.debug("%s failed", study_id, exc_info=True)
         done = Imported(left_out=[(image, Reason.FAILED) for image in images])
         done.details = {(image.place.name, image.frame): type(error).__name__ for image in images}
-    known = {}
+        return _written(task, about, done)
+
+
+def _imported(task: _Task, about: dict[str, Any]) -> _Done:
+    images = task.images
+    done = import_study(
+        images,
+        task.spec.lge,
+        task.spec.threshold,
+        identify=lambda parts: task.names.stack(images[0].identity, parts),
+        choices=task.choices,
+    )
+    return _written(task, about, done)
+
+
+def _written(task: _Task, about: dict[str, Any], done: Imported) -> _Done:
+    known: dict[str, str] = {}
     rejects = list(_study_rejects(task, done, known))
     build = write.write_study(
-        spec.out, study_id, images, done, names=names, about=about, rejects=rejects, choices=task.choices
-    )
+        task.spec.out, task.study_id, task.images, done,
+        names=task.names, about=about, rejects=rejects, choices=task.choices,
+    )  # fmt: skip
     return _Done(build, rejects, known)
 
 
