@@ -17,6 +17,7 @@ from pydicom.uid import JPEG2000Lossless, JPEGLosslessSV1, RLELossless, generate
 
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.errors import InputError
+from cardiolens.intake import write
 from cardiolens.steps.ingest import ingest
 from tests.unit.intake.exports import CINE, CURRENT, LGE, NORMAL, SHORT_AXIS, header, healthy, save
 
@@ -376,3 +377,25 @@ def test_a_source_without_images_is_refused(tmp_path, prepare, words):
     prepare(tmp_path / "export")
     with pytest.raises(InputError, match=words):
         ingest(IngestSpec(source=tmp_path / "export", out=tmp_path / "out"))
+
+
+def test_a_study_that_cannot_be_written_costs_the_others_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for patient in ("P-1", "P-2"):
+        healthy(tmp_path / "export" / patient, PatientID=patient, StudyInstanceUID=generate_uid())
+    sound, tried = write._write_volume, []
+
+    def fail_once(*given):
+        tried.append(given)
+        if len(tried) == 1:
+            raise ZeroDivisionError("nobody foresaw this")
+        return sound(*given)
+
+    monkeypatch.setattr(write, "_write_volume", fail_once)
+    assert ingest(IngestSpec(source=tmp_path / "export", out=tmp_path / "out")) == 1
+    builds = [json.loads(path.read_text()) for path in (tmp_path / "out").glob("proposals/*/build.json")]
+    assert sorted(len(build["volumes"]) for build in builds) == [0, 1]
+    (failed,) = [build for build in builds if not build["volumes"]]
+    assert failed["left_out"] == {"failed": 48}
+    assert len(list((tmp_path / "out" / "studies").iterdir())) == 1
