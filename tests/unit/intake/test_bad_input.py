@@ -186,11 +186,11 @@ def imported(tmp_path_factory) -> tuple[Path, dict[str, list[str]]]:
     """All cases in one export beside a healthy study: the output, and the reasons by case."""
     root = tmp_path_factory.mktemp("bad")
     numbered = {case: f"{number:03d}" for number, case in enumerate(CASES)}
-    for case, (write, _) in CASES.items():
+    for case, (made, _) in CASES.items():
         folder = root / "export" / numbered[case]
         folder.mkdir(parents=True)
         CURRENT["study"] = f"1.2.3.{int(numbered[case]) + 10}"
-        write(folder)
+        made(folder)
     CURRENT["study"] = "1.2.3.4"
     healthy(root / "export" / "healthy")
     before = fingerprint(root / "export")
