@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cardiolens.given import parse_json
-from cardiolens.judging.text.sections import Sentence, sentences
+from cardiolens.judging.text.sections import Sentence, sentence_at, sentences
+from cardiolens.questions.doubts import doubt_of
 from cardiolens.questions.found import CERTAINTIES, Found
 from cardiolens.questions.reasons import Reason
-from cardiolens.questions.rules import doubt_of, sentence_at
 from cardiolens.tasks.catalogue import Catalogue, Subtask
 
 SYSTEM = (

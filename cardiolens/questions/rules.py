@@ -1,34 +1,31 @@
 """The extractor by rules: the one that judges reports, read more strictly, with numbers and diagnoses."""
 
-import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 from cardiolens.judging.text.findings import Finding, findings
-from cardiolens.judging.text.sections import Sentence, sentences
+from cardiolens.judging.text.sections import Sentence, sentence_at, sentences
 from cardiolens.questions.diagnosis import diagnoses
+from cardiolens.questions.doubts import doubt_of
 from cardiolens.questions.found import Found
 from cardiolens.questions.numbers import measured
-from cardiolens.questions.reasons import Reason
+from cardiolens.questions.strict import has, has_for, words
 from cardiolens.tasks.catalogue import Catalogue, Subtask
-from cardiolens.tasks.protocol import read_yaml
-
-
-@functools.cache
-def words() -> Mapping[str, Any]:
-    """The packaged words of strictness, read once."""
-    return read_yaml(Path(__file__).parent / "words.yaml")
 
 
 def extract(text: str, sex: str | None, catalogue: Catalogue) -> list[Found]:
     """Every finding of a report, in the order of the catalogue, each checked against the text."""
-    pieces = list(sentences(text))
-    found = [*_stated(text, pieces, catalogue), *measured(text, pieces, sex)]
-    found += diagnoses(text, pieces, catalogue)
-    return [one.check(text) for one in found]
+    plain = without_names(text)
+    pieces = list(sentences(plain))
+    found = [*_stated(plain, pieces, catalogue), *measured(plain, pieces, sex)]
+    found += diagnoses(plain, pieces, catalogue)
+    return [replace(one, quote=text[one.start : one.end]).check(text) for one in found]
+
+
+def without_names(text: str) -> str:
+    """The text with blanks for titles of persons and for the modality, which look like mitral valves."""
+    return re.sub(words()["names"], lambda match: " " * len(match[0]), text)
 
 
 def _stated(text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> Iterator[Found]:
@@ -38,12 +35,37 @@ def _stated(text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> Iter
             if subtask is None or one.measured or _is_heading(one):
                 continue
             sentence = sentence_at(pieces, one.start)
+            written = text[sentence.start : sentence.end]
+            if not _is_own(subtask.sequence, sentence, written, text):
+                continue
             found = Found(
                 subtask.id, one.value, one.start, one.end, one.quote, one.section, one.polarity,
-                one.certainty, "rules",
+                _certainty(one, written), "rules",
             )  # fmt: skip
-            doubt = doubt_of(found, subtask, text[sentence.start : sentence.end])
-            yield replace(found, doubt=doubt)
+            yield replace(found, doubt=doubt_of(found, subtask, written))
+
+
+def _certainty(one: Finding, sentence: str) -> str:
+    """The certainty of a finding, less where its sentence tells of the past or of another examination."""
+    if one.certainty != "certain":
+        return one.certainty
+    if has(words()["over"], sentence) and not has(words()["lasting"], sentence):
+        return "historical"
+    if has(words()["elsewhere"], sentence):
+        return "historical"
+    return "uncertain" if has(words()["hedge"], one.quote) else "certain"
+
+
+def _is_own(sequence: str, sentence: Sentence, written: str, text: str) -> bool:
+    """Return whether a sentence, its heading or its section is of a sequence, where that can be told."""
+    named = [pattern for pattern in words()["techniques"] if has(pattern, written)]
+    if len(named) > 2 or (len(named) > 1 and has(words()["acquired"], written)):
+        return False
+    if has_for("other_words", sequence, written) and not has_for("named_itself", sequence, written):
+        return False
+    above = text[sentence.topic.start : sentence.topic.end] if sentence.topic else ""
+    pattern = words()["own_words"].get(sequence)
+    return pattern is None or sentence.section == sequence or has(pattern, f"{above} {written}")
 
 
 def _fields(catalogue: Catalogue) -> Iterator[tuple[dict[str, Subtask], str]]:
@@ -52,81 +74,6 @@ def _fields(catalogue: Catalogue) -> Iterator[tuple[dict[str, Subtask], str]]:
         yield own, sequence
 
 
-def sentence_at(pieces: Sequence[Sentence], place: int) -> Sentence:
-    """The sentence in which a place of the text lies."""
-    return next(one for one in reversed(pieces) if one.start <= place)
-
-
 def _is_heading(one: Finding) -> bool:
     """Return whether a finding rests on the heading of a section alone: `LGE:`."""
-    return one.quote.rstrip().endswith(":") and len(one.quote.split()) <= 2
-
-
-def doubt_of(found: Found, subtask: Subtask, sentence: str) -> str | None:
-    """Why the value of a finding is not told for certain; None where it is."""
-    if found.value is None:
-        return Reason.NO_OPTION
-    normal = found.value in {option.text for option in subtask.options if option.normal}
-    doubt = _doubt_of_grade(found, subtask, normal=normal)
-    if doubt is None and not normal:
-        doubt = _doubt_of_abnormal(found, subtask, sentence)
-    return doubt or (_doubt_of_normal(found, subtask, sentence) if normal else None)
-
-
-def _doubt_of_abnormal(found: Found, subtask: Subtask, sentence: str) -> str | None:
-    rules = words()
-    if _has(rules["outside"].get(subtask.id, r"(?!)"), sentence):
-        return Reason.OTHER_STRUCTURE
-    return Reason.BETWEEN_GRADES if _has(rules["share"].get(subtask.id, r"(?!)"), found.quote) else None
-
-
-def _doubt_of_grade(found: Found, subtask: Subtask, *, normal: bool) -> str | None:
-    rules = words()
-    if subtask.id in rules["graded"] and not normal and not _has(rules["grade"], found.quote):
-        return Reason.WITHOUT_GRADE
-    if _contradicts_grade(found, subtask, rules["means"]):
-        return Reason.BETWEEN_GRADES
-    if _has(rules["grades"], found.quote) and not _has(rules["held"].get(subtask.id, r"(?!)"), found.quote):
-        return Reason.BETWEEN_GRADES if subtask.id in rules["graded"] else None
-    return Reason.BORDERLINE if _has(rules["borderline"], found.quote) else None
-
-
-def _contradicts_grade(found: Found, subtask: Subtask, means: Mapping[str, Mapping[str, list[str]]]) -> bool:
-    """Return whether the grades of a clause mean other options than the one that was read."""
-    allowed = [
-        options[subtask.id]
-        for grade, options in means.items()
-        if subtask.id in options and _has(grade, found.quote)
-    ]
-    key = next(option.key for option in subtask.options if option.text == found.value)
-    denied = found.polarity == "negated"
-    return bool(allowed) and not denied and key not in {one for keys in allowed for one in keys}
-
-
-def _doubt_of_normal(found: Found, subtask: Subtask, sentence: str) -> str | None:
-    rules = words()
-    if subtask.id in rules["gates"]:
-        own = rules["own_place"].get(subtask.id)
-        written = re.sub(own, "", found.quote, flags=re.IGNORECASE) if own else found.quote
-        if _has(rules["place"], written) or _has(rules["place"], _before(found.quote, sentence, own)):
-            return Reason.DENIED_IN_PART
-        if _has(rules["exception"], sentence):
-            return Reason.DENIED_IN_PART
-    denied = found.polarity == "negated" or _has(r"\b(no|not|without)\b", found.quote)
-    if denied and _has(rules["kind"], found.quote):
-        return Reason.QUALIFIED_DENIAL
-    if subtask.id in rules["whole"] and not _has(rules["whole"][subtask.id], found.quote):
-        return Reason.QUALIFIED_DENIAL
-    if subtask.id == "C02" and denied and not _has(r"abnormal|normal", found.quote):
-        return Reason.QUALIFIED_DENIAL  # no thinning: it may be thick
-    return None
-
-
-def _before(quote: str, sentence: str, own: str | None) -> str:
-    """The words right before a clause that may limit it: `the remaining segments contract normally`."""
-    head = sentence.partition(quote)[0][-25:]
-    return re.sub(own, "", head, flags=re.IGNORECASE) if own else head
-
-
-def _has(pattern: str, written: str) -> bool:
-    return re.search(pattern, written, re.IGNORECASE) is not None
+    return one.quote.rstrip().endswith(":") and len(one.quote.split()) <= 4

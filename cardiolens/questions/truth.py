@@ -1,13 +1,13 @@
 """Truth of a report by one extractor: an answer per subtask, or the reason why there is none (protocol 9)."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cardiolens.judging.text.sections import sentences
 from cardiolens.questions.found import Found
 from cardiolens.questions.reasons import Reason
-from cardiolens.questions.rules import sentence_at, words
+from cardiolens.questions.strict import words
+from cardiolens.questions.whole import Report
 from cardiolens.tasks.catalogue import Catalogue, Subtask
 
 Answer = tuple[str, ...]  # option keys
@@ -25,7 +25,7 @@ class Told:
 def settle(text: str, found: Sequence[Found], catalogue: Catalogue) -> Told:
     """The answers of a report; indeterminate is not absent, and what is not mentioned has no answer."""
     told = Told()
-    report = _Report(text, found)
+    report = Report(text, found)
     for subtask in catalogue.subtasks.values():
         own = [
             one for one in found if one.subtask == subtask.id and one.certainty in ("certain", "uncertain")
@@ -35,7 +35,7 @@ def settle(text: str, found: Sequence[Found], catalogue: Catalogue) -> Told:
         if not own:
             told.undetermined[subtask.id] = Reason.NOT_TODAY
             continue
-        outcome = report.outcome(subtask, own)
+        outcome = _outcome(report, subtask, own)
         if isinstance(outcome, str):
             told.undetermined[subtask.id] = outcome
         else:
@@ -57,64 +57,21 @@ def _close(told: Told, catalogue: Catalogue) -> None:
             del told.answers[subtask.id]
 
 
-@dataclass(frozen=True)
-class _Report:
-    text: str
-    found: Sequence[Found]
-
-    def outcome(self, subtask: Subtask, own: Sequence[Found]) -> Answer | str:
-        """Option keys, or the reason why there are none."""
-        certain = [one for one in own if one.certainty == "certain"]
-        stated = [one for one in certain if not one.measured]
-        if doubt := _doubt(subtask, stated):
-            return doubt
-        values = tuple(dict.fromkeys(one.value for one in stated if one.value is not None and not one.doubt))
-        unsure = [one for one in own if one.certainty == "uncertain" and one.value not in values]
-        if unsure:
-            return Reason.UNCERTAIN
-        if subtask.parent and (reason := self._places(subtask, stated)):
-            return reason
-        kept = _one(values, subtask)
-        if isinstance(kept, str):
-            return kept
-        if reason := self._parts(subtask):
-            return reason
-        return _with_numbers(subtask, kept, [one for one in certain if one.measured])
-
-    def _parts(self, subtask: Subtask) -> str | None:
-        """Why a set of structures is not told whole: one of them is not mentioned."""
-        needed: Mapping[str, str] = words()["parts"].get(subtask.id, {})
-        certain = [one for one in self.found if one.subtask == subtask.id and one.certainty == "certain"]
-        written = " ".join(one.quote for one in certain)
-        return None if all(_has(part, written) for part in needed.values()) else Reason.PART_NOT_TOLD
-
-    def _places(self, subtask: Subtask, stated: Sequence[Found]) -> str | None:
-        """Why the places or patterns of a finding are not told whole."""
-        pieces = list(sentences(self.text))
-        gate = [one for one in self.found if one.subtask == subtask.parent and one.certainty == "certain"]
-        anchored = {sentence_at(pieces, one.start) for one in gate if one.value is not None and not one.doubt}
-        mine = {sentence_at(pieces, one.start) for one in stated}
-        if subtask.tier == 1 and mine - anchored:
-            return Reason.UNANCHORED
-        if subtask.id in words()["places"]:
-            for sentence in mine:
-                written = self.text[sentence.start : sentence.end]
-                levels = subtask.id in words()["levels"]
-                open_range = _has(words()["range_of_levels" if levels else "range_of_walls"], written)
-                if levels and _has(words()["apical_or_apex"], written):
-                    return Reason.RANGE_OF_PLACES
-                if open_range and not (levels and _has(words()["neighbours"], written)):
-                    return Reason.RANGE_OF_PLACES
-        family = words()["details"].get(subtask.parent, [])
-        detailed = {
-            sentence_at(pieces, one.start)
-            for one in self.found
-            if one.subtask in family and one.certainty == "certain"
-        }
-        lacking = [
-            one for one in detailed - mine if not _has(words()["concluding"], self.text[one.start : one.end])
-        ]
-        return Reason.INCOMPLETE_PLACES if lacking else None
+def _outcome(report: Report, subtask: Subtask, own: Sequence[Found]) -> Answer | str:
+    """Option keys, or the reason why there are none."""
+    certain = [one for one in own if one.certainty == "certain"]
+    stated = [one for one in certain if not one.measured]
+    if reason := _doubt(subtask, stated) or report.lacks(subtask, own, stated):
+        return reason
+    values = tuple(dict.fromkeys(one.value for one in stated if one.value is not None and not one.doubt))
+    kept = _one(values, subtask)
+    if isinstance(kept, str):
+        return kept
+    if report.lacks_parts(subtask):
+        return Reason.PART_NOT_TOLD
+    if subtask.id == "C06" and report.tells_worse(subtask, kept):
+        return Reason.SEVERAL_VALUES
+    return _with_numbers(subtask, kept, [one for one in certain if one.measured])
 
 
 def _doubt(subtask: Subtask, stated: Sequence[Found]) -> str | None:
@@ -125,7 +82,15 @@ def _doubt(subtask: Subtask, stated: Sequence[Found]) -> str | None:
     for one in stated:
         if one.doubt and not (one.doubt in partial and told):
             return one.doubt
+        if one.doubt and _kinds([one]) & _kinds(told):
+            return Reason.CONTRADICTION
     return None
+
+
+def _kinds(stated: Sequence[Found]) -> set[str]:
+    """Kinds of a finding, such as `focal`, that statements name."""
+    written = " ".join(one.quote for one in stated)
+    return {kind.lower() for kind in re.findall(words()["kind"], written, re.IGNORECASE)}
 
 
 def _one(values: tuple[str, ...], subtask: Subtask) -> tuple[str, ...] | str:
@@ -160,7 +125,3 @@ def _with_numbers(subtask: Subtask, values: tuple[str, ...], numbers: Sequence[F
 
 def _keys(subtask: Subtask, values: tuple[str, ...]) -> Answer:
     return tuple(option.key for option in subtask.options if option.text in values)
-
-
-def _has(pattern: str, written: str) -> bool:
-    return re.search(pattern, written, re.IGNORECASE) is not None

@@ -31,7 +31,7 @@ class Grammar:
     """Phrases of report English by their function, the same for all sequences."""
 
     tags: Mapping[Phrase, Tag]
-    headings: Mapping[Phrase, str]  # a sequence, "silent", or "any"
+    headings: Mapping[Phrase, str]  # a sequence, "silent", "silent_line", or "any"
     plain: frozenset[str]  # words that mean nothing here, one letter from some that do
 
 

@@ -1,12 +1,13 @@
 """Sections and sentences of a report (protocol 9, stage 1)."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cardiolens.judging.text.grammar import grammar
 
-_BREAK = re.compile(r"(?<!\bvs)(?<!\bapprox)(?<!\bmax)(?<!\bmin)[.!](?=\s|$)|\?(?=\s*$|\s+[A-Z\n])|\n+")
+_ABBREVIATED = "".join(rf"(?<!\b{word})" for word in ("vs", "approx", "max", "min", "incl", "excl", "esp"))
+_BREAK = re.compile(rf"{_ABBREVIATED}[.!](?=\s|$)|\?(?=\s*$|\s+[A-Z\n])|\n+")
 _HEADING = re.compile(r"[\s\-*•#\d.)]*([^\W_][^:\n.;,]{0,45}?)\s*(:|\n|\s[-–—]\s)")
 _LONGEST = 1500  # characters of a sentence
 _WORD = re.compile(r"[^\W_]+")
@@ -36,16 +37,28 @@ class Sentence:
 def sentences(text: str) -> Iterator[Sentence]:
     """The sentences of a report in order."""
     section, topic = "any", None
+    line_end, resumed = -1, "any"  # of a line that a short heading makes silent, and the section after it
     for start, end in _pieces(text):
         if topic and not topic.alone and "\n" in text[topic.end : start]:
             topic = None
         found = _HEADING.match(text, start, min(end + 1, len(text)))
         named = grammar().headings.get(tuple(_WORD.findall(found[1].lower()))) if found else None
+        if start >= line_end >= 0:
+            section, line_end = resumed, -1
+        if named == "silent_line":
+            named = "silent"
+            if found and found[2] == ":" and text[found.end() : end].strip():
+                line_end, resumed = f"{text}\n".index("\n", start), section
         if named or (found and found[2] == ":"):
             section, topic = named or section, None
         yield Sentence(start, end, section, named is not None, text[end : end + 1] == "?", topic)
         if found and (found[2] == ":" or not text[found.end() : end].strip()):
             topic = Heading(*found.span(1), alone=not text[found.end() : end].strip())
+
+
+def sentence_at(pieces: Sequence[Sentence], place: int) -> Sentence:
+    """The sentence in which a place of the text lies."""
+    return next(one for one in reversed(pieces) if one.start <= place)
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:

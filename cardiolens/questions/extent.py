@@ -1,0 +1,47 @@
+"""Walls and levels that a sentence may name: what tells that a list of places was read in part."""
+
+import re
+from collections.abc import Mapping
+
+_LEVELS = {
+    "Basal segment": r"\b(basal|base|basis)\b",
+    "Mid segment": r"\bmid\b(?![- ]?(wall|myocard))|\bmid-?(ventric\w*|cavity|level)\b|\bmidventric\w*",
+    "Apical segment": r"\b(apical|distal)\b(?!\s+cap)",
+    "Apex": r"\bapex\b|\bapical cap\b",
+}
+_WALLS = {
+    "Anterior wall": r"\bant(erior)?\b(?!\s+(sept|lat))",
+    "Septal wall": r"\b(antero|infero)?-?\s?sept(al|um)?\b",
+    "Inferior wall": r"\binf(erior)?\b(?!\s+(sept|lat))",
+    "Lateral wall": r"\b(antero|infero)?-?\s?lat(eral)?\b",
+}
+_ALL = r"\b(all|every|each|entire|whole|global\w*|circumferential\w*|throughout)\b"
+_NUMBERS = r"\bseg(?:ment)?s?\b\.?\s*(?:aha\s*)?((?:\d{1,2}(?:\s*(?:,|and|&|/|to|-|–)\s*)?)+)"
+_LEVEL_OF = ((1, 6, "Basal segment"), (7, 12, "Mid segment"), (13, 16, "Apical segment"), (17, 17, "Apex"))
+_WALL_OF = {
+    "Anterior wall": {1, 7, 13},
+    "Septal wall": {2, 3, 8, 9, 14},
+    "Inferior wall": {4, 10, 15},
+    "Lateral wall": {5, 6, 11, 12, 16},
+}
+
+
+def named(sentence: str, *, levels: bool) -> set[str]:
+    """Options that a sentence may name: levels, or walls."""
+    words: Mapping[str, str] = _LEVELS if levels else _WALLS
+    found = {option for option, pattern in words.items() if re.search(pattern, sentence, re.IGNORECASE)}
+    if re.search(_ALL, sentence, re.IGNORECASE):
+        found |= words.keys() - {"Apex"}
+    for listed in re.finditer(_NUMBERS, sentence, re.IGNORECASE):
+        for first, last in re.findall(r"(\d{1,2})(?:\s*(?:to|-|–)\s*(\d{1,2}))?", listed[1]):
+            for number in range(int(first), min(17, int(last or first)) + 1):
+                found |= _levels(number) if levels else _walls(number)
+    return found
+
+
+def _levels(number: int) -> set[str]:
+    return {level for first, last, level in _LEVEL_OF if first <= number <= last}
+
+
+def _walls(number: int) -> set[str]:
+    return {wall for wall, numbers in _WALL_OF.items() if number in numbers}
