@@ -166,12 +166,13 @@ def _legal(subtask: Subtask, answer: Answer) -> bool:
 
 
 def _leaks(study_id: str, subtask: Subtask, answer: Sequence[str]) -> bool:
-    """Return whether the id of a study, or the question, holds a word that tells the answer."""
+    """Return whether the id of a study holds a word that tells the answer.
+
+    Questions are the catalogue's, the same for every answer: `Is T2 signal normal?` tells nothing.
+    """
     values = {value for option in subtask.options if option.key in answer for value in option.values}
     words = {word for word in re.split(r"[^a-z0-9]+", study_id.lower()) if word}
-    return bool(words & {value.lower() for value in values}) or any(
-        subtask.text(key).lower() in subtask.question.lower() for key in answer
-    )
+    return bool(words & {value.lower() for value in values})
 
 
 def compact(

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Mapping
 
+from cardiolens.tasks.catalogue import Subtask
+
 _LEVELS = {
     "Basal segment": r"\b(basal|base|basis)\b",
     "Mid segment": r"\bmid\b(?![- ]?(wall|myocard))|\bmid-?(ventric\w*|cavity|level)\b|\bmidventric\w*",
@@ -26,8 +28,14 @@ _WALL_OF = {
 }
 
 
-def named(sentence: str, *, levels: bool) -> set[str]:
-    """Options that a sentence may name: levels, or walls."""
+def named(sentence: str, subtask: Subtask, *, levels: bool) -> set[str]:
+    """Texts of the options of a subtask, levels or walls, that a sentence may name."""
+    found = {name.removesuffix(" segment") for name in _named(sentence, levels=levels)}
+    texts = (option.text for option in subtask.options)
+    return {text for text in texts if text.removesuffix(" segment") in found}
+
+
+def _named(sentence: str, *, levels: bool) -> set[str]:
     words: Mapping[str, str] = _LEVELS if levels else _WALLS
     found = {option for option, pattern in words.items() if re.search(pattern, sentence, re.IGNORECASE)}
     if re.search(_ALL, sentence, re.IGNORECASE):

@@ -64,13 +64,13 @@ class Report:
     def _is_unsure(
         self, own: Sequence[Found], values: Collection[str | None], stated: Sequence[Found]
     ) -> bool:
-        """Return whether a value is hedged, and not told for certain in another sentence as well."""
-        said = {one.value for one in stated}
+        """Return whether a value is hedged, and no other sentence tells it for certain with its place."""
         placed = [one for one in stated if has(words()["place"], one.quote)]
         sure = {(sentence_at(self.pieces, one.start), one.value) for one in placed}
+        elsewhere = {value for _, value in sure}
         return any(
             one.value not in values
-            or one.value not in said
+            or one.value not in elsewhere
             or (sentence_at(self.pieces, one.start), one.value) in sure
             for one in own
             if one.certainty == "uncertain"
@@ -125,11 +125,11 @@ class Report:
         """Why a list of places was not read whole; `anchored` are all sentences that tell the finding."""
         levels = subtask.id in words()["levels"]
         every = {one.value for one in stated}
-        if any(not named(self._words(sentence), levels=levels) <= every for sentence in anchored):
+        if any(not named(self._words(sentence), subtask, levels=levels) <= every for sentence in anchored):
             return Reason.INCOMPLETE_PLACES
         for sentence in self._sentences_of(stated):
             here = {one.value for one in stated if sentence_at(self.pieces, one.start) == sentence}
-            if not named(self._words(sentence), levels=levels) <= here:
+            if not named(self._words(sentence), subtask, levels=levels) <= here:
                 return Reason.INCOMPLETE_PLACES
             if here != every and has(words()["exclusive"], self._words(sentence)):
                 return Reason.CONTRADICTION

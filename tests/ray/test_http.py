@@ -135,7 +135,7 @@ def vllm_server(prepared: Place, tmp_path_factory: pytest.TempPathFactory) -> It
         "served-model-name": "tiny",
         "host": "127.0.0.1",
         "port": str(port),
-        "dtype": "bfloat16",
+        "dtype": "float32",
         "max-model-len": "8192",
         "max-num-seqs": "128",
         "generation-config": "vllm",
@@ -168,15 +168,17 @@ def wait_for_health(url: str, running: "subprocess.Popen[bytes]", log: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_server_of_vllm_answers_as_its_engine(place: Place, undisturbed: Place, vllm_server: str) -> None:
-    words = [word.replace("tiny", "served") for word in ASKED]
-    place.sweep(*words, f"model.served.http.base_url={vllm_server}")
-    served, own = replies(place, "served"), replies(undisturbed, "tiny")
+def test_a_server_of_vllm_answers_as_its_engine(place: Place, vllm_server: str) -> None:
+    words = [word.replace("model=[tiny]", "model=[tiny,served]") for word in ASKED]
+    words += [word.replace("tiny", "served") for word in ASKED if word.startswith("model.tiny")]
+    place.sweep(*words, "model.tiny.dtype=float32", f"model.served.http.base_url={vllm_server}")
+    served, own = replies(place, "served"), replies(place, "tiny")
     assert served.keys() == own.keys()
     assert {key: tokens for key, (_, tokens) in served.items()} == {
         key: tokens for key, (_, tokens) in own.items()
     }
-    # Requests meet in other batches here and there, and random weights in bfloat16 leave near-ties.
+    # Requests meet in other batches here and there. In bfloat16 random weights have so many near-ties that up
+    # to half of the replies part after some words; in float32 hardly any does.
     assert sum(served[key][0] == own[key][0] for key in own) >= 0.98 * len(own)
 
 
