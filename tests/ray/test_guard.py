@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -210,7 +210,11 @@ def test_nobody_else_enters_the_folder_of_sessions(attacked: Attacked) -> None:
 
 
 def test_the_token_is_in_no_command_line_and_in_no_file_of_a_session(attacked: Attacked) -> None:
-    lines = [" ".join(process.cmdline()) for process in psutil.process_iter()]
+    lines = []
+    for process in psutil.process_iter():
+        with suppress(psutil.ZombieProcess, psutil.NoSuchProcess):  # has ended, and with it its command line
+            lines.append(" ".join(process.cmdline()))
+    assert lines
     assert [line for line in lines if attacked.token in line] == []
     files = [path for path in attacked.folder.rglob("*") if path.is_file()]
     assert [path for path in files if attacked.token.encode() in path.read_bytes()] == []

@@ -97,7 +97,7 @@ class Lab:
         lines = self.on_login("squeue", "--noheader", "--array", "--format=%i %T %R").splitlines()
         return {job: (state, where) for job, state, where in (line.split(maxsplit=2) for line in lines)}
 
-    def wait(self, seen: Callable[[], Any], seconds: float = 300) -> Any:
+    def wait(self, seen: Callable[[], Any], seconds: float = 600) -> Any:
         """Until a function gives something true."""
         deadline = time.monotonic() + seconds
         while not (found := seen()):
