@@ -14,6 +14,7 @@ from cardiolens.given import read_json
 from cardiolens.questions.stages import write_lines
 from cardiolens.review.accounts import Door, Role, add_account, read_accounts
 from cardiolens.review.agreement import Agreement
+from cardiolens.review.ceiling import ceiling, lines_of, people_of, told_between, told_person
 from cardiolens.review.desk import Desk
 from cardiolens.review.export import exported, readings, write
 from cardiolens.review.items import Item, Items, Mode, read_items
@@ -25,6 +26,7 @@ from cardiolens.tasks.catalogue import load_catalogue
 from cardiolens.terminal.console import say
 
 ACCOUNTS = "readers.json"
+CEILING = "ceiling.jsonl"
 SOURCES = "review-{}.json"  # of a mode
 PORT = 8431
 FEWEST = 35  # items of a batch: with fewer, even if all are accepted, the lower bound stays below 90 %
@@ -174,6 +176,10 @@ def export(words: Sequence[str]) -> int:
             write_lines(out / "readings" / f"{reader}.jsonl", lines)
             say(f"{reader}: {len(lines)} of {len(items)} questions read: {out / 'readings'}")
             made += len(lines)
+        persons, rows = people_of(items, reviews), ceiling(items, reviews)
+        write_lines(out / CEILING, lines_of(persons, rows))
+        for words_of_row in [*map(told_person, persons), *map(told_between, rows)]:
+            say(words_of_row)
     return 0 if made else 1
 
 

@@ -314,3 +314,28 @@ def test_the_actions_of_the_verb(
         serve([*words[:2], f"out={path.parent}", "mode=verify", f"readers={out}/readers.json"])
     with pytest.raises(InputError, match="holds no study"):
         serve([words[0], f"studies={tmp_path}/nothing", *words[2:]])
+
+
+def test_two_people_read_over_the_server_and_the_export_tells_how_far_they_agree(
+    read: Served, prepared_phantom: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    n_items = len(read.desk.queue.items)
+    for reader, verdict in (("anna", "cannot_tell"), ("berta", "cannot_tell")):
+        client = read.client(reader)
+        state = client.tree("GET", "/state.json")
+        for number in range(n_items if reader == "anna" else 1):
+            state = press(client, state, f"{reader}{number}", verdict=verdict, seconds=3)
+    sources = {
+        "schema": "review-sources-1",
+        "questions": str(next((read.root / "drafts").glob("questions.jsonl"))),
+        "studies": str(prepared_phantom / "data" / "studies"),
+        "protocol": "openprotocol-1",
+    }
+    (read.root / "review-read.json").write_text(json.dumps(sources))
+    assert export([f"out={read.root}"]) == 0
+    lines = [json.loads(line) for line in (read.root / "ceiling.jsonl").read_text().splitlines()]
+    anna, berta, everything = lines[:3]
+    assert (anna["n_read"], anna["n_missing"]) == (n_items, 0)
+    assert (berta["n_read"], berta["n_missing"], berta["seconds_median"]) == (1, n_items - 1, 3)
+    assert (everything["subtask"], everything["n_pairs"], everything["same"]["value"]) == ("all", 1, 1)
+    assert f"berta: 1/{n_items} read, {n_items - 1} missing" in capsys.readouterr().out

@@ -1,0 +1,154 @@
+"""How far people agree who read the same questions: what a model can be expected to reach, with intervals.
+
+Agreement alone: no answer of the file enters, so questions that nobody verified will do. "Cannot
+tell" is an answer of its own. What somebody did not read is missing and enters no pair.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from cardiolens.review.agreement import ALL, RESAMPLES, SEED, Pair, intervals
+from cardiolens.review.items import Item
+from cardiolens.review.ledger import Line, Reviews
+from cardiolens.stats.bootstrap import Interval, percentile, resampling_weights
+from cardiolens.stats.metrics import ratio
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """What one person read, and what is missing."""
+
+    reader: str
+    n_items: int
+    n_read: int
+    n_cannot_tell: int
+    n_barred: int  # not read, because its answer was shown in verification
+    n_missing: int
+    seconds_median: float
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """Agreement of pairs of people on the questions that both read."""
+
+    subtask: str
+    readers: tuple[str, ...]
+    n_pairs: int
+    n_patients: int
+    same: Interval
+    kappa: Interval
+    ac1: Interval
+
+
+def people_of(items: Mapping[tuple[str, str], Item], reviews: Reviews) -> list[Person]:
+    """Counts of everyone who read anything, by name."""
+    lines: dict[str, list[Line]] = defaultdict(list)
+    barred: dict[str, int] = defaultdict(int)
+    decided = {key: reviews.of("read", key) for key in items}
+    for own in decided.values():
+        for reader, line in own.items():
+            lines[reader].append(line)
+    for reader in lines:
+        barred[reader] = sum((reader, key[0]) in reviews.seen and reader not in decided[key] for key in items)
+    return [
+        Person(
+            reader=reader,
+            n_items=len(items),
+            n_read=len(own),
+            n_cannot_tell=sum(not line.answer for line in own),
+            n_barred=barred[reader],
+            n_missing=len(items) - len(own) - barred[reader],
+            seconds_median=float(np.median([line.seconds for line in own])),
+        )
+        for reader, own in sorted(lines.items())
+    ]
+
+
+def ceiling(items: Mapping[tuple[str, str], Item], reviews: Reviews) -> list[Between]:
+    """Agreement of all pairs on everything, of each pair on everything, and of all pairs by subtask."""
+    found = list(_pairs(items, reviews))
+    everyone = tuple(sorted({reader for readers, _, _ in found for reader in readers}))
+    by_pair: dict[tuple[str, str], list[Pair]] = defaultdict(list)
+    by_subtask: dict[str, list[Pair]] = defaultdict(list)
+    for readers, subtask, pair in found:
+        by_pair[readers].append(pair)
+        by_subtask[subtask].append(pair)
+    rows = [_between(ALL, everyone, [pair for _, _, pair in found])] if found else []
+    if len(by_pair) > 1:
+        rows += [_between(ALL, readers, own) for readers, own in sorted(by_pair.items())]
+    return rows + [_between(subtask, everyone, own) for subtask, own in by_subtask.items()]
+
+
+def _pairs(
+    items: Mapping[tuple[str, str], Item], reviews: Reviews
+) -> Iterator[tuple[tuple[str, str], str, Pair]]:
+    for key, item in items.items():
+        lines = reviews.of("read", key)
+        for one, other in combinations(sorted(lines), 2):
+            answers = tuple(sorted(lines[one].answer)), tuple(sorted(lines[other].answer))
+            table = f"{item.subtask.id} {one} {other}"  # chance is that of these two, in this subtask
+            yield (one, other), item.subtask.id, Pair(item.patient, table, answers, answers)
+
+
+def _between(subtask: str, readers: tuple[str, ...], pairs: Sequence[Pair]) -> Between:
+    kappa, ac1 = intervals(pairs, lambda pair: pair.answers)
+    return Between(
+        subtask=subtask,
+        readers=readers,
+        n_pairs=len(pairs),
+        n_patients=len({pair.patient for pair in pairs}),
+        same=_same(pairs),
+        kappa=kappa,
+        ac1=ac1,
+    )
+
+
+def _same(pairs: Sequence[Pair]) -> Interval:
+    """The share of pairs with the same answer, resampled by patient."""
+    patients = {name: place for place, name in enumerate(sorted({pair.patient for pair in pairs}))}
+    counts = np.zeros((len(patients), 2))
+    for pair in pairs:
+        counts[patients[pair.patient]] += (pair.answers[0] == pair.answers[1], 1)
+    weights = resampling_weights(len(patients), RESAMPLES if len(patients) > 1 else 0, SEED)
+    sums = weights @ counts
+    n = float(len(patients)) if len(patients) > 1 else np.inf
+    return percentile(ratio(sums[:, 0], sums[:, 1]), patients=n)
+
+
+def lines_of(persons: Sequence[Person], rows: Sequence[Between]) -> list[Record]:
+    """The lines of the file: people, then pairs; null where a number is not defined."""
+    told = [{"schema": "human-reader-1", **asdict(one)} for one in persons]
+    return told + [{"schema": "human-agreement-1", **_plain(asdict(row))} for row in rows]
+
+
+def told_person(row: Person) -> str:
+    """One person in a line of the terminal."""
+    barred = f", {row.n_barred} whose answer they had been shown" if row.n_barred else ""
+    counts = (
+        f"{row.n_read}/{row.n_items} read, {row.n_missing} missing{barred}, {row.n_cannot_tell} cannot tell"
+    )
+    return f"{row.reader}: {counts}; {row.seconds_median:.1f} s a question (median)"
+
+
+def told_between(row: Between) -> str:
+    """One row of agreement in a line of the terminal."""
+    numbers = f"{row.n_pairs} pairs, {row.n_patients} patients"
+    agreed = f"same answer {_told(row.same)}, kappa {_told(row.kappa)}, AC1 {_told(row.ac1)}"
+    return f"{row.subtask} ({', '.join(row.readers)}): {numbers}; {agreed}"
+
+
+def _told(interval: Interval) -> str:
+    return f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    return None if isinstance(value, float) and np.isnan(value) else value
