@@ -6,6 +6,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from cardiolens.stats.answers import Answers
+from cardiolens.stats.asked import Asked
 from cardiolens.stats.bootstrap import resampling_weights
 from cardiolens.stats.differences import Families, Resampling, compared, difference_rows
 from cardiolens.stats.endings import judged_shares, marked
@@ -16,6 +17,7 @@ from cardiolens.stats.items import Items, cohort
 from cardiolens.stats.repeats import repeat_rows
 from cardiolens.stats.report_references import Forms
 from cardiolens.stats.rows import ONE_ANSWER, Row, as_row
+from cardiolens.stats.shelf import Shelf
 from cardiolens.stats.statistic import Key, Statistic
 from cardiolens.stats.swaps import SWAPS
 from cardiolens.tables import SCORES, from_rows
@@ -51,23 +53,22 @@ def score(
     patients = cohort(verdicts)
     weights = resampling_weights(len(patients), resamples, seed)
     sampling = Resampling(weights, min_n, seed, forms or {}, swaps)
-    asked = Answers.asked(verdicts, patients)
-    answers = asked.where_judged()
+    asked = Asked.of(verdicts, patients)
     shares = judged_shares(verdicts)
     blind = {versus for _, versus in gains}
     rows: list[dict[str, object]] = []
-    kept: dict[str, dict[Key, Statistic]] = {}
+    kept: Shelf[dict[Key, Statistic]] = Shelf()
     of_headlines: dict[str, dict[Key, Statistic]] = {}
-    for arm in answers.arms:
-        found = sampling.statistics(answers.of_arm(arm))
+    for arm, answers in asked.judged.items():
+        found = sampling.statistics(answers)
         kept[arm], of_headlines[arm] = compared(found), of_headline(found)
-        found |= _text_shortcuts(found, answers.of_arm(arm)) if arm in blind else {}
+        found |= _text_shortcuts(found, answers) if arm in blind else {}
         named = sorted(found, key=lambda key: key[::-1])
         of_arm = [{"arm_id": arm} | as_row(key, found[key], sampling.method) for key in named]
         rows += [marked(row, shares) for row in of_arm]
     differences, tests = difference_rows(asked, kept, families or {}, sampling, simulated)
     rows += [*differences, *_image_gains(differences, gains)]
-    rows += repeat_rows(answers, repeats, sampling.weights, sampling.method)
+    rows += repeat_rows(asked.judged, repeats, sampling.weights, sampling.method)
     of_models, model_tests = headline_rows(asked, of_headlines, headlines or {}, sampling, simulated)
     rows += [*of_models, *adjusted_rows([*tests, *model_tests])]
     return from_rows(rows, SCORES)
