@@ -1,4 +1,4 @@
-"""Benchmark of judging and scoring a run of the paper's size: seconds and peak memory for each number of models.
+"""Benchmark of judging and scoring a run of the paper's size: time and memory by number of models.
 
     python -m bench.paper_size [--models 1 4] [--patients 670] [--resamples 2000]
 
@@ -146,7 +146,7 @@ def measure(folder: Path, models: int, patients: int, resamples: int) -> None:
     seconds, worked = time.perf_counter() - started, time.process_time() - worked
     n_verdicts = sum(results.replies.counts[name] for name in ("ok", "refused"))
     print(
-        f"{models} models x {patients} patients: {n_verdicts:,} verdicts, {results.scores.num_rows:,} scores: "
+        f"{models} models, {patients} patients: {n_verdicts:,} verdicts, {results.scores.num_rows:,} scores, "
         f"{seconds:.1f} s ({worked:.1f} s of processor), peak {_peak():.2f} GiB ({before:.2f} before)"
     )
     print("   ", ", ".join(f"{name} {spent[name]:.1f} s (peak {peaks[name]:.2f} GiB)" for name in STEPS))

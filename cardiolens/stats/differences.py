@@ -1,6 +1,6 @@
 """Paired differences between arms: the same items, the same resamples (protocol 8.5, 16.3, 16.6)."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -89,13 +89,11 @@ def difference_rows(
     families: Families,
     sampling: Resampling,
     simulated: Collection[str] = (),
-) -> tuple[list[dict[str, object]], list[Tested]]:
-    """Rows of scores for every pair of every family, and the tests of which Holm adjusts the p-values.
+) -> Iterator[tuple[list[dict[str, object]], list[Tested]]]:
+    """Rows of scores of each pair of each family, and its tests, of which Holm adjusts the p-values.
 
     `statistics` are the compared ones of each arm. A pair is compared on the items that both were judged on.
     """
-    rows: list[dict[str, object]] = []
-    tests: list[Tested] = []
     of_arm = asked.judged
     whole: Shelf[Cells] = Shelf()  # of arms that are compared on all that they were judged on
     for name, pairs in families.items():
@@ -113,10 +111,11 @@ def difference_rows(
                 sides = Cells.of(pair.arm, sampling.patients), Cells.of(pair.versus, sampling.patients)
             arms = {"arm_id": arm, "versus_arm_id": versus}
             found = [arms | row for row in _pair_rows(pair, ours, theirs, sides, sampling)]
-            rows += found
             real = arm not in simulated and versus not in simulated
-            tests += [Tested(name.partition(" | ")[0], row, not real) for row in found if is_test(row)]
-    return rows, tests
+            yield (
+                found,
+                [Tested(name.partition(" | ")[0], row, not real) for row in found if is_test(row)],
+            )
 
 
 def is_test(row: Mapping[str, object]) -> bool:
