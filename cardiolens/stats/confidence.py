@@ -80,10 +80,8 @@ def probabilities(
         for row in told.select(["request_key", "option_logprobs"]).to_pylist()
         if row["option_logprobs"]
     }
-    keys = pa.array(list(given), pa.string())
-    requests, verdicts = (
-        table.filter(pc.is_in(table["request_key"], value_set=keys)) for table in (requests, verdicts)
-    )
+    if not given:
+        return {}  # as with most runs: the rows below would be dictionaries of all requests
     shown = {
         (row["arm_id"], row["qa_id"]): row["option_keys"]
         for row in requests.select(["arm_id", "qa_id", "option_keys"]).to_pylist()
