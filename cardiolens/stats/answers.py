@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from cardiolens.stats.items import Bools, Ints, Items, items
 from cardiolens.stats.reports import Reports
+from cardiolens.stats.vocabulary import Vocabulary
 
 Rows = TypeVar("Rows", Items, Reports)
 
@@ -26,9 +27,10 @@ class Answers:
         return Answers.asked(verdicts, patients).where_judged()
 
     @staticmethod
-    def asked(verdicts: pa.Table, patients: list[str]) -> "Answers":
-        """The rows of a table, judged or not."""
-        return Answers(items(verdicts, patients), Reports.of(verdicts, patients))
+    def asked(verdicts: pa.Table, patients: list[str], vocabulary: Vocabulary | None = None) -> "Answers":
+        """The rows of a table, judged or not; of a part of one with the vocabulary of the whole."""
+        known = vocabulary or Vocabulary.of(verdicts)
+        return Answers(items(verdicts, patients, known), Reports.of(verdicts, patients, known))
 
     def where_judged(self, judged: bool = True) -> "Answers":
         """The rows that were judged, or those that were not."""

@@ -74,11 +74,14 @@ def probabilities(
     verdicts: pa.Table, requests: pa.Table, completions: pa.Table, patients: Sequence[str]
 ) -> dict[Key, Probabilities]:
     """Items with option probabilities by (arm, subtask), sorted."""
+    told = completions.filter(pc.is_valid(completions["option_logprobs"]))
     given = {
         row["request_key"]: row["option_logprobs"]
-        for row in completions.select(["request_key", "option_logprobs"]).to_pylist()
+        for row in told.select(["request_key", "option_logprobs"]).to_pylist()
         if row["option_logprobs"]
     }
+    if not given:
+        return {}  # as with most runs: the rows below would be dictionaries of all requests
     shown = {
         (row["arm_id"], row["qa_id"]): row["option_keys"]
         for row in requests.select(["arm_id", "qa_id", "option_keys"]).to_pylist()

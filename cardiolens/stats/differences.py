@@ -1,12 +1,13 @@
 """Paired differences between arms: the same items, the same resamples (protocol 8.5, 16.3, 16.6)."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from cardiolens.errors import InputError
 from cardiolens.stats.answers import Answers
+from cardiolens.stats.asked import Asked
 from cardiolens.stats.bootstrap import Interval
 from cardiolens.stats.cells import Cells, claimed
 from cardiolens.stats.factors import ArmPair
@@ -18,6 +19,7 @@ from cardiolens.stats.paired import mcnemar_of, wilcoxon
 from cardiolens.stats.report_references import Forms
 from cardiolens.stats.reports import Reports
 from cardiolens.stats.rows import as_row
+from cardiolens.stats.shelf import Shelf
 from cardiolens.stats.statistic import Basis, Key, Statistic
 from cardiolens.stats.swaps import SWAPS, Coins, coins, split, stacked, swap_p
 from cardiolens.stats.tiers import arm_statistics
@@ -82,21 +84,18 @@ def compared(statistics: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
 
 
 def difference_rows(
-    asked: Answers,
+    asked: Asked,
     statistics: Mapping[str, Mapping[Key, Statistic]],
     families: Families,
     sampling: Resampling,
     simulated: Collection[str] = (),
-) -> tuple[list[dict[str, object]], list[Tested]]:
-    """Rows of scores for every pair of every family, and the tests of which Holm adjusts the p-values.
+) -> Iterator[tuple[list[dict[str, object]], list[Tested]]]:
+    """Rows of scores of each pair of each family, and its tests, of which Holm adjusts the p-values.
 
     `statistics` are the compared ones of each arm. A pair is compared on the items that both were judged on.
     """
-    rows: list[dict[str, object]] = []
-    tests: list[Tested] = []
-    judged = asked.where_judged()
-    of_arm = {arm: judged.of_arm(arm) for arm in judged.arms}
-    whole: dict[str, Cells] = {}  # of arms that are compared on all that they were judged on
+    of_arm = asked.judged
+    whole: Shelf[Cells] = Shelf()  # of arms that are compared on all that they were judged on
     for name, pairs in families.items():
         for arm, versus in pairs:
             pair = Pair.of(of_arm, asked, arm, versus)
@@ -105,16 +104,18 @@ def difference_rows(
                 for one, common in ((arm, pair.arm), (versus, pair.versus))
             )
             if pair.complete:
-                whole |= {one: Cells.of(of_arm[one], sampling.patients) for one in {arm, versus} - set(whole)}
+                for one in {arm, versus} - set(whole):
+                    whole[one] = Cells.of(of_arm[one], sampling.patients)
                 sides = whole[arm], whole[versus]
             else:
                 sides = Cells.of(pair.arm, sampling.patients), Cells.of(pair.versus, sampling.patients)
             arms = {"arm_id": arm, "versus_arm_id": versus}
             found = [arms | row for row in _pair_rows(pair, ours, theirs, sides, sampling)]
-            rows += found
             real = arm not in simulated and versus not in simulated
-            tests += [Tested(name.partition(" | ")[0], row, not real) for row in found if is_test(row)]
-    return rows, tests
+            yield (
+                found,
+                [Tested(name.partition(" | ")[0], row, not real) for row in found if is_test(row)],
+            )
 
 
 def is_test(row: Mapping[str, object]) -> bool:
@@ -132,7 +133,7 @@ class Pair:
     asked: tuple[Answers, Answers]  # of both, judged or not
 
     @staticmethod
-    def of(of_arm: Mapping[str, Answers], asked: Answers, arm: str, versus: str) -> "Pair":
+    def of(of_arm: Mapping[str, Answers], asked: Mapping[str, Answers], arm: str, versus: str) -> "Pair":
         """The common items of two arms; an arm without any judged item is an InputError."""
         for name in (arm, versus):
             if name not in of_arm:
@@ -140,7 +141,7 @@ class Pair:
         first, second = of_arm[arm], of_arm[versus]
         ours, theirs = first.common_with(second), second.common_with(first)
         complete = len(ours) == len(first) and len(theirs) == len(second)
-        return Pair(ours, theirs, complete, (asked.of_arm(arm), asked.of_arm(versus)))
+        return Pair(ours, theirs, complete, (asked[arm], asked[versus]))
 
     def in_scope(self, scope: str) -> tuple[Items | Reports, Items | Reports]:
         """The rows of both arms that a statistic of this scope rests on; of reports, those of fields."""

@@ -62,14 +62,14 @@ class Ranked:
 
     @staticmethod
     def of(
-        asked: Answers,
+        asked: Mapping[str, Answers],
         statistics: Mapping[str, Mapping[Key, Statistic]],
         models: Headlines,
         sampling: Resampling,
         simulated: Collection[str],
     ) -> "Ranked":
         """Answers and statistics of every arm of some models, made anew where an arm has other items."""
-        every = {arm: asked.of_arm(arm) for protocols in models.values() for arm in _arms(protocols)}
+        every = {arm: asked[arm] for protocols in models.values() for arm in _arms(protocols)}
         whole = {arm: answers.where_judged() for arm, answers in every.items()}
         deciding = [answers for arm, answers in whole.items() if arm not in simulated] or list(whole.values())
         items, reports = (
@@ -109,7 +109,7 @@ def _shared(questions: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def headline_rows(
-    asked: Answers,
+    asked: Mapping[str, Answers],
     statistics: Mapping[str, Mapping[Key, Statistic]],
     models: Headlines,
     sampling: Resampling,

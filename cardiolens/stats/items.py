@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cardiolens.stats.vocabulary import Vocabulary, number_in, number_of
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -27,7 +29,7 @@ class Items:
     sequence: NDArray[np.str_]
     answer_type: NDArray[np.str_]
     parse_status: NDArray[np.str_]
-    question: Ints  # one number a qa_id of the table
+    question: Ints  # one number a qa_id of the vocabulary
     request: Ints  # one number a request_key
     patient: Ints  # row of the cohort
     tier: Ints
@@ -55,7 +57,7 @@ def cohort(verdicts: pa.Table) -> list[str]:
     return sorted(pc.unique(verdicts["patient_id"]).to_pylist())
 
 
-def items(verdicts: pa.Table, patients: list[str]) -> Items:
+def items(verdicts: pa.Table, patients: list[str], vocabulary: Vocabulary) -> Items:
     """The answers of a table of verdicts, judged or not, in an order of their own."""
     picked = pc.equal(verdicts["channel"], "answer")
     order = [(name, "ascending") for name in ("arm_id", "subtask", "patient_id", "qa_id")]
@@ -66,8 +68,8 @@ def items(verdicts: pa.Table, patients: list[str]) -> Items:
         sequence=strings(rows["sequence"]),
         answer_type=strings(rows["answer_type"]),
         parse_status=strings(rows["parse_status"]),
-        question=codes(rows["qa_id"]),
-        request=codes(rows["request_key"]),
+        question=number_in(rows["qa_id"], vocabulary.questions),
+        request=number_of(rows["request_key"]),
         patient=patient_rows(rows["patient_id"], patients),
         tier=np.asarray(rows["tier"], np.int64),
         options=count(rows, "options").astype(np.int64),

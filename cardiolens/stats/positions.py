@@ -29,7 +29,8 @@ def position_scores(verdicts: pa.Table, requests: pa.Table, resamples: int, seed
     patients = cohort(verdicts)
     weights = resampling_weights(len(patients), resamples, seed)
     method = f"expanded percentile cluster bootstrap, B={resamples}, seed {seed}"
-    places = _places(verdicts, requests)
+    asked = requests.filter(pc.is_in(requests["arm_id"], value_set=pc.unique(verdicts["arm_id"])))
+    places = _places(verdicts, asked)
     number = {patient: at for at, patient in enumerate(patients)}
     rows: list[dict[str, object]] = []
     for arm in sorted({str(row["arm_id"]) for row in places}):
@@ -58,7 +59,11 @@ def order_scores(
     weights = resampling_weights(len(patients), resamples, seed)
     method = f"expanded percentile cluster bootstrap, B={resamples}, seed {seed}"
     number = {patient: at for at, patient in enumerate(patients)}
-    placed = _ordinal_places(verdicts, requests)
+    arms = pa.array(sorted({arm for pair in pairs for arm in pair}), pa.string())
+    turned_or_not = (
+        table.filter(pc.is_in(table["arm_id"], value_set=arms)) for table in (verdicts, requests)
+    )
+    placed = _ordinal_places(*turned_or_not)
     rows: list[dict[str, object]] = []
     for own, turned in sorted(pairs):
         first, second = placed.get(own, {}), placed.get(turned, {})

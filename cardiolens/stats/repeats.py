@@ -1,6 +1,6 @@
 """Share of answers that change when an engine is asked the same again (control `repeat`)."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -16,7 +16,7 @@ ANSWERS_CHANGED = "answers_changed"
 
 
 def repeat_rows(
-    answers: Answers, repeats: Collection[ArmPair], weights: Floats, method: str
+    judged: Mapping[str, Answers], repeats: Collection[ArmPair], weights: Floats, method: str
 ) -> list[dict[str, object]]:
     """Rows of scores, a tier and pair of an arm and the same asked again.
 
@@ -25,7 +25,7 @@ def repeat_rows(
     """
     rows = []
     for arm, again in sorted(repeats):
-        first, second = answers.of_arm(arm), answers.of_arm(again)
+        first, second = judged[arm], judged[again]
         first, second = first.common_with(second), second.common_with(first)
         for tier in TIERS:
             mine, other = _said(first.in_scope(tier)), _said(second.in_scope(tier))

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cardiolens.stats import report_metrics
-from cardiolens.stats.items import Bools, Floats, Ints, codes, count, patient_rows, strings
+from cardiolens.stats.items import Bools, Floats, Ints, count, patient_rows, strings
 from cardiolens.stats.references import skill
 from cardiolens.stats.report_metrics import ENTITY_COUNTS, PLUGGED, TEXT_COUNTS, Sums
 from cardiolens.stats.report_references import (
@@ -19,6 +19,7 @@ from cardiolens.stats.report_references import (
     option_flags,
 )
 from cardiolens.stats.statistic import Basis, Key, Statistic, mean_of
+from cardiolens.stats.vocabulary import Vocabulary, joined, number_in, number_of
 
 PRIMARY = "entity_f1"
 _PRIMARY_AND_REFERENCES = (PRIMARY, *(f"{PRIMARY}.{name}" for name in ("uniform", "prevalence", "constant")))
@@ -37,7 +38,7 @@ class Reports:
     subtask: NDArray[np.str_]
     channel: NDArray[np.str_]
     parse_status: NDArray[np.str_]
-    question: Ints  # one number a qa_id of the table
+    question: Ints  # one number a qa_id of the vocabulary
     request: Ints  # one number a request_key
     patient: Ints
     counts: Floats  # (row, name in names)
@@ -49,29 +50,28 @@ class Reports:
     entities: tuple[str, ...]  # as named in verdicts, e.g. "lv_size: Normal size"
 
     @staticmethod
-    def of(verdicts: pa.Table, patients: list[str]) -> "Reports":
+    def of(verdicts: pa.Table, patients: list[str], vocabulary: Vocabulary) -> "Reports":
         """The reports of a table of verdicts, judged or not."""
         report = pc.is_in(verdicts["channel"], value_set=pa.array(list(_CHANNELS)))
         chosen = verdicts.filter(report)
         order = [(name, "ascending") for name in ("arm_id", "subtask", "patient_id", "qa_id", "channel")]
         rows = chosen.sort_by(order).combine_chunks()
-        known = set(pc.unique(rows["counts"].combine_chunks().keys).to_pylist())
-        names = (*NAMES, *(name for name in PLUGGED if name in known))
+        names = (*NAMES, *(name for name in PLUGGED if name in vocabulary.counts))
         named = {name: count(rows, name) for name in names}
         lengths = (named["lcs"], named["words"], named["reference_words"])
         named["reports"] = np.ones(len(rows))
         named["rouge_l"] = np.nan_to_num(report_metrics.rouge_l(*lengths))
-        entities = _entities(rows["gold"], rows["parsed"])
+        entities = vocabulary.entities
         return Reports(
             arm=strings(rows["arm_id"]),
             subtask=strings(rows["subtask"]),
             channel=strings(rows["channel"]),
             parse_status=strings(rows["parse_status"]),
-            question=codes(rows["qa_id"]),
-            request=codes(rows["request_key"]),
+            question=number_in(rows["qa_id"], vocabulary.questions),
+            request=number_of(rows["request_key"]),
             patient=patient_rows(rows["patient_id"], patients),
             counts=np.stack([named[name] for name in names], axis=-1),
-            parsed=codes(pc.binary_join(rows["parsed"], "\n")),
+            parsed=number_in(joined(rows["parsed"]), vocabulary.sets),
             gold=_flags(rows["gold"], entities),
             said=_flags(rows["parsed"], entities),
             judged=np.asarray(pc.equal(rows["status"], "judged"), np.bool_),
@@ -152,13 +152,6 @@ def _skills(found: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
         for (metric, scope), constant in found.items()
         if metric == "primary.constant"
     }
-
-
-def _entities(*columns: pa.ChunkedArray) -> tuple[str, ...]:
-    """The distinct strings of columns of lists, sorted."""
-    return tuple(
-        sorted({name for column in columns for name in pc.unique(pc.list_flatten(column)).to_pylist()})
-    )
 
 
 def _flags(column: pa.ChunkedArray, names: tuple[str, ...]) -> Bools:

@@ -6,19 +6,23 @@ from dataclasses import replace
 import pyarrow as pa
 
 from cardiolens.stats.answers import Answers
+from cardiolens.stats.asked import Asked
 from cardiolens.stats.bootstrap import resampling_weights
 from cardiolens.stats.differences import Families, Resampling, compared, difference_rows
 from cardiolens.stats.endings import judged_shares, marked
 from cardiolens.stats.factors import ArmPair
-from cardiolens.stats.families import adjusted_rows
+from cardiolens.stats.families import Tested, adjusted_rows
 from cardiolens.stats.headlines import Headlines, headline_rows, of_headline
 from cardiolens.stats.items import Items, cohort
 from cardiolens.stats.repeats import repeat_rows
 from cardiolens.stats.report_references import Forms
 from cardiolens.stats.rows import ONE_ANSWER, Row, as_row
+from cardiolens.stats.shelf import Shelf
 from cardiolens.stats.statistic import Key, Statistic
 from cardiolens.stats.swaps import SWAPS
 from cardiolens.tables import SCORES, from_rows
+
+_AT_ONCE = 16_384  # rows that are turned into a part of the table
 
 
 def score(
@@ -51,26 +55,54 @@ def score(
     patients = cohort(verdicts)
     weights = resampling_weights(len(patients), resamples, seed)
     sampling = Resampling(weights, min_n, seed, forms or {}, swaps)
-    asked = Answers.asked(verdicts, patients)
-    answers = asked.where_judged()
+    asked = Asked.of(verdicts, patients)
     shares = judged_shares(verdicts)
     blind = {versus for _, versus in gains}
-    rows: list[dict[str, object]] = []
-    kept: dict[str, dict[Key, Statistic]] = {}
+    table = _Table()
+    kept: Shelf[dict[Key, Statistic]] = Shelf()
     of_headlines: dict[str, dict[Key, Statistic]] = {}
-    for arm in answers.arms:
-        found = sampling.statistics(answers.of_arm(arm))
+    for arm, answers in asked.judged.items():
+        found = sampling.statistics(answers)
         kept[arm], of_headlines[arm] = compared(found), of_headline(found)
-        found |= _text_shortcuts(found, answers.of_arm(arm)) if arm in blind else {}
+        found |= _text_shortcuts(found, answers) if arm in blind else {}
         named = sorted(found, key=lambda key: key[::-1])
         of_arm = [{"arm_id": arm} | as_row(key, found[key], sampling.method) for key in named]
-        rows += [marked(row, shares) for row in of_arm]
-    differences, tests = difference_rows(asked, kept, families or {}, sampling, simulated)
-    rows += [*differences, *_image_gains(differences, gains)]
-    rows += repeat_rows(answers, repeats, sampling.weights, sampling.method)
+        table.add(marked(row, shares) for row in of_arm)
+    tests: list[Tested] = []
+    of_gains: list[Row] = []
+    for rows, of_pair in difference_rows(asked, kept, families or {}, sampling, simulated):
+        table.add(rows)
+        tests += of_pair
+        of_gains += _image_gains(rows, gains)
+    table.add(of_gains)
+    table.add(repeat_rows(asked.judged, repeats, sampling.weights, sampling.method))
     of_models, model_tests = headline_rows(asked, of_headlines, headlines or {}, sampling, simulated)
-    rows += [*of_models, *adjusted_rows([*tests, *model_tests])]
-    return from_rows(rows, SCORES)
+    table.add(of_models)
+    table.add(adjusted_rows([*tests, *model_tests]))
+    return table.whole()
+
+
+class _Table:
+    """Rows of scores as they come, turned into a table a part at a time."""
+
+    def __init__(self) -> None:
+        self._parts: list[pa.Table] = []
+        self._rows: list[dict[str, object]] = []
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Append rows."""
+        self._rows += map(dict, rows)
+        if len(self._rows) >= _AT_ONCE:
+            self._turn()
+
+    def whole(self) -> pa.Table:
+        """All rows in the order in which they came."""
+        self._turn()
+        return pa.concat_tables(self._parts).combine_chunks()
+
+    def _turn(self) -> None:
+        self._parts.append(from_rows(self._rows, SCORES))
+        self._rows = []
 
 
 def _image_gains(differences: Iterable[Row], gains: Collection[ArmPair]) -> list[dict[str, object]]:
