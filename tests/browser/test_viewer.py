@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from cardiolens.page.case_viewer.server import address_of, server_of
 from cardiolens.page.case_viewer.write import write_viewer
-from cardiolens.page.facts import read_facts
+from cardiolens.page.facts import read_header
 from cardiolens.record.places import Run
 from cardiolens.view import served_of
 
@@ -191,7 +191,7 @@ def test_without_frames_the_viewer_says_so(
 ) -> None:
     copy = Run(tmp_path / "run")
     shutil.copytree(run.verdicts, copy.verdicts)
-    write_viewer(copy, [run], read_facts(run, [run]), include_images=False)
+    write_viewer(copy, [run], read_header(run, [run]), include_images=False)
     page = context.new_page()
     watch(page, seen)
     page.goto((copy.viewer / "index.html").as_uri())

@@ -1,20 +1,20 @@
 """Frames of the shards as pictures for the case viewer."""
 
 import io
-import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens import tables
-from cardiolens.page.case_viewer.cases import Sources
 from cardiolens.study.shards import read_frames, read_volumes, shaped
 
 FRAMES = "frames"
 
 Place = tuple[str, int]  # volume_id, idx
+Shown = dict[int, set[Place]]  # frames by study number
 
 
 def name_of(number: int, volume_id: str, idx: int) -> str:
@@ -43,17 +43,22 @@ def _png(frame: Mapping[str, object]) -> bytes:
     return png.getvalue()
 
 
-def write_pictures(folder: Path, store: Path, sources: Sources) -> int:
-    """Write every frame that some request shows below the viewer's folder, and return their number."""
+def shown_by(cases: Mapping[str, Any], shown: Shown) -> None:
+    """Add the frames that some cases show."""
+    for arms in cases["cases"].values():
+        for case in arms.values():
+            if case["frames_of"] is not None:
+                places = shown.setdefault(case["frames_of"], set())
+                places.update((volume_id, idx) for volume_id, idx in cases["frames"][case["frames"]])
+
+
+def write_pictures(folder: Path, store: Path, studies: Sequence[str], shown: Shown) -> int:
+    """Write frames below the viewer's folder, and return their number."""
     volumes = read_volumes(store)
-    shown: dict[str, set[Place]] = {}
-    lists = sources.requests.group_by(["frames_study_id", "frames"]).aggregate([])
-    for study, frames in zip(lists["frames_study_id"].to_pylist(), lists["frames"].to_pylist(), strict=True):
-        shown.setdefault(study, set()).update((volume_id, idx) for volume_id, idx in json.loads(frames))
     return sum(
-        _write_study(folder, number, png_of(store, volumes, study, shown[study]))
-        for number, study in enumerate(sources.studies)
-        if shown.get(study)
+        _write_study(folder, number, png_of(store, volumes, studies[number], shown[number]))
+        for number in sorted(shown)
+        if shown[number]
     )
 
 

@@ -14,7 +14,8 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 from cardiolens import tables
 from cardiolens.judging.parse import RULES_VERSION
 from cardiolens.page.answers import answers
-from cardiolens.page.case_viewer.cases import read_sources, study_cases
+from cardiolens.page.case_viewer.cases import study_cases
+from cardiolens.page.case_viewer.sources import open_sources
 from cardiolens.page.elements import Answer, Column, Estimate, Table
 from cardiolens.page.embed import embed, to_json
 from cardiolens.page.facts import Facts, read_facts
@@ -252,10 +253,12 @@ def test_the_viewer_has_the_frames_of_every_request_in_their_order(root: Path) -
             run.requests(model), tables.REQUESTS, ("arm_id", "qa_id", "frames")
         ).to_pylist()
     }
-    sources = read_sources(run, [run], read_facts(run, [run]))
+    sources = open_sources(run, [run])
+    places = {qa_id: at for at, qa_id in enumerate(sources.questions["qa_id"].to_pylist())}
+    wanted = [(places[qa_id], sources.arms.index(arm)) for arm, qa_id in asked]
     shown = {
         (sources.arms[arm], qa_id): cases["frames"][case["frames"]]
-        for _, cases in study_cases(sources)
+        for _, cases in study_cases(sources, wanted, private=False)
         for qa_id, arms in cases["cases"].items()
         for arm, case in arms.items()
     }
