@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -35,7 +36,7 @@ class Header:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Facts:
     """The data that sections of a page are made of.
 
@@ -70,7 +71,11 @@ class Facts:
 
     def arm(self, arm_id: object) -> ArmFactors | None:
         """The arm of a row of scores."""
-        return next((arm for arm in self.arms if arm.arm_id == arm_id), None)
+        return self._by_id.get(arm_id)
+
+    @cached_property
+    def _by_id(self) -> Mapping[object, ArmFactors]:
+        return {arm.arm_id: arm for arm in self.arms}
 
     def told(self, analysis: str) -> AnalysisTable:
         """An analysis by name; an empty one where the arms did not allow it."""

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -133,7 +134,7 @@ def test_curves_of_confidence_are_those_of_the_scores(root: Path) -> None:
 
 
 def facts_with(facts: Facts, **changes: Any) -> Facts:
-    return Facts(**{**{name: getattr(facts, name) for name in Facts.__slots__}, **changes})
+    return replace(facts, **changes)
 
 
 def test_an_answer_claims_a_difference_only_where_it_holds_among_all(run: Run) -> None:
