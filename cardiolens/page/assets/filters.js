@@ -89,7 +89,9 @@ function modelChosen() {
 
 // The arm before or after, among those of the chosen model.
 function otherArm(name, by) {
-  const all = [...(name === "second" ? [NONE] : RUN.sampled ? [ANY] : []), ...armsOf(name === "first" ? filter.model : "").map(([at]) => at)];
+  const beside = armsOf("").map(([at]) => at).filter((at) => at !== filter.first);
+  const own = armsOf(filter.model).map(([at]) => at);
+  const all = name === "second" ? [NONE, ...beside] : [...(RUN.sampled ? [ANY] : []), ...own];
   filter[name] = all[(all.indexOf(filter[name]) + by + all.length) % all.length];
   buildFilters();
   refresh();

@@ -167,18 +167,18 @@ def open_sources(run: Run, parts: Sequence[Run], header: Header | None = None) -
     """The tables of a run, or of several seen as one: only their questions are read now."""
     header = header or read_header(run, parts)
     column = "qa_id"
-    scanned = tables.scan(run.verdicts, tables.VERDICTS, [column], encoded=[column])
-    asked: set[str] = set()
-    for batch in scanned:
-        asked.update(pc.unique(batch[column]).to_pylist())
     store = Store(header.specs[0].store)
     questions = tables.read(store.questions, tables.QUESTIONS)
-    questions = questions.filter(pc.is_in(questions[column], value_set=pa.array(sorted(asked), pa.string())))
-    if questions.num_rows < len(asked):
-        raise InputError(
-            f"{store.questions}: lacks {len(asked) - questions.num_rows} of the {len(asked)} questions of "
-            f"{run.root}; put the questions file of the run back and plan it again (mode=plan)"
-        )
+    known, asked = questions[column].combine_chunks(), np.zeros(questions.num_rows, bool)
+    for batch in tables.scan(run.verdicts, tables.VERDICTS, [column], encoded=[column]):
+        found = _index(batch[column], known)
+        if found.min(initial=0) < 0:
+            raise InputError(
+                f"{store.questions}: lacks questions of {run.root}; put the questions file of the run back "
+                "and plan it again (mode=plan)"
+            )
+        asked[found] = True
+    questions = questions.filter(pa.array(asked))
     order = [(name, "ascending") for name in ("study_id", "subtask", column)]
     return Sources(run, tuple(parts), header, questions.sort_by(order))
 
