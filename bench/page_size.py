@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from bench.bootstrap import verdicts
 from bench.page import prompt, write_record
 from cardiolens import tables
 from cardiolens.config.steps import StatisticsSpec
@@ -31,15 +32,20 @@ from cardiolens.record.places import Run, Store
 from cardiolens.results.analyses import analyses_of, write_analyses
 from cardiolens.results.groups import Groups
 from cardiolens.stats.factors import ArmFactors, families
+from cardiolens.stats.scores import score
 from cardiolens.view import served_of
 
 PATIENTS = 670
 PATIENTS_OF_PAGE = 20  # whose verdicts the page's analyses are made of
-SUBTASKS = 38
+SUBTASKS = 32
 PART_ROWS = 4_096
 ROW = "The left ventricle is of normal size; its wall moves evenly. " * 7
 LISTS = (("clinical", "random", "uniform"), ("8", "16", "32", "64"), ("standard", "reasoning"))
-SCOPES = ("tier:1", "tier:3", *(f"sequence:{name}" for name in ("cine", "lge", "perfusion", "t2")))
+CONFIDENCE = (
+    *("auroc", "average_precision", "calibration_error", "risk_area"),
+    *(f"calibration.{number}.{side}" for number in range(10) for side in ("accuracy", "confidence")),
+    *(f"risk.{number}" for number in range(10)),
+)
 
 
 def arms(models: int) -> list[ArmFactors]:
@@ -154,11 +160,13 @@ def write_model(
             "flags": pa.array([[]] * len(at), pa.list_(pa.string())),
             "request_key": keys(model, at % n, at // n),
         }
-        tables.write_part(run.requests(model), whole(columns, tables.REQUESTS, len(question)), tables.REQUESTS)
+        tables.write_part(
+            run.requests(model), whole(columns, tables.REQUESTS, len(question)), tables.REQUESTS
+        )
     question, arm = np.tile(np.arange(items), n), np.repeat(np.arange(n), items)
     key, known = keys(model, arm, question), named(question)
-    letters = pa.array([["A"], ["B"], ["C"]])
-    right = dice.integers(0, 3, len(arm))
+    letters = pa.array([[letter] for letter in "ABCDE"])
+    right = dice.integers(0, 5, len(arm))
     columns = {
         **known,
         "arm_id": names.take(pa.array(arm)),
@@ -169,7 +177,7 @@ def write_model(
         "request_key": key,
         "status": pa.repeat("judged", len(arm)),
         "parse_status": pa.array(dice.choice(["ok", "ok", "ok", "parse_error"], len(arm))),
-        "parsed": letters.take(pa.array(dice.integers(0, 3, len(arm)))),
+        "parsed": letters.take(pa.array(dice.integers(0, 5, len(arm)))),
         "gold": letters.take(pa.array(right)),
         "correct": pa.array(dice.random(len(arm)) < 0.5),
     }
@@ -199,7 +207,7 @@ def named(question: np.ndarray) -> dict[str, pa.Array]:
     studies = pa.compute.binary_join_element_wise(
         "p", pa.compute.utf8_lpad(pa.array(study).cast(pa.string()), 4, "0"), ""
     )
-    subtasks = pa.compute.binary_join_element_wise("S", pa.array(subtask).cast(pa.string()), "")
+    subtasks = pa.array([f"S{number:02d}" for number in range(SUBTASKS)]).take(pa.array(subtask))
     qa_ids = pa.compute.binary_join_element_wise(studies, subtasks, ":")
     sequence = pa.array(("cine", "lge", "perfusion", "t2")).take(pa.array(subtask % 4))
     return {"qa_id": qa_ids, "study_id": studies, "subtask": subtasks, "sequence": sequence}
@@ -215,7 +223,7 @@ def keys(model: str, arm: np.ndarray, question: np.ndarray) -> pa.Array:
 
 def questions(items: int) -> pa.Table:
     known = named(np.arange(items))
-    options = [[{"key": key, "text": f"Option {key}"} for key in "ABC"]] * items
+    options = [[{"key": key, "text": f"Option {key}"} for key in "ABCDE"]] * items
     columns = {
         **known,
         "patient_id": known["study_id"],
@@ -226,27 +234,37 @@ def questions(items: int) -> pa.Table:
 
 
 def scores(models: int) -> pa.Table:
-    """Scores of every arm and of every pair that differs in one factor, on every scope."""
+    """Scores of every arm and of every pair that differs in one factor: each metric and scope of a small run.
+
+    To them come probabilities of options, as if every model gave them.
+    """
     asked = arms(models)
-    scopes = [*SCOPES, *(f"subtask:S{number}" for number in range(SUBTASKS))]
     pairs = [pair for family in families(asked).values() for pair in family]
-    sides = [(arm.arm_id, None) for arm in asked] + [(one, other) for one, other in pairs]
-    rows = [(*side, scope) for side in sides for scope in (scopes if side[1] is None else scopes[:6])]
-    dice = np.random.default_rng(3)
-    value = dice.random(len(rows)) * 100
+    small = score(verdicts(20, ["a", "b"], 640), 1, 20, 1, {"selector | x": [("a", "b")]})
+    kinds = [[], []]  # metrics and scopes of an arm, of a pair
+    for row in small.to_pylist():
+        if row["arm_id"] == "a":
+            kinds[row["versus_arm_id"] is not None].append((row["metric"], row["scope"]))
+    subtasks = [f"subtask:S{number:02d}" for number in range(SUBTASKS)]
+    kinds[0] += list(product(CONFIDENCE, ["tier:1", *subtasks]))
+    sides = [(arm.arm_id, None) for arm in asked] + pairs
+    named = [pa.array([kind[at] for kind in kinds[0] * len(asked) + kinds[1] * len(pairs)]) for at in (0, 1)]
+    times = np.array([len(kinds[0])] * len(asked) + [len(kinds[1])] * len(pairs))
+    side = pa.array(np.repeat(np.arange(len(sides)), times))
+    value = np.random.default_rng(3).random(len(side)) * 100
     columns = {
-        "metric": pa.repeat("primary", len(rows)),
-        "scope": pa.array([row[2] for row in rows]),
-        "arm_id": pa.array([row[0] for row in rows]),
-        "versus_arm_id": pa.array([row[1] for row in rows], pa.string()),
+        "metric": named[0],
+        "scope": named[1],
+        "arm_id": pa.array([one for one, _ in sides]).take(side),
+        "versus_arm_id": pa.array([other for _, other in sides], pa.string()).take(side),
         "value": pa.array(value),
         "low": pa.array(value - 3),
         "high": pa.array(value + 3),
-        "n_items": pa.repeat(pa.scalar(400, pa.int32()), len(rows)),
-        "n_patients": pa.repeat(pa.scalar(PATIENTS, pa.int32()), len(rows)),
-        "method": pa.repeat("bootstrap", len(rows)),
+        "n_items": pa.repeat(pa.scalar(400, pa.int32()), len(side)),
+        "n_patients": pa.repeat(pa.scalar(PATIENTS, pa.int32()), len(side)),
+        "method": pa.repeat("bootstrap", len(side)),
     }
-    return whole(columns, tables.SCORES, len(rows))
+    return whole(columns, tables.SCORES, len(side))
 
 
 if __name__ == "__main__":

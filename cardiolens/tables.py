@@ -1,4 +1,4 @@
-"""The seven tables of CardioLens: their Arrow schemas, atomic part files, and reading them back.
+"""The eight tables of CardioLens: their Arrow schemas, atomic part files, and reading them back.
 
 Every step of the flow reads and writes these tables and nothing else. A table is a folder of Parquet part
 files. A part appears whole or not at all: it is written under a temporary name, fsynced and renamed.
@@ -97,6 +97,17 @@ QUESTIONS = _schema(
     ("parent", pa.string()),
     ("origin", pa.string()),
     ("protocol", pa.string()),
+)
+
+QUOTE = pa.struct([("text", pa.string()), ("section", pa.string())])  # section: "" where it is not known
+
+EVIDENCE = _schema(
+    "evidence",
+    ("qa_id", pa.string()),
+    ("study_id", pa.string()),
+    ("origin", pa.string()),  # report | mask | reader | phantom
+    ("quotes", pa.list_(QUOTE)),  # of the report, on which the answer rests
+    ("verification", pa.string()),  # JSON, as the question's record has it
 )
 
 FRAME_REF = pa.struct([("volume_id", pa.string()), ("idx", pa.int32())])

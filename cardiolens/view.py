@@ -26,6 +26,7 @@ def served_of(runs: Sequence[Run]) -> Served:
         index=render_viewer(sources.header, index_of(sources), words, images=True, served=True),
         script=Scripts(sources),
         store=sources.header.specs[0].store,
+        folder=sources.header.specs[0].dataset.studies,
         studies=sources.studies,
     )
 

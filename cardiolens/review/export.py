@@ -96,6 +96,8 @@ def _verified(item: Item, own: Outcome, final: Line, batch: Agreement) -> Record
         "verdict": final.verdict,
         "readers": len(own.firsts),
         "adjudicated": own.adjudicated,
+        "by": [line.reader for line in own.firsts] + [final.reader] * own.adjudicated,
+        "at": max(line.at for line in (*own.firsts, final)),
         "kappa_batch": batch.name,
         "kappa": None if kappa is None else round(kappa, 4),
     }

@@ -82,6 +82,7 @@ const KEYS = {
   e: () => bounded("level", 8, 0, 255),
   d: () => bounded("level", -8, 0, 255),
   0: resetLook,
+  m: switchMasks,
   f: () => ((filter.flips = !filter.flips), buildFilters(), refresh()),
   "[": () => otherArm("first", -1),
   "]": () => otherArm("first", 1),

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from cardiolens.page.case_viewer.sources import Asked, Rows, Sources
-from cardiolens.page.case_viewer.withheld import public_question, public_reply
+from cardiolens.page.case_viewer.withheld import public_evidence, public_question, public_reply
 from cardiolens.page.columns import prompt_words
 
 _SHOWN = ("channel", "status", "parse_status", "rule", "parsed", "gold", "correct")
@@ -55,9 +55,7 @@ def _by_study(rows: Sequence[CaseRow], study: Mapping[str, int]) -> dict[int, li
     return found
 
 
-def _cases(
-    sources: Sources, asked: Collection[Asked], rows: Rows, *, private: bool
-) -> dict[str, Any]:
+def _cases(sources: Sources, asked: Collection[Asked], rows: Rows, *, private: bool) -> dict[str, Any]:
     texts, frames = Texts(), Texts()
     place = {arm: at for at, arm in enumerate(sources.arms)}
     number = {study: at for at, study in enumerate(sources.studies)}
@@ -84,7 +82,10 @@ def _cases(
         cases.setdefault(row["qa_id"], {}).setdefault(place[row["arm_id"]], case)
     return {
         "questions": {
-            qa_id: _question(row if private else public_question(row)) for qa_id, row in questions.items()
+            qa_id: _question(
+                row if private else public_question(row), _grounds(sources.evidence.get(qa_id), private)
+            )
+            for qa_id, row in questions.items()
         },
         "cases": cases,
         "texts": list(texts.places),
@@ -96,12 +97,22 @@ def _as_json(frames: Sequence[CaseRow] | None) -> str:
     return json.dumps([[frame["volume_id"], frame["idx"]] for frame in frames or ()])
 
 
-def _question(row: CaseRow) -> dict[str, Any]:
+def _grounds(row: CaseRow | None, private: bool) -> dict[str, Any] | None:
+    """What the true answer rests on: its origin, quotes and verification."""
+    if row is None:
+        return None
+    shown = row if private else public_evidence(row)
+    verification = json.loads(shown["verification"])
+    return {"origin": row["origin"], "quotes": shown["quotes"], "verification": verification}
+
+
+def _question(row: CaseRow, grounds: dict[str, Any] | None) -> dict[str, Any]:
     return {
         "question": row["question"],
         "subtask": row["subtask"],
         "options": {option["key"]: option["text"] for option in row["options"]},
         "reference": row["reference"],
+        "grounds": grounds,
     }
 
 

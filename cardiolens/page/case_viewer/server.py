@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, unquote
 import pyarrow as pa
 
 from cardiolens.errors import InputError
-from cardiolens.page.case_viewer.pictures import FRAMES, parse_name, png_of
+from cardiolens.page.case_viewer.pictures import FRAMES, MASKS, overlay_of, parse_name, png_of
 from cardiolens.study.shards import read_volumes
 
 HOST = "127.0.0.1"
@@ -30,6 +30,7 @@ class Served:
     index: str
     script: Callable[[str, str], str | None]
     store: Path
+    folder: Path  # of the studies, for their masks
     studies: tuple[str, ...]
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
 
@@ -42,7 +43,7 @@ class Served:
         words = rest.split("/")
         if words in ([""], ["index.html"]):
             return _TYPES[".html"], self.index.encode()
-        if words[0] == FRAMES:
+        if words[0] in (FRAMES, MASKS):
             picture = self._picture(words)
             return None if picture is None else (_TYPES[".png"], picture)
         script = self.script(rest, "".join(parse_qs(query).get("words", [])))
@@ -54,21 +55,21 @@ class Served:
             return None
         number, volume_id, idx = place
         try:
-            return self._study(number, volume_id).get(idx)
+            masked = self.folder if words[0] == MASKS else None
+            return _volume(self.store, self.studies[number], volume_id, masked).get(idx)
         except InputError:
             return None
 
-    def _study(self, number: int, volume_id: str) -> Mapping[int, bytes]:
-        return _volume(self.store, self.studies[number], volume_id)
-
 
 @lru_cache(maxsize=64)
-def _volume(store: Path, study: str, volume_id: str) -> Mapping[int, bytes]:
-    """All frames of one volume as PNG pictures, by index."""
+def _volume(store: Path, study: str, volume_id: str, masks: Path | None) -> Mapping[int, bytes]:
+    """All frames of one volume as PNG pictures, by index; with its mask over them, where `masks` has it."""
     own = _volumes(store)
     rows = [row for row in own.to_pylist() if (row["study_id"], row["volume_id"]) == (study, volume_id)]
     frames = [(volume_id, idx) for row in rows for idx in range(row["n_slices"] * row["n_phases"])]
-    return {idx: picture for (_, idx), picture in png_of(store, own, study, frames).items()}
+    overlay = overlay_of(masks, own, study, volume_id) if masks else None
+    overlays = {volume_id: overlay} if overlay else {}
+    return {idx: picture for (_, idx), picture in png_of(store, own, study, frames, overlays).items()}
 
 
 @lru_cache(maxsize=1)

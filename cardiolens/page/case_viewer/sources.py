@@ -1,6 +1,6 @@
 """The tables of a run as the case viewer reads them: single cases and endings, when they are asked for."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -50,6 +50,7 @@ class Sources:
     parts: tuple[Run, ...]
     header: Header
     questions: pa.Table
+    evidence: Mapping[str, Mapping[str, Any]]  # rows of table `evidence` by question
 
     @cached_property
     def arms(self) -> tuple[str, ...]:
@@ -105,9 +106,7 @@ class Sources:
                 pc.match_substring(pc.fill_null(batch["text"], ""), words, ignore_case=True)
             )
             for _, store, key in self._made(model)
-            for batch in tables.scan(
-                store.completions(key), tables.COMPLETIONS, ("request_key", "text")
-            )
+            for batch in tables.scan(store.completions(key), tables.COMPLETIONS, ("request_key", "text"))
         ]
         saying = pa.chunked_array(keys, pa.string()).combine_chunks()
         where = (pc.field("arm_id") == self.arms[arm]) & pc.field("request_key").isin(saying)
@@ -180,7 +179,8 @@ def open_sources(run: Run, parts: Sequence[Run], header: Header | None = None) -
         asked[found] = True
     questions = questions.filter(pa.array(asked))
     order = [(name, "ascending") for name in ("study_id", "subtask", column)]
-    return Sources(run, tuple(parts), header, questions.sort_by(order))
+    told = {row["qa_id"]: row for row in tables.read(store.evidence, tables.EVIDENCE).to_pylist()}
+    return Sources(run, tuple(parts), header, questions.sort_by(order), told)
 
 
 def _index(values: pa.Array, known: pa.Array) -> np.ndarray:

@@ -13,6 +13,13 @@ def public_question(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, "reference": reference}
 
 
+def public_evidence(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of `evidence` without quotes, and of the verification only what it came to."""
+    told = json.loads(row["verification"])
+    kept = {name: told[name] for name in ("status", "verdict") if name in told}
+    return {**row, "quotes": [], "verification": json.dumps(kept)}
+
+
 def public_reply(text: str | None, question: Mapping[str, Any]) -> str | None:
     """A reply, unless it repeats the findings or impression of its question's report."""
     if not question["reference"] or not text:

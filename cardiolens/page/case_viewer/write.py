@@ -16,7 +16,7 @@ from cardiolens.page.facts import Header
 from cardiolens.page.render import asset, templates
 from cardiolens.record.places import Run
 
-_SCRIPTS = ("format.js", "stage.js", "case.js", "filters.js", "viewer.js")
+_SCRIPTS = ("format.js", "filters.js", "stage.js", "case.js", "viewer.js")
 
 
 def write_viewer(run: Run, parts: Sequence[Run], header: Header, *, include_images: bool) -> Path:

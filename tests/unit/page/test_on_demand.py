@@ -1,10 +1,10 @@
 """Cases that are read when they are asked for are those of the tables, and nothing else is answered."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from page_run import finished, small_spec
@@ -71,7 +71,9 @@ def test_words_find_the_replies_that_hold_them(run: Run, sources: Sources) -> No
     said = {row["qa_id"]: row for row in _replies(run, sources, 0)}
     for words in ("ANSWER: a", "lv_size", "no such words"):
         found = scripts.content("said/0.js", words)
-        wanted = [at for at, qa_id in enumerate(qa_ids(sources)) if words.lower() in said[qa_id]["text"].lower()]
+        wanted = [
+            at for at, qa_id in enumerate(qa_ids(sources)) if words.lower() in said[qa_id]["text"].lower()
+        ]
         assert found == wanted
     assert scripts.content("said/0.js", "x" * (MOST_WORDS + 1)) is None
 
@@ -90,7 +92,14 @@ def _replies(run: Run, sources: Sources, arm: int) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     "path",
     ["", "x", "cases", "cases/0.js", "cases/0/0", "cases/0/.js", "cases/0/0-1-2.js", "cases/99999/0.js"]
-    + ["cases/0/99.js", "cases/-1/0.js", "endings/99.js", "endings/..js", "said/0.js", f"cases/{'9' * 5000}/0.js"]
+    + [
+        "cases/0/99.js",
+        "cases/-1/0.js",
+        "endings/99.js",
+        "endings/..js",
+        "said/0.js",
+        f"cases/{'9' * 5000}/0.js",
+    ]
     + ["cases/²/0.js", "../manifest.json", "endings/0/../0.js"],
 )
 def test_no_other_path_is_answered(sources: Sources, path: str) -> None:
@@ -106,11 +115,7 @@ def test_a_part_that_is_not_whole_is_told_on_the_page(run: Run, tmp_path: Path) 
         tables.query(broken.verdicts, tables.VERDICTS, ("qa_id",), pc.field("arm_id") == "x")
     with pytest.raises(InputError, match="its columns are not those"):
         list(tables.scan(run.verdicts, tables.SCORES, ("metric",)))
-    told = Scripts(Sources(broken, (run,), *_rest(open_sources(run, [run]))))("endings/0.js")
+    told = Scripts(replace(open_sources(run, [run]), run=broken))("endings/0.js")
     assert told is not None
     assert told.startswith('cardiolens.refuse("endings/0.js",')
     assert "not whole" in json.loads(told.partition(",")[2].removesuffix(");\n"))
-
-
-def _rest(sources: Sources) -> tuple[Any, pa.Table]:
-    return sources.header, sources.questions

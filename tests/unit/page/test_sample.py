@@ -16,9 +16,7 @@ LETTERS = np.frombuffer(("".join(ENDINGS) + " ").encode(), np.uint8)
 
 def arms(models: int) -> list[ArmFactors]:
     lists = (range(models), ("clinical", "random"), ("8", "16"), ("standard", "reasoning"))
-    return [
-        ArmFactors(f"{model}-{rest}", f"m{model}", *rest) for model, *rest in map(list, product(*lists))
-    ]
+    return [ArmFactors(f"{model}-{rest}", f"m{model}", *rest) for model, *rest in map(list, product(*lists))]
 
 
 def endings(questions: int, models: int, seed: int) -> np.ndarray:
