@@ -1,8 +1,8 @@
 """Benchmark of viewer and page at the paper's size: 24 models x 24 arms x 13,494 questions, and fewer models.
 
-Verdicts, prompts and replies are simulated, as long as real ones; a run is written a part at a time. What is
-measured: the served viewer (start, first case, endings, search), the portable viewer, and, from scores of few
-patients, the page. Its rows are as many as with all patients, since a row is an arm or a pair of them on a scope.
+Verdicts, prompts and replies are simulated, as long as real ones; a run is written a part at a time. Measured
+are the served viewer (start, lists, cases, search), the portable viewer, and the page, of made-up scores and
+the verdicts of few patients. A row of its tables is an arm or a pair of them, so patients add none.
 
 python -m bench.page_size [--models 24] [--items 13494] [--page]
 """
@@ -128,17 +128,14 @@ def make_run(folder: Path, models: int, items: int) -> Run:
     own["model"] = [{"name": name, "source": "embedded"} for name in record["models"]]
     tables.write_text(run.configuration, json.dumps(own))
     tables.replace(store.questions, questions(items), tables.QUESTIONS)
-    dice = np.random.default_rng(2026)
     for model in record["models"]:
-        write_model(run, store, model, [arm for arm in asked if arm.model == model], items, dice)
+        write_model(run, store, model, [arm for arm in asked if arm.model == model], items)
     return run
 
 
-def write_model(
-    run: Run, store: Store, model: str, asked: list[ArmFactors], items: int, dice: np.random.Generator
-) -> None:
+def write_model(run: Run, store: Store, model: str, asked: list[ArmFactors], items: int) -> None:
     """Requests study by study, as a plan has them; verdicts arm by arm; completions in any order."""
-    n = len(asked)
+    n, dice = len(asked), np.random.default_rng(int(model[-2:]))
     names = pa.array([arm.arm_id for arm in asked])
     prompts = pa.array([prompt(int(arm.budget)) for arm in asked])
     frames = pa.array(

@@ -1,6 +1,6 @@
 """`python -m cardiolens.view run=outputs/...`: the case viewer with frames, served on this machine only.
 
-`runs=[outputs/...,outputs/...]` shows several runs as one. Cases are read from the tables when they are opened.
+`runs=[outputs/...,outputs/...]` shows several runs as one. Cases are read when they are opened.
 """
 
 import sys

@@ -22,7 +22,7 @@ def evidence_of(questions: Sequence[Question], folder: Path) -> pa.Table:
     """
     told = [question for question in questions if question.evidence or question.verification]
     quotes = _quotes(folder) if any(question.evidence for question in told) else {}
-    rows = [
+    rows: list[dict[str, object]] = [
         {
             "qa_id": question.qa_id,
             "study_id": question.study_id,

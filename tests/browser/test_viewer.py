@@ -308,6 +308,10 @@ def test_the_served_viewer_is_used_with_keys_alone(served: Page) -> None:
     expect(served.locator("#list button").first).to_have_attribute("aria-label", re.compile("right"))
     for label in labels(served):
         assert label.partition(": ")[2].split(", ").count("right") == 1
+    assert "/masks/" in pixels(served)
+    served.keyboard.press("m")
+    assert "/frames/" in pixels(served)
+    assert not served.locator("#masks").is_checked()
     served.keyboard.press("/")
     served.keyboard.type("PH-0003")
     served.keyboard.press("Escape")
@@ -350,8 +354,8 @@ def test_a_sample_says_so_and_is_browsed_by_its_flips(sampled: Page) -> None:
 
 def test_a_long_list_is_walked_to_its_end(sampled: Page) -> None:
     last = int(re.findall(r"of ([\d,]+) cases", sampled.inner_text("#count"))[0].replace(",", "")) - 1
-    press = """times => { for (let at = 0; at < times; at++)
-        document.getElementById("case").dispatchEvent(new KeyboardEvent("keydown", { key: "j", bubbles: true })) }"""
+    press = """times => { for (let at = 0; at < times; at++) document.getElementById("case").dispatchEvent(
+        new KeyboardEvent("keydown", { key: "j", bubbles: true })) }"""
     sampled.evaluate(press, last + 5)
     expect(sampled.locator("#list li[data-here]")).to_have_attribute("data-at", str(last))
     settled(sampled, f" to {last + 1:,} of ")

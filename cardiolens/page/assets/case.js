@@ -22,7 +22,7 @@ function groundsOf(grounds) {
   const who = by?.length ? `by ${by.join(", ")}` : readers ? `by ${readers} readers` : "";
   const told = [`from ${grounds.origin}`, status, verdict, who, at?.slice(0, 10)].filter(Boolean).join(" \u00b7 ");
   const quotes = grounds.quotes.map(({ text, section }) => element("li", {}, element("q", {}, text), section ? ` (${section})` : ""));
-  return element("details", { class: "grounds", open: true }, element("summary", {}, `Truth: ${told}`), element("ul", {}, ...quotes));
+  return element("details", { class: "grounds", open: grounds.quotes.length > 0 }, element("summary", {}, `Truth: ${told}`), element("ul", {}, ...quotes));
 }
 
 function pane(label, asked, study, question) {

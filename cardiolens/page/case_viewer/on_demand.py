@@ -16,7 +16,7 @@ _DIGITS = 10  # of a number in an address, and fewer
 
 
 class Scripts:
-    """Scripts by path: `endings/ARM.js`, `cases/QUESTION/ARM-ARM.js`, and `said/ARM.js` with words to find."""
+    """Scripts by path: `endings/ARM.js`, `cases/QUESTION/ARM-ARM.js`, `said/ARM.js` with words to find."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
@@ -24,7 +24,7 @@ class Scripts:
         self._endings = lru_cache(maxsize=1024)(sources.endings)
 
     def __call__(self, path: str, words: str = "") -> str | None:
-        """The script at a path; None where there is none. A table that cannot be read is told in the script."""
+        """The script at a path; None where there is none. It tells of a table that cannot be read."""
         address = f"{path}?words={quote(words, safe=_AS_IT_IS)}" if words else path
         try:
             content = self.content(path, words)
@@ -52,7 +52,7 @@ class Scripts:
         return arms if known else []
 
     def _question(self, word: str) -> bool:
-        return 0 <= _number(word) < self._sources.questions.num_rows
+        return 0 <= _number(word) < len(self._sources.study)
 
 
 def _number(word: str) -> int:

@@ -43,15 +43,16 @@ def sample_of(letters: np.ndarray, subtasks: Sequence[str], arms: Sequence[ArmFa
         False,
         f"A sample: {int(held.sum()):,} of {n_asked:,} answers are here, drawn with seed {SEED}. It holds "
         f"{flips} flips (right under one arm, not under another that differs in one factor), and at most "
-        f"{A_CELL} answers of each of the {n_cells} cells of subtask and ending ({', '.join(ENDINGS.values())})"
-        f". Shares in it are not those of the run. All cases: python -m cardiolens.view",
+        f"{A_CELL} answers of each of the {n_cells} cells of subtask and ending "
+        f"({', '.join(ENDINGS.values())}). Shares in it are not those of the run. "
+        "All cases: python -m cardiolens.view",
     )
 
 
 def _hold_flips(
     held: np.ndarray, letters: np.ndarray, arms: Sequence[ArmFactors], dice: np.random.Generator
 ) -> int:
-    """Mark both answers of the flips that were drawn, each as likely as any other; return how many there are."""
+    """Mark both answers of the flips that were drawn, each as likely as any other; return how many exist."""
     place = {arm.arm_id: at for at, arm in enumerate(arms)}
     pairs = [(place[one], place[other]) for family in families(arms).values() for one, other in family]
     counts = np.array([_flipped(letters, *pair).sum() for pair in pairs], np.int64)
@@ -69,7 +70,8 @@ def _hold_flips(
 def _flipped(letters: np.ndarray, one: int, other: int) -> np.ndarray:
     first, second = letters[:, one], letters[:, other]
     both = (first != ord(NOT_ASKED)) & (second != ord(NOT_ASKED))
-    return both & ((first == ord("r")) != (second == ord("r")))
+    apart: np.ndarray = both & ((first == ord("r")) != (second == ord("r")))
+    return apart
 
 
 def _hold_cells(

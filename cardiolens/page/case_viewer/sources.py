@@ -66,7 +66,7 @@ class Sources:
         return np.asarray(pc.index_in(self.questions["study_id"], value_set=pa.array(self.studies)))
 
     def rows(self, asked: Collection[Asked]) -> Rows:
-        """Read what was asked, replied and judged in some cases; of a model whose arms are not there, nothing.
+        """Read what was asked, replied and judged in some cases; of models that they are not of, nothing.
 
         Only the parts that hold their studies are read.
         """
@@ -120,16 +120,14 @@ class Sources:
         arms = pa.array(self.arms, pa.string())
         encoded = ("qa_id",) if where is not None else ("qa_id", "arm_id")
         for batch in tables.scan(self.run.verdicts, tables.VERDICTS, _ENDED, where, encoded=encoded):
-            batch = batch.filter(pc.not_equal(batch["channel"], "text"))
-            if not batch.num_rows:
-                continue
-            arm = _index(batch["arm_id"], arms)
-            if arm.min() < 0:
+            told = batch.filter(pc.not_equal(batch["channel"], "text"))
+            arm = _index(told["arm_id"], arms)
+            if arm.min(initial=0) < 0:
                 raise InputError(
                     f"{self.run.verdicts}: verdicts of an arm that the manifest of the run does not have; "
                     "judge the run again"
                 )
-            yield self._places(batch["qa_id"]), arm, _letters(batch)
+            yield self._places(told["qa_id"]), arm, _letters(told)
 
     def _places(self, qa_ids: pa.Array) -> np.ndarray:
         found = _index(qa_ids, self._qa_ids)
@@ -186,7 +184,8 @@ def open_sources(run: Run, parts: Sequence[Run], header: Header | None = None) -
 def _index(values: pa.Array, known: pa.Array) -> np.ndarray:
     """Place of each value among those known, -1 where it is none of them."""
     if isinstance(values, pa.DictionaryArray):
-        return _index(values.dictionary, known)[np.asarray(values.indices)]
+        own: np.ndarray = _index(values.dictionary, known)[np.asarray(values.indices)]
+        return own
     return np.asarray(pc.fill_null(pc.index_in(values, value_set=known), -1))
 
 

@@ -91,16 +91,11 @@ def _replies(run: Run, sources: Sources, arm: int) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     "path",
-    ["", "x", "cases", "cases/0.js", "cases/0/0", "cases/0/.js", "cases/0/0-1-2.js", "cases/99999/0.js"]
-    + [
-        "cases/0/99.js",
-        "cases/-1/0.js",
-        "endings/99.js",
-        "endings/..js",
-        "said/0.js",
-        f"cases/{'9' * 5000}/0.js",
-    ]
-    + ["cases/²/0.js", "../manifest.json", "endings/0/../0.js"],
+    [
+        *("", "x", "cases", "cases/0.js", "cases/0/0", "cases/0/.js", "cases/0/0-1-2.js", "cases/99999/0.js"),
+        *("cases/0/99.js", "cases/-1/0.js", "endings/99.js", "endings/..js", "said/0.js", "cases/²/0.js"),
+        *(f"cases/{'9' * 5000}/0.js", "../manifest.json", "endings/0/../0.js"),
+    ],
 )
 def test_no_other_path_is_answered(sources: Sources, path: str) -> None:
     assert Scripts(sources)(path) is None

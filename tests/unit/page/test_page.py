@@ -14,6 +14,7 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens import tables
 from cardiolens.judging.parse import RULES_VERSION
+from cardiolens.page import embed as embedding
 from cardiolens.page.answers import answers
 from cardiolens.page.case_viewer.cases import study_cases
 from cardiolens.page.case_viewer.sources import open_sources
@@ -233,6 +234,19 @@ def test_large_tables_stand_beside_the_page(run: Run) -> None:
     large = embed(Table("large", "L", (Column("a", "a"), Column("b", "b", "count")), rows))
     assert large.chunk == "page/large.js"
     assert large.script.startswith('cardiolens.receive("large",{')
+    words, numbers = json.loads(large.json)["cells"]
+    assert [words["values"][at] for at in words["at"]] == [word for word, _ in rows]
+    assert numbers == {"values": [number for _, number in rows]}
+    assert len(words["values"]) == 1
+
+
+def test_equal_cells_of_different_kinds_stay_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedding, "CHUNK_BYTES", 10)
+    column = json.loads(embed(Table("t", "T", (Column("a", "a"),), [(1,), (True,), (1.0,)] * 9)).json)[
+        "cells"
+    ][0]
+    shown = [column["values"][at] for at in column["at"]]
+    assert [type(cell) for cell in shown] == [int, bool, float] * 9
 
 
 def test_a_drawing_holds_every_end_of_its_intervals() -> None:

@@ -1,4 +1,4 @@
-"""The sample of a portable viewer: bounded whatever the number of arms, the same each time, and told in words."""
+"""The sample of a portable viewer: bounded whatever the number of arms, the same each time, told in words."""
 
 from itertools import product
 
