@@ -1,7 +1,8 @@
 """Everything of a run as one partitioned Arrow dataset, with a data card that describes its columns."""
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from cardiolens.judging.finals import finals
 from cardiolens.page.case_viewer.withheld import public_reply
 from cardiolens.page.facts import Header, read_header
 from cardiolens.record.places import Run, Store
-from cardiolens.stats.factors import FACTORS
+from cardiolens.stats.factors import FACTORS, ArmFactors
 
 _COUNTS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.float64())]))
 _VERDICT = [name for name in tables.VERDICTS.names if name != "counts"]
@@ -73,29 +74,53 @@ def write_dataset(run: Run, *, patient_ids: bool) -> Path:
     return folder
 
 
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """What the answers of some arms of a model are joined of."""
+
+    verdicts: pa.Table
+    replies: pa.Table
+    questions: pa.Table
+    arms: Mapping[str, ArmFactors]
+
+    def answers(self, requests: pa.Table) -> pa.Table:
+        """The answers to requests, one row per verdict."""
+        named = _named(requests).combine_chunks()
+        place = pc.index_in(_named(self.verdicts), value_set=named)
+        judged, asked = self.verdicts.filter(pc.is_valid(place)), requests.take(place.drop_null())
+        return _joined(judged, asked, self.replies, self.questions, self.arms)
+
+
+_ASKED = ("arm_id", "qa_id", "request_key", "prompt", *_REQUEST)
+
+
 def _answers(run: Run, header: Header, model: str, schema: pa.Schema) -> Iterator[pa.Table]:
     """Yield the answers of a model, those of one part of its requests at a time."""
-    store = Store(header.specs[0].store)
-    arms = {arm.arm_id: arm for arm in header.arms if arm.model == model}
-    own = pc.field("arm_id").isin(pa.array(list(arms), pa.string()))
-    verdicts = tables.query(run.verdicts, tables.VERDICTS, tables.VERDICTS.names, own)
-    wanted = pc.unique(verdicts["request_key"])
-    key = str(header.manifests[0]["models"][model]["model_key"])
-    columns = ("request_key", "status", "written_at", *_SAID)
-    said = tables.query(
-        store.completions(key), tables.COMPLETIONS, columns, pc.field("request_key").isin(wanted)
-    )
-    replies = finals(said)
-    questions = tables.read(store.questions, tables.QUESTIONS)
-    named = _named(verdicts)
+    read = _read(run, header, [arm for arm in header.arms if arm.model == model])
     for path in tables.parts(run.requests(model)):
-        requests = tables.read_part(
-            path, tables.REQUESTS, ("arm_id", "qa_id", "request_key", "prompt", *_REQUEST)
-        )
-        place = pc.index_in(named, value_set=_named(requests).combine_chunks())
-        judged = verdicts.filter(pc.is_valid(place))
-        asked = requests.take(place.drop_null())
-        yield _joined(judged, asked, replies, questions, arms).select(schema.names).cast(schema)
+        requests = tables.read_part(path, tables.REQUESTS, _ASKED)
+        yield read.answers(requests).select(schema.names).cast(schema)
+
+
+def answers_of_arm(run: Run, header: Header, arm: ArmFactors, *, patient_ids: bool) -> pa.Table:
+    """The answers of one arm, as the dataset has them."""
+    own = pc.field("arm_id") == arm.arm_id
+    requests = tables.query(run.requests(arm.model), tables.REQUESTS, _ASKED, own)
+    schema = answers_schema(patient_ids=patient_ids)
+    return _read(run, header, [arm]).answers(requests).select(schema.names).cast(schema)
+
+
+def _read(run: Run, header: Header, arms: Sequence[ArmFactors]) -> _Model:
+    """Verdicts, replies and questions of some arms of one model."""
+    store = Store(header.specs[0].store)
+    by_id = {arm.arm_id: arm for arm in arms}
+    own = pc.field("arm_id").isin(pa.array(list(by_id), pa.string()))
+    verdicts = tables.query(run.verdicts, tables.VERDICTS, tables.VERDICTS.names, own)
+    key = str(header.manifests[0]["models"][arms[0].model]["model_key"])
+    wanted = pc.field("request_key").isin(pc.unique(verdicts["request_key"]))
+    columns = ("request_key", "status", "written_at", *_SAID)
+    said = tables.query(store.completions(key), tables.COMPLETIONS, columns, wanted)
+    return _Model(verdicts, finals(said), tables.read(store.questions, tables.QUESTIONS), by_id)
 
 
 def _named(rows: pa.Table) -> pa.ChunkedArray:
@@ -103,7 +128,7 @@ def _named(rows: pa.Table) -> pa.ChunkedArray:
 
 
 def _joined(
-    judged: pa.Table, asked: pa.Table, replies: pa.Table, questions: pa.Table, arms: Mapping[str, Any]
+    judged: pa.Table, asked: pa.Table, replies: pa.Table, questions: pa.Table, arms: Mapping[str, ArmFactors]
 ) -> pa.Table:
     """One wide table of rows that belong together."""
     reply = replies.take(pc.index_in(asked["request_key"], value_set=replies["request_key"].combine_chunks()))
