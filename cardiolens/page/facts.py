@@ -14,7 +14,7 @@ from cardiolens.errors import InputError
 from cardiolens.page.usage import Usage, usage_of
 from cardiolens.record import documents
 from cardiolens.record.places import Run
-from cardiolens.results.analyses import AnalysisRow, AnalysisTable, read_analyses, read_rules
+from cardiolens.results.analyses import AnalysisRow, AnalysisTable, read_judged
 from cardiolens.stats.factors import ArmFactors
 from cardiolens.tasks.catalogue import Subtask, load_catalogue
 
@@ -103,17 +103,18 @@ def read_facts(run: Run, parts: Sequence[Run]) -> Facts:
     InputError where analyses of the run are missing.
     """
     header = read_header(run, parts)
+    rules, analyses = read_judged(run)
     return Facts(
         name=header.name,
         specs=header.specs,
         manifests=header.manifests,
         arms=header.arms,
         scores=tables.read(run.scores, tables.SCORES),
-        analyses=read_analyses(run),
+        analyses=analyses,
         usage=usage_of(parts, header.specs, header.manifests),
         subtasks=_subtasks(header.specs[0].dataset.protocol),
         n_patients=_n_patients(run),
-        rules=read_rules(run),
+        rules=rules,
     )
 
 
