@@ -1,11 +1,13 @@
 """The case viewer in Chromium: from the file system with and without frames, and served on loopback."""
 
+import json
 import re
 import shutil
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -13,7 +15,9 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from cardiolens.page.case_viewer import sample
+from cardiolens.page.case_viewer.on_demand import Scripts
 from cardiolens.page.case_viewer.server import address_of, server_of
+from cardiolens.page.case_viewer.sources import open_sources
 from cardiolens.page.case_viewer.write import write_viewer
 from cardiolens.page.facts import read_header
 from cardiolens.record.places import Run
@@ -276,6 +280,39 @@ def test_the_served_list_is_that_of_the_portable_viewer(served: Page, viewer: Pa
         assert labels(served) == labels(viewer)
     assert "read from its tables" in served.locator("#held").inner_text()
     assert "All" in viewer.locator("#held").inner_text()
+
+
+def test_what_the_truth_rests_on_is_shown_as_text(context: BrowserContext, run: Run, seen: Seen) -> None:
+    """Whatever a file says of a verification: names, one name, numbers in place of both."""
+    sources = open_sources(run, [run])
+    verifications = (
+        ({"status": "verified", "by": ["anna", "berta"], "at": "2026-01-02T03:04"}, "2026-01-02"),
+        ({"by": "<i>anna</i>", "at": 7}, "7"),
+        ({"readers": 2, "by": None}, "by 2 readers"),
+    )
+    quote = {"text": "<b>LVEF</b> 30 %", "section": "cine"}
+    told = {
+        qa_id: {"origin": "report", "quotes": [quote], "verification": json.dumps(verifications[at % 3][0])}
+        for at, qa_id in enumerate(sources.questions["qa_id"].to_pylist())
+    }
+    served = replace(served_of([run]), script=Scripts(replace(sources, evidence=told)))
+    with server_of(served) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        page = context.new_page()
+        watch(page, seen)
+        page.goto(address_of(server, served))
+        page.locator("main").focus()
+        for _, words in verifications:
+            expect(page.locator(".grounds summary")).to_have_text(
+                re.compile(f"Truth: from report .*{words}$")
+            )
+            assert "<b>LVEF</b> 30 %" in page.locator(".grounds li").inner_text()
+            page.keyboard.press("j")
+        page.close()
+        server.shutdown()
+        thread.join()
+    assert seen == Seen()
 
 
 def test_words_of_replies_are_found_where_the_viewer_is_served(served: Page, viewer: Page) -> None:

@@ -18,9 +18,10 @@ function showCase(holder, study, qaId, question, sides) {
 // What the true answer rests on: quotes of the report, and who verified it.
 function groundsOf(grounds) {
   if (!grounds) return "";
-  const { status, verdict, by, at, readers } = grounds.verification;
-  const who = by?.length ? `by ${by.join(", ")}` : readers ? `by ${readers} readers` : "";
-  const told = [`from ${grounds.origin}`, status, verdict, who, at?.slice(0, 10)].filter(Boolean).join(" \u00b7 ");
+  const { status, verdict, by, at, readers } = grounds.verification; // as a file has it: of any type
+  const names = [by ?? []].flat().join(", ");
+  const who = names ? `by ${names}` : readers ? `by ${readers} readers` : "";
+  const told = [`from ${grounds.origin}`, status, verdict, who, String(at ?? "").slice(0, 10)].filter(Boolean).join(" \u00b7 ");
   const quotes = grounds.quotes.map(({ text, section }) => element("li", {}, element("q", {}, text), section ? ` (${section})` : ""));
   return element("details", { class: "grounds", open: grounds.quotes.length > 0 }, element("summary", {}, `Truth: ${told}`), element("ul", {}, ...quotes));
 }

@@ -1,4 +1,4 @@
-"""The exported dataset holds every verdict with its request, reply and arm, and nothing private."""
+"""Exports hold every verdict with its request, reply and arm, and nothing private: dataset and Inspect logs."""
 
 import json
 from pathlib import Path
@@ -13,6 +13,7 @@ from small_cohort import make_cohort, reader
 from cardiolens import tables
 from cardiolens.notebook.run import read_run
 from cardiolens.page.dataset import answers_schema, write_dataset
+from cardiolens.page.inspect_logs import write_inspect_logs
 from cardiolens.record.places import Run
 
 
@@ -68,3 +69,37 @@ def test_pandas_opens_it_in_one_line_and_the_card_names_every_column(folder: Pat
     assert f"{len(frame):,} judged answers of 2 models" in card
     for config in head["configs"]:
         assert list(folder.glob(config["data_files"]))
+
+
+def test_every_question_of_every_arm_is_a_sample_with_its_verdict(run: Run) -> None:
+    verdicts = tables.read(run.verdicts, tables.VERDICTS).to_pylist()
+    told = {}
+    for path in write_inspect_logs(run, patient_ids=False).iterdir():
+        log = json.loads(path.read_text())
+        arm = log["eval"]["metadata"]["arm_id"]
+        assert log["results"]["total_samples"] == len(log["samples"]) == log["eval"]["dataset"]["samples"]
+        for sample in log["samples"]:
+            said = sample["output"]["choices"][0]["message"]["content"]
+            assert sample["messages"][-1]["content"] == said
+            assert "patient_id" not in sample["metadata"]
+            for channel, score in sample["scores"].items():
+                told[arm, sample["id"], channel] = score["value"], sample["target"], score["answer"]
+        for score in log["results"]["scores"]:
+            own = [
+                one["scores"][score["name"]]["value"]
+                for one in log["samples"]
+                if score["name"] in one["scores"]
+            ]
+            share = own.count("C") / (own.count("C") + own.count("I"))
+            assert score["metrics"]["accuracy"]["value"] == share
+    assert len(told) == len(verdicts)
+    for row in verdicts:
+        value, target, answer = told[row["arm_id"], row["qa_id"], row["channel"]]
+        assert (value, target) == ("C" if row["correct"] else "I", row["gold"]) or row["channel"] == "text"
+        assert answer == ", ".join(row["parsed"] or [])
+
+
+def test_a_name_of_a_log_begins_with_its_time_as_inspect_lists_them(run: Run) -> None:
+    names = [path.name for path in Path(write_inspect_logs(run, patient_ids=False)).iterdir()]
+    assert len(names) == 4
+    assert all(name[4] == "-" and name[10] == "T" and name.endswith(".json") for name in names)
