@@ -1,4 +1,4 @@
-"""Exports hold every verdict with its request, reply and arm, and nothing private: dataset and Inspect logs."""
+"""Exports, as dataset or Inspect logs, hold every verdict with its request, reply and arm, nothing private."""
 
 import json
 from pathlib import Path
