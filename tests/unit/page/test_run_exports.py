@@ -1,4 +1,4 @@
-"""Exports, as dataset or Inspect logs, hold every verdict with its request, reply and arm, nothing private."""
+"""Exports, as dataset or Inspect logs, hold each verdict with its request, reply and arm, nothing private."""
 
 import json
 from pathlib import Path
