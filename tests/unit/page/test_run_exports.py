@@ -1,6 +1,7 @@
 """Exports, as dataset or Inspect logs, hold each verdict with its request, reply and arm, nothing private."""
 
 import json
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -11,6 +12,7 @@ from page_run import finished, small_spec
 from small_cohort import make_cohort, reader
 
 from cardiolens import tables
+from cardiolens.export import main
 from cardiolens.notebook.run import read_run
 from cardiolens.page.dataset import answers_schema, write_dataset
 from cardiolens.page.inspect_logs import write_inspect_logs
@@ -103,3 +105,14 @@ def test_a_name_of_a_log_begins_with_its_time_as_inspect_lists_them(run: Run) ->
     names = [path.name for path in Path(write_inspect_logs(run, patient_ids=False)).iterdir()]
     assert len(names) == 4
     assert all(name[4] == "-" and name[10] == "T" and name.endswith(".json") for name in names)
+
+
+def test_the_verb_writes_the_format_that_is_named_and_names_the_others(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words, code in (["format=arrow"], 0), (["format=parquet"], 2), (["format=arrow", "format=files"], 2):
+        monkeypatch.setattr(sys, "argv", ["export", f"run={run.root}", *words])
+        assert main() == code
+        out, err = capsys.readouterr()
+        assert (str(run.root / "export" / "dataset") in out) == (code == 0)
+        assert ("expected one of format=files, format=arrow, format=inspect, once" in err) == (code == 2)
