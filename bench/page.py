@@ -179,6 +179,8 @@ def write_record(run: Run, store: Store, folder: Path) -> None:
         ],
         "requests": {"executed": 0, "reused": 0},
         "seconds": {"load": 0.0, "generate": 0.0},
+        "frames": {},
+        "tokens": {},
     }
     tables.write_text(run.configuration, json.dumps(configuration))
     tables.write_text(run.manifest, json.dumps(manifest))

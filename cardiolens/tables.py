@@ -1,4 +1,4 @@
-"""The seven tables of CardioLens: their Arrow schemas, atomic part files, and reading them back.
+"""The eight tables of CardioLens: their Arrow schemas, atomic part files, and reading them back.
 
 Every step of the flow reads and writes these tables and nothing else. A table is a folder of Parquet part
 files. A part appears whole or not at all: it is written under a temporary name, fsynced and renamed.
@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from cardiolens.errors import InputError, RunError
@@ -96,6 +97,17 @@ QUESTIONS = _schema(
     ("parent", pa.string()),
     ("origin", pa.string()),
     ("protocol", pa.string()),
+)
+
+QUOTE = pa.struct([("text", pa.string()), ("section", pa.string())])  # section: "" where it is not known
+
+EVIDENCE = _schema(
+    "evidence",
+    ("qa_id", pa.string()),
+    ("study_id", pa.string()),
+    ("origin", pa.string()),  # report | mask | reader | phantom
+    ("quotes", pa.list_(QUOTE)),  # of the report, on which the answer rests
+    ("verification", pa.string()),  # JSON, as the question's record has it
 )
 
 FRAME_REF = pa.struct([("volume_id", pa.string()), ("idx", pa.int32())])
@@ -311,6 +323,55 @@ def read_part(path: Path, schema: pa.Schema, columns: Sequence[str] | None = Non
             return table
     except UNREADABLE as error:
         raise InputError(f"{path}: not a whole Parquet file ({error}); delete it and run again") from error
+
+
+def scan(
+    folder: Path,
+    schema: pa.Schema,
+    columns: Sequence[str],
+    where: ds.Expression | None = None,
+    *,
+    encoded: Sequence[str] = (),
+) -> Iterator[pa.RecordBatch]:
+    """Yield rows of a table that a filter keeps, a batch at a time; memory does not grow with the table.
+
+    Parts and row groups whose statistics rule the filter out are not read. Columns in `encoded` come as
+    dictionaries, as a part holds them. InputError as for `read_part`.
+    """
+    paths = parts(folder)
+    for path in paths:
+        if not path.is_file():
+            raise InputError(f"{path}: it is no ordinary file; delete it and run again")
+    if not paths:
+        return
+    form = ds.ParquetFileFormat(
+        read_options=ds.ParquetReadOptions(dictionary_columns=list(encoded)),
+        default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True),
+    )
+    try:
+        dataset = ds.dataset([str(path) for path in paths], format=form)
+        for fragment in dataset.get_fragments():
+            _check_decoded(Path(fragment.path), fragment.physical_schema, schema)
+        for batch in dataset.to_batches(columns=list(columns), filter=where, batch_readahead=4):
+            batch.validate(full=True)
+            yield batch
+    except UNREADABLE as error:
+        raise InputError(f"{folder}: holds a part that is not whole ({error}); run again") from error
+
+
+def query(folder: Path, schema: pa.Schema, columns: Sequence[str], where: ds.Expression) -> pa.Table:
+    """Read the rows of a table that a filter keeps, as `scan` does."""
+    selected = pa.schema([schema.field(name) for name in columns])
+    return pa.Table.from_batches(scan(folder, schema, columns, where), selected.remove_metadata())
+
+
+def _check_decoded(path: Path, found: pa.Schema, schema: pa.Schema) -> None:
+    """Raise InputError unless a part has the columns of the schema, dictionaries counting as their values."""
+    fields = [
+        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+        for field in found
+    ]
+    check_columns(path, pa.schema(fields), schema)
 
 
 def check_columns(path: Path, found: pa.Schema, schema: pa.Schema) -> None:

@@ -1,16 +1,17 @@
 """`python -m cardiolens.view run=outputs/...`: the case viewer with frames, served on this machine only.
 
-`runs=[outputs/...,outputs/...]` shows several runs as one.
+`runs=[outputs/...,outputs/...]` shows several runs as one. Cases are read when they are opened.
 """
 
 import sys
 from collections.abc import Sequence
 
 from cardiolens.errors import InputError, RunError
-from cardiolens.page.case_viewer.cases import case_reader, read_sources
+from cardiolens.page.case_viewer.cases import index_of
+from cardiolens.page.case_viewer.on_demand import Scripts
 from cardiolens.page.case_viewer.server import Served, address_of, server_of
-from cardiolens.page.case_viewer.write import render_viewer, script_of
-from cardiolens.page.facts import read_facts
+from cardiolens.page.case_viewer.sources import open_sources
+from cardiolens.page.case_viewer.write import render_viewer
 from cardiolens.record.places import Run
 from cardiolens.steps.judge import joined
 from cardiolens.terminal.console import say
@@ -19,15 +20,14 @@ from cardiolens.terminal.verb import begin, read_runs, tell
 
 def served_of(runs: Sequence[Run]) -> Served:
     """The content of the viewer for one run, or for several as one; nothing is written to disk."""
-    run = joined(runs)
-    facts = read_facts(run, runs)
-    sources = read_sources(run, runs, facts)
-    cases = case_reader(sources)
+    sources = open_sources(joined(runs), runs)
+    words = "All answers of the run, read from its tables as you open them."
     return Served(
-        index=render_viewer(sources, facts, images=True),
-        script=lambda number: script_of(number, cases(number)),
-        store=facts.specs[0].store,
-        studies=tuple(sources.studies),
+        index=render_viewer(sources.header, index_of(sources), words, images=True, served=True),
+        script=Scripts(sources),
+        store=sources.header.specs[0].store,
+        folder=sources.header.specs[0].dataset.studies,
+        studies=sources.studies,
     )
 
 

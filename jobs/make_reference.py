@@ -23,7 +23,7 @@ from cardiolens.config.sweep import SweepSpec
 
 _REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 _ROOTS: Mapping[str, type[Spec]] = {"sweep": SweepSpec, "ingest": IngestSpec, "questions": QuestionsSpec}
-_TABLES = ("VOLUMES", "FRAMES", "QUESTIONS", "REQUESTS", "COMPLETIONS", "VERDICTS", "SCORES")
+_TABLES = ("VOLUMES", "FRAMES", "QUESTIONS", "EVIDENCE", "REQUESTS", "COMPLETIONS", "VERDICTS", "SCORES")
 _MADE = "<!-- Made by jobs/make_reference.py; change the code, then run it. -->\n"
 _CONFIGURATION = """# Configuration
 
@@ -34,7 +34,7 @@ unknown one is answered with the nearest legal names.
 """
 _OF_TABLES = """# Tables
 
-Every step reads and writes these seven tables and nothing else. A table is a folder of Parquet part files;
+Every step reads and writes these eight tables and nothing else. A table is a folder of Parquet part files;
 `cardiolens.read_run` gives those of a run as Arrow ([Python](python.md)); any reader of Parquet opens them.
 """
 

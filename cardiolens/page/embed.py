@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from cardiolens.page.elements import Cell, Chart, Grid, Section, Table
 
 CHUNK_BYTES = 200_000  # a larger table has a file of its own, loaded when the reader opens it
+_FEW = 4  # times that a cell of a column stands, on average, where it is worth a code
 CHUNKS = "page"  # folder beside the page
 
 _ESCAPES = {
@@ -47,9 +48,21 @@ def embed(table: Table) -> Embedded:
     """Turn a table into JSON; a large one gets a chunk beside the page. Undefined numbers become null."""
     columns = [[column.name, column.title, column.kind] for column in table.columns]
     rows = [[_defined(cell) for cell in row] for row in table.rows]
-    text = to_json({"title": table.title, "columns": columns, "rows": rows})
+    head = {"title": table.title, "columns": columns}
+    text = to_json({**head, "rows": rows})
     chunk = f"{CHUNKS}/{table.name}.js" if len(text) > CHUNK_BYTES else ""
+    if chunk:
+        text = to_json({**head, "cells": [_coded(cells) for cells in zip(*rows, strict=True)]})
     return Embedded(table.name, table.title, len(rows), text, chunk)
+
+
+def _coded(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
+    """Cells of a column: each distinct one once in `values`, named by its place in `at`, if shorter."""
+    places: dict[tuple[type, Cell], int] = {}
+    at: list[Cell] = [places.setdefault((type(cell), cell), len(places)) for cell in cells]
+    if len(places) * _FEW > len(cells):
+        return {"values": list(cells)}
+    return {"values": [cell for _, cell in places], "at": at}
 
 
 def _defined(cell: Cell) -> Cell:

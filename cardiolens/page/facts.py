@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -13,12 +14,29 @@ from cardiolens.errors import InputError
 from cardiolens.page.usage import Usage, usage_of
 from cardiolens.record import documents
 from cardiolens.record.places import Run
-from cardiolens.results.analyses import AnalysisRow, AnalysisTable, read_analyses, read_rules
+from cardiolens.results.analyses import AnalysisRow, AnalysisTable, read_judged
 from cardiolens.stats.factors import ArmFactors
 from cardiolens.tasks.catalogue import Subtask, load_catalogue
 
 
 @dataclass(frozen=True, slots=True)
+class Header:
+    """What a run asked, without its scores; `manifests` and `specs` have one entry per run."""
+
+    name: str
+    specs: tuple[SweepSpec, ...]
+    manifests: tuple[Mapping[str, Any], ...]
+    arms: tuple[ArmFactors, ...]
+
+    @property
+    def simulated(self) -> frozenset[str]:
+        """Models that are simulated readers: their scores test the software, not a model."""
+        return frozenset(
+            model.name for spec in self.specs for model in spec.model if model.answers_from != "images"
+        )
+
+
+@dataclass(frozen=True)
 class Facts:
     """The data that sections of a page are made of.
 
@@ -42,15 +60,22 @@ class Facts:
         return tuple(dict.fromkeys(arm.model for arm in self.arms))
 
     @property
+    def header(self) -> Header:
+        """The same without scores."""
+        return Header(self.name, self.specs, self.manifests, self.arms)
+
+    @property
     def simulated(self) -> frozenset[str]:
-        """Models that are simulated readers: their scores test the software, not a model."""
-        return frozenset(
-            model.name for spec in self.specs for model in spec.model if model.answers_from != "images"
-        )
+        """Models that are simulated readers."""
+        return self.header.simulated
 
     def arm(self, arm_id: object) -> ArmFactors | None:
         """The arm of a row of scores."""
-        return next((arm for arm in self.arms if arm.arm_id == arm_id), None)
+        return self._by_id.get(arm_id)
+
+    @cached_property
+    def _by_id(self) -> Mapping[object, ArmFactors]:
+        return {arm.arm_id: arm for arm in self.arms}
 
     def told(self, analysis: str) -> AnalysisTable:
         """An analysis by name; an empty one where the arms did not allow it."""
@@ -77,21 +102,33 @@ def read_facts(run: Run, parts: Sequence[Run]) -> Facts:
 
     InputError where analyses of the run are missing.
     """
-    specs = tuple(documents.read_configuration(part) for part in parts)
-    verdicts = tables.read(run.verdicts, tables.VERDICTS, ["patient_id"])
-    manifests = tuple(documents.read_manifest(part) for part in parts)
+    header = read_header(run, parts)
+    rules, analyses = read_judged(run)
     return Facts(
-        name=run.root.name,
-        specs=specs,
-        manifests=manifests,
-        arms=_arms(manifests),
+        name=header.name,
+        specs=header.specs,
+        manifests=header.manifests,
+        arms=header.arms,
         scores=tables.read(run.scores, tables.SCORES),
-        analyses=read_analyses(run),
-        usage=usage_of(parts, specs, manifests),
-        subtasks=_subtasks(specs[0].dataset.protocol),
-        n_patients=len(pc.unique(verdicts["patient_id"])),
-        rules=read_rules(run),
+        analyses=analyses,
+        usage=usage_of(parts, header.specs, header.manifests),
+        subtasks=_subtasks(header.specs[0].dataset.protocol),
+        n_patients=_n_patients(run),
+        rules=rules,
     )
+
+
+def read_header(run: Run, parts: Sequence[Run]) -> Header:
+    """Read what a run asked; `parts` are the runs that it joins, or itself alone."""
+    specs = tuple(documents.read_configuration(part) for part in parts)
+    manifests = tuple(documents.read_manifest(part) for part in parts)
+    return Header(run.root.name, specs, manifests, _arms(manifests))
+
+
+def _n_patients(run: Run) -> int:
+    column = "patient_id"
+    batches = tables.scan(run.verdicts, tables.VERDICTS, [column], encoded=[column])
+    return len({patient for batch in batches for patient in pc.unique(batch[column]).to_pylist()})
 
 
 def _arms(manifests: Sequence[Mapping[str, Any]]) -> tuple[ArmFactors, ...]:

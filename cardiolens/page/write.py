@@ -22,6 +22,6 @@ def write_page(run: Run, parts: Sequence[Run], *, include_images: bool = False) 
     shutil.rmtree(run.root / CHUNKS, ignore_errors=True)
     for place, script in page.chunks.items():
         tables.write_text(run.root / place, script)
-    write_viewer(run, parts, facts, include_images=include_images)
+    write_viewer(run, parts, facts.header, include_images=include_images)
     tables.write_text(run.page, page.index)
     return run.page

@@ -24,7 +24,8 @@ from cardiolens.study.cohort import COHORT_NAME
 from cardiolens.study.shards import read_volumes
 from cardiolens.study.structure import structures
 from cardiolens.tasks.catalogue import Catalogue, Subtask, load_catalogue
-from cardiolens.tasks.questions import read_questions
+from cardiolens.tasks.evidence import evidence_of
+from cardiolens.tasks.questions import given_questions, questions_table
 
 
 class _Option(TypedDict):
@@ -51,6 +52,7 @@ class Inputs:
     study_ids: tuple[str, ...]
     volumes: pa.Table  # of these studies
     question_table: pa.Table  # whole, for the judge
+    evidence: pa.Table  # for people: no part of a plan sees it
     questions: Mapping[str, Sequence[PlannedQuestion]]  # by study
     sights: tuple[Sight, ...]  # of the selectors that look at frames
     fingerprint: Fingerprint  # without a model
@@ -65,7 +67,9 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     prepared = read_volumes(store.root)
     volumes, study_ids = _limited(prepared, spec.limit)
     sights = tuple(sights_of(spec))
-    table = read_questions(spec.dataset.questions, catalogue, allow_unverified=spec.dataset.allow_unverified)
+    path, allowed = spec.dataset.questions, spec.dataset.allow_unverified
+    given = list(given_questions(path, catalogue))
+    table = questions_table(path, given, catalogue, allow_unverified=allowed)
     table = with_patients(table, prepared)
     check_patients(spec.dataset.questions, table, prepared)
     return Inputs(
@@ -74,6 +78,7 @@ def read_inputs(spec: SweepSpec) -> Inputs:
         study_ids=study_ids,
         volumes=volumes,
         question_table=table,
+        evidence=evidence_of([one.question for one in given], path.parent),
         questions=_chosen(spec, table, catalogue, volumes, study_ids, told=_told(spec)),
         sights=sights,
         fingerprint=Fingerprint(

@@ -162,11 +162,16 @@ def _counter(model: ModelSpec, identity: Identity) -> TokenCounter | None:
 
 
 def _write_questions(inputs: Inputs) -> None:
-    """Replace the store's questions if they changed: the judge reads all of them there."""
-    folder = inputs.store.questions
+    """Replace the store's questions, and their evidence, if they changed: the judge and people read them."""
+    _replace_changed(inputs.store.questions, inputs.question_table, tables.QUESTIONS)
+    if inputs.evidence.num_rows or inputs.store.evidence.exists():
+        _replace_changed(inputs.store.evidence, inputs.evidence, tables.EVIDENCE)
+
+
+def _replace_changed(folder: Path, table: pa.Table, schema: pa.Schema) -> None:
     old = tables.parts(folder)
-    if len(old) != 1 or not tables.read_part(old[0], tables.QUESTIONS).equals(inputs.question_table):
-        tables.replace(folder, inputs.question_table, tables.QUESTIONS)
+    if len(old) != 1 or not tables.read_part(old[0], schema).equals(table):
+        tables.replace(folder, table, schema)
 
 
 def _write(planner: ModelPlanner, folder: Path, inputs: Inputs) -> Written:

@@ -22,6 +22,10 @@ class Store:
         return self.root / "questions"
 
     @property
+    def evidence(self) -> Path:
+        return self.root / "evidence"
+
+    @property
     def models(self) -> Path:
         """Folder in which the embedded model is built."""
         return self.root / "models"

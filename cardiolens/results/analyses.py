@@ -127,18 +127,25 @@ class AnalysisTable:
 
 def read_rules(run: Run) -> str:
     """The version of the rules that judged a run; "1.1" where no version was written yet."""
-    return str(_read_tree(run).get("rules", "1.1"))
+    return read_judged(run)[0]
 
 
 def read_analyses(run: Run) -> dict[str, AnalysisTable]:
     """Read the analyses of a run, by name; InputError where the file is missing or of another schema."""
-    return {
+    return read_judged(run)[1]
+
+
+def read_judged(run: Run) -> tuple[str, dict[str, AnalysisTable]]:
+    """Read the version of the rules, and the analyses by name."""
+    tree = _read_tree(run)
+    analyses = {
         entry["name"]: AnalysisTable(
             [_numbered(row) for row in entry["table"]],
             tuple(Finding(finding["verdict"], finding["sentence"]) for finding in entry["findings"]),
         )
-        for entry in _read_tree(run)["analyses"]
+        for entry in tree["analyses"]
     }
+    return str(tree.get("rules", "1.1")), analyses
 
 
 def _read_tree(run: Run) -> dict[str, Any]:

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cardiolens.questions.stages import write_lines
+from cardiolens.questions.stages import read_lines, write_lines
 from cardiolens.review.agreement import Agreement, agreements
 from cardiolens.review.desk import plain
 from cardiolens.review.items import Item
 from cardiolens.review.ledger import Line, Reviews
 from cardiolens.review.queue import Outcome, outcome
 from cardiolens.tasks.catalogue import Subtask
+from cardiolens.tasks.evidence import FINDINGS
 
 STAGE = 8
 Record = dict[str, Any]
@@ -96,6 +97,8 @@ def _verified(item: Item, own: Outcome, final: Line, batch: Agreement) -> Record
         "verdict": final.verdict,
         "readers": len(own.firsts),
         "adjudicated": own.adjudicated,
+        "by": [line.reader for line in own.firsts] + [final.reader] * own.adjudicated,
+        "at": max(line.at for line in (*own.firsts, final)),
         "kappa_batch": batch.name,
         "kappa": None if kappa is None else round(kappa, 4),
     }
@@ -131,6 +134,12 @@ def readings(items: Mapping[tuple[str, str], Item], reviews: Reviews) -> dict[st
             }
             found.setdefault(reader, []).append(told)
     return found
+
+
+def keep_quotes(drafts: Path, out: Path) -> None:
+    """Copy the findings beside the drafts, whose ids verified questions name, to the folder of these."""
+    for path in sorted(drafts.glob(FINDINGS)):
+        write_lines(out / path.name, read_lines(path))
 
 
 def write(out: Path, result: Exported) -> None:

@@ -10,6 +10,7 @@ from cardiolens.errors import InputError
 from cardiolens.questions.stages import read_lines
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
 from cardiolens.tasks.catalogue import Catalogue, Subtask
+from cardiolens.tasks.evidence import FINDINGS
 from cardiolens.tasks.questions import GivenQuestion, Question, given_questions
 
 Mode = Literal["verify", "read"]
@@ -17,7 +18,6 @@ Mode = Literal["verify", "read"]
 _UNJUDGED = {"verification", "patient_id"}
 _TRUTH = {"answer", "evidence", "origin", "reference"}
 BATCH = 200  # items, at least; a batch ends with a study
-FINDINGS = "2-findings.*.jsonl"
 SECTIONS = "1-sections.jsonl"
 
 

@@ -16,7 +16,7 @@ from cardiolens.review.accounts import Door, Role, add_account, read_accounts
 from cardiolens.review.agreement import Agreement
 from cardiolens.review.ceiling import ceiling, lines_of, people_of, told_between, told_person
 from cardiolens.review.desk import Desk
-from cardiolens.review.export import exported, readings, write
+from cardiolens.review.export import exported, keep_quotes, readings, write
 from cardiolens.review.items import Item, Items, Mode, read_items
 from cardiolens.review.ledger import NAME, Ledger, read_ledger
 from cardiolens.review.pictures import Pictures
@@ -165,6 +165,7 @@ def export(words: Sequence[str]) -> int:
         items = _items(out, "verify")
         result = exported(items, reviews)
         write(out, result)
+        keep_quotes(_sources(out, "verify").questions.parent, out)
         for row in [*result.batches, *result.subtasks]:
             say(_line(row))
         counts = f"{len(result.verified)} verified, {len(result.rejects)} rejected, {len(result.open)} open"

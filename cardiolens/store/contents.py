@@ -42,6 +42,7 @@ def held(store: Store) -> list[Held]:
         Held(FRAMES_FOLDER, store.root / FRAMES_FOLDER, tables.FRAMES),
         Held(VOLUMES_FOLDER, store.root / VOLUMES_FOLDER, tables.VOLUMES),
         Held("questions", store.questions, tables.QUESTIONS),
+        Held("evidence", store.evidence, tables.EVIDENCE),
     ]
     found = [table for table in known if table.folder.is_dir()]
     if not found and not (store.root / COHORT_NAME).exists():

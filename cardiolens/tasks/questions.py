@@ -106,12 +106,20 @@ def read_questions(path: Path, catalogue: Catalogue, *, allow_unverified: bool =
     `parent` and `exclusive` come from the catalogue, all else from the record. InputError names the line, the
     field, the value and the legal values.
     """
+    given = list(given_questions(path, catalogue))
+    return questions_table(path, given, catalogue, allow_unverified=allow_unverified)
+
+
+def questions_table(
+    path: Path, given: Iterable[GivenQuestion], catalogue: Catalogue, *, allow_unverified: bool = False
+) -> pa.Table:
+    """The questions of a file as table `questions`; InputError where some are not verified."""
     rows: list[dict[str, object]] = []
     unverified: list[str] = []
-    for given in given_questions(path, catalogue):
-        question, compact = given.question, "study" in given.record
+    for one in given:
+        question, compact = one.question, "study" in one.record
         rows.append(_row(question, catalogue[question.subtask]) | ({"patient_id": None} if compact else {}))
-        unverified += [] if question.verified else [f"{question.qa_id} on line {given.number}"]
+        unverified += [] if question.verified else [f"{question.qa_id} on line {one.number}"]
     if unverified and not allow_unverified:
         raise InputError(
             f"{path}: {len(unverified)} of its {len(rows)} questions are not verified, e.g. {unverified[0]}; "

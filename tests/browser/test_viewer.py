@@ -1,20 +1,25 @@
 """The case viewer in Chromium: from the file system with and without frames, and served on loopback."""
 
+import json
 import re
 import shutil
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from cardiolens.page.case_viewer import sample
+from cardiolens.page.case_viewer.on_demand import Scripts
 from cardiolens.page.case_viewer.server import address_of, server_of
+from cardiolens.page.case_viewer.sources import open_sources
 from cardiolens.page.case_viewer.write import write_viewer
-from cardiolens.page.facts import read_facts
+from cardiolens.page.facts import read_header
 from cardiolens.record.places import Run
 from cardiolens.view import served_of
 
@@ -191,7 +196,7 @@ def test_without_frames_the_viewer_says_so(
 ) -> None:
     copy = Run(tmp_path / "run")
     shutil.copytree(run.verdicts, copy.verdicts)
-    write_viewer(copy, [run], read_facts(run, [run]), include_images=False)
+    write_viewer(copy, [run], read_header(run, [run]), include_images=False)
     page = context.new_page()
     watch(page, seen)
     page.goto((copy.viewer / "index.html").as_uri())
@@ -242,3 +247,155 @@ def test_nothing_is_wider_than_a_phone(viewer: Page) -> None:
     viewer.set_viewport_size({"width": 360, "height": 740})
     assert viewer.evaluate("document.documentElement.scrollWidth") <= 360
     viewer.set_viewport_size({"width": 1440, "height": 900})
+
+
+@pytest.fixture
+def served(context: BrowserContext, address: str, seen: Seen) -> Iterator[Page]:
+    """The viewer as it is served; nothing may have gone wrong by the end."""
+    opened = context.new_page()
+    watch(opened, seen)
+    opened.goto(address)
+    opened.wait_for_selector("#case[data-opened]")
+    yield opened
+    opened.close()
+    assert seen == Seen()
+
+
+def labels(page: Page) -> list[str]:
+    found: list[str] = page.locator("#list button").evaluate_all("all => all.map(one => one.ariaLabel)")
+    return found
+
+
+def settled(page: Page, words: str) -> None:
+    """Wait until the list says how many cases it has."""
+    expect(page.locator("#count")).to_have_text(re.compile(words))
+
+
+def test_the_served_list_is_that_of_the_portable_viewer(served: Page, viewer: Page) -> None:
+    for filters in ({"subtask": "C10"}, {"ended": "wrong"}, {"second": COLLAPSE}):
+        for page in (served, viewer):
+            choose(page, **filters)
+        settled(served, f"^{re.escape(viewer.locator('#count').inner_text())}$")
+        expect(served.locator("#list li")).to_have_count(viewer.locator("#list li").count())
+        assert labels(served) == labels(viewer)
+    assert "read from its tables" in served.locator("#held").inner_text()
+    assert "All" in viewer.locator("#held").inner_text()
+
+
+def test_what_the_truth_rests_on_is_shown_as_text(context: BrowserContext, run: Run, seen: Seen) -> None:
+    """Whatever a file says of a verification: names, one name, numbers in place of both."""
+    sources = open_sources(run, [run])
+    verifications = (
+        ({"status": "verified", "by": ["anna", "berta"], "at": "2026-01-02T03:04"}, "2026-01-02"),
+        ({"by": "<i>anna</i>", "at": 7}, "7"),
+        ({"readers": 2, "by": None}, "by 2 readers"),
+    )
+    quote = {"text": "<b>LVEF</b> 30 %", "section": "cine"}
+    told = {
+        qa_id: {"origin": "report", "quotes": [quote], "verification": json.dumps(verifications[at % 3][0])}
+        for at, qa_id in enumerate(sources.questions["qa_id"].to_pylist())
+    }
+    served = replace(served_of([run]), script=Scripts(replace(sources, evidence=told)))
+    with server_of(served) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        page = context.new_page()
+        watch(page, seen)
+        page.goto(address_of(server, served))
+        page.locator("main").focus()
+        for _, words in verifications:
+            expect(page.locator(".grounds summary")).to_have_text(
+                re.compile(f"Truth: from report .*{words}$")
+            )
+            assert "<b>LVEF</b> 30 %" in page.locator(".grounds li").inner_text()
+            page.keyboard.press("j")
+        page.close()
+        server.shutdown()
+        thread.join()
+    assert seen == Seen()
+
+
+def test_words_of_replies_are_found_where_the_viewer_is_served(served: Page, viewer: Page) -> None:
+    assert viewer.locator("[data-filter='said']").count() == 0
+    choose(served, model="collapse", subtask="C10")
+    settled(served, "^21 cases$")
+    said = served.locator("[data-filter='said']")
+    said.fill("No reply has this")
+    said.press("Enter")
+    settled(served, "^0 cases$")
+    said.fill("I see <b>nothing</b>")
+    said.press("Enter")
+    settled(served, "^21 cases$")
+    assert "I see <b>nothing</b>." in str(served.locator("details.thought pre").text_content())
+    assert served.evaluate("window.harmed") is None
+
+
+def test_the_served_viewer_is_used_with_keys_alone(served: Page) -> None:
+    served.locator("main").focus()
+    arm = served.locator("[data-filter='first']")
+    first = arm.input_value()
+    served.keyboard.press("]")
+    expect(arm).not_to_have_value(first)
+    served.keyboard.press("[")
+    expect(arm).to_have_value(first)
+    served.keyboard.press("}")
+    expect(served.locator(".pane")).to_have_count(2)
+    served.keyboard.press("f")
+    expect(served.locator("[data-filter='flips']")).to_be_checked()
+    expect(served.locator("#list button").first).to_have_attribute("aria-label", re.compile("right"))
+    for label in labels(served):
+        assert label.partition(": ")[2].split(", ").count("right") == 1
+    assert "/masks/" in pixels(served)
+    served.keyboard.press("m")
+    assert "/frames/" in pixels(served)
+    assert not served.locator("#masks").is_checked()
+    served.keyboard.press("/")
+    served.keyboard.type("PH-0003")
+    served.keyboard.press("Escape")
+    shown = labels(served)
+    assert all("PH-0003" in label for label in shown)
+    assert shown
+
+
+@pytest.fixture
+def sampled(
+    context: BrowserContext, run: Run, tmp_path: Path, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Page]:
+    """A portable viewer that holds a part of the run."""
+    for name, value in (("WHOLE", 10), ("FLIPS", 20), ("A_CELL", 50)):
+        monkeypatch.setattr(sample, name, value)
+    copy = Run(tmp_path / "run")
+    shutil.copytree(run.verdicts, copy.verdicts)
+    write_viewer(copy, [run], read_header(run, [run]), include_images=False)
+    page = context.new_page()
+    watch(page, seen)
+    page.goto((copy.viewer / "index.html").as_uri())
+    page.wait_for_selector("#case[data-opened]")
+    yield page
+    page.close()
+    assert seen == Seen()
+
+
+def test_a_sample_says_so_and_is_browsed_by_its_flips(sampled: Page) -> None:
+    told = sampled.inner_text("#held")
+    (held,) = re.findall(r"A sample: ([\d,]+) of", told)
+    settled(sampled, f"^1 to 200 of {held} cases$")
+    sampled.locator("main").focus()
+    sampled.keyboard.press("f")
+    expect(sampled.locator(".pane")).to_have_count(2)
+    assert sampled.locator("#list li").count() >= 20
+    for label in labels(sampled):
+        assert label.partition(": ")[2].split(", ").count("right") == 1
+    assert "right" in sampled.locator(".pane .verdict-box .word").all_inner_texts()
+
+
+def test_a_long_list_is_walked_to_its_end(sampled: Page) -> None:
+    last = int(re.findall(r"of ([\d,]+) cases", sampled.inner_text("#count"))[0].replace(",", "")) - 1
+    press = """times => { for (let at = 0; at < times; at++) document.getElementById("case").dispatchEvent(
+        new KeyboardEvent("keydown", { key: "j", bubbles: true })) }"""
+    sampled.evaluate(press, last + 5)
+    expect(sampled.locator("#list li[data-here]")).to_have_attribute("data-at", str(last))
+    settled(sampled, f" to {last + 1:,} of ")
+    sampled.locator("main").focus()
+    sampled.keyboard.press("k")
+    expect(sampled.locator("#list li[data-here]")).to_have_attribute("data-at", str(last - 1))

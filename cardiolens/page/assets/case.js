@@ -8,11 +8,22 @@ function showCase(holder, study, qaId, question, sides) {
   const panes = sides.map(({ label, asked }) => pane(label, asked, study, question));
   const options = Object.entries(question.options).map(([key, text]) => element("li", {}, element("b", {}, key), ` ${text}`));
   holder.replaceChildren(
-    element("header", { class: "asked" }, element("h2", {}, `${question.subtask} · ${qaId}`), element("p", { class: "question" }, question.question), element("ul", { class: "options" }, ...options)),
+    element("header", { class: "asked" }, element("h2", {}, `${question.subtask} · ${qaId}`), element("p", { class: "question" }, question.question), element("ul", { class: "options" }, ...options), groundsOf(question.grounds)),
     controls(),
     element("div", { class: "panes" }, ...panes),
   );
   applyLook();
+}
+
+// What the true answer rests on: quotes of the report, and who verified it.
+function groundsOf(grounds) {
+  if (!grounds) return "";
+  const { status, verdict, by, at, readers } = grounds.verification; // as a file has it: of any type
+  const names = [by ?? []].flat().join(", ");
+  const who = names ? `by ${names}` : readers ? `by ${readers} readers` : "";
+  const told = [`from ${grounds.origin}`, status, verdict, who, String(at ?? "").slice(0, 10)].filter(Boolean).join(" \u00b7 ");
+  const quotes = grounds.quotes.map(({ text, section }) => element("li", {}, element("q", {}, text), section ? ` (${section})` : ""));
+  return element("details", { class: "grounds", open: grounds.quotes.length > 0 }, element("summary", {}, `Truth: ${told}`), element("ul", {}, ...quotes));
 }
 
 function pane(label, asked, study, question) {

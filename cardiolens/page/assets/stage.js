@@ -3,6 +3,7 @@
 
 const FRAMES_A_SECOND = 8;
 const look = { window: 255, level: 127.5, zoom: 1 };
+let masks = RUN.served; // over the frames, where the study has any
 const stages = [];
 let clock = 0;
 
@@ -15,7 +16,7 @@ function makeStage(frames, study, prompt, images, label) {
   const said = captions(prompt);
   if (!frames.length) return element("p", { class: "absent" }, "Asked without any frame.");
   const state = { at: 0, frames: frames.map(([volume, idx], at) => ({ volume, idx, caption: said[at] || "no caption" })) };
-  const address = ({ volume, idx }) => `frames/${study}/${encodeURIComponent(volume)}-${idx}.png`;
+  const address = ({ volume, idx }, kind = "frames") => `${kind}/${study}/${encodeURIComponent(volume)}-${idx}.png`;
   const caption = element("p", { class: "caption" });
   const scrub = element("input", { type: "range", min: 0, max: state.frames.length - 1, value: 0, "aria-label": `Frame, ${label}` });
   const picture = images ? element("img", { class: "frame", alt: "" }) : null;
@@ -26,7 +27,7 @@ function makeStage(frames, study, prompt, images, label) {
     caption.textContent = `${state.at + 1} of ${state.frames.length} · ${frame.caption} · ${frame.volume} ${frame.idx}`;
     scrub.value = state.at;
     if (picture) {
-      picture.src = address(frame);
+      picture.src = address(frame, masks ? "masks" : "frames");
       picture.alt = `Frame ${state.at + 1}: ${frame.caption}`;
     }
     [...strip.children].forEach((item, place) => item.toggleAttribute("data-here", place === state.at));
@@ -54,8 +55,17 @@ function controls() {
     return element("label", {}, element("span", {}, title), input);
   };
   const play = element("button", { type: "button", id: "play", onclick: () => (clock ? pause() : start()) }, "Play");
+  const drawn = element("input", { type: "checkbox", id: "masks", checked: masks, onchange: switchMasks });
+  const over = RUN.served ? element("label", {}, drawn, element("span", {}, "masks")) : "";
   const reset = element("button", { type: "button", onclick: resetLook }, "Reset");
-  return element("div", { class: "controls" }, play, slider("window", "window", 1, 510, 1), slider("level", "level", 0, 255, 0.5), slider("zoom", "zoom", 1, 6, 0.25), reset);
+  return element("div", { class: "controls" }, play, slider("window", "window", 1, 510, 1), slider("level", "level", 0, 255, 0.5), slider("zoom", "zoom", 1, 6, 0.25), reset, over);
+}
+
+function switchMasks() {
+  if (!RUN.served) return;
+  masks = !masks;
+  document.getElementById("masks").checked = masks;
+  stages.forEach((stage) => stage.show(stage.at));
 }
 
 function resetLook() {

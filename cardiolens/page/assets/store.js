@@ -6,9 +6,15 @@ const waiting = new Map();
 
 window.cardiolens = {
   receive(name, table) {
-    waiting.get(name)?.(table);
+    waiting.get(name)?.({ ...table, rows: rowsOf(table.cells) });
   },
 };
+
+// Rows of columns, in which a cell may be named by its place among the distinct ones.
+function rowsOf(columns) {
+  const cell = columns.map(({ values, at }) => (at ? (row) => values[at[row]] : (row) => values[row]));
+  return Array.from({ length: (columns[0].at ?? columns[0].values).length }, (_, row) => cell.map((of) => of(row)));
+}
 
 function tableNamed(name) {
   if (!promised.has(name)) promised.set(name, open(name));

@@ -1,13 +1,14 @@
 // A table that can be sorted, searched and saved.
 
 const SHOWN = 100; // rows at first
+const MORE = 1000; // rows at a press: a table of hundreds of thousands is never drawn whole
 
 async function showTable(holder, name) {
   const table = await tableNamed(name);
   const state = { sort: null, down: false, search: "", limit: SHOWN };
   const body = element("tbody");
   const said = element("span", { class: "quiet", role: "status" });
-  const more = element("button", { type: "button", onclick: () => ((state.limit = Infinity), fill()) });
+  const more = element("button", { type: "button", onclick: () => ((state.limit += MORE), fill()) });
   const heads = table.columns.map(([, title, kind], at) => head(title, kind, () => sortBy(at)));
 
   function sortBy(at) {
@@ -25,8 +26,9 @@ async function showTable(holder, name) {
     if (word) rows = rows.filter((row) => row.some((cell) => String(cell).toLowerCase().includes(word)));
     if (state.sort !== null) rows = [...rows].sort((a, b) => order(a[state.sort], b[state.sort], state.down));
     body.replaceChildren(...rows.slice(0, state.limit).map((row) => line(table, row)));
-    said.textContent = rows.length > state.limit ? `${state.limit} of ${rows.length.toLocaleString("en")} rows` : "";
-    more.textContent = `Show all ${rows.length.toLocaleString("en")}`;
+    said.textContent = rows.length > state.limit ? `${state.limit.toLocaleString("en")} of ${rows.length.toLocaleString("en")} rows` : "";
+    const left = rows.length - state.limit;
+    more.textContent = left <= MORE ? `Show all ${rows.length.toLocaleString("en")}` : `Show ${MORE.toLocaleString("en")} more`;
     more.hidden = rows.length <= state.limit;
   }
 

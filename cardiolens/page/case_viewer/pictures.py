@@ -1,20 +1,27 @@
 """Frames of the shards as pictures for the case viewer."""
 
 import io
-import json
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens import tables
-from cardiolens.page.case_viewer.cases import Sources
+from cardiolens.errors import InputError
+from cardiolens.given import read_json
+from cardiolens.study.manifest import MANIFEST_NAME, read_study
+from cardiolens.study.overlay import Overlay, read_overlay
 from cardiolens.study.shards import read_frames, read_volumes, shaped
 
 FRAMES = "frames"
+MASKS = "masks"  # the same frames with the masks of the study over them
 
 Place = tuple[str, int]  # volume_id, idx
+Shown = dict[int, set[Place]]  # frames by study number
 
 
 def name_of(number: int, volume_id: str, idx: int) -> str:
@@ -22,38 +29,75 @@ def name_of(number: int, volume_id: str, idx: int) -> str:
     return f"{FRAMES}/{number}/{volume_id}-{idx}.png"
 
 
-def png_of(store: Path, volumes: pa.Table, study: str, places: Collection[Place]) -> dict[Place, bytes]:
-    """Read frames of one study as PNG pictures, as prepared: native size, windowed."""
+def png_of(
+    store: Path,
+    volumes: pa.Table,
+    study: str,
+    places: Collection[Place],
+    overlays: Mapping[str, Overlay] | None = None,
+) -> dict[Place, bytes]:
+    """Read frames of one study as PNG pictures, as prepared: native size, windowed, with masks if given."""
     wanted: dict[str, set[int]] = {}
     for volume_id, idx in places:
         wanted.setdefault(volume_id, set()).add(idx)
     own = volumes.filter(pc.equal(volumes["study_id"], study))
     rows = read_frames(store, own, wanted).to_pylist()
-    return {(row["volume_id"], row["idx"]): _png(row) for row in rows}
+    drawn = overlays or {}
+    return {(row["volume_id"], row["idx"]): _png(row, drawn.get(row["volume_id"])) for row in rows}
 
 
-def _png(frame: Mapping[str, object]) -> bytes:
+def overlay_of(studies: Path, volumes: pa.Table, study: str, volume_id: str) -> Overlay | None:
+    """The mask of a volume in its study's folder; None where there is none, or no folder any longer."""
+    rows = volumes.filter(pc.equal(volumes["study_id"], study)).to_pylist()
+    row = next((row for row in rows if row["volume_id"] == volume_id), None)
+    try:
+        found = read_study(_folders(studies)[study])
+        manifest = next((one for one in found.manifest.volumes if one.volume_id == volume_id), None)
+        return None if row is None or manifest is None else read_overlay(found, manifest, row)
+    except (InputError, OSError, KeyError):
+        return None
+
+
+@lru_cache(maxsize=1)
+def _folders(studies: Path) -> Mapping[str, Path]:
+    """Folder of each study by its id; what cannot be read has none."""
+    found: dict[str, Path] = {}
+    for path in sorted(studies.glob(f"*/{MANIFEST_NAME}")):
+        with suppress(InputError, OSError, ValueError):
+            found[str(read_json(path)["study_id"])] = path.parent
+    return found
+
+
+def _png(frame: Mapping[str, object], overlay: Overlay | None) -> bytes:
     from PIL import Image
 
     height, width, channels = (int(str(frame[name])) for name in ("height", "width", "channels"))
     pixels = frame["pixels"]
     assert isinstance(pixels, bytes)
     png = io.BytesIO()
-    Image.fromarray(shaped(pixels, height, width, channels)).save(png, "PNG")
+    shown = shaped(pixels, height, width, channels)
+    if overlay is not None and shown.ndim == 2:
+        shown = overlay.on(shown, int(str(frame["idx"])))
+    Image.fromarray(shown).save(png, "PNG")
     return png.getvalue()
 
 
-def write_pictures(folder: Path, store: Path, sources: Sources) -> int:
-    """Write every frame that some request shows below the viewer's folder, and return their number."""
+def shown_by(cases: Mapping[str, Any], shown: Shown) -> None:
+    """Add the frames that some cases show."""
+    for arms in cases["cases"].values():
+        for case in arms.values():
+            if case["frames_of"] is not None:
+                places = shown.setdefault(case["frames_of"], set())
+                places.update((volume_id, idx) for volume_id, idx in cases["frames"][case["frames"]])
+
+
+def write_pictures(folder: Path, store: Path, studies: Sequence[str], shown: Shown) -> int:
+    """Write frames below the viewer's folder, and return their number."""
     volumes = read_volumes(store)
-    shown: dict[str, set[Place]] = {}
-    lists = sources.requests.group_by(["frames_study_id", "frames"]).aggregate([])
-    for study, frames in zip(lists["frames_study_id"].to_pylist(), lists["frames"].to_pylist(), strict=True):
-        shown.setdefault(study, set()).update((volume_id, idx) for volume_id, idx in json.loads(frames))
     return sum(
-        _write_study(folder, number, png_of(store, volumes, study, shown[study]))
-        for number, study in enumerate(sources.studies)
-        if shown.get(study)
+        _write_study(folder, number, png_of(store, volumes, studies[number], shown[number]))
+        for number in sorted(shown)
+        if shown[number]
     )
 
 
@@ -66,7 +110,7 @@ def _write_study(folder: Path, number: int, pictures: Mapping[Place, bytes]) -> 
 
 def parse_name(words: Sequence[str]) -> tuple[int, str, int] | None:
     """Parse a picture's path below the viewer: study number, volume and index; None for any other path."""
-    if len(words) != 3 or words[0] != FRAMES or not words[1].isdecimal():
+    if len(words) != 3 or words[0] not in (FRAMES, MASKS) or not words[1].isdecimal():
         return None
     volume_id, _, idx = words[2].removesuffix(".png").rpartition("-")
     if not words[2].endswith(".png") or not volume_id or not idx.isdecimal():

@@ -8,12 +8,12 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import parse_qs, unquote
 
 import pyarrow as pa
 
 from cardiolens.errors import InputError
-from cardiolens.page.case_viewer.pictures import FRAMES, parse_name, png_of
+from cardiolens.page.case_viewer.pictures import FRAMES, MASKS, overlay_of, parse_name, png_of
 from cardiolens.study.shards import read_volumes
 
 HOST = "127.0.0.1"
@@ -22,35 +22,32 @@ _TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=
 
 @dataclass(frozen=True)
 class Served:
-    """Content that may be read: the viewer's page, and cases and frames of the run's studies.
+    """Content that may be read: the viewer's page, scripts with cases, and frames of the run's studies.
 
-    `script` returns the cases of the study with a number as a script.
+    `script` returns the script at a path, with the words that are searched; None where there is none.
     """
 
     index: str
-    script: Callable[[int], str]
+    script: Callable[[str, str], str | None]
     store: Path
+    folder: Path  # of the studies, for their masks
     studies: tuple[str, ...]
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
 
     def content(self, path: str) -> tuple[str, bytes] | None:
         """Media type and bytes of an address below the server's root; None where nothing may be read."""
-        token, _, rest = unquote(path.partition("?")[0]).removeprefix("/").partition("/")
+        place, _, query = path.partition("?")
+        token, _, rest = unquote(place).removeprefix("/").partition("/")
         if not secrets.compare_digest(token.encode(), self.token.encode()):
             return None
         words = rest.split("/")
         if words in ([""], ["index.html"]):
             return _TYPES[".html"], self.index.encode()
-        if words[0] == FRAMES:
+        if words[0] in (FRAMES, MASKS):
             picture = self._picture(words)
             return None if picture is None else (_TYPES[".png"], picture)
-        return self._script(words)
-
-    def _script(self, words: list[str]) -> tuple[str, bytes] | None:
-        number = words[-1].removesuffix(".js")
-        if words != ["cases", f"{number}.js"] or not number.isdecimal() or int(number) >= len(self.studies):
-            return None
-        return _TYPES[".js"], self.script(int(number)).encode()
+        script = self.script(rest, "".join(parse_qs(query).get("words", [])))
+        return None if script is None else (_TYPES[".js"], script.encode())
 
     def _picture(self, words: list[str]) -> bytes | None:
         place = parse_name(words)
@@ -58,21 +55,21 @@ class Served:
             return None
         number, volume_id, idx = place
         try:
-            return self._study(number, volume_id).get(idx)
+            masked = self.folder if words[0] == MASKS else None
+            return _volume(self.store, self.studies[number], volume_id, masked).get(idx)
         except InputError:
             return None
 
-    def _study(self, number: int, volume_id: str) -> Mapping[int, bytes]:
-        return _volume(self.store, self.studies[number], volume_id)
-
 
 @lru_cache(maxsize=64)
-def _volume(store: Path, study: str, volume_id: str) -> Mapping[int, bytes]:
-    """All frames of one volume as PNG pictures, by index."""
+def _volume(store: Path, study: str, volume_id: str, masks: Path | None) -> Mapping[int, bytes]:
+    """All frames of one volume as PNG pictures, by index; with its mask over them, where `masks` has it."""
     own = _volumes(store)
     rows = [row for row in own.to_pylist() if (row["study_id"], row["volume_id"]) == (study, volume_id)]
     frames = [(volume_id, idx) for row in rows for idx in range(row["n_slices"] * row["n_phases"])]
-    return {idx: picture for (_, idx), picture in png_of(store, own, study, frames).items()}
+    overlay = overlay_of(masks, own, study, volume_id) if masks else None
+    overlays = {volume_id: overlay} if overlay else {}
+    return {idx: picture for (_, idx), picture in png_of(store, own, study, frames, overlays).items()}
 
 
 @lru_cache(maxsize=1)
@@ -84,6 +81,8 @@ def server_of(served: Served, port: int = 0) -> ThreadingHTTPServer:
     """Make a server that is not yet running; port 0 takes a free port."""
 
     class Handler(BaseHTTPRequestHandler):
+        timeout = 60  # s, after which a client that says nothing is left
+
         def do_GET(self) -> None:
             hosts = {f"{name}:{server.server_port}" for name in (HOST, "localhost")}
             # A foreign Host header means that another site's name was made to point here (DNS rebinding).
@@ -95,6 +94,7 @@ def server_of(served: Served, port: int = 0) -> ThreadingHTTPServer:
             self.send_response(HTTPStatus.OK)
             headers = {"Content-Type": kind, "Content-Length": str(len(body)), "Cache-Control": "no-store"}
             headers |= {"Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}
+            headers |= {"Cross-Origin-Resource-Policy": "same-origin", "X-Frame-Options": "DENY"}
             for name, value in headers.items():
                 self.send_header(name, value)
             self.end_headers()

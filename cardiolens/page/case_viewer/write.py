@@ -1,49 +1,78 @@
-"""Writing of the case viewer: a page with one script per study, loaded when the study is opened."""
+"""Writing of the portable case viewer: a page, and a script per study that is loaded when it is opened."""
 
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from cardiolens import tables
-from cardiolens.page.case_viewer.cases import Sources, index_of, read_sources, study_cases
-from cardiolens.page.case_viewer.pictures import write_pictures
-from cardiolens.page.case_viewer.withheld import without_reports
+from cardiolens.page.case_viewer.cases import index_of, study_cases
+from cardiolens.page.case_viewer.pictures import Shown, shown_by, write_pictures
+from cardiolens.page.case_viewer.sample import sample_of
+from cardiolens.page.case_viewer.sources import Asked, Sources, open_sources
 from cardiolens.page.embed import to_json
-from cardiolens.page.facts import Facts
+from cardiolens.page.facts import Header
 from cardiolens.page.render import asset, templates
 from cardiolens.record.places import Run
 
-_SCRIPTS = ("format.js", "stage.js", "case.js", "viewer.js")
+_SCRIPTS = ("format.js", "filters.js", "stage.js", "case.js", "viewer.js")
 
 
-def write_viewer(run: Run, parts: Sequence[Run], facts: Facts, *, include_images: bool) -> Path:
+def write_viewer(run: Run, parts: Sequence[Run], header: Header, *, include_images: bool) -> Path:
     """Write the viewer of a run anew, and return its path.
 
     Frames and report texts are written only with `include_images`, because the folder may be passed on.
     """
     folder = run.viewer
-    sources = read_sources(run, parts, facts)
-    sources = sources if include_images else without_reports(sources)
+    sources = open_sources(run, parts, header)
+    letters = sources.every_ending()
+    sample = sample_of(letters, sources.questions["subtask"].to_pylist(), header.arms)
     shutil.rmtree(folder, ignore_errors=True)
-    for number, cases in study_cases(sources):
-        tables.write_text(folder / "cases" / f"{number}.js", script_of(number, cases))
+    shown = Shown()
+    for number, cases in study_cases(sources, sample.asked, private=include_images):
+        shown_by(cases, shown)
+        path = f"cases/{number}.js"
+        tables.write_text(folder / path, script_of(path, cases))
     if include_images:
-        write_pictures(folder, facts.specs[0].store, sources)
-    tables.write_text(folder / "index.html", render_viewer(sources, facts, images=include_images))
+        write_pictures(folder, header.specs[0].store, sources.studies, shown)
+    index = portable_index(sources, sample.asked, letters)
+    page = render_viewer(header, index, sample.words, images=include_images, sampled=not sample.whole)
+    tables.write_text(folder / "index.html", page)
     return folder / "index.html"
 
 
-def script_of(number: int, cases: Mapping[str, object]) -> str:
-    """Script that hands the cases of a study to the viewer."""
-    return f"cardiolens.receive({number},{to_json(cases)});\n"
+def portable_index(sources: Sources, asked: Sequence[Asked], letters: np.ndarray) -> dict[str, object]:
+    """The list of cases with how each ended under the arms that are held, a letter each."""
+    ended: dict[int, dict[int, str]] = {}
+    for question, arm in asked:
+        ended.setdefault(question, {})[arm] = chr(letters[question, arm])
+    index = index_of(sources)
+    return index | {"questions": [[*index["questions"][at], ended[at]] for at in sorted(ended)]}
 
 
-def render_viewer(sources: Sources, facts: Facts, *, images: bool) -> str:
-    """Render the viewer's page; `images` says whether frames are available where it is opened."""
+def script_of(path: str, content: object) -> str:
+    """Script that hands what stands at a path to the viewer."""
+    return f"cardiolens.receive({to_json(path)},{to_json(content)});\n"
+
+
+def render_viewer(
+    header: Header,
+    index: Mapping[str, object],
+    words: str,
+    *,
+    images: bool,
+    served: bool = False,
+    sampled: bool = False,
+) -> str:
+    """Render the viewer's page; `words` say what it holds, `images` whether frames are there too."""
+    told = {"name": header.name, "images": images, "served": served, "sampled": sampled}
+    told |= {"simulated": sorted(header.simulated)}
     context = {
-        "name": facts.name,
-        "run": to_json({"name": facts.name, "images": images, "simulated": sorted(facts.simulated)}),
-        "index": to_json(index_of(sources, facts)),
+        "name": header.name,
+        "words": words,
+        "run": to_json(told),
+        "index": to_json(index),
         "style": asset("page.css") + asset("viewer.css"),
         "scripts": [asset(name) for name in _SCRIPTS],
     }

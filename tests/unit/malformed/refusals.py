@@ -18,6 +18,9 @@ def snapshot(root: Path) -> Snapshot:
     return {str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
+_MAY_APPEAR = r"outputs/[^/]+/sweep\.log|store/(questions|evidence)/part-[^/]+\.parquet|.*digests\.json"
+
+
 def refused(
     run: Callable[[], int],
     said: str,
@@ -25,7 +28,7 @@ def refused(
     root: Path,
     *,
     code: int = 2,
-    may_appear: str = r"outputs/[^/]+/sweep\.log|store/questions/part-[^/]+\.parquet|.*digests\.json",
+    may_appear: str = _MAY_APPEAR,
 ) -> str:
     """Run a verb that must refuse: its message, after every check that all malformed inputs share.
 

@@ -32,7 +32,7 @@ VERBS: dict[str, Callable[[Run, Run], object]] = {
     "export": lambda run, _: export(run, patient_ids=False),
     "report": lambda run, _: write_page(run, [run], include_images=False),
     "status": lambda run, _: status(run),
-    "view": lambda run, _: served_of([run]).script(1),
+    "view": lambda run, _: [served_of([run]).script(path, "") for path in ("endings/0.js", "cases/1/0.js")],
     "judge": lambda run, _: judge(run),
     "judge together": lambda run, other: judge_together([run, other]),
 }

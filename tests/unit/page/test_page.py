@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens import tables
 from cardiolens.judging.parse import RULES_VERSION
+from cardiolens.page import embed as embedding
 from cardiolens.page.answers import answers
-from cardiolens.page.case_viewer.cases import read_sources, study_cases
+from cardiolens.page.case_viewer.cases import study_cases
+from cardiolens.page.case_viewer.sources import open_sources
 from cardiolens.page.elements import Answer, Column, Estimate, Table
 from cardiolens.page.embed import embed, to_json
 from cardiolens.page.facts import Facts, read_facts
@@ -132,7 +135,7 @@ def test_curves_of_confidence_are_those_of_the_scores(root: Path) -> None:
 
 
 def facts_with(facts: Facts, **changes: Any) -> Facts:
-    return Facts(**{**{name: getattr(facts, name) for name in Facts.__slots__}, **changes})
+    return replace(facts, **changes)
 
 
 def test_an_answer_claims_a_difference_only_where_it_holds_among_all(run: Run) -> None:
@@ -231,6 +234,19 @@ def test_large_tables_stand_beside_the_page(run: Run) -> None:
     large = embed(Table("large", "L", (Column("a", "a"), Column("b", "b", "count")), rows))
     assert large.chunk == "page/large.js"
     assert large.script.startswith('cardiolens.receive("large",{')
+    words, numbers = json.loads(large.json)["cells"]
+    assert [words["values"][at] for at in words["at"]] == [word for word, _ in rows]
+    assert numbers == {"values": [number for _, number in rows]}
+    assert len(words["values"]) == 1
+
+
+def test_equal_cells_of_different_kinds_stay_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedding, "CHUNK_BYTES", 10)
+    column = json.loads(embed(Table("t", "T", (Column("a", "a"),), [(1,), (True,), (1.0,)] * 9)).json)[
+        "cells"
+    ][0]
+    shown = [column["values"][at] for at in column["at"]]
+    assert [type(cell) for cell in shown] == [int, bool, float] * 9
 
 
 def test_a_drawing_holds_every_end_of_its_intervals() -> None:
@@ -252,10 +268,12 @@ def test_the_viewer_has_the_frames_of_every_request_in_their_order(root: Path) -
             run.requests(model), tables.REQUESTS, ("arm_id", "qa_id", "frames")
         ).to_pylist()
     }
-    sources = read_sources(run, [run], read_facts(run, [run]))
+    sources = open_sources(run, [run])
+    places = {qa_id: at for at, qa_id in enumerate(sources.questions["qa_id"].to_pylist())}
+    wanted = [(places[qa_id], sources.arms.index(arm)) for arm, qa_id in asked]
     shown = {
         (sources.arms[arm], qa_id): cases["frames"][case["frames"]]
-        for _, cases in study_cases(sources)
+        for _, cases in study_cases(sources, wanted, private=False)
         for qa_id, arms in cases["cases"].items()
         for arm, case in arms.items()
     }

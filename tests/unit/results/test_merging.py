@@ -55,7 +55,9 @@ def test_the_viewer_of_two_runs_has_the_arms_of_both(root: Path) -> None:
     assert all(
         f'["{model}","clinical","8","standard","none"]' in served.index for model in ("oracle", "constant")
     )
-    script = json.loads(served.script(0).removeprefix("cardiolens.receive(0,").removesuffix(");\n"))
+    path = "cases/0/0-1.js"
+    told = served.script(path, "") or ""
+    script = json.loads(told.removeprefix(f'cardiolens.receive("{path}",').removesuffix(");\n"))
     (case,) = script["cases"].values()
     assert set(case) == {"0", "1"}
     assert [verdict["correct"] for verdict in case["0"]["verdicts"]] == [True]

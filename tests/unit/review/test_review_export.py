@@ -26,6 +26,8 @@ def test_what_is_verified_enters_a_sweep_and_drafts_do_not(tmp_path: Path) -> No
     assert told["status"] == "verified"
     assert (told["stage"], told["verdict"], told["kappa_batch"], told["readers"]) == (8, "correct", "b01", 2)
     assert told["kappa"] == 1
+    assert told["by"] == ["anna", "berta"]
+    assert told["at"] == max(line.at for line in table.queue.reviews.history["berta", "verify"][:1])
     with pytest.raises(InputError, match="are not verified"):
         read_questions(tmp_path / "drafts.jsonl", CATALOGUE)
     assert result.rejects == result.open == []

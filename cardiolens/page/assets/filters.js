@@ -1,0 +1,133 @@
+// What is listed: arms, endings, flips and words, and the letters by which they are found.
+// A letter per question and arm stands in the page where it is portable, and comes from the server where it is served.
+
+const RUN = JSON.parse(document.getElementById("run").textContent);
+const INDEX = JSON.parse(document.getElementById("index").textContent);
+const ENDED = { r: "right", w: "wrong", u: "not readable", o: "no answer" };
+const NONE = -1;
+const ANY = -2; // arm, where the viewer holds a sample
+const promised = new Map();
+const waiting = new Map();
+const letters = new Map(); // of the arms that were asked for, where the viewer is served
+
+window.cardiolens = {
+  receive: (address, content) => waiting.get(address)?.resolve(content),
+  refuse: (address, why) => waiting.get(address)?.reject(new Error(why)),
+};
+
+// The content of a script beside the page, by its address.
+function content(address) {
+  if (!promised.has(address)) {
+    const coming = new Promise((resolve, reject) => {
+      waiting.set(address, { resolve, reject });
+      const script = element("script", { src: address });
+      script.addEventListener("error", () => reject(new Error(`${address} is not beside this page.`)));
+      document.head.append(script);
+    });
+    promised.set(address, coming);
+    coming.catch(() => promised.delete(address));
+  }
+  return promised.get(address);
+}
+
+const armLabel = ([model, selector, budget, prompt, control]) => {
+  const star = RUN.simulated.includes(model) ? "*" : "";
+  return [`${model}${star}`, selector, `K = ${budget}`, prompt, control === "none" ? "" : control].filter(Boolean).join(" \u00b7 ");
+};
+
+const filter = { model: "", first: RUN.sampled ? ANY : 0, second: NONE, subtask: "", ended: "", flips: false, word: "", said: "" };
+
+const chosen = () => (filter.first === ANY ? [] : [filter.first, filter.second].filter((arm) => arm !== NONE));
+
+function ending(question, arm) {
+  return (RUN.served ? letters.get(arm)[question] : INDEX.questions[question][3][arm]) ?? " ";
+}
+
+function select(name, title, options) {
+  const made = element("select", { "data-filter": name }, ...options.map(([value, text]) => element("option", { value }, text)));
+  made.value = String(filter[name]);
+  made.addEventListener("change", () => {
+    filter[name] = typeof filter[name] === "number" ? Number(made.value) : made.value;
+    if (name === "model") modelChosen();
+    refresh();
+  });
+  return element("label", {}, element("span", {}, title), made);
+}
+
+// A search is made when a word is entered, not at each of its letters, where the server has to read replies.
+function search(name, placeholder, event) {
+  const made = element("input", { type: "search", "data-filter": name, placeholder, "aria-label": placeholder, value: filter[name] });
+  made.addEventListener(event, () => ((filter[name] = made.value.toLowerCase().trim()), refresh()));
+  return made;
+}
+
+const armsOf = (model) => INDEX.arms.map((arm, at) => [at, armLabel(arm)]).filter(([at]) => !model || INDEX.arms[at][0] === model);
+
+function buildFilters() {
+  const models = [...new Set(INDEX.arms.map(([model]) => model))];
+  const subtasks = [...new Set(INDEX.questions.map(([, subtask]) => subtask))].sort();
+  const flips = element("input", { type: "checkbox", "data-filter": "flips" });
+  flips.checked = filter.flips;
+  flips.addEventListener("change", () => ((filter.flips = flips.checked), refresh()));
+  document.getElementById("filters").replaceChildren(
+    select("model", "model", [["", "all"], ...models.map((name) => [name, name])]),
+    select("first", "arm", [...(RUN.sampled ? [[ANY, "any that is here"]] : []), ...armsOf(filter.model)]),
+    select("second", "beside", [[NONE, "no other"], ...armsOf("")]),
+    select("subtask", "subtask", [["", "all"], ...subtasks.map((name) => [name, name])]),
+    select("ended", "verdict", [["", "all"], ...Object.entries(ENDED)]),
+    element("label", { class: "flips" }, flips, element("span", {}, "flips: right under one arm, not under the other")),
+    search("word", "Study or question", "input"),
+    RUN.served ? search("said", "Words of a reply, then Enter", "change") : "",
+  );
+}
+
+function modelChosen() {
+  const left = filter.first !== ANY && filter.model && INDEX.arms[filter.first][0] !== filter.model;
+  if (left) filter.first = armsOf(filter.model)[0][0];
+  buildFilters();
+}
+
+// The arm before or after, among those of the chosen model.
+function otherArm(name, by) {
+  const beside = armsOf("").map(([at]) => at).filter((at) => at !== filter.first);
+  const own = armsOf(filter.model).map(([at]) => at);
+  const all = name === "second" ? [NONE, ...beside] : [...(RUN.sampled ? [ANY] : []), ...own];
+  filter[name] = all[(all.indexOf(filter[name]) + by + all.length) % all.length];
+  buildFilters();
+  refresh();
+}
+
+// What every question is compared with; read before any is.
+async function needed() {
+  const arms = RUN.served ? chosen() : [];
+  await Promise.all(arms.map(async (arm) => letters.set(arm, await content(`endings/${arm}.js`))));
+  const words = encodeURIComponent(filter.said);
+  return filter.said ? new Set(await content(`said/${filter.first}.js?words=${words}`)) : null;
+}
+
+const differ = (one, other) => INDEX.arms[one].filter((value, at) => value !== INDEX.arms[other][at]).length;
+const flipped = (one, other) => one !== " " && other !== " " && (one === "r") !== (other === "r");
+
+// The arms under which a question is listed: those that were chosen, or each that a sample holds.
+function shownUnder(question) {
+  if (filter.first !== ANY) return [chosen()];
+  const held = Object.keys(INDEX.questions[question][3]).map(Number).filter((arm) => !filter.model || INDEX.arms[arm][0] === filter.model);
+  if (!filter.flips) return held.map((arm) => [arm]);
+  const pairs = held.flatMap((one, at) => held.slice(at + 1).map((other) => [one, other]));
+  return pairs.filter(([one, other]) => differ(one, other) === 1);
+}
+
+// A case is a question under one arm or two.
+function matching(saying) {
+  const fits = (question, arms) => {
+    const [one, other] = arms.map((arm) => ending(question, arm));
+    return one !== " " && (!filter.ended || one === filter.ended) && (!filter.flips || (other !== undefined && flipped(one, other)));
+  };
+  const found = ([study, subtask, qaId], at) =>
+    (!filter.subtask || subtask === filter.subtask) &&
+    (!saying || saying.has(at)) &&
+    (!filter.word || `${INDEX.studies[study]} ${qaId}`.toLowerCase().includes(filter.word));
+  return INDEX.questions.flatMap((question, at) =>
+    found(question, at) ? shownUnder(at).filter((arms) => fits(at, arms)).map((arms) => ({ question: at, arms })) : [],
+  );
+}

@@ -1,0 +1,60 @@
+"""The scripts of a served viewer: endings of an arm, single cases and searches, each made when asked for."""
+
+from functools import lru_cache
+from urllib.parse import quote
+
+from cardiolens.errors import InputError
+from cardiolens.page.case_viewer.cases import case_reader
+from cardiolens.page.case_viewer.sources import Sources
+from cardiolens.page.case_viewer.write import script_of
+from cardiolens.page.embed import to_json
+
+MOST_WORDS = 200  # characters of a search
+_AS_IT_IS = "!'()*~"  # by the page's encodeURIComponent
+_MOST_ARMS = 2  # side by side
+_DIGITS = 10  # of a number in an address, and fewer
+
+
+class Scripts:
+    """Scripts by path: `endings/ARM.js`, `cases/QUESTION/ARM-ARM.js`, `said/ARM.js` with words to find."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._cases = case_reader(sources, private=True)
+        self._endings = lru_cache(maxsize=1024)(sources.endings)
+
+    def __call__(self, path: str, words: str = "") -> str | None:
+        """The script at a path; None where there is none. It tells of a table that cannot be read."""
+        address = f"{path}?words={quote(words, safe=_AS_IT_IS)}" if words else path
+        try:
+            content = self.content(path, words)
+        except InputError as error:
+            return f"cardiolens.refuse({to_json(address)},{to_json(str(error))});\n"
+        return None if content is None else script_of(address, content)
+
+    def content(self, path: str, words: str = "") -> object | None:
+        """What the script at a path holds; InputError where a table of the run cannot be read."""
+        name, _, kind = path.rpartition(".")
+        match name.split("/") if kind == "js" else []:
+            case ["endings", arm] if self._arms(arm):
+                return self._endings(self._arms(arm)[0])
+            case ["cases", question, arms] if self._arms(arms) and self._question(question):
+                return self._cases([(int(question), arm) for arm in self._arms(arms)])
+            case ["said", arm] if self._arms(arm) and 0 < len(words) <= MOST_WORDS:
+                return self._sources.saying(self._arms(arm)[0], words)
+            case _:
+                return None
+
+    def _arms(self, words: str) -> list[int]:
+        """Places of arms, e.g. of `3-17`; none where one of them does not exist."""
+        arms = [_number(word) for word in words.split("-", _MOST_ARMS)]
+        known = len(arms) <= _MOST_ARMS and all(0 <= arm < len(self._sources.arms) for arm in arms)
+        return arms if known else []
+
+    def _question(self, word: str) -> bool:
+        return 0 <= _number(word) < len(self._sources.study)
+
+
+def _number(word: str) -> int:
+    """Number that a part of a path is, -1 where it is none."""
+    return int(word) if word.isdecimal() and len(word) < _DIGITS else -1

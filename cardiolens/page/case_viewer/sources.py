@@ -1,0 +1,230 @@
+"""The tables of a run as the case viewer reads them: single cases and endings, when they are asked for."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens import tables
+from cardiolens.errors import InputError
+from cardiolens.judging.finals import finals
+from cardiolens.page.facts import Header, read_header
+from cardiolens.record.places import Run, Store
+
+NOT_ASKED = " "
+_REQUEST = (
+    *("arm_id", "qa_id", "study_id", "frames_study_id", "frames", "system", "prompt", "flags", "status"),
+    "request_key",
+)
+_VERDICT = ("arm_id", "qa_id", "channel", "status", "parse_status", "rule", "parsed", "gold", "correct")
+_ENDED = ("qa_id", "arm_id", "channel", "status", "parse_status", "correct")
+_SAID = ("request_key", "text", "status", "written_at")
+_SEPARATOR = "\x1f"
+_LISTINGS = 20  # attempts to read completions that are compacted meanwhile
+
+Asked = tuple[int, int]  # places of a question and of an arm
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Requests, verdicts and replies of some questions under some arms; `replies` are by request key."""
+
+    requests: Sequence[dict[str, Any]]
+    verdicts: Sequence[dict[str, Any]]
+    replies: dict[str, str | None]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The tables of a run, or of several seen as one.
+
+    Questions, studies and arms are named by their places. `questions` are those asked, sorted by study.
+    """
+
+    run: Run
+    parts: tuple[Run, ...]
+    header: Header
+    questions: pa.Table
+    evidence: Mapping[str, Mapping[str, Any]]  # rows of table `evidence` by question
+
+    @cached_property
+    def arms(self) -> tuple[str, ...]:
+        return tuple(arm.arm_id for arm in self.header.arms)
+
+    @cached_property
+    def studies(self) -> tuple[str, ...]:
+        return tuple(sorted(pc.unique(self.questions["study_id"]).to_pylist()))
+
+    @cached_property
+    def study(self) -> np.ndarray:
+        """Place of each question's study."""
+        return np.asarray(pc.index_in(self.questions["study_id"], value_set=pa.array(self.studies)))
+
+    def rows(self, asked: Collection[Asked]) -> Rows:
+        """Read what was asked, replied and judged in some cases; of models that they are not of, nothing.
+
+        Only the parts that hold their studies are read.
+        """
+        by_model: dict[str, list[Asked]] = {}
+        for question, arm in asked:
+            by_model.setdefault(self.header.arms[arm].model, []).append((question, arm))
+        found = Rows([], [], {})
+        requests, verdicts = [], []
+        for model, pairs in by_model.items():
+            for part, store, key in self._made(model):
+                own = self._own(part.requests(model), tables.REQUESTS, _REQUEST, pairs)
+                requests += own.to_pylist()
+                found.replies.update(_replies(store.completions(key), pc.unique(own["request_key"])))
+            verdicts += self._own(self.run.verdicts, tables.VERDICTS, _VERDICT, pairs).to_pylist()
+        return Rows(requests, verdicts, found.replies)
+
+    def endings(self, arm: int) -> str:
+        """How each question ended under an arm, a letter each; `NOT_ASKED` where it was not asked."""
+        where = pc.field("arm_id") == self.arms[arm]
+        letters = np.full(self.questions.num_rows, ord(NOT_ASKED), np.uint8)
+        for question, _, letter in self._ended(where):
+            letters[question] = letter
+        return letters.tobytes().decode()
+
+    def every_ending(self) -> np.ndarray:
+        """How each question ended under each arm: a byte per question and arm."""
+        letters = np.full((self.questions.num_rows, len(self.arms)), ord(NOT_ASKED), np.uint8)
+        for question, arm, letter in self._ended(None):
+            letters[question, arm] = letter
+        return letters
+
+    def saying(self, arm: int, words: str) -> list[int]:
+        """Questions whose reply under an arm holds some words, in upper or lower case."""
+        model = self.header.arms[arm].model
+        keys = [
+            batch["request_key"].filter(
+                pc.match_substring(pc.fill_null(batch["text"], ""), words, ignore_case=True)
+            )
+            for _, store, key in self._made(model)
+            for batch in tables.scan(store.completions(key), tables.COMPLETIONS, ("request_key", "text"))
+        ]
+        saying = pa.chunked_array(keys, pa.string()).combine_chunks()
+        where = (pc.field("arm_id") == self.arms[arm]) & pc.field("request_key").isin(saying)
+        found = tables.query(self.run.verdicts, tables.VERDICTS, ("qa_id",), where)
+        return sorted(set(self._places(pc.unique(found["qa_id"])).tolist()))
+
+    def _ended(
+        self, where: pa.compute.Expression | None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield places of questions and arms, and the letters of how they ended."""
+        arms = pa.array(self.arms, pa.string())
+        encoded = ("qa_id",) if where is not None else ("qa_id", "arm_id")
+        for batch in tables.scan(self.run.verdicts, tables.VERDICTS, _ENDED, where, encoded=encoded):
+            told = batch.filter(pc.not_equal(batch["channel"], "text"))
+            arm = _index(told["arm_id"], arms)
+            if arm.min(initial=0) < 0:
+                raise InputError(
+                    f"{self.run.verdicts}: verdicts of an arm that the manifest of the run does not have; "
+                    "judge the run again"
+                )
+            yield self._places(told["qa_id"]), arm, _letters(told)
+
+    def _places(self, qa_ids: pa.Array) -> np.ndarray:
+        found = _index(qa_ids, self._qa_ids)
+        if len(found) and found.min() < 0:
+            raise InputError(f"{self.run.verdicts}: verdicts changed while they were read; start again")
+        return found
+
+    @cached_property
+    def _qa_ids(self) -> pa.Array:
+        return self.questions["qa_id"].combine_chunks()
+
+    def _own(
+        self, folder: Path, schema: pa.Schema, columns: Sequence[str], pairs: Sequence[Asked]
+    ) -> pa.Table:
+        """The rows of a table that belong to pairs of question and arm."""
+        questions = pa.array(sorted({question for question, _ in pairs}))
+        qa_ids = self._qa_ids.take(questions)
+        arms = pa.array(sorted({self.arms[arm] for _, arm in pairs}), pa.string())
+        studies = pc.unique(self.questions["study_id"].combine_chunks().take(questions))
+        where = pc.field("study_id").isin(studies) & pc.field("arm_id").isin(arms)
+        rows = tables.query(folder, schema, columns, where & pc.field("qa_id").isin(qa_ids))
+        wanted = pa.array([_SEPARATOR.join((self.arms[arm], self._qa_ids[at].as_py())) for at, arm in pairs])
+        named = pc.binary_join_element_wise(rows["arm_id"], rows["qa_id"], _SEPARATOR)
+        return rows.filter(pc.is_in(named, value_set=wanted))
+
+    def _made(self, model: str) -> Iterator[tuple[Run, Store, str]]:
+        """Yield the runs that asked a model, with its completions' store and key."""
+        for part, spec, manifest in zip(self.parts, self.header.specs, self.header.manifests, strict=True):
+            if model in manifest["models"]:
+                yield part, Store(spec.store), str(manifest["models"][model]["model_key"])
+
+
+def open_sources(run: Run, parts: Sequence[Run], header: Header | None = None) -> Sources:
+    """The tables of a run, or of several seen as one: only their questions are read now."""
+    header = header or read_header(run, parts)
+    column = "qa_id"
+    store = Store(header.specs[0].store)
+    questions = tables.read(store.questions, tables.QUESTIONS)
+    known, asked = questions[column].combine_chunks(), np.zeros(questions.num_rows, bool)
+    for batch in tables.scan(run.verdicts, tables.VERDICTS, [column], encoded=[column]):
+        found = _index(batch[column], known)
+        if found.min(initial=0) < 0:
+            raise InputError(
+                f"{store.questions}: lacks questions of {run.root}; put the questions file of the run back "
+                "and plan it again (mode=plan)"
+            )
+        asked[found] = True
+    questions = questions.filter(pa.array(asked))
+    order = [(name, "ascending") for name in ("study_id", "subtask", column)]
+    told = {row["qa_id"]: row for row in tables.read(store.evidence, tables.EVIDENCE).to_pylist()}
+    return Sources(run, tuple(parts), header, questions.sort_by(order), told)
+
+
+def _index(values: pa.Array, known: pa.Array) -> np.ndarray:
+    """Place of each value among those known, -1 where it is none of them."""
+    if isinstance(values, pa.DictionaryArray):
+        own: np.ndarray = _index(values.dictionary, known)[np.asarray(values.indices)]
+        return own
+    return np.asarray(pc.fill_null(pc.index_in(values, value_set=known), -1))
+
+
+def _letters(verdicts: pa.RecordBatch) -> np.ndarray:
+    """`r` right, `w` wrong, `u` not readable, `o` no answer."""
+    told = np.where(np.asarray(pc.fill_null(verdicts["correct"], False)), ord("r"), ord("w"))
+    read = pc.is_in(verdicts["parse_status"], value_set=pa.array(["ok", "inconsistent"]))
+    told = np.where(np.asarray(read), told, ord("u"))
+    return np.where(np.asarray(pc.equal(verdicts["status"], "judged")), told, ord("o")).astype(np.uint8)
+
+
+def _replies(folder: Path, keys: pa.Array) -> dict[str, str | None]:
+    """Text of the completion of each key that counts; texts are read where a key stands, and nowhere else.
+
+    Another process may compact the parts meanwhile: if a listed part has disappeared, list them again.
+    """
+    for listing in range(1, _LISTINGS + 1):
+        try:
+            said = finals(tables.concat(_standing(folder, keys), _schema(_SAID)))
+        except FileNotFoundError as error:
+            if listing == _LISTINGS:
+                raise InputError(f"{folder}: its parts disappear while they are read ({error})") from error
+        except tables.UNREADABLE as error:
+            raise InputError(f"{folder}: holds a part that is not whole ({error}); run again") from error
+        else:
+            return dict(zip(said["request_key"].to_pylist(), said["text"].to_pylist(), strict=True))
+    raise AssertionError("left by the last listing")
+
+
+def _standing(folder: Path, keys: pa.Array) -> Iterator[pa.Table]:
+    for path in tables.parts(folder):
+        with tables.open_part(path) as part:
+            tables.check_columns(path, part.schema_arrow, tables.COMPLETIONS)
+            for group in range(part.num_row_groups):
+                held = part.read_row_group(group, columns=["request_key"])["request_key"]
+                rows = np.flatnonzero(np.asarray(pc.is_in(held, value_set=keys)))
+                if len(rows):
+                    yield part.read_row_group(group, columns=list(_SAID)).select(_SAID).take(rows)
+
+
+def _schema(columns: Sequence[str]) -> pa.Schema:
+    return pa.schema([tables.COMPLETIONS.field(name) for name in columns])

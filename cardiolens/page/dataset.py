@@ -1,0 +1,222 @@
+"""Everything of a run as one partitioned Arrow dataset, with a data card that describes its columns."""
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import yaml
+
+from cardiolens import tables
+from cardiolens.judging.finals import finals
+from cardiolens.page.case_viewer.withheld import public_reply
+from cardiolens.page.facts import Header, read_header
+from cardiolens.record.places import Run, Store
+from cardiolens.stats.factors import FACTORS, ArmFactors
+
+_COUNTS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.float64())]))
+_VERDICT = [name for name in tables.VERDICTS.names if name != "counts"]
+_REQUEST = (
+    "frames_study_id",
+    "frames",
+    "system",
+    "template",
+    "answer_format",
+    "option_keys",
+    "flags",
+)
+_SAID = ("text", "finish_reason", "prompt_tokens", "cached_tokens", "output_tokens", "seconds")
+_SEPARATOR = "\x1f"
+
+_MADE = ("protocol", "dataset", "cardiolens", "questions_sha256", "cohort_digest")
+
+# Columns of `answers` that are no columns of the tables they are joined of.
+_OWN = {
+    "model": (pa.string(), "name of the model; the partition"),
+    **{name: (pa.string(), "of the arm") for name in FACTORS if name != "model"},
+    "question": (pa.string(), "as the questions table has it"),
+    "options": (pa.list_(tables.OPTION), "as the questions table has them"),
+    "prompt_text": (pa.string(), "user message; U+FFFC marks the place of each frame"),
+    "reply": (pa.string(), "text of the completion that counts; withheld where it repeats a report"),
+    "counts": (_COUNTS, "what the scores add up"),
+}
+
+
+def answers_schema(*, patient_ids: bool) -> pa.Schema:
+    """Columns of the dataset's files; `model` stands in the names of their folders."""
+    taken = [name for name in _VERDICT if patient_ids or name != "patient_id"]
+    fields = [tables.VERDICTS.field(name) for name in taken]
+    fields += [pa.field(name, kind) for name, (kind, _) in _OWN.items() if name != "model"]
+    fields += [tables.REQUESTS.field(name) for name in _REQUEST]
+    fields += [tables.COMPLETIONS.field(name) for name in _SAID if name != "text"]
+    return pa.schema(fields)
+
+
+def write_dataset(run: Run, *, patient_ids: bool) -> Path:
+    """Write `export/dataset` of a judged run anew, and return it; memory holds the replies of one model."""
+    header = read_header(run, [run])
+    folder = run.root / "export" / "dataset"
+    shutil.rmtree(folder, ignore_errors=True)
+    schema, rows = answers_schema(patient_ids=patient_ids), 0
+    for model in header.manifests[0]["models"]:
+        for number, part in enumerate(_answers(run, header, model, schema)):
+            rows += part.num_rows
+            place = folder / "answers" / f"model={model}" / f"part-{number:05d}.parquet"
+            with tables.atomic(place) as beside:
+                pq.write_table(part, beside, compression="zstd")
+    with tables.atomic(folder / "scores" / "scores.parquet") as beside:
+        pq.write_table(tables.read(run.scores, tables.SCORES), beside, compression="zstd")
+    tables.write_text(folder / "README.md", card_of(header, schema, rows))
+    return folder
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """What the answers of some arms of a model are joined of."""
+
+    verdicts: pa.Table
+    replies: pa.Table
+    questions: pa.Table
+    arms: Mapping[str, ArmFactors]
+
+    def answers(self, requests: pa.Table) -> pa.Table:
+        """The answers to requests, one row per verdict."""
+        named = _named(requests).combine_chunks()
+        place = pc.index_in(_named(self.verdicts), value_set=named)
+        judged, asked = self.verdicts.filter(pc.is_valid(place)), requests.take(place.drop_null())
+        return _joined(judged, asked, self.replies, self.questions, self.arms)
+
+
+_ASKED = ("arm_id", "qa_id", "request_key", "prompt", *_REQUEST)
+
+
+def _answers(run: Run, header: Header, model: str, schema: pa.Schema) -> Iterator[pa.Table]:
+    """Yield the answers of a model, those of one part of its requests at a time."""
+    read = _read(run, header, [arm for arm in header.arms if arm.model == model])
+    for path in tables.parts(run.requests(model)):
+        requests = tables.read_part(path, tables.REQUESTS, _ASKED)
+        yield read.answers(requests).select(schema.names).cast(schema)
+
+
+def answers_of_arm(run: Run, header: Header, arm: ArmFactors, *, patient_ids: bool) -> pa.Table:
+    """The answers of one arm, as the dataset has them."""
+    own = pc.field("arm_id") == arm.arm_id
+    requests = tables.query(run.requests(arm.model), tables.REQUESTS, _ASKED, own)
+    schema = answers_schema(patient_ids=patient_ids)
+    return _read(run, header, [arm]).answers(requests).select(schema.names).cast(schema)
+
+
+def _read(run: Run, header: Header, arms: Sequence[ArmFactors]) -> _Model:
+    """Verdicts, replies and questions of some arms of one model."""
+    store = Store(header.specs[0].store)
+    by_id = {arm.arm_id: arm for arm in arms}
+    own = pc.field("arm_id").isin(pa.array(list(by_id), pa.string()))
+    verdicts = tables.query(run.verdicts, tables.VERDICTS, tables.VERDICTS.names, own)
+    key = str(header.manifests[0]["models"][arms[0].model]["model_key"])
+    wanted = pc.field("request_key").isin(pc.unique(verdicts["request_key"]))
+    columns = ("request_key", "status", "written_at", *_SAID)
+    said = tables.query(store.completions(key), tables.COMPLETIONS, columns, wanted)
+    return _Model(verdicts, finals(said), tables.read(store.questions, tables.QUESTIONS), by_id)
+
+
+def _named(rows: pa.Table) -> pa.ChunkedArray:
+    return pc.binary_join_element_wise(rows["arm_id"], rows["qa_id"], _SEPARATOR)
+
+
+def _joined(
+    judged: pa.Table, asked: pa.Table, replies: pa.Table, questions: pa.Table, arms: Mapping[str, ArmFactors]
+) -> pa.Table:
+    """One wide table of rows that belong together."""
+    reply = replies.take(pc.index_in(asked["request_key"], value_set=replies["request_key"].combine_chunks()))
+    question = questions.take(pc.index_in(judged["qa_id"], value_set=questions["qa_id"].combine_chunks()))
+    arm_ids = judged["arm_id"].to_pylist()
+    columns: dict[str, Any] = {name: judged[name] for name in _VERDICT}
+    columns |= {
+        name: pa.array([str(getattr(arms[arm_id], name)) for arm_id in arm_ids], pa.string())
+        for name in FACTORS
+        if name != "model"
+    }
+    columns |= {name: question[name] for name in ("question", "options")}
+    columns |= {name: asked[name] for name in _REQUEST}
+    columns |= {name: reply[name] for name in _SAID if name != "text"}
+    columns["prompt_text"] = asked["prompt"]
+    columns["reply"] = _public(reply["text"], question["reference"])
+    columns["counts"] = pa.array([_pairs(row) for row in judged["counts"].to_pylist()], _COUNTS)
+    return pa.table(columns)
+
+
+def _public(texts: pa.ChunkedArray, references: pa.ChunkedArray) -> pa.Array:
+    """Replies, those withheld that repeat the report which they should have written."""
+    if references.null_count == len(references):
+        return texts.combine_chunks()
+    pairs = zip(texts.to_pylist(), references.to_pylist(), strict=True)
+    return pa.array([public_reply(text, {"reference": one}) for text, one in pairs], pa.string())
+
+
+def _pairs(counts: list[tuple[str, float]] | None) -> list[dict[str, Any]]:
+    return [{"name": name, "value": value} for name, value in counts or ()]
+
+
+def card_of(header: Header, schema: pa.Schema, rows: int) -> str:
+    """The data card: a YAML header as Hugging Face reads it, how to open the files, and every column."""
+    head = {
+        "pretty_name": f"CardioLens run {header.name}",
+        "task_categories": ["visual-question-answering"],
+        "tags": ["cardiac-mri", "evaluation", "medical"],
+        "size_categories": [_size(rows)],
+        "configs": [
+            {"config_name": "answers", "data_files": "answers/*/*.parquet", "default": True},
+            {"config_name": "scores", "data_files": "scores/*.parquet"},
+        ],
+    }
+    manifest = header.manifests[0]
+    made = ", ".join(f"{name} `{manifest[name]}`" for name in _MADE)
+    columns = "\n".join(f"| `{field.name}` | `{field.type}` | {_meaning(field.name)} |" for field in schema)
+    return f"""---
+{yaml.safe_dump(head, sort_keys=False).rstrip()}
+---
+
+# CardioLens run {header.name}
+
+{rows:,} judged answers of {len(manifest["models"])} models under {len(header.arms)} arms, one row per arm,
+question and channel. Research use only. No licence is named: it is that of the studies and questions, and
+whoever passes this on has to add it. Study ids are taken to be pseudonyms. Prompts and replies are in the
+files; frames and the texts of reference reports are not.
+
+{made}.
+
+```python
+duckdb.sql("from read_parquet('answers/*/*.parquet', hive_partitioning=true)")
+polars.scan_parquet("answers/**/*.parquet", hive_partitioning=True)
+pandas.read_parquet("answers")
+pyarrow.dataset.dataset("answers", partitioning="hive")
+```
+
+## Columns of `answers`
+
+| column | type | meaning |
+|---|---|---|
+| `model` | `string` | {_OWN["model"][1]} |
+{columns}
+
+`scores` is the run's table of that name.
+"""
+
+
+def _meaning(name: str) -> str:
+    if name in _OWN:
+        return _OWN[name][1]
+    for table in (tables.VERDICTS, tables.REQUESTS, tables.COMPLETIONS):
+        if name in table.names:
+            return f"as in table {table.metadata[b'table'].decode()}"
+    raise AssertionError(name)
+
+
+def _size(rows: int) -> str:
+    """Hugging Face's word for a number of rows."""
+    steps = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"))
+    return next((word for most, word in steps if rows < most), "1M<n<10M" if rows < 10**7 else "10M<n<100M")

@@ -1,0 +1,120 @@
+"""Logs of a run for the viewer of Inspect: one JSON file per arm, a sample per question."""
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from cardiolens import tables
+from cardiolens.page.dataset import answers_of_arm
+from cardiolens.page.facts import Header, read_header
+from cardiolens.record.places import Run
+from cardiolens.stats.factors import FACTORS, ArmFactors
+
+_VERSION = 2  # of Inspect's log format
+_SCORER = "cardiolens"
+_STOPPED = {"stop": "stop", "length": "max_tokens"}  # our reasons in Inspect's words
+Row = Mapping[str, Any]
+
+
+def write_inspect_logs(run: Run, *, patient_ids: bool) -> Path:
+    """Write `export/inspect` of a judged run anew, and return it; memory holds the answers of one arm."""
+    header = read_header(run, [run])
+    folder = run.root / "export" / "inspect"
+    shutil.rmtree(folder, ignore_errors=True)
+    made = datetime.fromtimestamp(run.manifest.stat().st_mtime, UTC).replace(microsecond=0)
+    for arm in header.arms:
+        rows = answers_of_arm(run, header, arm, patient_ids=patient_ids).to_pylist()
+        name = f"{made:%Y-%m-%dT%H-%M-%S}_{header.name}_{arm.arm_id}.json"
+        tables.write_text(folder / name, json.dumps(log_of(header, arm, rows, made), ensure_ascii=False))
+    return folder
+
+
+def log_of(header: Header, arm: ArmFactors, rows: Sequence[Row], made: datetime) -> dict[str, Any]:
+    """The log of an arm; its one number is the share of right answers among those judged."""
+    by_question: dict[str, list[Row]] = {}
+    for row in rows:
+        by_question.setdefault(row["qa_id"], []).append(row)
+    samples = [_sample(arm, verdicts) for verdicts in by_question.values()]
+    manifest, at = header.manifests[0], made.isoformat()
+    channels = sorted({row["channel"] for row in rows})
+    return {
+        "version": _VERSION,
+        "status": "success",
+        "eval": {
+            "run_id": header.name,
+            "eval_id": arm.arm_id,
+            "task_id": arm.arm_id,
+            "created": at,
+            "task": header.name,
+            "dataset": {
+                "name": manifest["dataset"],
+                "samples": len(samples),
+                "sample_ids": list(by_question),
+            },
+            "model": arm.model,
+            "config": {},
+            "task_args": {name: str(getattr(arm, name)) for name in FACTORS if name != "model"},
+            "packages": {_SCORER: manifest["cardiolens"]},
+            "metadata": {"arm_id": arm.arm_id, "protocol": manifest["protocol"]},
+        },
+        "plan": {"name": "plan", "steps": [], "config": {}},
+        "results": {
+            "total_samples": len(samples),
+            "completed_samples": sum(row["reply"] is not None for row in _firsts(by_question)),
+            "scores": [_scored(rows, channel) for channel in channels],
+        },
+        "stats": {"started_at": at, "completed_at": at, "model_usage": {}},
+        "samples": samples,
+    }
+
+
+def _firsts(by_question: Mapping[str, Sequence[Row]]) -> list[Row]:
+    return [verdicts[0] for verdicts in by_question.values()]
+
+
+def _scored(rows: Sequence[Row], channel: str) -> dict[str, Any]:
+    told = [row["correct"] for row in rows if row["channel"] == channel and row["correct"] is not None]
+    share = {"accuracy": {"name": "accuracy", "value": sum(told) / len(told)}} if told else {}
+    return {"name": channel, "scorer": _SCORER, "scored_samples": len(told), "metrics": share}
+
+
+def _sample(arm: ArmFactors, verdicts: Sequence[Row]) -> dict[str, Any]:
+    """One question under the arm; each channel of its verdict is a score."""
+    row = verdicts[0]
+    said = {"role": "assistant", "content": row["reply"] or "", "model": arm.model, "source": "generate"}
+    asked = [{"role": "system", "content": row["system"]}] if row["system"] else []
+    asked.append({"role": "user", "content": row["prompt_text"]})
+    stopped = _STOPPED.get(row["finish_reason"] or "", "unknown")
+    used = {"input_tokens": row["prompt_tokens"] or 0, "output_tokens": row["output_tokens"] or 0}
+    used["total_tokens"] = used["input_tokens"] + used["output_tokens"]
+    choices = [] if row["reply"] is None else [{"message": said, "stop_reason": stopped}]
+    kept = ("study_id", "subtask", "sequence", "tier", "status", "frames", "frames_study_id", "flags")
+    patient = {"patient_id": row["patient_id"]} if "patient_id" in row else {}
+    return {
+        "id": row["qa_id"],
+        "epoch": 1,
+        "input": row["prompt_text"],
+        "choices": [option["text"] for option in row["options"] or []] or None,
+        "target": row["gold"] or [],
+        "messages": [*asked, *([said] if choices else [])],
+        "output": {"model": arm.model, "choices": choices, "usage": used, "time": row["seconds"]},
+        "scores": {one["channel"]: _score(one) for one in verdicts},
+        "metadata": {name: row[name] for name in kept} | patient,
+        "model_usage": {arm.model: used},
+        "total_time": row["seconds"],
+    }
+
+
+def _score(row: Row) -> dict[str, Any]:
+    """`C` right, `I` wrong, `N` without a judged answer; of a report's text, what the scores add up."""
+    value: object = "N"
+    if row["correct"] is not None:
+        value = "C" if row["correct"] else "I"
+    elif row["counts"]:
+        value = {one["name"]: one["value"] for one in row["counts"]}
+    how = [row["parse_status"] or row["status"], row["rule"]]
+    explanation = ", ".join(word for word in how if word)
+    return {"value": value, "answer": ", ".join(row["parsed"] or []), "explanation": explanation}

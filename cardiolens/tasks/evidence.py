@@ -1,0 +1,61 @@
+"""Evidence of questions: quotes of the report on which an answer rests, and who verified it."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from cardiolens import tables
+from cardiolens.given import parse_json, read_text
+from cardiolens.tasks.questions import Question
+
+FINDINGS = "2-findings.*.jsonl"  # stage files of drafted questions, whose ids stand in `evidence`
+Quote = dict[str, str]
+
+
+def evidence_of(questions: Sequence[Question], folder: Path) -> pa.Table:
+    """Table `evidence` of the questions that have any; an id is looked up in the stage files of the folder.
+
+    What no stage file has as an id is a quote itself.
+    """
+    told = [question for question in questions if question.evidence or question.verification]
+    quotes = _quotes(folder) if any(question.evidence for question in told) else {}
+    rows: list[dict[str, object]] = [
+        {
+            "qa_id": question.qa_id,
+            "study_id": question.study_id,
+            "origin": question.origin,
+            "quotes": [
+                quotes.get((question.study_id, name), {"text": name, "section": ""})
+                for name in question.evidence
+            ],
+            "verification": json.dumps(question.verification, sort_keys=True),
+        }
+        for question in told
+    ]
+    return tables.from_rows(rows, tables.EVIDENCE)
+
+
+def _quotes(folder: Path) -> dict[tuple[str, str], Quote]:
+    """Quotes by study and id."""
+    return {
+        (str(record.get("study_id")), str(one["id"])): {
+            "text": str(one["quote"]),
+            "section": str(one.get("section") or ""),
+        }
+        for path in sorted(folder.glob(FINDINGS))
+        for record in _records(path)
+        for one in record.get("items") or ()
+        if isinstance(one, dict) and {"id", "quote"} <= one.keys()
+    }
+
+
+def _records(path: Path) -> Iterator[Mapping[str, Any]]:
+    """Records of a stage file; none of one that is not ours, as evidence decides no number."""
+    try:
+        found = [parse_json(line) for line in read_text(path).split("\n") if line]
+    except (OSError, ValueError):
+        return
+    yield from (record for record in found if isinstance(record, dict))

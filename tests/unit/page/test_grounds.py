@@ -1,0 +1,120 @@
+"""What a true answer rests on: kept beside questions, shown where it is private, decides no number."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from page_run import finished
+from small_cohort import make_cohort, reader, sweep_spec
+from study_folders import study, volume, voxels, write_nifti
+
+from cardiolens import tables
+from cardiolens.config.dataset import Windows
+from cardiolens.page.case_viewer.cases import study_cases
+from cardiolens.page.case_viewer.pictures import overlay_of
+from cardiolens.page.case_viewer.sources import Sources, open_sources
+from cardiolens.record import documents
+from cardiolens.record.places import Run, Store
+from cardiolens.review.export import keep_quotes
+from cardiolens.study.displayed import displayed_volumes
+from cardiolens.study.manifest import read_study
+
+QUOTE = "Severely reduced <b>systolic</b> function"
+VERIFICATION = {
+    "status": "verified",
+    "verdict": "accept",
+    "by": ["anna", "berta"],
+    "at": "2026-01-02T03:04:05",
+}
+
+
+def run_of(root: Path) -> Run:
+    return finished(sweep_spec(root, reader("uniform"), subtask=["C01", "R-CINE"]))
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return run_of(make_cohort(tmp_path_factory.mktemp("plain"), 2))
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The same questions with an id of a quote, words of their own, and who verified them."""
+    root = make_cohort(tmp_path_factory.mktemp("told"), 2)
+    path = root / "questions.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        if line["subtask"] == "C01":
+            line |= {"evidence": ["R7", "as measured"], "verification": VERIFICATION}
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    drafts = root / "drafts"
+    drafts.mkdir()
+    finding = {"id": "R7", "quote": QUOTE, "section": "cine", "start": 0, "end": 9}
+    rows = [{"study_id": study, "items": [finding]} for study in ("PH-0001", "PH-0002")]
+    (drafts / "2-findings.rules.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (drafts / "2-findings.model.jsonl").write_text("[]\n{not json\n")
+    keep_quotes(drafts, root)
+    return run_of(root)
+
+
+def shown(sources: Sources, *, private: bool) -> dict[str, Any]:
+    every = [(question, 0) for question in range(len(sources.study))]
+    cases = [case for _, case in study_cases(sources, every, private=private)]
+    return {qa_id: question for case in cases for qa_id, question in case["questions"].items()}
+
+
+def test_quotes_and_pseudonyms_are_shown_where_the_viewer_is_private(told: Run) -> None:
+    sources = open_sources(told, [told])
+    grounds = {qa_id: one["grounds"] for qa_id, one in shown(sources, private=True).items()}
+    quotes = [{"text": QUOTE, "section": "cine"}, {"text": "as measured", "section": ""}]
+    wanted = {"origin": "phantom", "quotes": quotes, "verification": VERIFICATION}
+    assert {qa_id for qa_id, one in grounds.items() if one == wanted} == {"PH-0001:C01", "PH-0002:C01"}
+    assert [one["quotes"] for one in grounds.values() if one != wanted] == [[], []]  # of reports
+    public = json.dumps(shown(sources, private=False))
+    assert not any(word in public for word in (QUOTE[:8], "as measured", "anna", "2026-01"))
+    assert '"verified"' in public
+
+
+def test_evidence_changes_no_digest_and_no_verdict(plain: Run, told: Run) -> None:
+    assert plain.root.name.rpartition("-")[0] == told.root.name.rpartition("-")[0]
+    digests = [documents.read_manifest(run)["questions_digest"] for run in (plain, told)]
+    assert digests[0] == digests[1]
+    kept = [Store(documents.read_configuration(run).store) for run in (plain, told)]
+    quotes = [tables.read(store.evidence, tables.EVIDENCE)["quotes"].combine_chunks() for store in kept]
+    assert [len(one.flatten()) for one in quotes] == [0, 4]
+    without = ("arm_id", "qa_id", "correct", "parsed")
+    first, second = (tables.read(run.verdicts, tables.VERDICTS, without) for run in (plain, told))
+    assert first.equals(second)
+
+
+def test_the_mask_of_a_study_is_drawn_over_its_frames_and_nothing_else_is(tmp_path: Path) -> None:
+    folder = tmp_path / "a folder of any name"
+    mask = np.zeros((6, 5, 12), np.uint8)
+    mask[1, 2, 5] = 7
+    entry = {"mask": {"path": "mask.nii.gz", "sha256": write_nifti(folder / "mask.nii.gz", mask)}}
+    found = read_study(study(folder, volume(folder, voxels(), **entry)))
+    (shown_volume,) = displayed_volumes(found, Windows(pct=(1, 99)))
+    volumes = pa.Table.from_pylist([shown_volume.row])
+    overlay = overlay_of(tmp_path, volumes, found.study_id, "cine_sax")
+    assert overlay is not None
+    height, width = overlay.mask.displayed_shape
+    drawn = [overlay.on(np.full((height, width), 100, np.uint8), idx) for idx in range(12)]
+    assert [idx for idx, frame in enumerate(drawn) if (frame != 100).any()] == [5]
+    own = found.study_id
+    nowhere = (("elsewhere", own, "cine_sax"), ("", "S9", "cine_sax"), ("", own, "x"))
+    for name, other, volume_id in nowhere:
+        assert overlay_of(tmp_path / name, volumes, other, volume_id) is None
+
+
+def test_a_store_of_an_earlier_version_has_no_evidence(plain: Run) -> None:
+    store = Store(documents.read_configuration(plain).store)
+    hidden = store.evidence.rename(store.root / "hidden")
+    try:
+        sources = open_sources(plain, [plain])
+    finally:
+        hidden.rename(store.evidence)
+    assert sources.evidence == {}
+    assert all(one["grounds"] is None for one in shown(sources, private=True).values())

@@ -1,0 +1,124 @@
+"""Cases that are read when they are asked for are those of the tables, and nothing else is answered."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pytest
+from page_run import finished, small_spec
+from small_cohort import make_cohort
+
+from cardiolens import tables
+from cardiolens.errors import InputError
+from cardiolens.page.case_viewer.on_demand import MOST_WORDS, Scripts
+from cardiolens.page.case_viewer.sources import Sources, open_sources
+from cardiolens.record.places import Run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return finished(small_spec(make_cohort(tmp_path_factory.mktemp("demand"), 4), "demand"))
+
+
+@pytest.fixture(scope="module")
+def sources(run: Run) -> Sources:
+    return open_sources(run, [run])
+
+
+def qa_ids(sources: Sources) -> list[str]:
+    found: list[str] = sources.questions["qa_id"].to_pylist()
+    return found
+
+
+def test_endings_of_arms_are_those_of_the_verdicts(run: Run, sources: Sources) -> None:
+    verdicts = tables.read(run.verdicts, tables.VERDICTS).to_pylist()
+    told = {
+        (row["arm_id"], row["qa_id"]): "r" if row["correct"] else "w"
+        for row in verdicts
+        if row["channel"] != "text" and row["status"] == "judged" and row["parse_status"] == "ok"
+    }
+    every = sources.every_ending()
+    for at, arm in enumerate(sources.arms):
+        letters = sources.endings(at)
+        assert letters.encode() == every[:, at].tobytes()
+        shown = dict(zip(qa_ids(sources), letters, strict=True))
+        assert {qa_id: letter for qa_id, letter in shown.items() if letter in "rw"} == {
+            qa_id: letter for (own, qa_id), letter in told.items() if own == arm
+        }
+    assert told
+
+
+def test_a_case_is_read_from_its_own_parts_alone(run: Run, sources: Sources) -> None:
+    """The other model's requests and replies may be gone: nothing of them is opened."""
+    scripts = Scripts(sources)
+    arm = next(at for at, entry in enumerate(sources.header.arms) if entry.model == "noisy")
+    case = scripts.content(f"cases/0/{arm}.js")
+    assert isinstance(case, dict)
+    (qa_id,) = case["cases"]
+    assert qa_id == qa_ids(sources)[0]
+    kept = run.requests("collapse")
+    hidden = kept.rename(kept.with_name("elsewhere"))
+    try:
+        assert scripts.content(f"cases/0/{arm}.js") == case
+    finally:
+        hidden.rename(kept)
+
+
+def test_of_several_cases_none_is_read_under_the_arm_of_another(sources: Sources) -> None:
+    first, second = (at for at, arm in enumerate(sources.header.arms) if arm.model == "noisy")
+    rows = sources.rows([(0, first), (1, second)])
+    wanted = [(sources.arms[first], qa_ids(sources)[0]), (sources.arms[second], qa_ids(sources)[1])]
+    for found in (rows.requests, rows.verdicts):
+        assert sorted((row["arm_id"], row["qa_id"]) for row in found) == sorted(wanted)
+
+
+def test_words_find_the_replies_that_hold_them(run: Run, sources: Sources) -> None:
+    scripts = Scripts(sources)
+    said = {row["qa_id"]: row for row in _replies(run, sources, 0)}
+    for words in ("ANSWER: a", "lv_size", "no such words"):
+        found = scripts.content("said/0.js", words)
+        wanted = [
+            at for at, qa_id in enumerate(qa_ids(sources)) if words.lower() in said[qa_id]["text"].lower()
+        ]
+        assert found == wanted
+    assert scripts.content("said/0.js", "x" * (MOST_WORDS + 1)) is None
+
+
+def _replies(run: Run, sources: Sources, arm: int) -> list[dict[str, Any]]:
+    model = sources.header.arms[arm].model
+    requests = tables.read(run.requests(model), tables.REQUESTS, ("arm_id", "qa_id", "request_key"))
+    requests = requests.filter(pc.equal(requests["arm_id"], sources.arms[arm]))
+    key = sources.header.manifests[0]["models"][model]["model_key"]
+    folder = sources.header.specs[0].store / "completions" / key
+    said = tables.read(folder, tables.COMPLETIONS, ("request_key", "text"))
+    joined: list[dict[str, Any]] = requests.join(said, "request_key").to_pylist()
+    return joined
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("", "x", "cases", "cases/0.js", "cases/0/0", "cases/0/.js", "cases/0/0-1-2.js", "cases/99999/0.js"),
+        *("cases/0/99.js", "cases/-1/0.js", "endings/99.js", "endings/..js", "said/0.js", "cases/²/0.js"),
+        *(f"cases/{'9' * 5000}/0.js", "../manifest.json", "endings/0/../0.js"),
+    ],
+)
+def test_no_other_path_is_answered(sources: Sources, path: str) -> None:
+    assert Scripts(sources)(path) is None
+
+
+def test_a_part_that_is_not_whole_is_told_on_the_page(run: Run, tmp_path: Path) -> None:
+    broken = Run(tmp_path / "run")
+    for part in tables.parts(run.verdicts):
+        broken.verdicts.mkdir(parents=True)
+        (broken.verdicts / part.name).write_bytes(part.read_bytes()[:-20])
+    with pytest.raises(InputError, match="not whole"):
+        tables.query(broken.verdicts, tables.VERDICTS, ("qa_id",), pc.field("arm_id") == "x")
+    with pytest.raises(InputError, match="its columns are not those"):
+        list(tables.scan(run.verdicts, tables.SCORES, ("metric",)))
+    told = Scripts(replace(open_sources(run, [run]), run=broken))("endings/0.js")
+    assert told is not None
+    assert told.startswith('cardiolens.refuse("endings/0.js",')
+    assert "not whole" in json.loads(told.partition(",")[2].removesuffix(");\n"))
