@@ -124,6 +124,15 @@ REQUESTS = _schema(
     ("request_key", pa.string()),
 )
 
+STAGES = _schema(
+    "stages",
+    ("request_key", pa.string()),  # of the chain's row in `requests`
+    ("stage", pa.int32()),  # from 0; all of a chain stand here, the last one too
+    ("prompt", pa.string()),  # with marks where earlier replies will stand
+    ("max_tokens", pa.int32()),
+    ("stage_key", pa.string()),  # of stage 0 its request_key; of a later one it goes into it
+)
+
 COMPLETIONS = _schema(
     "completions",
     ("request_key", pa.string()),
