@@ -15,7 +15,7 @@ from cardiolens.plan.control import BLANK, blank_digest
 from cardiolens.plan.missing import StudyWork
 from cardiolens.plan.request import Request, read_requests
 from cardiolens.record.chain import Stage, read_stages
-from cardiolens.stream.messages import STUDY_ASKS, AskRow, PictureRow, StudyAsks
+from cardiolens.stream.messages import STUDY_ASKS, AskRow, PictureRow, StageRow, StudyAsks
 from cardiolens.study.shards import StoredFrame, read_frames, shaped
 
 FramePlace = tuple[str, int, bool]  # volume_id, idx, whether shown black
@@ -97,10 +97,12 @@ class StudyLoader:
             "attempt": attempt,
             "arm_id": request.arm_id if self.tells_questions else None,
             "qa_id": request.qa_id if self.tells_questions else None,
-            "stages": [
-                {"prompt": stage.prompt, "max_tokens": stage.max_tokens, "key": stage.key} for stage in stages
-            ],
+            "stages": [_stage(stage) for stage in stages] or None,
         }
+
+
+def _stage(stage: Stage) -> StageRow:
+    return {"prompt": stage.prompt, "max_tokens": stage.max_tokens, "key": stage.key}
 
 
 def _places(request: Request) -> list[FramePlace]:

@@ -35,7 +35,7 @@ ASK = pa.struct(
         ("attempt", pa.int32()),
         ("arm_id", pa.string()),
         ("qa_id", pa.string()),
-        ("stages", pa.list_(STAGE)),  # of a chain, its last one too; empty otherwise
+        ("stages", pa.list_(STAGE)),  # of a chain, its last one too; null otherwise
     ]
 )
 
@@ -64,7 +64,7 @@ class AskRow(TypedDict):
     attempt: int
     arm_id: str | None
     qa_id: str | None
-    stages: Sequence["StageRow"]
+    stages: Sequence["StageRow"] | None
 
 
 class StageRow(TypedDict):
@@ -146,7 +146,7 @@ def ask_of(row: AskRow) -> Ask:
 
 def stages_of(row: AskRow) -> tuple[Stage, ...]:
     """The stages of a chain; empty for a request that stands alone."""
-    return tuple(Stage(**stage) for stage in row["stages"])
+    return tuple(Stage(**stage) for stage in row["stages"] or ())
 
 
 def pictures_of(rows: Sequence[PictureRow]) -> Pictures:

@@ -174,7 +174,9 @@ def test_whatever_rows_are_lost_the_same_tables_come_and_nothing_else_is_asked(r
     asked = [ask.request_key for ask in again.asked]
     assert len(asked) == len(set(asked))
     assert not kept & set(asked)
-    assert texts_of(stored(planned)) == {row["request_key"]: row["text"] for row in table.to_pylist()}
+    # A chain that has its row is not gone again, so steps of it that were lost stay lost.
+    before = {row["request_key"]: row["text"] for row in table.to_pylist()}
+    assert texts_of(stored(planned)).items() <= before.items()
 
 
 def test_chains_that_share_a_stage_ask_it_once(fresh):
