@@ -1,4 +1,4 @@
-"""The seven tables of CardioLens: their Arrow schemas, atomic part files, and reading them back.
+"""The eight tables of CardioLens: their Arrow schemas, atomic part files, and reading them back.
 
 Every step of the flow reads and writes these tables and nothing else. A table is a folder of Parquet part
 files. A part appears whole or not at all: it is written under a temporary name, fsynced and renamed.
