@@ -1,4 +1,4 @@
-"""The eight tables of CardioLens: their Arrow schemas, atomic part files, and reading them back.
+"""The nine tables of CardioLens: their Arrow schemas, atomic part files, and reading them back.
 
 Every step of the flow reads and writes these tables and nothing else. A table is a folder of Parquet part
 files. A part appears whole or not at all: it is written under a temporary name, fsynced and renamed.
@@ -134,6 +134,15 @@ REQUESTS = _schema(
     ("status", pa.string()),  # planned | overflow | skipped: <why>
     ("predicted_tokens", pa.int32()),
     ("request_key", pa.string()),
+)
+
+STAGES = _schema(
+    "stages",
+    ("request_key", pa.string()),  # of the chain's row in `requests`
+    ("stage", pa.int32()),  # from 0; all of a chain stand here, the last one too
+    ("prompt", pa.string()),  # with marks where earlier replies will stand
+    ("max_tokens", pa.int32()),
+    ("stage_key", pa.string()),  # of stage 0 its request_key; of a later one it goes into it
 )
 
 COMPLETIONS = _schema(

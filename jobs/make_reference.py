@@ -23,7 +23,17 @@ from cardiolens.config.sweep import SweepSpec
 
 _REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 _ROOTS: Mapping[str, type[Spec]] = {"sweep": SweepSpec, "ingest": IngestSpec, "questions": QuestionsSpec}
-_TABLES = ("VOLUMES", "FRAMES", "QUESTIONS", "EVIDENCE", "REQUESTS", "COMPLETIONS", "VERDICTS", "SCORES")
+_TABLES = (
+    "VOLUMES",
+    "FRAMES",
+    "QUESTIONS",
+    "EVIDENCE",
+    "REQUESTS",
+    "STAGES",
+    "COMPLETIONS",
+    "VERDICTS",
+    "SCORES",
+)
 _MADE = "<!-- Made by jobs/make_reference.py; change the code, then run it. -->\n"
 _CONFIGURATION = """# Configuration
 
@@ -34,7 +44,7 @@ unknown one is answered with the nearest legal names.
 """
 _OF_TABLES = """# Tables
 
-Every step reads and writes these eight tables and nothing else. A table is a folder of Parquet part files;
+Every step reads and writes these nine tables and nothing else. A table is a folder of Parquet part files;
 `cardiolens.read_run` gives those of a run as Arrow ([Python](python.md)); any reader of Parquet opens them.
 """
 
@@ -71,7 +81,8 @@ _MEANINGS = {
     "arm_id": "of the arm: one model, selector, budget, prompt, wording and control",
     "system": "system message",
     "max_tokens": "of the reply",
-    "stage": "0 in this version",
+    "stage": "of a chain, from 0; in `requests` the last one, 0 for a request that stands alone",
+    "stage_key": "of stage 0 its request_key; of a later one it goes into it",
     "replicate": "1 where the same is asked a second time",
     "predicted_tokens": "of the prompt, counted before it is sent",
     "request_key": "digest of all that is asked; arms that ask the same share it",

@@ -51,7 +51,7 @@ class Arm:
             self.selector.model_dump(mode="json", exclude={"seeds"}),
             self.seed,
             self.budget.model_dump() if isinstance(self.budget, TokenBudget) else self.budget,
-            self.prompt.model_dump(mode="json", exclude=None if self.prompt.gold != "none" else {"gold"}),
+            self.prompt.model_dump(mode="json", exclude=_unused(self.prompt)),
             *([self.wording] if self.wording else []),
         ]
         return f"{self.label.replace('/', '-').replace(':', '')}-{digest_of(asked)[:8]}"
@@ -71,3 +71,9 @@ def _seeded(spec: SweepSpec) -> Iterator[tuple[SelectorSpec, int | None]]:
     for selector in spec.selector:
         for seed in selector.seeds or (None,):
             yield selector, seed
+
+
+def _unused(prompt: PromptSpec) -> set[str]:
+    """Options of a prompt that later versions added and that it does not use: they change no known id."""
+    unused = set() if prompt.gold != "none" else {"gold"}
+    return unused if prompt.steps != "none" else unused | {"steps", "step_max_tokens"}

@@ -55,6 +55,16 @@ class PromptSpec(Spec):
     max_tokens: Positive  # of a reply
     report_max_tokens: Positive = 2048  # of a reply that is a report
     gold: Literal["none", "captions", "findings"] = "none"  # of cases with images: what a reader is told
+    steps: Literal["none", "self"] = (
+        "none"  # self: of cases, the model describes and sums up before it answers
+    )
+    step_max_tokens: Positive = 512  # of the reply to a step
+
+    @model_validator(mode="after")
+    def _own_words(self) -> "PromptSpec":
+        if self.steps == "self" and self.gold != "none":
+            raise ValueError(f"steps self and gold {self.gold} both tell what is in the images; choose one")
+        return self
 
 
 class TokenBudget(Spec):
@@ -193,6 +203,17 @@ class SweepSpec(Spec):
 
     @model_validator(mode="after")
     def _of_cases(self) -> "SweepSpec":
+        stepwise = [prompt.name for prompt in self.prompt if prompt.steps != "none"]
+        if stepwise and (hidden := [name for name in self.control if name in ("blind", "captions")]):
+            raise ValueError(
+                f"prompt {stepwise[0]} describes images first, and control {hidden[0]} shows none; leave one "
+                "of them out"
+            )
+        if stepwise and self.dataset.root is None:
+            raise ValueError(
+                f"prompt {stepwise[0]} has steps self, which are of the cases of dataset=medthinkvqa; "
+                "leave it out"
+            )
         if self.dataset.root is None:
             if told := [prompt for prompt in self.prompt if prompt.gold != "none"]:
                 raise ValueError(

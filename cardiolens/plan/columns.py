@@ -20,6 +20,7 @@ class RequestColumns:
         self._columns: tuple[list[object], ...] = tuple([] for _ in _SCALARS)
         self._frames: list[int] = []  # a row's place among the distinct frame lists
         self._distinct: dict[tuple[Frame | FrameRef, ...], int] = {}
+        self.stages: list[dict[str, object]] = []  # rows of the `stages` table, of requests that are chains
 
     def __len__(self) -> int:
         return len(self._frames)

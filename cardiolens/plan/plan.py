@@ -29,6 +29,7 @@ from cardiolens.plan.cache import Written, cached, keep
 from cardiolens.plan.columns import RequestColumns
 from cardiolens.plan.inputs import Inputs, read_inputs
 from cardiolens.plan.planner import ModelPlanner, StudyFrames
+from cardiolens.record.chain import write_stages
 from cardiolens.record.places import Run, Store, run_of
 from cardiolens.select.feature_store import read_features
 from cardiolens.study.shards import read_digests
@@ -180,7 +181,9 @@ def _write(planner: ModelPlanner, folder: Path, inputs: Inputs) -> Written:
     counts: Counter[str] = Counter()
     most_frames = 0
     for number, columns in enumerate(_parts(planner, inputs)):
-        tables.write_part(folder, columns.table(), tables.REQUESTS, f"part-{number:05d}.parquet")
+        part = folder / f"part-{number:05d}.parquet"
+        write_stages(part, columns.stages)
+        tables.write_part(folder, columns.table(), tables.REQUESTS, part.name)
         counts += columns.status_counts()
         most_frames = max(most_frames, columns.most_frames)
     return Written(counts, most_frames)

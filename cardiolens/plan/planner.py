@@ -21,7 +21,9 @@ from cardiolens.prompts.case import case_block, lacking
 from cardiolens.prompts.frames import caption_block, frame_block
 from cardiolens.prompts.question import AskedQuestion
 from cardiolens.prompts.render import Closing, question_block, system_message
+from cardiolens.prompts.steps import steps_before
 from cardiolens.prompts.template import template_for
+from cardiolens.record.chain import Stage, rows_of
 from cardiolens.select.choose import choose
 from cardiolens.select.feature_store import Features
 from cardiolens.select.selection import Frame, Selection
@@ -29,7 +31,7 @@ from cardiolens.select.token_budget import fitting
 from cardiolens.study.shards import FrameDigest
 from cardiolens.study.structure import StudyStructure
 from cardiolens.tables import FRAME, OVERFLOW, PLANNED
-from cardiolens.tasks.legal import constraint_of
+from cardiolens.tasks.legal import FREE, constraint_of
 
 ESTIMATED = "estimated_tokens"  # flag of a request whose tokens were not counted by its model's processor
 
@@ -130,7 +132,9 @@ class ModelPlanner:
                 selection = self._select(study, question, *protocol)
                 for arm, arm_id in arms:
                     view = self._view(question, arm, _View(study_id, study, selection), frames_of)
-                    columns.add(self._request(question, arm, arm_id, view))
+                    request, stages = self._request(question, arm, arm_id, view)
+                    columns.add(request)
+                    columns.stages += rows_of(request.request_key, stages)
 
     def _open(self, frames_of: Callable[[str], StudyFrames], study_id: str) -> _Study:
         frames = frames_of(study_id)
@@ -186,7 +190,10 @@ class ModelPlanner:
             for place, (digest, height, width) in digests.items()
         }
 
-    def _request(self, question: PlannedQuestion, arm: Arm, arm_id: str, view: _View) -> Request:
+    def _request(
+        self, question: PlannedQuestion, arm: Arm, arm_id: str, view: _View
+    ) -> tuple[Request, tuple[Stage, ...]]:
+        """A request; of one that is the last of a chain, the stages too."""
         view = self._with_gold(view, question.told, arm.prompt.gold)
         selection = view.selection
         asked = with_options(question.worded(arm.wording), arm.control, question.qa_id)
@@ -196,7 +203,12 @@ class ModelPlanner:
         closing: Closing = "json" if self._spec.answer_format == "json" else "letters"
         ending = question_block(asked, len(view.told or selection.frames), template, closing)
         max_tokens = self._max_tokens(asked, arm.prompt)
-        status, tokens = self._status(selection, block, ending, max_tokens)
+        before: tuple[str, ...] = ()
+        if arm.prompt.steps == "self":
+            first, second, ending = steps_before(ending, len(selection.frames))
+            before = first, second
+        longest = max_tokens + len(before) * arm.prompt.step_max_tokens  # earlier replies are read, too
+        status, tokens = self._status(selection, block, ending, longest)
         answer_format, option_keys = (
             self._format_of(asked, arm.prompt),
             tuple(key for key, _ in asked.options),
@@ -204,7 +216,14 @@ class ModelPlanner:
         constraint = constraint_of(answer_format, asked.answer_type, option_keys, asked.exclusive)
         replicate = int(arm.control == "repeat")
         owner = (arm_id, question.qa_id) if self._keyed_by_arm else ()
-        return Request(
+        decoding = (constraint.text, str(max_tokens), str(replicate), *owner)
+        stages: tuple[Stage, ...] = ()
+        if before and status == PLANNED:
+            stages = self._stages(block, before, arm.prompt.step_max_tokens, (str(replicate), *owner))
+            stages += (
+                Stage(f"{block.text}{ending}", max_tokens, request_key(block.state, ending, *decoding)),
+            )
+        request = Request(
             arm_id=arm_id,
             qa_id=question.qa_id,
             study_id=question.study_id,
@@ -219,14 +238,26 @@ class ModelPlanner:
             option_keys=option_keys,
             exclusive=asked.exclusive,
             max_tokens=max_tokens,
-            stage=0,
+            stage=len(before),
             replicate=replicate,
             flags=(*selection.flags, *self._estimated),
             status=status,
             predicted_tokens=tokens,
-            request_key=request_key(
-                block.state, ending, constraint.text, str(max_tokens), str(replicate), *owner
-            ),
+            request_key=request_key(block.state, ending, *decoding, *(stage.key for stage in stages)),
+        )
+        return request, stages
+
+    def _stages(
+        self, block: _FrameBlock, endings: Sequence[str], max_tokens: int, decoding: tuple[str, ...]
+    ) -> tuple[Stage, ...]:
+        """The stages before the answer: free text after the same images."""
+        return tuple(
+            Stage(
+                f"{block.text}{ending}",
+                max_tokens,
+                request_key(block.state, ending, FREE.text, str(max_tokens), *decoding),
+            )
+            for ending in endings
         )
 
     def _with_gold(self, view: _View, told: Told | None, gold: Gold) -> _View:

@@ -121,7 +121,7 @@ _DATASET_AS_BEFORE: tuple[tuple[str, Any], ...] = (
     ("allow_unverified", False),
     ("split", "test"),
 )
-_PROMPT_AS_BEFORE: tuple[tuple[str, Any], ...] = (("gold", "none"),)
+_PROMPT_AS_BEFORE: tuple[tuple[str, Any], ...] = (("gold", "none"), ("steps", "none"))
 
 
 def run_of(spec: SweepSpec) -> Run:
@@ -142,6 +142,9 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
         model["engine_options"] = changing_answers(model["engine_options"])
         if not model["engine_options"]:  # as in all sweeps before there were any
             del model["engine_options"]
+    for prompt in told["prompt"]:
+        if prompt["steps"] == "none":  # which has no step whose length could count
+            del prompt["step_max_tokens"]
     told["prompt"] = [_without(prompt, _PROMPT_AS_BEFORE) for prompt in told["prompt"]]
     told["dataset"] = _without(told["dataset"], _DATASET_AS_BEFORE)
     return _without(told, _AS_BEFORE)

@@ -19,6 +19,7 @@ from cardiolens.judging.entities import report_forms
 from cardiolens.judging.finals import duplicates, finals
 from cardiolens.judging.text_metrics import open_text_metrics
 from cardiolens.judging.verdicts import judge
+from cardiolens.record.chain import read_chains, walk
 from cardiolens.record.places import Run, Store
 from cardiolens.results.analyses import analyses_of, write_analyses
 from cardiolens.results.groups import Groups, groups_of
@@ -111,7 +112,10 @@ def judge_replies(
         ended += _ended(requests, completions)
         twice = duplicates(completions)
         ended += Counter(agreeing=twice.agreeing, disagreeing=twice.disagreeing)
-        ended["unrequested"] += said.num_rows - completions.num_rows
+        steps = walk(read_chains(run.requests(model)), store.completions(model_key))
+        own_steps = pa.array(sorted({step.request_key for step in steps}), pa.string())
+        others = said.num_rows - completions.num_rows
+        ended["unrequested"] += others - (pc.sum(pc.is_in(said["request_key"], own_steps)).as_py() or 0)
     return Replies(
         tables.concat(verdicts, tables.VERDICTS), tables.concat(beside, tables.SCORES), digest, ended
     )

@@ -1,6 +1,6 @@
 """Loader of a study: its missing requests with their rendered frames."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,8 @@ from cardiolens.models.rendering import Rendering, frame_key
 from cardiolens.plan.control import BLANK, blank_digest
 from cardiolens.plan.missing import StudyWork
 from cardiolens.plan.request import Request, read_requests
-from cardiolens.stream.messages import STUDY_ASKS, AskRow, PictureRow, StudyAsks
+from cardiolens.record.chain import Stage, read_stages
+from cardiolens.stream.messages import STUDY_ASKS, AskRow, PictureRow, StageRow, StudyAsks
 from cardiolens.study.shards import StoredFrame, read_frames, shaped
 
 FramePlace = tuple[str, int, bool]  # volume_id, idx, whether shown black
@@ -39,10 +40,15 @@ class StudyLoader:
         return pa.Table.from_pylist(rows, schema=STUDY_ASKS)
 
     def _study(self, work: StudyWork) -> StudyAsks:
-        requests = read_requests(Path(work["part"]), work["rows"])
+        part = Path(work["part"])
+        requests = read_requests(part, work["rows"])
+        chains = read_stages(part) if any(request.stage for request in requests) else {}
         places = {place for request in requests for place in _places(request)}
         pictures = self._pictures(work["study_id"], places)
-        asks = [self._ask(*pair, pictures) for pair in zip(requests, work["attempts"], strict=True)]
+        asks = [
+            self._ask(request, attempt, pictures, chains.get(request.request_key, ()))
+            for request, attempt in zip(requests, work["attempts"], strict=True)
+        ]
         return {"study_id": work["study_id"], "asks": asks, "pictures": list(pictures.values())}
 
     def _pictures(self, study_id: str, places: set[FramePlace]) -> dict[FramePlace, PictureRow]:
@@ -72,7 +78,13 @@ class StudyLoader:
             "pixels": shown.tobytes(),
         }
 
-    def _ask(self, request: Request, attempt: int, pictures: Mapping[FramePlace, PictureRow]) -> AskRow:
+    def _ask(
+        self,
+        request: Request,
+        attempt: int,
+        pictures: Mapping[FramePlace, PictureRow],
+        stages: Sequence[Stage],
+    ) -> AskRow:
         return {
             "request_key": request.request_key,
             "system": request.system,
@@ -85,7 +97,12 @@ class StudyLoader:
             "attempt": attempt,
             "arm_id": request.arm_id if self.tells_questions else None,
             "qa_id": request.qa_id if self.tells_questions else None,
+            "stages": [_stage(stage) for stage in stages] or None,
         }
+
+
+def _stage(stage: Stage) -> StageRow:
+    return {"prompt": stage.prompt, "max_tokens": stage.max_tokens, "key": stage.key}
 
 
 def _places(request: Request) -> list[FramePlace]:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from cardiolens.engine.ask import Ask, ErrorKind, Pictures
+from cardiolens.record.chain import Stage
 from cardiolens.study.shards import shaped
 from cardiolens.tasks.legal import read_constraint
 
@@ -20,6 +21,7 @@ PICTURE = pa.struct(
         ("pixels", pa.large_binary()),
     ]
 )
+STAGE = pa.struct([("prompt", pa.string()), ("max_tokens", pa.int32()), ("key", pa.string())])
 ASK = pa.struct(
     [
         ("request_key", pa.string()),
@@ -33,6 +35,7 @@ ASK = pa.struct(
         ("attempt", pa.int32()),
         ("arm_id", pa.string()),
         ("qa_id", pa.string()),
+        ("stages", pa.list_(STAGE)),  # of a chain, its last one too; null otherwise
     ]
 )
 
@@ -61,6 +64,15 @@ class AskRow(TypedDict):
     attempt: int
     arm_id: str | None
     qa_id: str | None
+    stages: Sequence["StageRow"] | None
+
+
+class StageRow(TypedDict):
+    """A row of STAGE: a stage of a chain as planned."""
+
+    prompt: str
+    max_tokens: int
+    key: str
 
 
 class StudyAsks(TypedDict):
@@ -100,6 +112,7 @@ COUNTERS = (
     "prompt_tokens",
     "cached_tokens",
     "output_tokens",
+    "steps",  # requests of chains; a chain itself is one of ok, refused, error
     "engine_starts",
     "load_ms",  # duration of these engine starts
     *ErrorKind,  # number of errors of each kind
@@ -129,6 +142,11 @@ def ask_of(row: AskRow) -> Ask:
         arm_id=row["arm_id"],
         qa_id=row["qa_id"],
     )
+
+
+def stages_of(row: AskRow) -> tuple[Stage, ...]:
+    """The stages of a chain; empty for a request that stands alone."""
+    return tuple(Stage(**stage) for stage in row["stages"] or ())
 
 
 def pictures_of(rows: Sequence[PictureRow]) -> Pictures:

@@ -28,6 +28,7 @@ from cardiolens.models.rendering import Rendering
 from cardiolens.placement.placement import Deployment
 from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
+from cardiolens.record.chain import known_steps
 from cardiolens.stream.loader import StudyLoader
 from cardiolens.stream.messages import COUNTERS
 from cardiolens.stream.replica import Replica
@@ -93,6 +94,7 @@ def pipeline(
                 _completions(plan, model),
                 _width(model),
                 plan.spec.stream,
+                partial(known_steps, pc.unique(work["part"]).to_pylist(), _completions(plan, model)),
             ),
             batch_size=1,
             batch_format="pyarrow",

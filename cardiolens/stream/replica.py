@@ -3,24 +3,31 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
 from cardiolens.cluster import stopping
 from cardiolens.config.steps import StreamSpec
-from cardiolens.engine.ask import Ask, Engine, ErrorKind, FrameWork, NotAskedError, Pictures, RequestError
+from cardiolens.engine.ask import Ask, Engine, FrameWork, NotAskedError, Pictures, RequestError
 from cardiolens.engine.supervisor import Supervisor
 from cardiolens.errors import RunError
 from cardiolens.plan.missing import Done
-from cardiolens.stream.messages import COUNTERS, PROGRESS, CompletionRow, StudyAsks, ask_of, pictures_of
+from cardiolens.stream.messages import (
+    COUNTERS,
+    PROGRESS,
+    CompletionRow,
+    StudyAsks,
+    ask_of,
+    pictures_of,
+    stages_of,
+)
+from cardiolens.stream.walk import Said, Settled, Stages, Walk
 from cardiolens.stream.writer import CompletionWriter
 
 _LISTEN_SECONDS = 0.5
-
-Settled = tuple[CompletionRow, ErrorKind | None]
-"""A completion, and the kind of its error if it failed."""
 
 
 class Replica:
@@ -32,7 +39,12 @@ class Replica:
     """
 
     def __init__(
-        self, make_engine: Callable[[], Engine], completions: Path, width: int, stream: StreamSpec
+        self,
+        make_engine: Callable[[], Engine],
+        completions: Path,
+        width: int,
+        stream: StreamSpec,
+        known_steps: Callable[[], Mapping[str, Said]] = dict,  # stages of chains in the store
     ) -> None:
         self._engine = make_engine()
         self._width = width
@@ -43,6 +55,8 @@ class Replica:
         self._settling: set[asyncio.Task[Settled | None]] = set()  # asks whose completions are not on disk
         self._frames_reported = FrameWork()
         self._answered = _answered_before_restart(completions)
+        self._known = known_steps()  # also after a restart, when there are more
+        self._steps = 0  # stages of chains that were asked and not reported yet
         self._supervisor: Supervisor | None = None  # made in the loop that it lives in
         self._writer = CompletionWriter(completions, stream.flush_rows, stream.flush_seconds)
         self._listening: asyncio.Task[None] | None = None
@@ -63,26 +77,38 @@ class Replica:
         self._writer.flush_soon()
 
     async def _study(self, study: StudyAsks, supervisor: Supervisor) -> pa.Table:
-        asks = [ask_of(row) for row in study["asks"] if row["request_key"] not in self._answered]
+        rows = [row for row in study["asks"] if row["request_key"] not in self._answered]
+        asks = [(ask_of(row), stages_of(row)) for row in rows]
         pictures = pictures_of(study["pictures"])
         self._open += len(asks)
         counters = _count(await self._settle_all(asks, pictures, supervisor))
         done = self._engine.frames()
         counters["frames_processed"] = done.processed - self._frames_reported.processed
         counters["frames_encoded"] = done.encoded - self._frames_reported.encoded
-        counters["frames_referenced"] = sum(len(ask.frame_keys) for ask in asks)
+        counters["frames_referenced"] = sum(len(ask.frame_keys) * (len(own) or 1) for ask, own in asks)
+        counters["steps"], self._steps = self._steps, 0
         counters["engine_starts"], load_seconds = supervisor.take_starts()
         counters["load_ms"] = round(1000 * load_seconds)
         self._frames_reported = done
         row = {"study_id": study["study_id"], "seat": seat(), **counters}
         return pa.Table.from_pylist([row], schema=PROGRESS)
 
-    async def _settle_all(self, asks: list[Ask], pictures: Pictures, supervisor: Supervisor) -> list[Settled]:
+    async def _settle_all(
+        self, asks: list[tuple[Ask, Stages]], pictures: Pictures, supervisor: Supervisor
+    ) -> list[Settled]:
         """Settle all asks of a study; those that were not sent any more are left out.
 
         An error is raised only after every completion in flight, of all studies, is on disk.
         """
-        tasks = [asyncio.create_task(self._settle(ask, pictures, supervisor)) for ask in asks]
+        walk = Walk(self._known, partial(self._step, pictures=pictures, supervisor=supervisor))
+        tasks = [
+            asyncio.create_task(
+                self._settle(
+                    ask, walk.go(ask, stages) if stages else _complete(ask, pictures, supervisor), supervisor
+                )
+            )
+            for ask, stages in asks
+        ]
         self._settling.update(tasks)
         for task in tasks:
             task.add_done_callback(self._settling.discard)
@@ -93,10 +119,20 @@ class Replica:
                 await asyncio.wait(self._settling)
             raise
 
-    async def _settle(self, ask: Ask, pictures: Pictures, supervisor: Supervisor) -> Settled | None:
-        """Ask the engine and wait until the completion is on disk; None if it was not sent any more."""
+    async def _step(self, ask: Ask, *, pictures: Pictures, supervisor: Supervisor) -> Settled:
+        """Ask one stage of a chain; its completion is on its way to disk when this returns."""
+        row, error_kind = await _complete(ask, pictures, supervisor)
+        row |= {"request_key": ask.request_key, "node": self._node, "attempt": ask.attempt}
+        self._writer.add(row).add_done_callback(_noticed)
+        self._steps += 1
+        return row, error_kind
+
+    async def _settle(
+        self, ask: Ask, answering: Awaitable[Settled], supervisor: Supervisor
+    ) -> Settled | None:
+        """Wait for the answer and until it is on disk; None if a request was not sent any more."""
         try:
-            row, error_kind = await _complete(ask, pictures, supervisor)
+            row, error_kind = await answering
         except NotAskedError:
             return None
         except RunError:
@@ -171,3 +207,9 @@ def _count(settled: list[Settled]) -> dict[str, int]:
         counters["cached_tokens"] += row.get("cached_tokens", 0)
         counters["output_tokens"] += row.get("output_tokens", 0)
     return counters
+
+
+def _noticed(written: "asyncio.Future[None]") -> None:
+    """Look at a write that no one waits for: its error is that of the chain's own row, which comes later."""
+    if not written.cancelled():
+        written.exception()

@@ -5,6 +5,7 @@ The whole pipeline but Ray: what a sweep streams through actors is here one loop
 
 import asyncio
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ import pyarrow as pa
 from cardiolens import tables
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec, parse
+from cardiolens.engine.ask import Engine
 from cardiolens.engine.readers import open_reader
 from cardiolens.models.rendering import Rendering
 from cardiolens.phantom.reports import reports
 from cardiolens.phantom.roster import SEQUENCES, catalogue, study
 from cardiolens.plan.missing import missing
 from cardiolens.plan.plan import Plan, plan
+from cardiolens.record.chain import known_steps
 from cardiolens.results.scoring import RunResults, judge_and_write
 from cardiolens.stream.loader import StudyLoader
 from cardiolens.stream.replica import Replica
@@ -126,23 +129,27 @@ def sweep_spec(root: Path, *models: dict[str, Any], **changes: Any) -> SweepSpec
     return parse(tree | changes)
 
 
-def swept(spec: SweepSpec) -> tuple[Plan, RunResults]:
-    """Plan, answer and judge."""
+def swept(spec: SweepSpec, engine: Engine | None = None) -> tuple[Plan, RunResults]:
+    """Plan, answer and judge; `engine` answers in the place of the readers."""
     planned = plan(spec)
     for model in spec.model:
-        asyncio.run(_answer(planned, model))
+        asyncio.run(_answer(planned, model, engine))
     keys = {name: identity.model_key for name, identity in planned.identities.items()}
     return planned, judge_and_write(planned.run, planned.store, keys, spec)
 
 
-async def _answer(planned: Plan, model: ModelSpec) -> None:
+async def _answer(planned: Plan, model: ModelSpec, engine: Engine | None) -> None:
     completions = planned.store.completions(planned.identities[model.name].model_key)
     left = missing(planned.run.requests(model.name), completions, planned.spec.stream.max_attempts)
     rendering = Rendering(model.long_side)
     arms = {arm.arm_id: arm for arm in planned.arms}
     read = StudyLoader(planned.store.root, planned.volumes, rendering, model.answers_from == "truth")
     replica = Replica(
-        lambda: open_reader(model, planned.store.questions, arms), completions, 4096, planned.spec.stream
+        lambda: engine or open_reader(model, planned.store.questions, arms),
+        completions,
+        4096,
+        planned.spec.stream,
+        partial(known_steps, left.work["part"].to_pylist(), completions),
     )
 
     async def study(row: int) -> None:

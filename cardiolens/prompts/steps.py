@@ -1,0 +1,20 @@
+"""Prompts of the steps of MedThinkVQA that come before the answer, where the model does them itself."""
+
+from cardiolens.record.chain import mark
+
+_IMAGES = "Step 1: findings of each image, as you described them:"
+_FINDINGS = "Step 2: imaging findings of the case, as you summarised them:"
+
+
+def steps_before(ending: str, n_images: int) -> tuple[str, str, str]:
+    """The texts after the images of steps 1 and 2 and of the answer, whose own text is `ending`."""
+    first = (
+        f"Step 1: describe the findings of each of the {n_images} images above, one line for each image, in "
+        "their order, as `Image 1: ...`. Do not name a diagnosis."
+    )
+    told = f"{_IMAGES}\n{mark(0)}\n"
+    second = (
+        f"{told}Step 2: summarise the imaging findings of the whole case in one paragraph. Do not name a "
+        "diagnosis."
+    )
+    return first, second, f"{told}{_FINDINGS}\n{mark(1)}\n{ending}"
