@@ -118,6 +118,18 @@ TWINS = {  # rule: subtask, a text that leaves it open, a text that tells it, th
         "Hypokinesia of the septum.",
         "B",
     ),
+    "places of motion that is not read": (
+        "C07",
+        "Hypokinetic basal septum. AK segs 13, 14.",
+        "Hypokinetic basal septum.",
+        "A",
+    ),
+    "a kind denied, and a finding of no kind": (
+        "L01",
+        "No focal scar. Late enhancement of the lateral wall.",
+        "No focal scar. Diffuse late enhancement of the lateral wall.",
+        "B",
+    ),
     "a plan": (
         "L01",
         "Viability study to assess scar of the septum.",
