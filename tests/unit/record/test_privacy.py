@@ -20,6 +20,7 @@ DOORS = (
     *("sweep", "prepare", "judge", "report", "view", "export", "compare", "track", "bundle"),
     *("ingest", "confirm", "submit", "status", "work", "store.__main__", "questions.__main__"),
     "review.__main__",
+    "release.__main__",
 )
 
 

@@ -1,0 +1,37 @@
+"""A NIfTI file without free text: what a converter wrote into its header may name a patient."""
+
+import gzip
+import struct
+from pathlib import Path
+
+from cardiolens.errors import InputError
+from cardiolens.study.nifti import GZIP_MAGIC, NOT_NIFTI, read_file
+
+_HEADER = 348  # bytes of NIfTI-1
+_MAGIC = b"n+1\0"
+# data_type and db_name, descrip and aux_file, intent_name: texts, from and to
+_TEXTS = ((4, 32), (148, 252), (328, 344))
+_OFFSET, _FIRST = 108, 352  # where the place of the first voxel stands; that place without extensions
+
+
+def without_text(path: Path) -> bytes:
+    """The bytes of a NIfTI-1 file with empty texts and no extensions; voxels and geometry as they are.
+
+    A file with .gz comes back gzipped, without name and time. InputError for anything else than NIfTI-1.
+    """
+    stored = read_file(path)
+    zipped = stored.startswith(GZIP_MAGIC)
+    try:
+        plain = gzip.decompress(stored) if zipped else stored
+    except (OSError, EOFError, ValueError) as error:
+        raise InputError(f"{path.name}: is no whole gzip file ({error}); convert it again") from None
+    order = next((code for code in "<>" if plain[:4] == struct.pack(f"{code}i", _HEADER)), None)
+    if order is None or plain[344:348] != _MAGIC:
+        raise InputError(f"{path.name}: is no NIfTI-1 in a single file; {NOT_NIFTI}")
+    header = bytearray(plain[:_HEADER])
+    for start, end in _TEXTS:
+        header[start:end] = bytes(end - start)
+    (first,) = struct.unpack_from(f"{order}f", header, _OFFSET)
+    struct.pack_into(f"{order}f", header, _OFFSET, _FIRST)
+    whole = bytes(header) + bytes(_FIRST - _HEADER) + plain[max(int(first), _FIRST) :]
+    return gzip.compress(whole, mtime=0) if zipped else whole

@@ -1,0 +1,174 @@
+"""Making a release: questions and studies under new ids, cohorts by patient, an index and a card."""
+
+import json
+import secrets
+import shutil
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cardiolens import tables
+from cardiolens.digest import sha256_of
+from cardiolens.errors import InputError, RunError
+from cardiolens.questions.stages import write_lines
+from cardiolens.release.card import card
+from cardiolens.release.facts import counted, described
+from cardiolens.release.study import write_study
+from cardiolens.release.words import Release
+from cardiolens.review.run import read_words
+from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
+from cardiolens.tasks.catalogue import Catalogue, load_catalogue
+from cardiolens.tasks.questions import GivenQuestion, given_questions
+from cardiolens.terminal.console import say
+
+INDEX = "release.json"
+_KEPT = ("status", "stage", "verdict", "readers", "adjudicated", "kappa_batch", "kappa", "agreement")
+Record = dict[str, Any]
+
+
+def release(words: Sequence[str]) -> int:
+    """Write the release that the words describe; 0, for one without questions is refused."""
+    spec = read_words(Release, words)
+    if spec.out.exists() and (not spec.out.is_dir() or any(spec.out.iterdir())):
+        raise InputError(f"out={spec.out}: is not an empty folder; give a new one")
+    catalogue = load_catalogue(spec.protocol)
+    asked = _asked(spec, catalogue)
+    studies = _studies(spec, {one.question.study_id for one in asked})
+    try:
+        facts = _write(spec, catalogue, asked, studies)
+    except OSError as error:
+        raise RunError(f"out={spec.out}: cannot be written ({error.strerror or error})") from error
+    for cohort, told in facts["cohorts"].items():
+        say(f"{cohort}: {', '.join(f'{count} {what}' for what, count in told.items())}")
+    say(f"release: {spec.out}; where it arrives: python -m cardiolens.release verify={spec.out.name}")
+    say(f"sweep it: cd {spec.out} && python -m cardiolens.sweep dataset={spec.name} ...")
+    return 0
+
+
+def _write(
+    spec: Release, catalogue: Catalogue, asked: Sequence[GivenQuestion], studies: Mapping[str, Study]
+) -> Record:
+    """Write all files of a release, its index last; its facts."""
+    secret = secrets.token_hex(16)  # kept nowhere: the order of new ids tells nothing of the old ones
+    patient_ids = {one.manifest.patient_id for one in studies.values()}
+    cohort_of, patients = _cohorts(spec.cohorts, patient_ids, secret)
+    ordered = sorted(studies, key=lambda one: _digest(secret, one))
+    renamed = {study_id: f"{spec.name}-{number:04d}" for number, study_id in enumerate(ordered, start=1)}
+    for study_id, study in studies.items():
+        patient = study.manifest.patient_id
+        folder = spec.out / "studies" / renamed[study_id]
+        write_study(study, folder, patients[patient], cohort_of[patient])
+    lines = [_line(one, renamed, studies, patients) for one in asked]
+    lines.sort(key=lambda line: (line.get("study") or line["study_id"], line["subtask"]))
+    write_lines(spec.out / "questions.jsonl", lines)
+    _write_dataset(spec)
+    facts = described(spec, catalogue, str(uuid.uuid4()))
+    facts |= counted(asked, studies, cohort_of, spec.cohorts)
+    tables.write_text(spec.out / "README.md", card(facts, catalogue))
+    if spec.links is not None:
+        write_lines(spec.links, [_link(studies[one], renamed[one], patients) for one in ordered])
+    index = {name: {"bytes": size, "sha256": digest} for name, size, digest in digests(spec.out)}
+    tables.write_text(spec.out / INDEX, json.dumps({**facts, "files": index}, indent=1) + "\n")
+    return facts
+
+
+def digests(folder: Path) -> Iterable[tuple[str, int, str]]:
+    """Name, size and SHA-256 of every file of a release but its index, in order of name."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.relative_to(folder).as_posix() != INDEX:
+            yield path.relative_to(folder).as_posix(), path.stat().st_size, sha256_of(path)
+
+
+def _asked(spec: Release, catalogue: Catalogue) -> list[GivenQuestion]:
+    """The questions that are released; InputError where nobody stands for an answer."""
+    given = list(given_questions(spec.questions, catalogue))
+    kept = [one for one in given if spec.references or one.question.reference is None]
+    if len(kept) < len(given):
+        say(
+            f"{len(given) - len(kept)} reports as questions are left out; references=true releases their text"
+        )
+    unverified = [one for one in kept if not one.question.verified]
+    if unverified and not spec.allow_unverified:
+        raise InputError(
+            f"{spec.questions} line {unverified[0].number}: nobody verified this answer, nor "
+            f"{len(unverified) - 1} others; review them (python -m cardiolens.review), or add "
+            "allow_unverified=true, which the card says"
+        )
+    if not kept:
+        raise InputError(f"{spec.questions}: holds no question to release")
+    return kept
+
+
+def _studies(spec: Release, asked: Iterable[str]) -> dict[str, Study]:
+    """The studies of the questions, by id; others are left out."""
+    found: dict[str, Study] = {}
+    for path in sorted(spec.studies.glob(f"*/{MANIFEST_NAME}")):
+        study = read_study(path.parent)
+        if study.study_id in found:
+            raise InputError(f"{path.parent.name}: study_id {study.study_id} stands twice; rename one study")
+        found[study.study_id] = study
+    if missing := sorted(set(asked) - found.keys()):
+        raise InputError(
+            f"studies={spec.studies}: {len(missing)} studies of questions are not there, e.g. {missing[0]}"
+        )
+    if left := len(found) - len(set(asked)):
+        say(f"{left} studies without a question are left out")
+    return {name: found[name] for name in sorted(set(asked))}
+
+
+def _cohorts(
+    shares: Mapping[str, float], patients: Iterable[str], secret: str
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The cohort and the new id of each patient, in an order that tells nothing of the old ids."""
+    ordered = sorted(patients, key=lambda one: _digest(secret, one))
+    bounds, total = [], 0.0
+    for name, share in shares.items():
+        total += share
+        bounds.append((name, round(total * len(ordered))))
+    cohort_of = {one: next(name for name, end in bounds if place < end) for place, one in enumerate(ordered)}
+    return cohort_of, {one: f"P{place:04d}" for place, one in enumerate(ordered, start=1)}
+
+
+def _digest(secret: str, name: str) -> str:
+    return sha256(f"{secret}|{name}".encode()).hexdigest()
+
+
+def _link(study: Study, renamed: str, patients: Mapping[str, str]) -> Record:
+    """What leads back from a study of the release, for a file that stays where it is written."""
+    patient = study.manifest.patient_id
+    return {"id": renamed, "study": study.study_id, "patient": patient, "patient_id": patients[patient]}
+
+
+def _line(
+    one: GivenQuestion, renamed: Mapping[str, str], studies: Mapping[str, Study], patients: Mapping[str, str]
+) -> Record:
+    """A question under new ids, without evidence and without who verified it."""
+    study = one.question.study_id
+    record = {name: value for name, value in one.record.items() if name != "evidence"}
+    if "verification" in record:
+        record["verification"] = {
+            name: value for name, value in one.question.verification.items() if name in _KEPT
+        }
+    if "study" in record:
+        return record | {"study": renamed[study]}
+    patient = patients[studies[study].manifest.patient_id]
+    qa_id = f"{renamed[study]}:{one.question.subtask}"
+    return record | {"qa_id": qa_id, "study_id": renamed[study], "patient_id": patient}
+
+
+def _write_dataset(spec: Release) -> None:
+    """The entry by which a sweep in the release's folder names it."""
+    entry: Record = {"name": spec.name, "studies": "studies", "questions": "questions.jsonl"}
+    entry["protocol"] = spec.protocol
+    if Path(spec.protocol).is_dir():
+        shutil.copytree(spec.protocol, spec.out / "protocol")
+        entry["protocol"] = "protocol"
+    if spec.allow_unverified:
+        entry["allow_unverified"] = True
+    tables.write_text(
+        spec.out / "conf" / "dataset" / f"{spec.name}.yaml", yaml.safe_dump(entry, sort_keys=False)
+    )

@@ -1,0 +1,32 @@
+"""A study of a release: its declared facts under new ids, and files without free text."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from cardiolens import tables
+from cardiolens.digest import sha256_of
+from cardiolens.given import read_json
+from cardiolens.release.clean import without_text
+from cardiolens.study.manifest import MANIFEST_NAME, Study
+
+
+def write_study(study: Study, folder: Path, patient: str, cohort: str) -> None:
+    """Write a study under new ids: its declared facts but the report's id, and files without free text."""
+    told: dict[str, Any] = read_json(study.folder / MANIFEST_NAME)
+    told = {name: value for name, value in told.items() if name != "report_id"}
+    told |= {"study_id": folder.name, "patient_id": patient, "cohort": [cohort]}
+    for entry, volume in zip(told["volumes"], study.manifest.volumes, strict=True):
+        entry["path"], entry["sha256"] = _copy(study.folder / volume.path, folder, volume.volume_id)
+        if volume.mask is not None:
+            path, digest = _copy(study.folder / volume.mask.path, folder, f"{volume.volume_id}_mask")
+            entry["mask"] = {"path": path, "sha256": digest}
+    tables.write_text(folder / MANIFEST_NAME, json.dumps(told, indent=1) + "\n")
+
+
+def _copy(source: Path, folder: Path, name: str) -> tuple[str, str]:
+    """Write a file without its text; its new name and digest."""
+    path = folder / f"{name}{'.nii.gz' if source.name.endswith('.gz') else '.nii'}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(without_text(source))
+    return path.name, sha256_of(path)

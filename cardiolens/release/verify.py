@@ -1,0 +1,64 @@
+"""Verifying a release: every file against its index, and patients against cohorts."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from cardiolens.errors import InputError
+from cardiolens.given import read_json
+from cardiolens.release.facts import SCHEMA
+from cardiolens.release.make import INDEX, digests
+from cardiolens.study.manifest import MANIFEST_NAME
+from cardiolens.terminal.console import say
+
+
+def verify(given: str) -> int:
+    """Print what a folder has otherwise than its index says; 0 if nothing, else 1."""
+    folder = Path(given)
+    lines = list(differences(folder))
+    for line in lines:
+        say(line)
+    say(f"{folder}: {len(lines)} differences" if lines else f"{folder}: as released")
+    return 1 if lines else 0
+
+
+def differences(folder: Path) -> Iterator[str]:
+    """Yield a line for each file that is missing, changed or foreign, and for each patient in two cohorts."""
+    index = _index(folder)
+    found = {name: digest for name, _, digest in digests(folder)}
+    for name, file in index.items():
+        if name not in found:
+            yield f"{name}: is missing"
+        elif found[name] != file["sha256"]:
+            yield f"{name}: is not what was released"
+    for name in sorted(found.keys() - index.keys()):
+        yield f"{name}: is not of this release"
+    cohorts: dict[str, set[str]] = defaultdict(set)
+    for path in sorted(folder.glob(f"studies/*/{MANIFEST_NAME}")):
+        told = _manifest(path)
+        cohorts[str(told.get("patient_id"))] |= set(map(str, told.get("cohort", ())))
+    for patient, names in sorted(cohorts.items()):
+        if len(names) > 1:
+            yield f"patient {patient}: is in cohorts {', '.join(sorted(names))}"
+
+
+def _index(folder: Path) -> Mapping[str, Mapping[str, object]]:
+    try:
+        told: Any = read_json(folder / INDEX)
+        index = told["files"]
+        whole = told["schema"] == SCHEMA and all("sha256" in file for file in index.values())
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise InputError(f"verify={folder}: is no release ({type(error).__name__}: {error})") from None
+    if not whole:
+        raise InputError(f"verify={folder}: {INDEX} is not of schema {SCHEMA}; another version made it")
+    return dict(index)
+
+
+def _manifest(path: Path) -> Mapping[str, Any]:
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}  # its digest has been named
+    return told if isinstance(told, dict) else {}

@@ -1,0 +1,49 @@
+"""Words of a release, and what they may be."""
+
+import math
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from cardiolens.config.base import GivenPath, Spec
+
+
+def _shares(value: object) -> object:
+    """`dev:0.3,test:0.7` as a mapping."""
+    if not isinstance(value, str):
+        return value
+    pairs = [one.partition(":") for one in value.split(",")]
+    return {name: share or "1" for name, _, share in pairs}
+
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
+
+
+class Release(Spec):
+    """Words of a release."""
+
+    questions: GivenPath
+    studies: GivenPath
+    out: GivenPath  # a new folder
+    name: Name  # of the benchmark; ids begin with it
+    licence: Annotated[str, Field(min_length=1)]  # of questions and images, as its holder gives it
+    number: Annotated[str, Field(pattern=r"^\d+(\.\d+)*$")] = "1.0"
+    cohorts: Annotated[Mapping[Name, float], BeforeValidator(_shares)] = {"test": 1.0}
+    links: GivenPath | None = None  # a file to be written that says which study and patient each id was
+    references: bool = False  # reports as questions, whose text was written about a patient
+    allow_unverified: bool = False
+    protocol: str = "openprotocol-1"
+
+    @model_validator(mode="after")
+    def _whole(self) -> "Release":
+        shares = self.cohorts.values()
+        if min(shares) <= 0 or not math.isclose(sum(shares), 1, abs_tol=1e-6):
+            raise ValueError(
+                f"cohorts: shares {list(shares)} are not positive with sum 1; e.g. dev:0.3,test:0.7"
+            )
+        for name, path in (("out", self.out), ("links", self.links)):
+            for given in (self.studies, *((self.out,) if name == "links" else ())):
+                if path is not None and path.resolve().is_relative_to(given.resolve()):
+                    raise ValueError(f"{name} lies in {given.name}; name a place elsewhere")
+        return self

@@ -1,0 +1,203 @@
+"""A release: new ids that lead nowhere, cohorts of patients, and an index that nothing escapes."""
+
+import gzip
+import json
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nibabel
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cardiolens.config.compose import read_spec
+from cardiolens.errors import InputError
+from cardiolens.release.clean import without_text
+from cardiolens.release.make import _cohorts, release
+from cardiolens.release.verify import differences
+from cardiolens.study.manifest import read_study
+from cardiolens.tasks.catalogue import load_catalogue
+from cardiolens.tasks.questions import read_questions
+
+SECRET = "MUSTERMANN"
+
+
+def write_study(root: Path, number: int, patient: str) -> None:
+    """A study of one file whose header, report and folder name somebody."""
+    folder = root / "studies" / f"{SECRET}-{number}"
+    folder.mkdir(parents=True)
+    image = nibabel.Nifti1Image(np.full((4, 5, 3), number, np.int16), np.diag([1.5, 1.5, 8.0, 1.0]))
+    image.header["descrip"] = image.header["aux_file"] = SECRET.encode()
+    image.header["db_name"] = SECRET.encode()
+    image.header.extensions.append(nibabel.nifti1.Nifti1Extension("comment", SECRET.encode()))
+    nibabel.save(image, folder / f"{SECRET}.nii.gz")
+    told = {
+        "schema": "study-1",
+        "study_id": f"{SECRET}-{number}",
+        "patient_id": patient,
+        "report_id": SECRET,
+        "cohort": [SECRET.lower()],
+        "sex": "female",
+        "volumes": [{"sequence": "lge", "view": "sax", "path": f"{SECRET}.nii.gz"}],
+    }
+    (folder / "study.json").write_text(json.dumps(told))
+
+
+def line(number: int, answer: str = "A", **more: Any) -> dict[str, Any]:
+    verified = {"status": "verified", "stage": 8, "by": [SECRET], "at": "2026", "kappa": 0.9}
+    told = {"study": f"{SECRET}-{number}", "subtask": "L01", "answer": answer, "origin": "report"}
+    return told | {"evidence": [SECRET], "verification": verified} | more
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> list[str]:
+    """Six studies of four patients, and a question on each."""
+    for number in range(1, 7):
+        write_study(tmp_path, number, f"{SECRET}-{number % 4}")
+    write_lines(tmp_path, [line(number, "AB"[number % 2]) for number in range(1, 7)])
+    given = {"questions": "q.jsonl", "studies": "studies", "out": "out"}
+    return [f"{name}={tmp_path / path}" for name, path in given.items()] + ["name=ours", "licence=internal"]
+
+
+def write_lines(root: Path, lines: list[dict[str, Any]]) -> None:
+    (root / "q.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+
+
+def every_byte(folder: Path) -> bytes:
+    """All names and contents, unzipped."""
+    found = b""
+    for path in sorted(folder.rglob("*")):
+        found += str(path.relative_to(folder)).encode()
+        if path.is_file():
+            stored = path.read_bytes()
+            found += gzip.decompress(stored) if path.suffix == ".gz" else stored
+    return found
+
+
+def test_nothing_of_who_it_was_is_left_and_all_else_is(words: list[str], tmp_path: Path) -> None:
+    assert release([*words, "cohorts=dev:0.5,test:0.5", f"links={tmp_path}/links.jsonl"]) == 0
+    out = tmp_path / "out"
+    assert SECRET.lower().encode() not in every_byte(out).lower()
+    links = {one["id"]: one for one in map(json.loads, (tmp_path / "links.jsonl").read_text().splitlines())}
+    patients: dict[str, set[str]] = {}
+    for new, was in links.items():
+        study = read_study(out / "studies" / new)
+        number = int(was["study"].rsplit("-")[-1])
+        (volume,) = study.manifest.volumes
+        image = nibabel.load(study.folder / volume.path)
+        assert (np.asarray(image.dataobj) == number).all()
+        assert image.affine[2, 2] == 8
+        assert study.manifest.sex == "female"
+        assert study.manifest.patient_id == was["patient_id"]
+        patients.setdefault(was["patient_id"], set()).update(study.manifest.cohort)
+    assert sorted(map(len, patients.values())) == [1, 1, 1, 1]
+    questions = read_questions(out / "questions.jsonl", load_catalogue("openprotocol-1"))
+    answers = {row["study_id"]: row["answer"] for row in questions.to_pylist()}
+    assert answers == {new: ["AB"[int(was["study"][-1]) % 2]] for new, was in links.items()}
+    assert list(differences(out)) == []
+    facts = json.loads((out / "release.json").read_text())
+    assert facts["cohorts"] == {name: facts["cohorts"][name] | {"patients": 2} for name in ("dev", "test")}
+    assert facts["subtasks"]["L01"] == {"A": 3, "B": 3, "questions": 6}
+    head = yaml.safe_load((out / "README.md").read_text().split("---")[1])
+    assert head["license_name"] == "internal"
+    assert facts["canary"] in (out / "README.md").read_text()
+
+
+def test_a_sweep_names_it(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    release(words)
+    monkeypatch.chdir(tmp_path / "out")
+    spec = read_spec(["dataset=ours", "model=[oracle]"])
+    assert (spec.dataset.name, spec.dataset.studies) == ("ours", Path("studies"))
+
+
+def _append(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b" ")
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda out: next(out.glob("studies/*/*.nii.gz")).unlink(), "is missing"),
+        (lambda out: _append(next(out.glob("studies/*/study.json"))), "is not what was released"),
+        (lambda out: _append(out / "questions.jsonl"), "questions.jsonl: is not what was released"),
+        (lambda out: _append(out / "README.md"), "README.md: is not what was released"),
+        (lambda out: (out / "studies" / "more.txt").write_text("x"), "more.txt: is not of this release"),
+    ],
+)
+def test_verify_names_what_differs(
+    damage: Callable[[Path], object], said: str, words: list[str], tmp_path: Path
+) -> None:
+    release(words)
+    damage(tmp_path / "out")
+    (told,) = differences(tmp_path / "out")
+    assert said in told
+
+
+def test_a_patient_in_two_cohorts_is_named(words: list[str], tmp_path: Path) -> None:
+    release([*words, "cohorts=dev:0.5,test:0.5"])
+    paths = sorted((tmp_path / "out").glob("studies/*/study.json"))
+    for path in paths:
+        told = json.loads(path.read_text())
+        path.write_text(json.dumps(told | {"patient_id": "P0001"}))
+    assert any("patient P0001: is in cohorts dev, test" in told for told in differences(tmp_path / "out"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "more", "said"),
+    [
+        ([line(1), line(2, verification={"status": "draft"})], [], "line 2: nobody verified"),
+        ([line(9)], [], "1 studies of questions are not there"),
+        ([], [], "no question"),
+        ([line(1)], ["cohorts=dev:0.5,test:0.6"], "sum 1"),
+        ([line(1)], ["cohorts=dev:x"], "cohorts"),
+        ([line(1)], ["name=Our CMR"], "name"),
+        ([line(1)], ["licence="], "licence"),
+        ([line(1)], ["colour=red"], "colour"),
+    ],
+)
+def test_what_cannot_be_released_is_refused_and_nothing_written(
+    lines: list[dict[str, Any]], more: list[str], said: str, words: list[str], tmp_path: Path
+) -> None:
+    write_lines(tmp_path, lines)
+    named = {word.partition("=")[0] for word in more}
+    with pytest.raises(InputError, match=said):
+        release([*(word for word in words if word.partition("=")[0] not in named), *more])
+    assert not (tmp_path / "out").exists()
+
+
+def test_unverified_answers_are_taken_by_name_and_told(words: list[str], tmp_path: Path) -> None:
+    write_lines(tmp_path, [line(1), line(2, verification={"status": "draft"})])
+    release([*words, "allow_unverified=true"])
+    assert "Nobody verified 1 of the 2 answers." in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_a_folder_that_holds_something_is_left_alone(words: list[str], tmp_path: Path) -> None:
+    release(words)
+    before = every_byte(tmp_path / "out")
+    with pytest.raises(InputError, match="not an empty folder"):
+        release(words)
+    assert every_byte(tmp_path / "out") == before
+
+
+@given(st.integers(1, 60), st.lists(st.floats(0.05, 1), min_size=1, max_size=4))
+def test_every_patient_is_in_one_cohort_and_shares_hold(patients: int, weights: list[float]) -> None:
+    shares = {f"c{place}": weight / sum(weights) for place, weight in enumerate(weights)}
+    names = [f"p{number}" for number in range(patients)]
+    cohort_of, renamed = _cohorts(shares, names, "secret")
+    assert cohort_of.keys() == renamed.keys() == set(names)
+    assert len(set(renamed.values())) == patients
+    for name, share in shares.items():
+        assert abs(sum(one == name for one in cohort_of.values()) - share * patients) <= 1
+
+
+@pytest.mark.parametrize(
+    "stored", [b"", b"\x1f\x8b", b"\x1f\x8b\x08\x00junk", struct.pack("<i", 540) + bytes(600)]
+)
+def test_what_is_no_nifti_of_the_first_kind_is_refused(stored: bytes, tmp_path: Path) -> None:
+    (tmp_path / "x.nii").write_bytes(stored)
+    with pytest.raises(InputError, match=r"x\.nii"):
+        without_text(tmp_path / "x.nii")
