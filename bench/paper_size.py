@@ -34,7 +34,7 @@ from cardiolens.tasks.catalogue import load_catalogue
 
 QUESTIONS_A_PATIENT = 20
 RIGHT = 0.6
-STEPS = ("judge", "_beside", "score", "analyses_of")
+STEPS = ("judge", "_beside", "scored", "analyses_of")
 
 
 def main() -> None:
@@ -146,7 +146,7 @@ def measure(folder: Path, models: int, patients: int, resamples: int) -> None:
     seconds, worked = time.perf_counter() - started, time.process_time() - worked
     n_verdicts = sum(results.replies.counts[name] for name in ("ok", "refused"))
     print(
-        f"{models} models, {patients} patients: {n_verdicts:,} verdicts, {results.scores.num_rows:,} scores, "
+        f"{models} models, {patients} patients: {n_verdicts:,} verdicts, {results.spool.num_rows:,} scores, "
         f"{seconds:.1f} s ({worked:.1f} s of processor), peak {_peak():.2f} GiB ({before:.2f} before)"
     )
     print("   ", ", ".join(f"{name} {spent[name]:.1f} s (peak {peaks[name]:.2f} GiB)" for name in STEPS))

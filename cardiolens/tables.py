@@ -206,6 +206,7 @@ SCORES = _schema(
 # Errors of pyarrow for a file that was cut or changed: its sizes are believed before they are found wrong.
 UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError)
 
+_ROW_GROUP = 2**16  # rows from which blocks are written as a row group
 _LISTINGS = 20  # attempts to list a folder whose parts are compacted while they are read
 
 
@@ -283,10 +284,32 @@ def write_part(folder: Path, table: pa.Table, schema: pa.Schema, name: str | Non
 
 def replace(folder: Path, table: pa.Table, schema: pa.Schema) -> None:
     """Replace the content of a folder by a table; old parts are deleted after the new one is complete."""
+    replace_by(folder, [table], schema)
+
+
+def replace_by(folder: Path, blocks: Iterable[pa.Table], schema: pa.Schema) -> None:
+    """Replace the content of a folder by one part of several blocks, of which few are in memory at a time."""
     old = parts(folder)
-    write_part(folder, table, schema)
+    with (
+        atomic(folder / part_name()) as temporary,
+        pq.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True) as writer,
+    ):
+        for rows in _grouped(blocks, schema):
+            writer.write_table(rows)
     for path in old:
         path.unlink(missing_ok=True)
+
+
+def _grouped(blocks: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
+    """Blocks cast to a schema, small ones together."""
+    waiting = [schema.empty_table()]
+    for block in blocks:
+        waiting.append(block.cast(schema))
+        if sum(some.num_rows for some in waiting) >= _ROW_GROUP:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)
 
 
 def parts(folder: Path) -> list[Path]:

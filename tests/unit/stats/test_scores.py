@@ -10,6 +10,7 @@ from scipy import stats
 
 from cardiolens.stats.bootstrap import effective_patients, percentile, resampling_weights
 from cardiolens.stats.scores import score
+from cardiolens.stats.verdicts import Verdicts
 from cardiolens.tables import SCORES, VERDICTS, from_rows
 
 TYPES = {"C10": "ordinal", "L01": "single", "L02": "multi", "D01": "single", "D02": "single"}
@@ -141,6 +142,10 @@ def test_order_and_parts_change_no_digit() -> None:
     random.Random(0).shuffle(rows)
     parts = [table(rows[start : start + 37]) for start in range(0, len(rows), 37)]
     assert same(score(pa.concat_tables(parts), 5, 200, seed=2026), once)
+    by_arm = Verdicts()
+    for part in parts:
+        by_arm.add(part)
+    assert same(score(by_arm, 5, 200, seed=2026), once)
 
 
 def test_same_seed_same_interval_and_other_seed_another() -> None:
