@@ -2,9 +2,11 @@
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
 from typing import TypeVar
 
 from cardiolens.errors import RunError
@@ -14,22 +16,34 @@ _Result = TypeVar("_Result")
 
 
 def spread(
-    function: Callable[[_Item], _Result], items: Sequence[_Item], *, chunk: int = 1, worth: bool = True
+    function: Callable[[_Item], _Result], items: Iterable[_Item], *, chunk: int = 1, worth: bool = True
 ) -> Iterator[_Result]:
     """Yield the function of each item in order; in this process where it is not worth starting others.
 
-    `function` and items are pickled. RunError where a process was killed.
+    `function` and items are pickled. Items are taken as processes get free, so that few are in memory.
+    RunError where a process was killed.
     """
-    cores = min(len(os.sched_getaffinity(0)), -(-len(items) // chunk))
+    cores = len(os.sched_getaffinity(0))
     if cores < 2 or not worth:
         yield from map(function, items)
         return
     with ProcessPoolExecutor(cores, multiprocessing.get_context("spawn")) as pool:
+        waiting: deque[Future[list[_Result]]] = deque()
+        left = iter(items)
         try:
-            yield from pool.map(function, items, chunksize=chunk)
+            while some := list(islice(left, chunk)):
+                waiting.append(pool.submit(_each, function, some))
+                if len(waiting) > cores:
+                    yield from waiting.popleft().result()
+            for last in waiting:
+                yield from last.result()
         except BrokenProcessPool:
             raise RunError(
                 "a process of this run was killed, as by a machine without memory; free some, run it again"
             ) from None
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _each(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+    return [function(item) for item in items]

@@ -1,6 +1,7 @@
 """Endings of requests, counted beside every score: what was judged, what was not, and why."""
 
 from collections import Counter
+from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -52,7 +53,7 @@ def _scopes(tier: int, sequence: str, subtask: str) -> list[str]:
     return [f"tier:{tier}", f"subtask:{subtask}", *of_sequence]
 
 
-def marked(row: dict[str, object], shares: dict[tuple[str, str], float]) -> dict[str, object]:
+def marked(row: dict[str, object], shares: Mapping[tuple[str, str], float]) -> dict[str, object]:
     """A row of scores that says so in its method where the cell is incomplete."""
     share = shares[str(row["arm_id"]), str(row["scope"])]
     if share >= COMPLETE:

@@ -1,11 +1,12 @@
 """Verdicts as the table of scores."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
+from cardiolens.cluster.processes import spread
 from cardiolens.record.spool import Spool
 from cardiolens.stats.answers import Answers
 from cardiolens.stats.asked import Asked
@@ -26,6 +27,7 @@ from cardiolens.stats.verdicts import Verdicts
 from cardiolens.tables import SCORES, from_rows
 
 _AT_ONCE = 16_384  # rows that are turned into a part of the table
+_MANY = 2**24  # resampled patients of all arms from which other processes are worth their start
 
 
 def score(verdicts: pa.Table | Verdicts, *settings: Any, **options: Any) -> pa.Table:
@@ -67,15 +69,13 @@ def scored(
     table = _Table()
     kept: Shelf[dict[Key, Statistic]] = Shelf()
     of_headlines: Shelf[dict[Key, Statistic]] = Shelf()
-    for arm, answers in asked.judged.items():
-        found = sampling.statistics(answers)
-        kept[arm] = compared(found)
-        if arm in ranked:
-            of_headlines[arm] = of_headline(found)
-        found |= _text_shortcuts(found, answers) if arm in blind else {}
-        named = sorted(found, key=lambda key: key[::-1])
-        of_arm = [{"arm_id": arm} | as_row(key, found[key], sampling.method) for key in named]
-        table.add(marked(row, asked.shares) for row in of_arm)
+    tasks = (_Task(arm, answers, arm in blind, sampling) for arm, answers in asked.judged.items())
+    many = len(asked.arms) * weights.size >= _MANY
+    for scores in spread(_of_arm, tasks, worth=many):
+        kept[scores.arm] = scores.compared
+        if scores.arm in ranked:
+            of_headlines[scores.arm] = scores.of_headline
+        table.add(marked(row, asked.shares) for row in scores.rows)
     tests = Tests()
     of_gains: list[Row] = []
     for rows, of_pair in difference_rows(asked, kept, families or {}, sampling, simulated):
@@ -90,6 +90,35 @@ def scored(
     for rows in tests.adjusted():
         table.add(rows)
     return table.whole()
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """An arm to be scored, in whatever process."""
+
+    arm: str
+    answers: Answers
+    blind: bool
+    sampling: Resampling
+
+
+@dataclass(frozen=True, slots=True)
+class _ArmScores:
+    """The rows of one arm, and the statistics that comparisons and headlines are made of."""
+
+    arm: str
+    rows: list[dict[str, object]]
+    compared: dict[Key, Statistic]
+    of_headline: dict[Key, Statistic]
+
+
+def _of_arm(task: _Task) -> _ArmScores:
+    found = task.sampling.statistics(task.answers)
+    first, second = compared(found), of_headline(found)
+    found |= _text_shortcuts(found, task.answers) if task.blind else {}
+    named = sorted(found, key=lambda key: key[::-1])
+    rows = [{"arm_id": task.arm} | as_row(key, found[key], task.sampling.method) for key in named]
+    return _ArmScores(task.arm, rows, first, second)
 
 
 class _Table:

@@ -1,5 +1,6 @@
 """Scores of verdicts: scopes, means, intervals, and what must not change them."""
 
+import os
 import random
 from typing import Any
 
@@ -8,6 +9,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
+from cardiolens.stats import scores as of_scores
 from cardiolens.stats.bootstrap import effective_patients, percentile, resampling_weights
 from cardiolens.stats.scores import score
 from cardiolens.stats.verdicts import Verdicts
@@ -134,6 +136,14 @@ def test_a_single_patient_has_no_interval() -> None:
 def test_method_names_the_interval() -> None:
     row = scores_of(cohort(4))["accuracy", "subtask:L01"]
     assert row["method"] == "expanded percentile cluster bootstrap, B=50, seed 1"
+
+
+def test_processes_change_no_digit(monkeypatch) -> None:
+    rows = table(cohort(15, arms="abc"))
+    alone = score(rows, 5, 100, seed=7)
+    monkeypatch.setattr(of_scores, "_MANY", 0)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    assert same(score(rows, 5, 100, seed=7), alone)
 
 
 def test_order_and_parts_change_no_digit() -> None:
