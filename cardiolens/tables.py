@@ -207,7 +207,6 @@ SCORES = _schema(
 UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError)
 
 _ROW_GROUP = 2**16  # rows from which blocks are written as a row group
-_LISTINGS = 20  # attempts to list a folder whose parts are compacted while they are read
 
 
 def empty(schema: pa.Schema) -> pa.Table:
@@ -323,11 +322,12 @@ def read(folder: Path, schema: pa.Schema, columns: Sequence[str] | None = None) 
     Another process may compact the parts meanwhile: if a listed part has disappeared, list them again.
     """
     selected = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-    for listing in range(1, _LISTINGS + 1):
+    while True:  # each further listing has lost a part
+        listed = parts(folder)
         try:
-            tables = [read_part(path, schema, columns) for path in parts(folder)]
+            tables = [read_part(path, schema, columns) for path in listed]
         except InputError as error:
-            if listing == _LISTINGS or not isinstance(error.__cause__, FileNotFoundError):
+            if not isinstance(error.__cause__, FileNotFoundError) or set(listed) <= set(parts(folder)):
                 raise
         else:
             break

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
+from threading import Thread
 from typing import TypeVar
 
 from cardiolens.errors import RunError
@@ -21,13 +22,14 @@ def spread(
     """Yield the function of each item in order; in this process where it is not worth starting others.
 
     `function` and items are pickled. Items are taken as processes get free, so that few are in memory.
-    RunError where a process was killed.
+    RunError where a process was killed; where this one is, the others end as well.
     """
     cores = len(os.sched_getaffinity(0))
     if cores < 2 or not worth:
         yield from map(function, items)
         return
-    with ProcessPoolExecutor(cores, multiprocessing.get_context("spawn")) as pool:
+    alone = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(cores, alone, initializer=_end_with_parent) as pool:
         waiting: deque[Future[list[_Result]]] = deque()
         left = iter(items)
         try:
@@ -43,6 +45,18 @@ def spread(
             ) from None
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """Let this process end when the one that started it is gone: it would wait for work forever."""
+    Thread(target=_watch, daemon=True).start()
+
+
+def _watch() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "only a started process watches"
+    parent.join()
+    os._exit(1)
 
 
 def _each(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:

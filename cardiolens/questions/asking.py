@@ -51,15 +51,20 @@ def model_spec(spec: QuestionsSpec, words: Sequence[str]) -> SweepSpec:
         raise InputError(
             "model: reads reports, and none are named; add reports=... and studies=..., or leave model out"
         )
+    return asking_spec(spec.studies, spec.out / "model", spec.protocol, words)
+
+
+def asking_spec(studies: Path, out: Path, protocol: str, words: Sequence[str]) -> SweepSpec:
+    """The sweep that asks the one model that `words` name about texts; its store and runs go into `out`."""
     where = [
         "name=questions",
         "tracker=none",
         "dataset=real",
-        f"dataset.studies={_quoted(spec.studies)}",
-        f"dataset.questions={_quoted(spec.out / 'questions.jsonl')}",
-        f"dataset.protocol={_quoted(spec.protocol)}",
-        f"store={_quoted(spec.out / 'model' / 'store')}",
-        f"outputs={_quoted(spec.out / 'model' / 'outputs')}",
+        f"dataset.studies={_quoted(studies)}",
+        f"dataset.questions={_quoted(out.parent / 'questions.jsonl')}",
+        f"dataset.protocol={_quoted(protocol)}",
+        f"store={_quoted(out / 'store')}",
+        f"outputs={_quoted(out / 'outputs')}",
     ]
     listed = [_one_model(word) for word in words]
     sweep = read_spec([*listed, *where])
@@ -101,13 +106,13 @@ def plan_of(sweep: SweepSpec, sections: Sequence[Record], catalogue: Catalogue) 
     columns = RequestColumns()
     _clear(run.requests(model.name))
     for number, given in enumerate(sections):
-        for part in parts(catalogue):
+        for part in _parts(given, catalogue):
             columns.add(_request(model, identity, given, part))
         if len(columns) >= PART_ROWS or number == len(sections) - 1:
             name = f"part-{number:08d}.parquet"
             tables.write_part(run.requests(model.name), columns.table(), tables.REQUESTS, name)
             columns = RequestColumns()
-    asked = len(sections) * sum(1 for _ in parts(catalogue))
+    asked = sum(len(_parts(given, catalogue)) for given in sections)
     return Plan(
         spec=sweep,
         run=run,
@@ -137,7 +142,7 @@ def told(
     for given in sections:
         items: list[Record] = []
         rejects: Rejects = []
-        for part in parts(catalogue):
+        for part in _parts(given, catalogue):
             key = _request(model, identity, given, part).request_key
             found, lost = read_reply(given["text"], replies.get(key), part)
             items += [one.record(number) for number, one in enumerate(found, start=len(items) + 1)]
@@ -147,6 +152,11 @@ def told(
             ]
         results.append((items, rejects))
     return results
+
+
+def _parts(given: Mapping[str, str], catalogue: Catalogue) -> list[Part]:
+    """What a text is asked for: everything, or the fields of its sequence where it names one."""
+    return [part for part in parts(catalogue) if given.get("sequence") in (None, part.name)]
 
 
 def _request(model: ModelSpec, identity: Identity, given: Mapping[str, str], part: Part) -> Request:

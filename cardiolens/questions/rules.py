@@ -18,7 +18,7 @@ def extract(text: str, sex: str | None, catalogue: Catalogue) -> list[Found]:
     """Every finding of a report, in the order of the catalogue, each checked against the text."""
     plain = without_names(text)
     pieces = list(sentences(plain))
-    found = [*_stated(plain, pieces, catalogue), *measured(plain, pieces, sex)]
+    found = [*_stated(plain, pieces, catalogue), *_measured(plain, pieces, sex)]
     found += diagnoses(plain, pieces, catalogue)
     return [replace(one, quote=text[one.start : one.end]).check(text) for one in found]
 
@@ -43,6 +43,15 @@ def _stated(text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> Iter
                 _certainty(one, written), "rules",
             )  # fmt: skip
             yield replace(found, doubt=doubt_of(found, subtask, written))
+
+
+def _measured(text: str, pieces: list[Sentence], sex: str | None) -> Iterator[Found]:
+    """Numbers; one whose sentence goes on with another examination or an earlier time is not of today."""
+    for one in measured(text, pieces, sex):
+        rest = text[one.end : sentence_at(pieces, one.start).end]
+        clause = re.split(r"[,;]", rest)[0]
+        past = has(words()["elsewhere"], rest) or has(words()["over"], clause)
+        yield replace(one, certainty="historical") if past else one
 
 
 def _certainty(one: Finding, sentence: str) -> str:

@@ -82,8 +82,8 @@ def _doubt(subtask: Subtask, stated: Sequence[Found]) -> str | None:
     for one in stated:
         if one.doubt and not (one.doubt in partial and told):
             return one.doubt
-        if one.doubt and _kinds([one]) & _kinds(told):
-            return Reason.CONTRADICTION
+        if one.doubt and (_kinds([one]) & _kinds(told) or (_kinds([one]) and not _kinds(told))):
+            return Reason.CONTRADICTION  # of the kind that is denied, or of one that is not told
     return None
 
 

@@ -46,14 +46,15 @@ class Report:
         """Return whether a worse grade of motion is named than those that were read."""
         texts = [option.text for option in subtask.options]
         worst = max(map(texts.index, kept), default=0)
-        patterns = [words()["motion"].get(text) for text in texts[worst + 1 :]]
-        for sentence in self.pieces:
-            written = self._words(sentence)
-            if sentence.section == "silent" or has(words()["right_heart"], written):
-                continue
-            if any(pattern and has(pattern, written) for pattern in patterns):
-                return True
-        return False
+        return any(self._moves(sentence, texts[worst + 1 :]) for sentence in self.pieces)
+
+    def _moves(self, sentence: Sentence, grades: Collection[str]) -> bool:
+        """Return whether a sentence of today names one of these grades of motion of the left heart."""
+        written = self._words(sentence)
+        if sentence.section == "silent" or has(words()["right_heart"], written):
+            return False
+        patterns = [words()["motion"].get(grade) for grade in grades]
+        return any(pattern and has(pattern, written) for pattern in patterns)
 
     def _words(self, sentence: Sentence) -> str:
         return self.text[sentence.start : sentence.end]
@@ -99,10 +100,19 @@ class Report:
                 return Reason.RANGE_OF_PLACES
             if reason := self._extent(subtask, stated, anchored):
                 return reason
+        if subtask.parent == "C06" and self._has_unread_motion():
+            return Reason.INCOMPLETE_PLACES
         if self._misses(subtask, {one.value for one in stated}) or self._detailed_elsewhere(subtask, mine):
             return Reason.INCOMPLETE_PLACES
         several = len({one.value for one in stated}) > 1 and len(mine) > 1
         return Reason.SEVERAL_VALUES if several and subtask.id in words()["kinds"] else None
+
+    def _has_unread_motion(self) -> bool:
+        """Return whether a sentence names a grade of motion and gave no finding: `AK segs 4, 7`."""
+        read = self._sentences_of([one for one in self.found if one.subtask == "C06"])
+        return any(
+            self._moves(sentence, words()["motion"]) for sentence in self.pieces if sentence not in read
+        )
 
     def _has_open_range(self, subtask: Subtask, sentence: Sentence) -> bool:
         """Return whether places are told from here to there, which may or may not hold what lies between."""

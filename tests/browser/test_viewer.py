@@ -148,8 +148,10 @@ def test_flips_are_cases_right_under_one_arm_and_wrong_under_the_other(viewer: P
     for label in labels:
         ended = label.partition(": ")[2].split(", ")
         assert ended.count("right") == 1
-    words = viewer.locator(".pane .verdict-box .word").all_inner_texts()
-    assert sorted(words) == ["right", "wrong"]
+    viewer.wait_for_function(  # the first case of the list is read from its file before it is shown
+        "() => [...document.querySelectorAll('.pane .verdict-box .word')].map(one => one.innerText).sort()"
+        ".join() === 'right,wrong'"
+    )
 
 
 def test_cases_are_filtered_by_verdict_and_subtask(viewer: Page) -> None:

@@ -20,6 +20,7 @@ from cardiolens import tables
 from cardiolens.config.model import ModelSpec
 from cardiolens.engine.ask import Ask
 from cardiolens.engine.http.engine import HttpEngine
+from cardiolens.plain import several_lines
 from cardiolens.tables import FRAME
 from cardiolens.tasks.legal import Constraint
 from tests.ray.conftest import ASKED, Place
@@ -177,9 +178,10 @@ def test_a_server_of_vllm_answers_as_its_engine(place: Place, vllm_server: str) 
     assert {key: tokens for key, (_, tokens) in served.items()} == {
         key: tokens for key, (_, tokens) in own.items()
     }
-    # Requests meet in other batches here and there. In bfloat16 random weights have so many near-ties that up
-    # to half of the replies part after some words; in float32 hardly any does.
-    assert sum(served[key][0] == own[key][0] for key in own) >= 0.98 * len(own)
+    # Requests meet in other batches here and there; in float32 hardly any reply parts for that. Random
+    # weights write control characters, which a server's words lose.
+    same = sum(served[key][0] == several_lines(own[key][0]) for key in own)
+    assert same >= 0.98 * len(own)
 
 
 @pytest.mark.slow

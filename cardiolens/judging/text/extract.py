@@ -1,11 +1,21 @@
 """Clinical entities of report text: what its findings leave of each field (protocol 3.2)."""
 
 from collections.abc import Iterable, Iterator
+from typing import Protocol
 
-from cardiolens.judging.text.findings import Finding, asserted, findings
+from cardiolens.judging.text.findings import asserted, findings
 from cardiolens.tasks.catalogue import Catalogue, Subtask
 
 Entity = tuple[str, str]  # report field, option text
+
+
+class Stated(Protocol):
+    """A statement on one field that is told for certain, by whatever extractor."""
+
+    @property
+    def value(self) -> str | None: ...
+    @property
+    def measured(self) -> bool: ...
 
 
 def extract(text: str, sequence: str, catalogue: Catalogue) -> frozenset[Entity]:
@@ -15,11 +25,11 @@ def extract(text: str, sequence: str, catalogue: Catalogue) -> frozenset[Entity]
     return frozenset(
         (subtask.field, value)
         for subtask in fields
-        for value in _settled([one for one in said if one.field == subtask.field], subtask)
+        for value in settled([one for one in said if one.field == subtask.field], subtask)
     )
 
 
-def _settled(said: list[Finding], subtask: Subtask) -> Iterator[str]:
+def settled(said: list[Stated], subtask: Subtask) -> Iterator[str]:
     """Reduce a field's values: the worst of a scale, the first of a single choice, else the abnormal ones."""
     texts = [option.text for option in subtask.options]
     ordinal = subtask.answer_type == "ordinal"
@@ -34,7 +44,7 @@ def _settled(said: list[Finding], subtask: Subtask) -> Iterator[str]:
         yield from kept
 
 
-def _plain(said: Iterable[Finding]) -> list[str]:
+def _plain(said: Iterable[Stated]) -> list[str]:
     """The values that words give, for they say what the reader made of a number; else those of numbers."""
     words = [one.value for one in said if one.value and not one.measured]
     return words or [one.value for one in said if one.value]

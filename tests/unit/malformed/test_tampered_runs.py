@@ -20,6 +20,8 @@ from cardiolens.compare import compare
 from cardiolens.errors import InputError, RunError
 from cardiolens.page.export import export
 from cardiolens.page.write import write_page
+from cardiolens.phantom.roster import catalogue
+from cardiolens.questions.second_reading import texts_of
 from cardiolens.record import documents
 from cardiolens.record.places import Run
 from cardiolens.slurm.status import status
@@ -34,6 +36,7 @@ VERBS: dict[str, Callable[[Run, Run], object]] = {
     "status": lambda run, _: status(run),
     "view": lambda run, _: [served_of([run]).script(path, "") for path in ("endings/0.js", "cases/1/0.js")],
     "judge": lambda run, _: judge(run),
+    "reread": lambda run, _: texts_of(run, documents.read_configuration(run), catalogue()),
     "judge together": lambda run, other: judge_together([run, other]),
 }
 OTHERS = [None, True, -1, 10**30, 1.5, "", "x", "../../x", "\x1b[2J", [], [[]], {}, {"x": {}}, [None], ["x"]]
@@ -44,7 +47,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store and two finished runs on it."""
     root = make_cohort(tmp_path_factory.mktemp("finished") / "place", 2)
     for budget in ([8], [4, 8]):
-        spec = sweep_spec(root, reader("uniform"), budget=budget, subtask=["C01", "C03", "L01"])
+        spec = sweep_spec(root, reader("uniform"), budget=budget, subtask=["C01", "C03", "L01", "R-LGE"])
         planned, judged = swept(spec)
         documents.write_configuration(planned.run, planned.spec)
         counted = counters(planned, planned.planned, {}, judged.replies.counts)

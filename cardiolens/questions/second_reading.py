@@ -1,0 +1,170 @@
+"""A second reading of the reports that models wrote: their text read by a language model beside the rules.
+
+The score of a report's text rests on rules that read it. Here a model of the user's choice reads the same
+texts, through the extractor that reads hospital reports, and both are compared. Verdicts and scores stay.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens import tables
+from cardiolens.config.steps import StatisticsSpec
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.digest import digest_of
+from cardiolens.judging.case import CaseReply, case_of
+from cardiolens.judging.entities import ReportForm, entity_counts
+from cardiolens.judging.finals import finals
+from cardiolens.judging.report import texts
+from cardiolens.judging.text.extract import Entity, settled
+from cardiolens.questions.found import Found
+from cardiolens.questions.reports import Rejects
+from cardiolens.questions.stages import Record
+from cardiolens.record import documents
+from cardiolens.record.places import Run, Store
+from cardiolens.stats.asked import Asked
+from cardiolens.stats.bootstrap import resampling_weights
+from cardiolens.stats.differences import Resampling
+from cardiolens.stats.items import cohort
+from cardiolens.stats.rows import as_row
+from cardiolens.tables import VERDICTS
+from cardiolens.tasks.catalogue import Catalogue
+
+METRIC, SCOPE = "text_entity_f1", "tier:2"
+_REPLIES = ("request_key", "text", "status", "finish_reason", "written_at")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The judged reports of a run: a verdict of the rules for each, and the text that it is about."""
+
+    verdicts: pa.Table
+    sections: tuple[str, ...]  # of each verdict: the id of its text in `records`
+    records: Mapping[str, Record]  # distinct texts, as the extractor takes them
+
+
+def texts_of(run: Run, spec: SweepSpec, catalogue: Catalogue) -> Written:
+    """The texts of a run as its record names them."""
+    models = documents.read_manifest(run)["models"].values()
+    return written(run, Store(spec.store), [facts["model_key"] for facts in models], catalogue)
+
+
+def written(run: Run, store: Store, model_keys: Sequence[str], catalogue: Catalogue) -> Written:
+    """The texts of tier 2 that were judged; refusals and replies without any text stay out."""
+    verdicts = tables.read(run.verdicts, VERDICTS)
+    of_text = pc.and_(pc.equal(verdicts["channel"], "text"), pc.equal(verdicts["status"], "judged"))
+    rows = verdicts.filter(of_text)
+    asked = tables.read(store.questions, tables.QUESTIONS)
+    asked = asked.filter(pc.is_in(asked["qa_id"], pc.unique(rows["qa_id"])))
+    cases = {row["qa_id"]: case_of(row, catalogue.protocol) for row in asked.to_pylist()}
+    said: dict[str, Mapping[str, Any]] = {}
+    for key in model_keys:
+        final = finals(tables.read(store.completions(key), tables.COMPLETIONS, _REPLIES))
+        final = final.filter(pc.is_in(final["request_key"], pc.unique(rows["request_key"])))
+        said |= {row["request_key"]: row for row in final.to_pylist()}
+    kept, sections, records = [], [], {}
+    for place, row in enumerate(rows.select(["qa_id", "request_key", "sequence"]).to_pylist()):
+        reply = said.get(row["request_key"])
+        if reply is None or row["qa_id"] not in cases:
+            continue
+        refused, cut = reply["status"] == "refused", reply["finish_reason"] == "length"
+        _, text = texts(cases[row["qa_id"]], CaseReply(reply["text"] or "", refused, cut, ()))
+        if text:
+            record = {"text": text, "sequence": row["sequence"]}
+            number = digest_of(record)
+            records[number] = {**record, "study_id": number, "report_id": number, "sex": None}
+            kept.append(place)
+            sections.append(number)
+    return Written(rows.take(pa.array(kept, pa.int64())), tuple(sections), records)
+
+
+def entities(items: Sequence[Mapping[str, Any]], sequence: str, catalogue: Catalogue) -> frozenset[Entity]:
+    """The entities of one text by the extractor's findings told for certain, reduced as the rules do."""
+    found = [Found.of(dict(item)) for item in items]
+    sure = [one for one in found if one.certainty == "certain" and one.value is not None]
+    of_sequence = [one for one in catalogue.subtasks.values() if one.sequence == sequence]
+    return frozenset(
+        (subtask.field, value)
+        for subtask in of_sequence
+        for value in settled([one for one in sure if one.subtask == subtask.id], subtask)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """Verdicts of the texts that both read: by the rules, the model, and the model against the rules."""
+
+    rules: pa.Table
+    model: pa.Table
+    agreement: pa.Table
+    n_unread: int  # texts, each time that they were written, without a usable reply of the model
+
+    def scores(self, statistics: StatisticsSpec) -> dict[str, dict[str, dict[str, object]]]:
+        """F1 of entities of each arm with its interval, by `rules`, `model` and `agreement`."""
+        tables_of = {"rules": self.rules, "model": self.model, "agreement": self.agreement}
+        return {name: _scores(table, statistics) for name, table in tables_of.items()}
+
+
+def _scores(verdicts: pa.Table, statistics: StatisticsSpec) -> dict[str, dict[str, object]]:
+    patients = cohort(verdicts)
+    if not patients:
+        return {}
+    weights = resampling_weights(len(patients), statistics.resamples, statistics.seed)
+    sampling = Resampling(weights, statistics.min_n, statistics.seed)
+    key = (METRIC, SCOPE)
+    return {
+        arm: as_row(key, sampling.statistics(answers)[key], sampling.method)
+        for arm, answers in Asked.of(verdicts, patients).judged.items()
+    }
+
+
+def readings(
+    told: Written, results: Mapping[str, tuple[Sequence[Record], Rejects]], catalogue: Catalogue
+) -> Readings:
+    """Both readings of each text; a text of which the model's reply was lost is of neither."""
+    lost = {
+        number for number, (_, rejects) in results.items() if any(not one.get("subtask") for one in rejects)
+    }
+    read = [place for place, number in enumerate(told.sections) if number not in lost]
+    of_rules = told.verdicts.take(pa.array(read, pa.int64()))
+    of_model, against = [], []
+    for place, row in zip(read, of_rules.to_pylist(), strict=True):
+        items, _ = results[told.sections[place]]
+        form = ReportForm.of(catalogue, row["subtask"])
+        found = entities(items, row["sequence"], catalogue)
+        of_model.append(_verdict(row, form, _entities(row["gold"]), found))
+        against.append(_verdict(row, form, _entities(row["parsed"]), found))
+    return Readings(
+        of_rules,
+        tables.from_rows(of_model, VERDICTS),
+        tables.from_rows(against, VERDICTS),
+        len(told.sections) - len(read),
+    )
+
+
+def _verdict(
+    row: Mapping[str, Any], form: ReportForm, gold: frozenset[Entity], found: frozenset[Entity]
+) -> dict[str, Any]:
+    """A verdict with another reading of the text, and perhaps another truth; overlap of words stays."""
+    counts = dict(row["counts"]) | entity_counts(form, gold, found)
+    return {
+        **row,
+        "rule": "second_reading",
+        "gold": _named(gold),
+        "parsed": _named(found),
+        "correct": gold == found,
+        "counts": list(counts.items()),
+    }
+
+
+def _named(entities: frozenset[Entity]) -> list[str]:
+    return sorted(f"{field}: {value}" for field, value in entities)
+
+
+def _entities(named: Sequence[str]) -> frozenset[Entity]:
+    """Entities as verdicts name them: `field: value`."""
+    pairs = (one.partition(": ") for one in named)
+    return frozenset((field, value) for field, _, value in pairs)

@@ -1,0 +1,88 @@
+"""`python -m cardiolens.reread run=outputs/... model=...`: read the text of a run's reports a second time.
+
+A language model reads what the rules read; both scores and their agreement go into the run's folder, into
+`second_reading-<model>.json`. Nothing that the rules decided is changed.
+"""
+
+import json
+import math
+import sys
+from collections.abc import Sequence
+
+from cardiolens.errors import InputError, RunError
+from cardiolens.terminal.verb import begin, read_run, tell
+
+
+def main() -> int:
+    from cardiolens.cluster.stopping import StoppedError
+    from cardiolens.questions.__main__ import split
+
+    begin()
+    own, about_model = split(sys.argv[1:])
+    try:
+        return reread(own, about_model)
+    except (InputError, RunError, StoppedError) as error:
+        return tell(error)
+
+
+def reread(own: Sequence[str], about_model: Sequence[str]) -> int:
+    """Read the texts, write and print both scores; 0 if the model read at least one, else 1."""
+    from cardiolens import tables
+    from cardiolens.config.arms import arms
+    from cardiolens.questions.asking import ask, asking_spec
+    from cardiolens.questions.second_reading import readings, texts_of
+    from cardiolens.record import documents
+    from cardiolens.tasks.catalogue import load_catalogue
+    from cardiolens.terminal.console import say
+    from cardiolens.terminal.readings import show_readings
+
+    run = read_run(own)
+    if not about_model:
+        raise InputError(
+            "model: has no value; name the entry of conf/model that reads, e.g. model=qwen3_vl_8b"
+        )
+    spec = documents.read_configuration(run)
+    catalogue = load_catalogue(spec.dataset.protocol)
+    told = texts_of(run, spec, catalogue)
+    if not told.records:
+        raise InputError(f"{run.root}: holds no report with text; sweep R-CINE, R-LGE, R-PERF or R-T2 first")
+    folder = run.root / "second_reading"
+    sweep = asking_spec(spec.store, folder, spec.dataset.protocol, about_model)
+    (model,) = sweep.model
+    numbers = list(told.records)
+    results = ask(sweep, [told.records[number] for number in numbers], catalogue)
+    found = readings(told, dict(zip(numbers, results, strict=True)), catalogue)
+    scores = found.scores(spec.statistics)
+    judged_by_itself = {
+        arm.arm_id
+        for arm in arms(spec)
+        if arm.model.name == model.name or (arm.model.source and arm.model.source == model.source)
+    }
+    document = {
+        "model": model.name,
+        "texts": len(told.sections),
+        "distinct_texts": len(numbers),
+        "unread": found.n_unread,
+        "reads_itself": sorted(judged_by_itself & set(scores["rules"])),
+        "scores": scores,
+    }
+    path = run.root / f"second_reading-{model.name}.json"
+    tables.write_text(path, json.dumps(_without_nan(document), indent=1) + "\n")
+    show_readings(document, arms(spec))
+    say(f"second reading: {path}")
+    return 0 if len(found.model) else 1
+
+
+def _without_nan(value: object) -> object:
+    """The value as JSON may hold it: null where a number is undefined."""
+    match value:
+        case dict():
+            return {name: _without_nan(one) for name, one in value.items()}
+        case float() if math.isnan(value):
+            return None
+        case _:
+            return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,152 @@
+"""What a report may not be taken to say: each doubt beside its twin without it, which is read."""
+
+import pytest
+
+from cardiolens.phantom.roster import catalogue
+from cardiolens.questions.numbers import sex_of
+from cardiolens.questions.rules import extract
+from cardiolens.questions.truth import Told, settle
+
+CATALOGUE = catalogue()
+SCAR = "Transmural scar of the inferior wall."
+
+
+def told(text: str) -> Told:
+    return settle(text, extract(text, sex_of(text, None), CATALOGUE), CATALOGUE)
+
+
+TWINS = {  # rule: subtask, a text that leaves it open, a text that tells it, the answer
+    "a title of a person": ("C17", "Mr Regurgitant was seen. No TR.", "No MR, no TR.", "A"),
+    "a modality": ("C17", "Cardiac MR study. No TR.", "No MR. No TR.", "A"),
+    "another sequence": (
+        "L01",
+        "First pass: less than normal enhancement of the septum.",
+        "LGE: enhancement of the septum.",
+        "B",
+    ),
+    "a list of what was acquired": (
+        "L01",
+        "Sequences acquired: cine, LGE and T2 STIR with scar assessment.",
+        "LGE: scar.",
+        "B",
+    ),
+    "a hedge": ("L01", "Equivocal scar of the septum.", "Definite scar of the septum.", "B"),
+    "a hedge by letters": ("T01", "Poss oedema of the septum.", "Oedema of the septum.", "B"),
+    "a question": ("L01", "Scar of the septum?", "Scar of the septum.", "B"),
+    "what is over": (
+        "C19",
+        "The moderate pericardial effusion has resolved.",
+        "Moderate pericardial effusion.",
+        "C",
+    ),
+    "what was in the past": ("T01", "Had septal oedema as a child.", "Septal oedema.", "B"),
+    "another examination": ("P01", "Perfusion defect on SPECT.", "Perfusion defect.", "B"),
+    "another examination's number": ("C10", "LVEF 25 % on echo.", "LVEF 25 %.", "D"),
+    "an earlier number": ("C10", "LVEF 25 % ten years ago.", "LVEF 25 %.", "D"),
+    "a silent heading": ("L01", "Hx: scar of the septum.", "LGE: scar of the septum.", "B"),
+    "an earlier study": ("L01", "Prev: scar of the septum.", "Now: scar of the septum.", "B"),
+    "a size without a grade": ("C01", "LV dilated.", "LV severely dilated.", "C"),
+    "two grades": (
+        "C10",
+        "LV systolic function is mildly to moderately reduced.",
+        "LV systolic function is moderately reduced.",
+        "C",
+    ),
+    "a borderline": ("C01", "LV size is upper limit of normal.", "LV size is normal.", "A"),
+    "a denial for a place": ("T01", "No oedema of the septum.", "No oedema.", "A"),
+    "a denial with an exception": (
+        "C06",
+        "Normal wall motion except for the apex.",
+        "Normal wall motion.",
+        "A",
+    ),
+    "the rest of the muscle": (
+        "C06",
+        "The remaining segments contract normally.",
+        "All segments contract normally.",
+        "A",
+    ),
+    "a denial of a kind": ("L01", "No ischaemic scar.", "No scar.", "A"),
+    "a denial of one of several grades": (
+        "C06",
+        "No dyskinesia.",
+        "No regional wall motion abnormality.",
+        "A",
+    ),
+    "a denial of thinning": ("C02", "No wall thinning.", "Normal wall thickness.", "A"),
+    "function as a whole": ("C06", "Global LV contraction is normal.", "Wall motion is normal.", "A"),
+    "another structure": (
+        "L01",
+        "Late enhancement of the pericardium.",
+        "Late enhancement of the lateral wall.",
+        "B",
+    ),
+    "a contrary word": ("L01", "LGE scar: neg.", "LGE: scar.", "B"),
+    "a share of a wall": (
+        "L05",
+        "Scar of the septum of 50 % transmural extent.",
+        "Transmural scar of the septum.",
+        "D",
+    ),
+    "a range of levels": (
+        "P02",
+        "Perfusion defect from basal to apical septum.",
+        "Perfusion defect of the basal, mid and apical septum.",
+        "ABC",
+    ),
+    "a range of walls": (
+        "L03",
+        "Scar from the anterior to the lateral wall.",
+        "Scar of the anterior wall and the lateral wall.",
+        "AD",
+    ),
+    "only here, and there": (
+        "L03",
+        "Scar, confined to the septum. Scar of the lateral wall.",
+        "Scar of the septum and the lateral wall.",
+        "BD",
+    ),
+    "two patterns where one is asked for": (
+        "T04",
+        "Focal oedema of the septum. Diffuse oedema of the lateral wall.",
+        "Focal oedema of the septum.",
+        "A",
+    ),
+    "a worse grade of motion": (
+        "C06",
+        "Hypokinesia of the septum; the apex is akin.",
+        "Hypokinesia of the septum.",
+        "B",
+    ),
+    "places of motion that is not read": (
+        "C07",
+        "Hypokinetic basal septum. AK segs 13, 14.",
+        "Hypokinetic basal septum.",
+        "A",
+    ),
+    "a kind denied, and a finding of no kind": (
+        "L01",
+        "No focal scar. Late enhancement of the lateral wall.",
+        "No focal scar. Diffuse late enhancement of the lateral wall.",
+        "B",
+    ),
+    "a plan": (
+        "L01",
+        "Viability study to assess scar of the septum.",
+        "The study shows scar of the septum.",
+        "B",
+    ),
+    "one of two structures": (
+        "C16",
+        "The left atrium is enlarged.",
+        "The left atrium is enlarged, the right atrium normal.",
+        "B",
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", TWINS)
+def test_a_doubt_costs_the_answer_and_its_twin_has_one(rule: str) -> None:
+    subtask, open_, told_, answer = TWINS[rule]
+    assert told(told_).answers.get(subtask) == tuple(answer)
+    assert subtask not in told(open_).answers
