@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,13 @@ def number_of_process(_: int) -> int:
     return os.getpid()
 
 
+def lives(process: int) -> bool:
+    """Return whether a process is there and not merely waiting to be collected."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return False
+
+
 PARENT = """
 import os, time
 from cardiolens.cluster.processes import spread
@@ -61,7 +69,7 @@ def test_processes_end_with_a_parent_that_is_killed() -> None:
         child = int(parent.stdout.readline())
         parent.kill()
     deadline = time.monotonic() + 20
-    while Path(f"/proc/{child}").exists():
+    while lives(child):
         assert time.monotonic() < deadline, "a process outlived its parent"
         time.sleep(0.05)
 
