@@ -71,6 +71,8 @@ def _outcome(report: Report, subtask: Subtask, own: Sequence[Found]) -> Answer |
         return Reason.PART_NOT_TOLD
     if subtask.id == "C06" and report.tells_worse(subtask, kept):
         return Reason.SEVERAL_VALUES
+    if not kept and report.has_unread_words(subtask):
+        return Reason.NUMBER_AGAINST_WORDS
     return _with_numbers(subtask, kept, [one for one in certain if one.measured])
 
 
@@ -82,9 +84,16 @@ def _doubt(subtask: Subtask, stated: Sequence[Found]) -> str | None:
     for one in stated:
         if one.doubt and not (one.doubt in partial and told):
             return one.doubt
-        if one.doubt and (_kinds([one]) & _kinds(told) or (_kinds([one]) and not _kinds(told))):
-            return Reason.CONTRADICTION  # of the kind that is denied, or of one that is not told
+        if one.doubt and _denies(one, told):
+            return Reason.CONTRADICTION
     return None
+
+
+def _denies(denial: Found, told: Sequence[Found]) -> bool:
+    """Return whether a denial of a kind may be of what is told: of that kind, of none, or of all."""
+    kinds, others = _kinds([denial]), _kinds(told)
+    more = re.search(r"\b(or|nor|and)\b", denial.quote, re.IGNORECASE)
+    return bool(kinds) and (bool(kinds & others) or not others or more is not None)
 
 
 def _kinds(stated: Sequence[Found]) -> set[str]:

@@ -31,7 +31,9 @@ class Report:
         values = {one.value for one in stated if one.value is not None and not one.doubt}
         if self._is_unsure(own, values, stated):
             return Reason.UNCERTAIN
-        if subtask.id in words()["gates"] and self._misses(subtask, values):
+        if subtask.id in words()["gates"] and (
+            self._misses(subtask, values) or self._has_unread_sign(subtask, values)
+        ):
             return Reason.CONTRADICTION
         return self._lacks_places(subtask, stated) if subtask.parent else None
 
@@ -47,6 +49,12 @@ class Report:
         texts = [option.text for option in subtask.options]
         worst = max(map(texts.index, kept), default=0)
         return any(self._moves(sentence, texts[worst + 1 :]) for sentence in self.pieces)
+
+    def has_unread_words(self, subtask: Subtask) -> bool:
+        """Return whether a sentence speaks of a quantity in words that gave no finding: `LV fn N`."""
+        read = self._sentences_of([one for one in self.found if one.subtask == subtask.id])
+        unread = [one for one in self.pieces if one not in read and one.section != "silent"]
+        return any(has_for("words_of_number", subtask.id, self._words(one)) for one in unread)
 
     def _moves(self, sentence: Sentence, grades: Collection[str]) -> bool:
         """Return whether a sentence of today names one of these grades of motion of the left heart."""
@@ -87,6 +95,12 @@ class Report:
                 if not asks and has_for("own_words", subtask.sequence, written):
                     return True
         return False
+
+    def _has_unread_sign(self, subtask: Subtask, values: Collection[str | None]) -> bool:
+        """Return whether a finding that is told to be absent has its sign somewhere: `T2+ inf wall`."""
+        normal = {option.text for option in subtask.options if option.normal}
+        spoken = [one for one in self.pieces if one.section != "silent" and not one.asks]
+        return values <= normal and any(has_for("sign", subtask.id, self._words(one)) for one in spoken)
 
     def _lacks_places(self, subtask: Subtask, stated: Sequence[Found]) -> str | None:
         """Why the places, patterns or layers of a finding are not told whole."""

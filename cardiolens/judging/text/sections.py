@@ -8,7 +8,9 @@ from cardiolens.judging.text.grammar import grammar
 
 _ABBREVIATED = "".join(rf"(?<!\b{word})" for word in ("vs", "approx", "max", "min", "incl", "excl", "esp"))
 _BREAK = re.compile(rf"{_ABBREVIATED}[.!](?=\s|$)|\?(?=\s*$|\s+[A-Z\n])|\n+")
-_HEADING = re.compile(r"[\s\-*•#\d.)]*([^\W_][^:\n.;,]{0,45}?)\s*(:|\n|\s[-–—]\s)")
+_HEADING = re.compile(r"[\s\-*•#=~_|\d.)]*([^\W_][^:\n.;,]{0,45}?)[\s=~_|*#]*(:|\n|\s[-–—]\s)")
+_ITEM = re.compile(r"\s*(?:[-*•]|\d+[.)])\s*")  # before the words of an item of a list
+_ARROW = re.compile(r"\s*(?:[=-]+>|→|⇒)")  # before what is concluded
 _LONGEST = 1500  # characters of a sentence
 _WORD = re.compile(r"[^\W_]+")
 
@@ -45,15 +47,23 @@ def sentences(text: str) -> Iterator[Sentence]:
         named = grammar().headings.get(tuple(_WORD.findall(found[1].lower()))) if found else None
         if start >= line_end >= 0:
             section, line_end = resumed, -1
-        if named == "silent_line":
-            named = "silent"
-            if found and found[2] == ":" and text[found.end() : end].strip():
-                line_end, resumed = f"{text}\n".index("\n", start), section
+        short = named == "silent_line"
+        named = "silent" if short else named
+        followed = found and named and found[2] == ":" and text[found.end() : end].strip()
+        if _ARROW.match(text, start, end):
+            named = named or "any"
+        elif found and followed and (short or (section == "any" and _is_item(text, found.start(1)))):
+            line_end, resumed = f"{text}\n".index("\n", start), section
         if named or (found and found[2] == ":"):
             section, topic = named or section, None
         yield Sentence(start, end, section, named is not None, text[end : end + 1] == "?", topic)
         if found and (found[2] == ":" or not text[found.end() : end].strip()):
             topic = Heading(*found.span(1), alone=not text[found.end() : end].strip())
+
+
+def _is_item(text: str, place: int) -> bool:
+    """Return whether words begin an item of a list: a heading there is of its line alone."""
+    return _ITEM.fullmatch(text, text.rfind("\n", 0, place) + 1, place) is not None
 
 
 def sentence_at(pieces: Sequence[Sentence], place: int) -> Sentence:

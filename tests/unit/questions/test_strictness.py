@@ -81,7 +81,7 @@ TWINS = {  # rule: subtask, a text that leaves it open, a text that tells it, th
         "Late enhancement of the lateral wall.",
         "B",
     ),
-    "a contrary word": ("L01", "LGE scar: neg.", "LGE: scar.", "B"),
+    "a contrary word": ("L01", "LGE scar: -ve.", "LGE: scar.", "B"),
     "a share of a wall": (
         "L05",
         "Scar of the septum of 50 % transmural extent.",
@@ -129,6 +129,44 @@ TWINS = {  # rule: subtask, a text that leaves it open, a text that tells it, th
         "No focal scar. Late enhancement of the lateral wall.",
         "No focal scar. Diffuse late enhancement of the lateral wall.",
         "B",
+    ),
+    "a kind and everything denied, and a finding": (
+        "L01",
+        "No focal fibrosis or scar. Diffuse late enhancement of the lateral wall.",
+        "No focal scar. Diffuse late enhancement of the lateral wall.",
+        "B",
+    ),
+    "a sign alone": ("T01", "No oedema. T2+ inf wall.", "No oedema. Inf wall moves.", "A"),
+    "the end of a list's item": (
+        "C10",
+        "LVEF 64 %.\nSUMMARY\n- LGE: none.\n- Severely impaired LV systolic function.",
+        "LVEF 64 %.\nSUMMARY\n- LGE: none.\n- Normal LV systolic function.",
+        "A",
+    ),
+    "a heading with lines about it": (
+        "T01",
+        "T2: no oedema.\nExtracardiac findings: none.\n== OPINION ==\nOedema of the septum.",
+        "T2: no oedema.\nExtracardiac findings: none.\n== OPINION ==\nA normal study.",
+        "A",
+    ),
+    "an arrow before a conclusion": (
+        "L01",
+        "LGE of the septum.\nSTIR: high signal of the septum.\n=> LGE neg.",
+        "LGE of the septum.\nSTIR: high signal of the septum.\n=> LGE of the septum.",
+        "B",
+    ),
+    "a number against words in short": ("C10", "LVEF 61 %. LV fn severely impaired.", "LVEF 61 %.", "A"),
+    "words on a function that are not read": (
+        "C10",
+        "LVEF 32 %. The left ventricle contracts admirably.",
+        "LVEF 32 %. The left ventricle is there.",
+        "C",
+    ),
+    "a wall in a sentence of another sequence": (
+        "C02",
+        "The lateral wall shows focal high signal on T2 weighting.",
+        "The lateral wall shows focal thickening.",
+        "C",
     ),
     "a plan": (
         "L01",
