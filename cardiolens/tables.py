@@ -345,6 +345,24 @@ def open_part(path: Path) -> pq.ParquetFile:
     return pq.ParquetFile(path, page_checksum_verification=True)
 
 
+def read_blocks(folder: Path, schema: pa.Schema) -> Iterator[pa.Table]:
+    """Yield a table a row group at a time; InputError as for `read_part`."""
+    for path in parts(folder):
+        try:
+            with open_part(path) as part:
+                check_columns(path, part.schema_arrow, schema)
+                for group in range(part.num_row_groups):
+                    rows = part.read_row_group(group)
+                    rows.validate(full=True)
+                    yield rows
+        except UNREADABLE as error:
+            raise _not_whole(path, error) from error
+
+
+def _not_whole(path: Path, error: Exception) -> InputError:
+    return InputError(f"{path}: not a whole Parquet file ({error}); delete it and run again")
+
+
 def read_part(path: Path, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
     """Read one part file; InputError unless it is whole and has the columns of the schema."""
     try:
@@ -354,7 +372,7 @@ def read_part(path: Path, schema: pa.Schema, columns: Sequence[str] | None = Non
             table.validate(full=True)  # text that is no UTF-8 would fail much later
             return table
     except UNREADABLE as error:
-        raise InputError(f"{path}: not a whole Parquet file ({error}); delete it and run again") from error
+        raise _not_whole(path, error) from error
 
 
 def scan(

@@ -29,7 +29,7 @@ def spread(
         yield from map(function, items)
         return
     alone = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(cores, alone, initializer=_end_with_parent) as pool:
+    with ProcessPoolExecutor(cores, alone, initializer=_begin) as pool:
         waiting: deque[Future[list[_Result]]] = deque()
         left = iter(items)
         try:
@@ -47,8 +47,9 @@ def spread(
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _end_with_parent() -> None:
-    """Let this process end when the one that started it is gone: it would wait for work forever."""
+def _begin() -> None:
+    """Let this process use one core, and end when the one that started it is gone: it would wait forever."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when NumPy is imported, with the first task
     Thread(target=_watch, daemon=True).start()
 
 

@@ -73,15 +73,14 @@ def _replies(run: Run, spec: SweepSpec) -> Replies:
 def _before(run: Run) -> Verdicts:
     """The verdicts of a run as they are on disk."""
     found = Verdicts()
-    for batch in tables.scan(run.verdicts, tables.VERDICTS, tables.VERDICTS.names):
-        found.add(pa.Table.from_batches([batch]))
+    for rows in tables.read_blocks(run.verdicts, tables.VERDICTS):
+        found.add(rows)
     return found
 
 
 def _scored(run: Run) -> pa.Table:
     """The primary scores of single arms on tiers as they are on disk."""
-    batches = tables.scan(run.scores, tables.SCORES, tables.SCORES.names)
-    return tables.concat((of_tiers(pa.Table.from_batches([batch])) for batch in batches), tables.SCORES)
+    return tables.concat(map(of_tiers, tables.read_blocks(run.scores, tables.SCORES)), tables.SCORES)
 
 
 def _write_and_show(run: Run, replies: Replies, spec: SweepSpec, asked: Sequence[Arm]) -> RunResults:
