@@ -40,6 +40,7 @@ SERVING = (
 EngineName = Literal[
     "vllm",
     "http",
+    "person",  # who read on the page of cardiolens.review; source: the file of their readings
     "oracle",  # and all below: simulated readers
     "uniform",
     "prevalence",
@@ -73,8 +74,8 @@ class ModelSpec(Spec):
     """One model: its files or server, its serving options and its limits."""
 
     name: str  # the name of its file
-    engine: EngineName = "vllm"  # what answers; below http: simulated readers
-    source: str = ""  # embedded | a local folder | a hub id; http: the processor that counts tokens
+    engine: EngineName = "vllm"  # what answers; below person: simulated readers
+    source: str = ""  # embedded | a local folder | a hub id; http: its processor; person: the file
     revision: str | None = None  # http: as declared, e.g. a commit, a snapshot's name or a date
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = "bfloat16"  # of weights and computation
     quantization: str | None = None  # as vLLM calls it
@@ -104,14 +105,19 @@ class ModelSpec(Spec):
     @property
     def simulated(self) -> bool:
         """True for a simulated reader, which sees no frame."""
-        return self.engine not in ("vllm", "http")
+        return self.engine not in ("vllm", "http", "person")
 
     @property
-    def answers_from(self) -> Literal["images", "truth", "options"]:
-        """The input of the engine: frames, the true answers, or the options alone."""
+    def answers_from(self) -> Literal["images", "readings", "truth", "options"]:
+        """The input of the engine: frames, what a person read, the true answers, or the options alone."""
         if not self.simulated:
-            return "images"
+            return "readings" if self.engine == "person" else "images"
         return "options" if self.engine in ("uniform", "constant") else "truth"
+
+    @property
+    def told_questions(self) -> bool:
+        """True for what answers by the question's id: a reader of the truth, or of a person's readings."""
+        return self.answers_from in ("truth", "readings")
 
     @property
     def determined(self) -> bool:
@@ -121,7 +127,7 @@ class ModelSpec(Spec):
     @property
     def counts_tokens(self) -> bool:
         """True if prompt tokens are known before sending, exactly or by declared image tokens."""
-        return not self.simulated and bool(self.source or self.image_tokens)
+        return self.engine in ("vllm", "http") and bool(self.source or self.image_tokens)
 
     @property
     def estimates_tokens(self) -> bool:
@@ -158,6 +164,8 @@ class ModelSpec(Spec):
     def _sourced(self) -> "ModelSpec":
         if self.engine == "vllm" and not self.source:
             raise ValueError("a vllm model needs source: a hub id, a local folder or 'embedded'")
+        if self.engine == "person" and not self.source:
+            raise ValueError("a person needs source: a file of readings that cardiolens.review export wrote")
         if (self.engine == "http") != (self.http is not None):
             raise ValueError(
                 "engine: http needs http: with base_url and api_model, and no other engine has it"

@@ -23,8 +23,8 @@ class Ask:
     max_tokens: int
     constraint: Constraint = FREE  # the legal replies that decoding enforces
     attempt: int = 1
-    arm_id: str | None = None  # set for readers that look at the truth only
-    qa_id: str | None = None  # set for readers that look at the truth only
+    arm_id: str | None = None  # set for readers of the truth and for people's readings only
+    qa_id: str | None = None  # as arm_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,7 @@ class Reply:
     output_tokens: int = 0
     option_logprobs: dict[str, float] = field(default_factory=dict)  # by displayed letter
     refused: bool = False  # by a filter of the model's host; a refusal in words is an ordinary reply
+    seconds: float | None = None  # that the answer took, where the time until it came is another
 
 
 Pictures = Callable[[str], np.ndarray]

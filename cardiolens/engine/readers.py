@@ -13,8 +13,9 @@ from cardiolens import tables
 from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.engine.ask import Ask, FrameWork, Pictures, Reply
+from cardiolens.engine.ask import Ask, ErrorKind, FrameWork, Pictures, Reply, RequestError
 from cardiolens.errors import InputError
+from cardiolens.models.person import Reading, readings_of
 from cardiolens.tasks.catalogue import GATES
 from cardiolens.tasks.legal import LETTERS, legal_replies
 
@@ -71,6 +72,37 @@ class Constant(Reader):
 
     def say(self, ask: Ask) -> str:
         return self._reply
+
+
+class Person:
+    """A person in an engine's place: what they answered on the page of `cardiolens.review`, and the seconds.
+
+    Where they said that they cannot tell, that is a refusal.
+    """
+
+    mortal = False
+
+    def __init__(self, readings: Mapping[str, Reading]) -> None:
+        self._readings = readings
+
+    async def start(self) -> None:
+        pass
+
+    async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
+        reading = self._readings[_question(ask)]  # the plan asks nothing else
+        if strange := set(reading.answer) - set(ask.option_keys):
+            message = (
+                f"the reading names option {min(strange)}, the question has {', '.join(ask.option_keys)}"
+            )
+            raise RequestError(ErrorKind.REJECTED, message)
+        text = _displayed(reading.answer, ask) if reading.answer else "I cannot tell."
+        return Reply(text=text, finish_reason="stop", refused=not reading.answer, seconds=reading.seconds)
+
+    def frames(self) -> FrameWork:
+        return FrameWork()
+
+    def close(self) -> None:
+        pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,8 +268,10 @@ READERS: dict[str, Callable[..., Reader]] = {
 }
 
 
-def open_reader(model: ModelSpec, questions: Path, arms: Mapping[str, Arm]) -> Reader:
-    """Return the simulated reader that a model configuration names."""
+def open_reader(model: ModelSpec, questions: Path, arms: Mapping[str, Arm]) -> Reader | Person:
+    """Return the person or simulated reader that a model configuration names."""
+    if model.answers_from == "readings":
+        return Person(readings_of(model))
     return _make(model, AnswerKey.of(questions, arms) if model.answers_from == "truth" else None)
 
 
@@ -276,7 +310,7 @@ def _share(name: str, value: float | str) -> float:
 
 def _question(ask: Ask) -> str:
     """The qa_id of a request to a reader of the truth."""
-    assert ask.qa_id is not None, "a reader of the truth is told which question it answers"
+    assert ask.qa_id is not None, "a reader of the truth or of readings is told which question it answers"
     return ask.qa_id
 
 

@@ -11,6 +11,7 @@ from cardiolens.errors import InputError
 from cardiolens.models.adapter import find_adapter
 from cardiolens.models.digest_cache import known_digests
 from cardiolens.models.files import check_architectures, check_files, read_object
+from cardiolens.models.person import readings_of
 
 EMBEDDED = "embedded"
 
@@ -35,6 +36,10 @@ def identify(model: ModelSpec, cache: Path) -> Identity:
     """
     if model.engine == "http":
         return _served(model, cache)
+    if model.engine == "person":
+        readings_of(model)  # a file that cannot be used is found before anything is planned
+        person: dict[str, object] = {"reader": "person", "readings": digest_of_files([Path(model.source)])}
+        return Identity(_key(model.name, person), None, person)
     if model.simulated:
         facts: dict[str, object] = {"reader": model.engine, "options": dict(model.options)}
         return Identity(_key(model.name, facts), None, facts)

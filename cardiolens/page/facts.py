@@ -31,8 +31,13 @@ class Header:
     @property
     def simulated(self) -> frozenset[str]:
         """Models that are simulated readers: their scores test the software, not a model."""
+        return frozenset(model.name for spec in self.specs for model in spec.model if model.simulated)
+
+    @property
+    def people(self) -> frozenset[str]:
+        """Models that are people who read."""
         return frozenset(
-            model.name for spec in self.specs for model in spec.model if model.answers_from != "images"
+            model.name for spec in self.specs for model in spec.model if model.answers_from == "readings"
         )
 
 

@@ -10,6 +10,7 @@ from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import Budget, PromptSpec, SelectorSpec, SweepSpec
 from cardiolens.models.identity import Identity
+from cardiolens.models.person import readings_of
 from cardiolens.models.rendering import Rendering, frame_key
 from cardiolens.models.tokens import TokenCounter
 from cardiolens.plan.asked import PlannedQuestion
@@ -114,7 +115,8 @@ class ModelPlanner:
         self._estimated = (ESTIMATED,) if model.estimates_tokens else ()
         self._rendering = Rendering(model.long_side)
         self._asked = hash_model(identity.model_key, model.sampling)
-        self._keyed_by_arm = model.answers_from == "truth" or not model.determined
+        self._keyed_by_arm = model.told_questions or not model.determined
+        self._read = readings_of(model).keys() if model.answers_from == "readings" else None
         lends = any(arm.control == "other_patient" for arm in arms)
         self._study = lru_cache(maxsize=_DONORS if lends else _OPEN)(self._open)
 
@@ -194,7 +196,7 @@ class ModelPlanner:
         self, question: PlannedQuestion, arm: Arm, arm_id: str, view: _View
     ) -> tuple[Request, tuple[Stage, ...]]:
         """A request; of one that is the last of a chain, the stages too."""
-        view = self._with_gold(view, question.told, arm.prompt.gold)
+        view = self._as_read(self._with_gold(view, question.told, arm.prompt.gold), question.qa_id, arm)
         selection = view.selection
         asked = with_options(question.worded(arm.wording), arm.control, question.qa_id)
         shown = SHOWN.get(arm.control, "frames")
@@ -266,6 +268,16 @@ class ModelPlanner:
         why = None if told is None else lacking(told, shown, gold)
         if why is None or view.selection.skipped is not None:
             return view
+        return replace(view, selection=Selection((), view.selection.flags, why))
+
+    def _as_read(self, view: _View, qa_id: str, arm: Arm) -> _View:
+        """The view, skipped where a person did not read the question, or not in this form."""
+        if self._read is None:
+            return view
+        changed = arm.control != "none" or arm.wording or arm.prompt.steps != "none"
+        if view.selection.skipped is not None or (qa_id in self._read and not changed):
+            return view
+        why = "not read in this form" if changed else "not read"
         return replace(view, selection=Selection((), view.selection.flags, why))
 
     def _text(self, view: _View, told: Told | None, gold: Gold) -> str:

@@ -100,9 +100,7 @@ class Report:
         """Return whether a finding that is told to be absent has its sign somewhere: `T2+ inf wall`."""
         normal = {option.text for option in subtask.options if option.normal}
         spoken = [one for one in self.pieces if one.section != "silent" and not one.asks]
-        return normal.issuperset(values) and any(
-            has_for("sign", subtask.id, self._words(one)) for one in spoken
-        )
+        return set(values) <= normal and any(has_for("sign", subtask.id, self._words(one)) for one in spoken)
 
     def _lacks_places(self, subtask: Subtask, stated: Sequence[Found]) -> str | None:
         """Why the places, patterns or layers of a finding are not told whole."""

@@ -214,7 +214,7 @@ def varied(asked: Sequence[Arm]) -> list[ArmFactors]:
             prompt=arm.prompt.name,
             control=arm.control,
             wording=str(arm.wording),
-            simulated=arm.model.answers_from != "images",
+            simulated=arm.model.simulated,
         )
         for arm in asked
     ]

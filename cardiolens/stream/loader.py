@@ -31,7 +31,7 @@ class StudyLoader:
     store: Path
     volumes: pa.Table  # rows of the table `volumes`
     rendering: Rendering
-    tells_questions: bool  # True only for a reader that looks at the truth
+    tells_questions: bool  # True only for a reader of the truth or of a person's readings
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         if stopping.driver_stopping():  # nothing more will be asked

@@ -80,9 +80,7 @@ def pipeline(
     """Lazy dataset with one PROGRESS row per finished study; `places` comes from `reserved`."""
     import ray
 
-    reader = StudyLoader(
-        plan.store.root, plan.volumes, Rendering(model.long_side), model.answers_from == "truth"
-    )
+    reader = StudyLoader(plan.store.root, plan.volumes, Rendering(model.long_side), model.told_questions)
     return (
         ray.data.from_arrow(work)
         .repartition(work.num_rows)  # one study per block: the unit that is read, answered and retried

@@ -191,7 +191,7 @@ async def _complete(ask: Ask, pictures: Pictures, supervisor: Supervisor) -> Set
         "prompt_tokens": reply.prompt_tokens,
         "cached_tokens": reply.cached_tokens,
         "output_tokens": reply.output_tokens,
-        "seconds": time.monotonic() - started,
+        "seconds": time.monotonic() - started if reply.seconds is None else reply.seconds,
         "status": "refused" if reply.refused else "ok",
     }
     return row, None

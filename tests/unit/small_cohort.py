@@ -143,7 +143,7 @@ async def _answer(planned: Plan, model: ModelSpec, engine: Engine | None) -> Non
     left = missing(planned.run.requests(model.name), completions, planned.spec.stream.max_attempts)
     rendering = Rendering(model.long_side)
     arms = {arm.arm_id: arm for arm in planned.arms}
-    read = StudyLoader(planned.store.root, planned.volumes, rendering, model.answers_from == "truth")
+    read = StudyLoader(planned.store.root, planned.volumes, rendering, model.told_questions)
     replica = Replica(
         lambda: engine or open_reader(model, planned.store.questions, arms),
         completions,

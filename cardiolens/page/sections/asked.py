@@ -40,6 +40,11 @@ def _notes(facts: Facts) -> tuple[str, ...]:
             f"* Simulated readers ({names}) know or ignore the answers by construction: their numbers test "
             "the software, they say nothing about a model."
         )
+    if people := sorted(facts.header.people & set(facts.models)):
+        notes.append(
+            f"{', '.join(people)}: people, who saw whole studies on the page of review, whatever frames, "
+            "budget and prompt their arm names. What they did not read is not in their scores."
+        )
     failed = {name: why for manifest in facts.manifests for name, why in manifest.get("failed", {}).items()}
     notes += [f"{name} failed: {why}" for name, why in failed.items()]
     silent = [usage.model for usage in facts.usage if usage.unique and not usage.answered]
@@ -53,7 +58,7 @@ def _models(facts: Facts) -> Table:
     records = [
         {
             **described.get(usage.model, {}),
-            "kind": "simulated reader" if usage.model in facts.simulated else "model",
+            "kind": _kind(usage.model, facts),
             "model": usage.model,
             "asked": usage.asked,
             "unique": usage.unique,
@@ -62,6 +67,12 @@ def _models(facts: Facts) -> Table:
         for usage in facts.usage
     ]
     return Table.of("models", "Models", _MODELS, records)
+
+
+def _kind(model: str, facts: Facts) -> str:
+    if model in facts.header.people:
+        return "person"
+    return "simulated reader" if model in facts.simulated else "model"
 
 
 def _work(facts: Facts) -> Table:

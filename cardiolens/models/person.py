@@ -1,0 +1,61 @@
+"""A person as a reader: what they answered on the page of `cardiolens.review`, by question."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cardiolens.config.model import ModelSpec
+from cardiolens.errors import InputError
+from cardiolens.given import parse_json
+
+_FIELDS = ("qa_id", "answer", "seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One answered question; no option keys where the person said that they cannot tell."""
+
+    answer: tuple[str, ...]  # original option keys
+    seconds: float
+
+
+def readings_of(model: ModelSpec) -> Mapping[str, Reading]:
+    """Readings by qa_id, of the file that an entry with `engine: person` names; else InputError."""
+    path = Path(model.source)
+    if not path.is_file():
+        raise InputError(
+            f"model {model.name}: {path}: no such file; source is the file of a person's readings, which "
+            "`cardiolens.review export` writes: <out>/readings/<pseudonym>.jsonl"
+        )
+    found: dict[str, Reading] = {}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"model {model.name}: {path} cannot be read ({error}); export it again") from error
+    for number, line in enumerate(lines, start=1):
+        where = f"model {model.name}: {path} line {number}"
+        qa_id, reading = _reading(line, where)
+        if qa_id in found:
+            raise InputError(f"{where}: question {qa_id} stands twice; export the readings again")
+        found[qa_id] = reading
+    if not found:
+        raise InputError(f"model {model.name}: {path} holds no reading; leave the model out")
+    return found
+
+
+def _reading(line: str, where: str) -> tuple[str, Reading]:
+    try:
+        told: Any = parse_json(line)
+    except ValueError as error:
+        raise InputError(f"{where}: no JSON ({error}); export the readings again") from None
+    if not isinstance(told, dict) or any(name not in told for name in _FIELDS):
+        raise InputError(f"{where}: needs {', '.join(_FIELDS)}; export the readings again")
+    qa_id, answer, seconds = (told[name] for name in _FIELDS)
+    keys = isinstance(answer, list) and all(isinstance(key, str) for key in answer)
+    timed = isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < 1e6
+    if not isinstance(qa_id, str) or not keys or not timed:
+        raise InputError(
+            f"{where}: qa_id is a text, answer a list of option keys, seconds a number; export again"
+        )
+    return qa_id, Reading(tuple(answer), float(seconds))

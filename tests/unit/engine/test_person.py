@@ -1,0 +1,123 @@
+"""People as readers: their readings are answers of a model, judged, scored and shown like any other's."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page_run import write_record
+from small_cohort import make_cohort, reader, sweep_spec, swept
+
+from cardiolens import tables
+from cardiolens.errors import InputError
+from cardiolens.page.write import write_page
+from cardiolens.plan.plan import plan
+from cardiolens.record.places import Run
+
+SOME = ["C01", "C10", "L01"]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_cohort(tmp_path_factory.mktemp("people"), 4)
+
+
+def truth(root: Path) -> dict[str, list[str]]:
+    lines = map(json.loads, (root / "questions.jsonl").read_text().splitlines())
+    return {line["qa_id"]: line["answer"] for line in lines if line["subtask"] in SOME}
+
+
+def person(path: Path, readings: dict[str, list[str]], name: str = "r1") -> dict[str, Any]:
+    """An entry of `model` for somebody who took seven seconds a question."""
+    lines = [
+        {"qa_id": qa_id, "item": "x", "answer": keys, "seconds": 7.0} for qa_id, keys in readings.items()
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return {"name": name, "engine": "person", "source": str(path)}
+
+
+def verdicts(run: Run) -> list[dict[str, Any]]:
+    return tables.read(run.verdicts, tables.VERDICTS).to_pylist()
+
+
+def test_readings_are_answers_with_their_seconds(root: Path, tmp_path: Path) -> None:
+    right = truth(root)
+    spec = sweep_spec(root, person(tmp_path / "r1.jsonl", right), reader("oracle"), name="all", subtask=SOME)
+    planned, judged = swept(spec)
+    rows = verdicts(planned.run)
+    assert {row["correct"] for row in rows} == {True}
+    assert len(rows) == 2 * len(right)
+    said = tables.read(planned.store.completions(planned.identities["r1"].model_key), tables.COMPLETIONS)
+    assert set(said["seconds"].to_pylist()) == {7.0}
+    write_record(planned, judged)
+    write_page(planned.run, [planned.run], include_images=False)
+    page = planned.run.page.read_text()
+    assert "r1: people, who saw whole studies" in page
+    assert "Simulated readers (oracle)" in page
+
+
+def test_what_was_not_read_is_skipped_and_cannot_tell_is_a_refusal(root: Path, tmp_path: Path) -> None:
+    right = truth(root)
+    unread, unsure, *_ = right
+    told = {name: [] if name == unsure else keys for name, keys in right.items() if name != unread}
+    spec = sweep_spec(root, person(tmp_path / "r1.jsonl", told), name="some", subtask=SOME)
+    planned, _ = swept(spec)
+    by_id = {row["qa_id"]: row for row in verdicts(planned.run)}
+    assert by_id.pop(unread)["status"] == "skipped: not read"
+    assert (by_id[unsure]["parse_status"], by_id.pop(unsure)["correct"]) == ("refusal", False)
+    assert all(row["correct"] for row in by_id.values())
+
+
+def test_under_a_control_nobody_read(root: Path, tmp_path: Path) -> None:
+    entry = person(tmp_path / "r1.jsonl", truth(root))
+    planned = plan(sweep_spec(root, entry, name="blind", subtask=SOME, control=["none", "blind"]))
+    rows = tables.read(planned.run.requests("r1"), tables.REQUESTS, ("arm_id", "status")).to_pylist()
+    assert {row["status"] for row in rows if "blind" in row["arm_id"]} == {"skipped: not read in this form"}
+    assert {row["status"] for row in rows if "blind" not in row["arm_id"]} == {"planned"}
+
+
+def test_an_option_that_the_question_does_not_have_is_an_error_of_that_reading(
+    root: Path, tmp_path: Path
+) -> None:
+    right = truth(root)
+    strange = next(iter(right))
+    entry = person(tmp_path / "r1.jsonl", right | {strange: ["Q"]})
+    planned, judged = swept(sweep_spec(root, entry, name="strange", subtask=SOME))
+    by_id = {row["qa_id"]: row["status"] for row in verdicts(planned.run)}
+    assert by_id[strange] == "engine_error"
+    assert judged.replies.unfinished == 1
+
+
+def test_other_readings_are_another_reader(root: Path, tmp_path: Path) -> None:
+    right = truth(root)
+    first, second = (
+        person(tmp_path / name, readings, "r1")
+        for name, readings in (("a.jsonl", right), ("b.jsonl", {**right, next(iter(right)): []}))
+    )
+    keys = {
+        plan(sweep_spec(root, entry, name="key", subtask=SOME)).identities["r1"].model_key
+        for entry in (first, second)
+    }
+    assert len(keys) == 2
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda path: path.unlink(), "no such file"),
+        (lambda path: path.write_text(""), "holds no reading"),
+        (lambda path: path.write_text("{"), "line 1: no JSON"),
+        (lambda path: path.write_text("[]\n"), "needs qa_id, answer, seconds"),
+        (lambda path: path.write_text('{"qa_id": 1, "answer": "A", "seconds": 1}\n'), "answer a list"),
+        (lambda path: path.write_text(2 * path.read_text()), "stands twice"),
+        (lambda path: path.write_bytes(b"\xff\xfe"), "cannot be read"),
+    ],
+)
+def test_a_file_of_no_readings_is_refused_by_name(
+    damage: Callable[[Path], object], said: str, root: Path, tmp_path: Path
+) -> None:
+    entry = person(tmp_path / "r1.jsonl", truth(root))
+    damage(tmp_path / "r1.jsonl")
+    with pytest.raises(InputError, match=said):
+        plan(sweep_spec(root, entry, name="bad", subtask=SOME))
