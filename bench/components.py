@@ -71,7 +71,7 @@ def main() -> None:
     held: dict[str, list[bool]] = {}
     for seed in range(given.runs):
         items, arms, truth = answers(seed)
-        for row in components(items, arms, seed):
+        for row in components({arm.arm_id: items.where(items.arm == arm.arm_id) for arm in arms}, arms, seed):
             name = str(row["component"])
             if name in truth:
                 value, low, high = (float(str(row[end])) for end in ("value", "low", "high"))

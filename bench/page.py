@@ -24,8 +24,9 @@ from cardiolens.page.write import write_page
 from cardiolens.record.places import Run, Store
 from cardiolens.results.analyses import analyses_of, write_analyses
 from cardiolens.results.groups import Groups
+from cardiolens.stats.asked import Asked
 from cardiolens.stats.factors import families
-from cardiolens.stats.scores import score
+from cardiolens.stats.scores import scored
 
 PATIENTS = 670
 PART_ROWS = 16_384
@@ -60,12 +61,12 @@ def make_run(folder: Path, items: int) -> Run:
     run, store = Run(folder / "outputs" / "bench-00000000"), Store(folder / "store")
     asked = arms()
     judged = verdicts(PATIENTS, [arm.arm_id for arm in asked], items).cast(tables.VERDICTS)
-    scores = score(judged, 5, 50, 1, families(asked))
+    answers = Asked.of(judged)
+    scores = scored(answers, 5, 50, 1, families(asked))
     tables.replace(run.verdicts, judged, tables.VERDICTS)
-    tables.replace(run.scores, scores, tables.SCORES)
-    write_analyses(
-        run.analyses, analyses_of(judged, scores, asked, Groups(), StatisticsSpec(resamples=50), forms={})
-    )
+    tables.replace_by(run.scores, scores.parts(), tables.SCORES)
+    statistics = StatisticsSpec(resamples=50)
+    write_analyses(run.analyses, analyses_of(answers, scores.parts(), asked, Groups(), statistics, forms={}))
     for start in range(0, judged.num_rows, PART_ROWS):
         rows = requests(judged.slice(start, PART_ROWS))
         tables.write_part(run.requests("model"), rows, tables.REQUESTS)

@@ -31,6 +31,7 @@ from cardiolens.page.render import render
 from cardiolens.record.places import Run, Store
 from cardiolens.results.analyses import analyses_of, write_analyses
 from cardiolens.results.groups import Groups
+from cardiolens.stats.asked import Asked
 from cardiolens.stats.factors import ArmFactors, families
 from cardiolens.stats.scores import score
 from cardiolens.view import served_of
@@ -102,7 +103,7 @@ def page_of(run: Run, models: int) -> None:
     statistics = StatisticsSpec(resamples=20)
     made = timed(
         "analyses of few patients",
-        lambda: analyses_of(judged, simulated, asked, Groups(), statistics, forms={}),
+        lambda: analyses_of(Asked.of(judged), [simulated], asked, Groups(), statistics, forms={}),
     )
     tables.replace(run.scores, simulated, tables.SCORES)
     write_analyses(run.analyses, made)

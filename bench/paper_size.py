@@ -14,6 +14,7 @@ import resource
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
@@ -21,7 +22,9 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cardiolens import tables
 from cardiolens.config.arms import Arm, arms
@@ -34,7 +37,7 @@ from cardiolens.tasks.catalogue import load_catalogue
 
 QUESTIONS_A_PATIENT = 20
 RIGHT = 0.6
-STEPS = ("judge", "_beside", "score", "analyses_of")
+STEPS = ("judge", "_beside", "scored", "analyses_of")
 
 
 def main() -> None:
@@ -104,29 +107,28 @@ def cohort(spec: SweepSpec, patients: int) -> pa.Table:
 
 def asked_and_said(arm: Arm, questions: pa.Table) -> tuple[pa.Table, pa.Table]:
     """The requests of one arm, and a reply to each."""
-    dice = random.Random(arm.arm_id)
-    asked: list[dict[str, object]] = []
-    said: list[dict[str, object]] = []
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    columns = ["qa_id", "study_id", "subtask", "options", "answer"]
-    for row in questions.select(columns).to_pylist():
-        keys = [option["key"] for option in row["options"]]
-        letters = row["answer"] if dice.random() < RIGHT else [dice.choice(keys)]
-        key = f"{dice.getrandbits(128):032x}"
-        named = {name: row[name] for name in ("qa_id", "study_id", "subtask")}
-        asked.append(
-            named | {"arm_id": arm.arm_id, "option_keys": keys, "status": "planned", "request_key": key}
-        )
-        said.append(
-            {
-                "request_key": key,
-                "text": ", ".join(letters),
-                "status": "ok",
-                "finish_reason": "stop",
-                "written_at": now,
-            }
-        )
-    return tables.from_rows(asked, tables.REQUESTS), tables.from_rows(said, tables.COMPLETIONS)
+    dice = np.random.default_rng(zlib.crc32(arm.arm_id.encode()))
+    number = questions.num_rows
+    options = questions["options"].combine_chunks()
+    keys = pa.ListArray.from_arrays(options.offsets, options.flatten().field("key"))
+    some = dice.integers(0, np.asarray(pc.list_value_length(keys)))
+    others = keys.flatten().take(np.asarray(keys.offsets)[:-1] + some)
+    right = pa.array(dice.random(number) < RIGHT)
+    said = pc.if_else(right, pc.binary_join(questions["answer"].combine_chunks(), ", "), others)
+    key = pa.array([dice.bytes(16).hex() for _ in range(number)])
+    asked = {name: questions[name] for name in ("qa_id", "study_id", "subtask")}
+    asked |= {"arm_id": pa.repeat(arm.arm_id, number), "option_keys": keys, "request_key": key}
+    asked |= {"status": pa.repeat(tables.PLANNED, number)}
+    replied = {"request_key": key, "text": said, "status": pa.repeat("ok", number)}
+    replied |= {"finish_reason": pa.repeat("stop", number)}
+    instant = tables.COMPLETIONS.field("written_at").type
+    replied |= {"written_at": pa.repeat(pa.scalar(datetime(2026, 1, 1, tzinfo=UTC), instant), number)}
+    return _whole(asked, tables.REQUESTS), _whole(replied, tables.COMPLETIONS)
+
+
+def _whole(columns: dict[str, Any], schema: pa.Schema) -> pa.Table:
+    number = len(next(iter(columns.values())))
+    return pa.table([columns.get(name, pa.nulls(number)) for name in schema.names], schema.names).cast(schema)
 
 
 def measure(folder: Path, models: int, patients: int, resamples: int) -> None:
@@ -144,10 +146,15 @@ def measure(folder: Path, models: int, patients: int, resamples: int) -> None:
     scoring.groups_of = lambda *_: Groups()  # type: ignore[assignment]  # there are no studies
     results = scoring.judge_and_write(run, Store(spec.store), names, spec)
     seconds, worked = time.perf_counter() - started, time.process_time() - worked
+    others = resource.getrusage(resource.RUSAGE_CHILDREN)
     n_verdicts = sum(results.replies.counts[name] for name in ("ok", "refused"))
     print(
-        f"{models} models, {patients} patients: {n_verdicts:,} verdicts, {results.scores.num_rows:,} scores, "
+        f"{models} models, {patients} patients: {n_verdicts:,} verdicts, {results.spool.num_rows:,} scores, "
         f"{seconds:.1f} s ({worked:.1f} s of processor), peak {_peak():.2f} GiB ({before:.2f} before)"
+    )
+    print(
+        f"    processes beside it: {others.ru_utime + others.ru_stime:.1f} s of processor, the largest "
+        f"{others.ru_maxrss / 2**20:.2f} GiB"
     )
     print("   ", ", ".join(f"{name} {spent[name]:.1f} s (peak {peaks[name]:.2f} GiB)" for name in STEPS))
     sys.stdout.flush()

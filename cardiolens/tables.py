@@ -206,6 +206,8 @@ SCORES = _schema(
 # Errors of pyarrow for a file that was cut or changed: its sizes are believed before they are found wrong.
 UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError)
 
+_ROW_GROUP = 2**16  # rows from which blocks are written as a row group
+
 
 def empty(schema: pa.Schema) -> pa.Table:
     """A table of the schema without rows."""
@@ -281,10 +283,32 @@ def write_part(folder: Path, table: pa.Table, schema: pa.Schema, name: str | Non
 
 def replace(folder: Path, table: pa.Table, schema: pa.Schema) -> None:
     """Replace the content of a folder by a table; old parts are deleted after the new one is complete."""
+    replace_by(folder, [table], schema)
+
+
+def replace_by(folder: Path, blocks: Iterable[pa.Table], schema: pa.Schema) -> None:
+    """Replace the content of a folder by one part of several blocks, of which few are in memory at a time."""
     old = parts(folder)
-    write_part(folder, table, schema)
+    with (
+        atomic(folder / part_name()) as temporary,
+        pq.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True) as writer,
+    ):
+        for rows in _grouped(blocks, schema):
+            writer.write_table(rows)
     for path in old:
         path.unlink(missing_ok=True)
+
+
+def _grouped(blocks: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
+    """Blocks cast to a schema, small ones together."""
+    waiting = [schema.empty_table()]
+    for block in blocks:
+        waiting.append(block.cast(schema))
+        if sum(some.num_rows for some in waiting) >= _ROW_GROUP:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)
 
 
 def parts(folder: Path) -> list[Path]:
@@ -321,6 +345,24 @@ def open_part(path: Path) -> pq.ParquetFile:
     return pq.ParquetFile(path, page_checksum_verification=True)
 
 
+def read_blocks(folder: Path, schema: pa.Schema) -> Iterator[pa.Table]:
+    """Yield a table a row group at a time; InputError as for `read_part`."""
+    for path in parts(folder):
+        try:
+            with open_part(path) as part:
+                check_columns(path, part.schema_arrow, schema)
+                for group in range(part.num_row_groups):
+                    rows = part.read_row_group(group)
+                    rows.validate(full=True)
+                    yield rows
+        except UNREADABLE as error:
+            raise _not_whole(path, error) from error
+
+
+def _not_whole(path: Path, error: Exception) -> InputError:
+    return InputError(f"{path}: not a whole Parquet file ({error}); delete it and run again")
+
+
 def read_part(path: Path, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
     """Read one part file; InputError unless it is whole and has the columns of the schema."""
     try:
@@ -330,7 +372,7 @@ def read_part(path: Path, schema: pa.Schema, columns: Sequence[str] | None = Non
             table.validate(full=True)  # text that is no UTF-8 would fail much later
             return table
     except UNREADABLE as error:
-        raise InputError(f"{path}: not a whole Parquet file ({error}); delete it and run again") from error
+        raise _not_whole(path, error) from error
 
 
 def scan(

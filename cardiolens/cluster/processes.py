@@ -2,9 +2,12 @@
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
+from threading import Thread
 from typing import TypeVar
 
 from cardiolens.errors import RunError
@@ -14,22 +17,48 @@ _Result = TypeVar("_Result")
 
 
 def spread(
-    function: Callable[[_Item], _Result], items: Sequence[_Item], *, chunk: int = 1, worth: bool = True
+    function: Callable[[_Item], _Result], items: Iterable[_Item], *, chunk: int = 1, worth: bool = True
 ) -> Iterator[_Result]:
     """Yield the function of each item in order; in this process where it is not worth starting others.
 
-    `function` and items are pickled. RunError where a process was killed.
+    `function` and items are pickled. Items are taken as processes get free, so that few are in memory.
+    RunError where a process was killed; where this one is, the others end as well.
     """
-    cores = min(len(os.sched_getaffinity(0)), -(-len(items) // chunk))
+    cores = len(os.sched_getaffinity(0))
     if cores < 2 or not worth:
         yield from map(function, items)
         return
-    with ProcessPoolExecutor(cores, multiprocessing.get_context("spawn")) as pool:
+    alone = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(cores, alone, initializer=_begin) as pool:
+        waiting: deque[Future[list[_Result]]] = deque()
+        left = iter(items)
         try:
-            yield from pool.map(function, items, chunksize=chunk)
+            while some := list(islice(left, chunk)):
+                waiting.append(pool.submit(_each, function, some))
+                if len(waiting) > cores:
+                    yield from waiting.popleft().result()
+            for last in waiting:
+                yield from last.result()
         except BrokenProcessPool:
             raise RunError(
                 "a process of this run was killed, as by a machine without memory; free some, run it again"
             ) from None
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _begin() -> None:
+    """Let this process use one core, and end when the one that started it is gone: it would wait forever."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when NumPy is imported, with the first task
+    Thread(target=_watch, daemon=True).start()
+
+
+def _watch() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "only a started process watches"
+    parent.join()
+    os._exit(1)
+
+
+def _each(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+    return [function(item) for item in items]

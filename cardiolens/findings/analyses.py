@@ -3,16 +3,19 @@
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from cardiolens.findings import sentences
 from cardiolens.findings.analysis import Analysis, Compared, alone, compared, setting, where
-from cardiolens.findings.collapse import collapse
-from cardiolens.findings.confidence import calibration, confidence, risk_and_coverage
+from cardiolens.findings.collapse import INDICES, collapse
+from cardiolens.findings.confidence import CONFIDENCE, calibration, confidence, risk_and_coverage
 from cardiolens.findings.evidence import Evidence, Place, Rows, by_interval, place, places
 from cardiolens.findings.landscape import landscape
 from cardiolens.findings.sentences import Finding
 from cardiolens.stats.differences import DIFFERING
 from cardiolens.stats.factors import ArmFactors, factors_of
+from cardiolens.stats.headlines import PREFIX
 from cardiolens.stats.positions import ORDER_BIAS, POSITION_BIAS
 from cardiolens.stats.repeats import ANSWERS_CHANGED
 from cardiolens.stats.rows import ONE_ANSWER, Row
@@ -48,6 +51,29 @@ def analyse(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> list[Analysis]
         *(make(scores, arms) for make in made),
     ]
     return [analysis for analysis in found if analysis.rows]
+
+
+def rows_read(scores: pa.Table, arms: Sequence[ArmFactors]) -> pa.Table:
+    """The rows of a part of the scores that an analysis may read, which are few.
+
+    Headlines; of pairs of arms those of one model, of single arms all; of both only the latter's indices of
+    collapse and confidence at single subtasks.
+    """
+    metric, single = scores["metric"], pc.is_null(scores["versus_arm_id"])
+    model = {arm.arm_id: arm.model for arm in arms}
+    ours, theirs = (
+        pa.array([model.get(name) for name in scores[side].to_pylist()], pa.string())
+        for side in ("arm_id", "versus_arm_id")
+    )
+    within = pc.or_(single, pc.fill_null(pc.equal(ours, theirs), False))
+    indices = pc.or_(
+        pc.is_in(metric, value_set=pa.array(INDICES)),
+        pc.is_in(pc.list_element(pc.split_pattern(metric, "."), 0), value_set=pa.array(CONFIDENCE)),
+    )
+    alone_at_subtask = pc.and_(single, indices)
+    whole = pc.invert(pc.starts_with(scores["scope"], "subtask:"))
+    named = pc.and_(within, pc.or_(whole, alone_at_subtask))
+    return scores.filter(pc.or_(pc.starts_with(scores["arm_id"], PREFIX), named))
 
 
 def slice_protocols(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:

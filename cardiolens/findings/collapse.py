@@ -13,7 +13,7 @@ from cardiolens.stats.collapse import COLLAPSE_INDEX, EXCESS, collapsed
 from cardiolens.stats.factors import ArmFactors, factors_of
 from cardiolens.stats.rows import Row
 
-_INDICES = (
+INDICES = (
     *("collapse_index", "modal_share", "modal_excess", "absorption"),
     *("entropy", "entropy_deficit", "shift", "unparsed"),
 )
@@ -26,7 +26,7 @@ def collapse(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
     labels = factors_of(arms)
     found: dict[tuple[str, str], dict[str, Row]] = {}
     for row in alone(scores):
-        if row["metric"] in _INDICES and str(row["scope"]).startswith("subtask:"):
+        if row["metric"] in INDICES and str(row["scope"]).startswith("subtask:"):
             found.setdefault((str(row["arm_id"]), str(row["scope"])), {})[str(row["metric"])] = row
     found = {key: indices for key, indices in sorted(found.items()) if "collapse_index" in indices}
     rows = [

@@ -11,6 +11,7 @@ from cardiolens.stats.factors import ArmFactors, factors_of
 from cardiolens.stats.rows import Row
 
 _NAMED = ("auroc", "average_precision", "calibration_error", "risk_area")
+CONFIDENCE = (*_NAMED, BIN, RISK)  # beginnings of the metrics that are read
 _GUESSING = 50.0  # AUROC of a coin, percent
 
 

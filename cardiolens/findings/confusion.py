@@ -4,17 +4,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.stats.rows import Row
+from cardiolens.stats.verdicts import Verdicts, blocks
 
 JOINT = "D01+D02"  # seven classes: A Normal, B ICM, and the subtypes of C (NICM) as CA to CE
 _UNPARSED = "unparsed"
+_COLUMNS = ("arm_id", "patient_id", "subtask", "answer_type", "status", "gold", "parsed")
+_CELL = ("arm_id", "subtask", "gold", "predicted")
 
 
-def confusion_rows(verdicts: pa.Table) -> list[Row]:
+def confusion_rows(verdicts: pa.Table | Verdicts) -> list[Row]:
     """Counts of each predicted option for each gold one, by arm and subtask; zero cells are left out.
 
     `D01+D02` joins both diagnoses of a patient. The subtype is asked only where NICM is true, so that a
     patient wrongly called NICM is predicted `C`.
     """
+    found = [row for rows in blocks(verdicts, _COLUMNS) for row in _rows(rows)]
+    return sorted(found, key=lambda row: [str(row[name]) for name in _CELL])
+
+
+def _rows(verdicts: pa.Table) -> list[Row]:
+    """The rows of whole arms."""
     one_right = pc.is_in(verdicts["answer_type"], pa.array(["single", "ordinal"]))
     judged = verdicts.filter(pc.and_(one_right, pc.equal(verdicts["status"], "judged")))
     columns = {
@@ -25,9 +34,9 @@ def confusion_rows(verdicts: pa.Table) -> list[Row]:
     }
     table = pa.table(columns)
     counted = pa.concat_tables([table, _joint(table.append_column("patient_id", judged["patient_id"]))])
-    counted = counted.group_by(table.column_names).aggregate([([], "count_all")])
-    rows: list[Row] = counted.rename_columns([*table.column_names, "n"]).to_pylist()
-    return sorted(rows, key=lambda row: [str(row[name]) for name in table.column_names])
+    counted = counted.group_by(list(_CELL)).aggregate([([], "count_all")])
+    rows: list[Row] = counted.rename_columns([*_CELL, "n"]).to_pylist()
+    return rows
 
 
 def _called(parsed: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -10,14 +10,26 @@ from cardiolens.findings.analysis import Analysis
 from cardiolens.stats.factors import ArmFactors
 from cardiolens.stats.items import Floats
 from cardiolens.stats.rows import Row
+from cardiolens.stats.verdicts import Verdicts, blocks
+from cardiolens.tables import VERDICTS
 
 BY_SUBTASK, NEVER_RIGHT = "item difficulty", "items that no reader got right"
 # With two readers, how well an item tells them apart is 1 or -1 whatever they say; and what few readers get
 # wrong is hard for them, not suspect in itself.
 FEWEST_READERS = 3
+_ITEM = ("qa_id", "subtask", "tier")
+_COUNTED = pa.schema(
+    [
+        *(VERDICTS.field(name) for name in _ITEM),
+        ("reader", pa.string()),
+        ("right", pa.float64()),
+        ("answers", pa.int64()),
+    ]
+)
+_AT_ONCE = 2**18  # rows that are added up together
 
 
-def item_difficulty(verdicts: pa.Table, arms: Sequence[ArmFactors]) -> list[Analysis]:
+def item_difficulty(verdicts: pa.Table | Verdicts, arms: Sequence[ArmFactors]) -> list[Analysis]:
     """Difficulty and discrimination of picked answers by subtask, and the items that nobody got right.
 
     A reader's result on an item is its share of exact answers over the arms without control. `difficulty` is
@@ -35,8 +47,22 @@ def item_difficulty(verdicts: pa.Table, arms: Sequence[ArmFactors]) -> list[Anal
     return [Analysis(BY_SUBTASK, list(_by_subtask(items))), Analysis(NEVER_RIGHT, list(listed))]
 
 
-def _results(verdicts: pa.Table, reader: Mapping[str, str]) -> pa.Table:
+def _results(verdicts: pa.Table | Verdicts, reader: Mapping[str, str]) -> pa.Table:
     """One row per item and reader, with the share of its exact answers."""
+    counted, pending = _COUNTED.empty_table(), [_COUNTED.empty_table()]
+    for rows in blocks(verdicts, [*_ITEM, "channel", "status", "arm_id", "correct"]):
+        pending.append(_counts(rows, reader))
+        if sum(some.num_rows for some in pending) > _AT_ONCE + counted.num_rows:
+            counted, pending = _summed([counted, *pending]), []
+    counted = _summed([counted, *pending])
+    share = pc.divide(counted["right"], pc.cast(counted["answers"], pa.float64()))
+    keys = [*_ITEM, "reader"]
+    found = counted.select(keys).append_column("right_mean", share)
+    return found.sort_by([(key, "ascending") for key in keys])
+
+
+def _counts(verdicts: pa.Table, reader: Mapping[str, str]) -> pa.Table:
+    """One row per item and reader of some verdicts: its exact answers, and all."""
     picked = verdicts.filter(
         pc.and_(pc.equal(verdicts["channel"], "answer"), pc.equal(verdicts["status"], "judged"))
     )
@@ -49,10 +75,17 @@ def _results(verdicts: pa.Table, reader: Mapping[str, str]) -> pa.Table:
             "tier": picked["tier"],
             "reader": names,
             "right": pc.cast(pc.fill_null(picked["correct"], False), pa.float64()),
-        }
+            "answers": pa.repeat(1, picked.num_rows),
+        },
+        schema=_COUNTED,
     )
-    keys = ["qa_id", "subtask", "tier", "reader"]
-    return table.group_by(keys).aggregate([("right", "mean")]).sort_by([(key, "ascending") for key in keys])
+    return _summed([table])
+
+
+def _summed(parts: Sequence[pa.Table]) -> pa.Table:
+    keys = [*_ITEM, "reader"]
+    summed = pa.concat_tables(parts).group_by(keys).aggregate([("right", "sum"), ("answers", "sum")])
+    return summed.rename_columns(_COUNTED.names)
 
 
 def _by_subtask(items: pa.Table) -> Iterator[Row]:

@@ -4,19 +4,18 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from cardiolens.errors import InputError
 from cardiolens.findings import sentences
 from cardiolens.findings.analysis import Analysis
 from cardiolens.findings.evidence import by_interval
 from cardiolens.findings.sentences import Finding
-from cardiolens.stats.answers import Answers
+from cardiolens.stats.asked import Asked
 from cardiolens.stats.bootstrap import resampling_weights
 from cardiolens.stats.differences import Resampling
 from cardiolens.stats.headlines import PREFIX, Headlines, model_means
 from cardiolens.stats.inference import holm
-from cardiolens.stats.items import Bools, Floats, Items, cohort
+from cardiolens.stats.items import Bools, Floats, Items
 from cardiolens.stats.metrics import ratio
 from cardiolens.stats.paired import kendall
 from cardiolens.stats.report_references import Forms
@@ -34,7 +33,7 @@ class Part:
 
 
 def full_versus_part(
-    verdicts: pa.Table,
+    asked: Asked,
     part: Part,
     models: Headlines,
     *,
@@ -51,16 +50,14 @@ def full_versus_part(
     The part and the remainder are resampled separately, and the full cohort is both together. An unknown
     patient, or a part that is nobody or everybody, is an InputError.
     """
-    patients = cohort(verdicts)
-    inside = _inside(patients, part.patients)
+    inside = _inside(asked.patients, part.patients)
     sampling = Resampling(separate_weights(inside, resamples, seed), min_n, seed, forms or {})
     method = f"full cohort minus {int(inside.sum())} patients; part and remainder resampled separately"
     method += f", expanded percentile, B={resamples}, seed {seed}"
-    answers = Answers.of(verdicts, patients)
     rows: list[Row] = []
     for model, protocols in models.items():
-        arms = [answers.of_arm(arm) for of_protocol in protocols.values() for arm in of_protocol]
         names = [arm for of_protocol in protocols.values() for arm in of_protocol]
+        arms = [asked[arm].where_judged() for arm in names]
         full, some = (
             model_means(
                 {name: sampling.statistics(shown) for name, shown in zip(names, chosen, strict=True)},
@@ -72,7 +69,7 @@ def full_versus_part(
     unreal = {f"{PREFIX}{model}" for model in simulated}
     real = [row for row in rows if row["arm_id"] not in unreal]
     said = [*_changes(part.name, real), *_agreements(part.name, real)]
-    return Analysis(f"full versus {part.name} cohort", [*rows, *_shifts(verdicts, part)], tuple(said))
+    return Analysis(f"full versus {part.name} cohort", [*rows, *_shifts(asked, part)], tuple(said))
 
 
 def _differences(
@@ -114,10 +111,10 @@ def _agreements(name: str, rows: Sequence[Row]) -> list[Finding]:
     ]
 
 
-def _shifts(verdicts: pa.Table, part: Part) -> list[Row]:
+def _shifts(asked: Asked, part: Part) -> list[Row]:
     return [
         {"metric": "gold_shift", "scope": f"subtask:{subtask}", "value": 100 * shift}
-        for subtask, shift in gold_shift(verdicts, part.patients).items()
+        for subtask, shift in gold_shift(asked, part.patients).items()
     ]
 
 
@@ -129,12 +126,10 @@ def separate_weights(inside: Bools, resamples: int, seed: int) -> Floats:
     return weights
 
 
-def gold_shift(verdicts: pa.Table, part: Collection[str]) -> dict[str, float]:
+def gold_shift(asked: Asked, part: Collection[str]) -> dict[str, float]:
     """Total variation between gold answers of the full cohort and of a part, by single-choice subtask."""
-    patients = cohort(verdicts)
-    inside = _inside(patients, part)
-    answers = Answers.of(verdicts, patients)
-    items = answers.of_arm(answers.arms[0]).items
+    inside = _inside(asked.patients, part)
+    items = asked.judged[asked.arms[0]].items
     items = items.where(items.answer_type != "multi")
     subtasks = map(str, np.unique(items.subtask))
     return {subtask: _distance(items.where(items.subtask == subtask), inside) for subtask in subtasks}

@@ -3,15 +3,15 @@
 from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
-import pyarrow as pa
 
 from cardiolens.findings.analysis import Analysis
 from cardiolens.stats.answers import Answers
+from cardiolens.stats.asked import Asked
 from cardiolens.stats.bootstrap import resampling_weights
 from cardiolens.stats.cells import Cells, claimed
 from cardiolens.stats.differences import Resampling, of_fields
 from cardiolens.stats.headlines import PREFIX, Headlines
-from cardiolens.stats.items import Floats, Items, cohort
+from cardiolens.stats.items import Floats, Items
 from cardiolens.stats.rows import TIERS, Row, as_row
 from cardiolens.stats.statistic import Basis, Statistic
 
@@ -22,15 +22,14 @@ Subgroups = Mapping[str, Mapping[str, Collection[str]]]  # by attribute, by its 
 
 
 def subgroup_scores(
-    verdicts: pa.Table, subgroups: Subgroups, models: Headlines, *, min_n: int, resamples: int, seed: int
+    asked: Asked, subgroups: Subgroups, models: Headlines, *, min_n: int, resamples: int, seed: int
 ) -> Analysis:
     """Headlines of models on the patients of each subgroup, with intervals over these patients.
 
     Described, not compared: subgroups differ in their diseases as well. A subgroup, or what a tier has of it,
     below FEWEST patients is named without numbers. Patients whose attribute is not known stay out.
     """
-    patients = cohort(verdicts)
-    answers = Answers.of(verdicts, patients)
+    patients = asked.patients
     method = f"expanded percentile cluster bootstrap of the subgroup, B={resamples}, seed {seed}"
     rows: list[Row] = []
     for attribute, values in sorted(subgroups.items()):
@@ -45,7 +44,7 @@ def subgroup_scores(
                 sampling = Resampling(weights, min_n, seed)
                 for model, protocols in models.items():
                     names = [arm for of_protocol in protocols.values() for arm in of_protocol]
-                    arms = {arm: answers.of_arm(arm).of_patients(inside) for arm in names}
+                    arms = {arm: asked[arm].where_judged().of_patients(inside) for arm in names}
                     rows += [
                         {**named, "arm_id": f"{PREFIX}{model}", **row}
                         for row in _headline(arms, sampling, protocols, method)

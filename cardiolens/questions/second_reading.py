@@ -28,7 +28,6 @@ from cardiolens.record.places import Run, Store
 from cardiolens.stats.asked import Asked
 from cardiolens.stats.bootstrap import resampling_weights
 from cardiolens.stats.differences import Resampling
-from cardiolens.stats.items import cohort
 from cardiolens.stats.rows import as_row
 from cardiolens.tables import VERDICTS
 from cardiolens.tasks.catalogue import Catalogue
@@ -109,15 +108,15 @@ class Readings:
 
 
 def _scores(verdicts: pa.Table, statistics: StatisticsSpec) -> dict[str, dict[str, object]]:
-    patients = cohort(verdicts)
-    if not patients:
+    asked = Asked.of(verdicts)
+    if not asked.patients:
         return {}
-    weights = resampling_weights(len(patients), statistics.resamples, statistics.seed)
+    weights = resampling_weights(len(asked.patients), statistics.resamples, statistics.seed)
     sampling = Resampling(weights, statistics.min_n, statistics.seed)
     key = (METRIC, SCOPE)
     return {
         arm: as_row(key, sampling.statistics(answers)[key], sampling.method)
-        for arm, answers in Asked.of(verdicts, patients).judged.items()
+        for arm, answers in asked.judged.items()
     }
 
 

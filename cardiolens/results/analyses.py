@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,7 +15,7 @@ from cardiolens.config.base import describe
 from cardiolens.config.steps import StatisticsSpec
 from cardiolens.digest import digest_of
 from cardiolens.errors import InputError
-from cardiolens.findings.analyses import analyse
+from cardiolens.findings.analyses import analyse, rows_read
 from cardiolens.findings.analysis import Analysis
 from cardiolens.findings.confusion import confusion_rows
 from cardiolens.findings.declared import Declared, declared_comparison
@@ -28,13 +28,12 @@ from cardiolens.given import read_json
 from cardiolens.judging.parse import RULES_VERSION
 from cardiolens.record.places import Run
 from cardiolens.results.groups import Groups
-from cardiolens.stats.answers import Answers
+from cardiolens.stats.asked import Asked
 from cardiolens.stats.components import components
 from cardiolens.stats.endings import status_counts
 from cardiolens.stats.factors import ArmFactors
 from cardiolens.stats.headlines import headlines
 from cardiolens.stats.inference import Support
-from cardiolens.stats.items import cohort
 from cardiolens.stats.report_references import Forms
 
 SCHEMA = "analyses-1"
@@ -60,8 +59,8 @@ class _Analyses(BaseModel):
 
 
 def analyses_of(
-    verdicts: pa.Table,
-    scores: pa.Table,
+    asked: Asked,
+    scores: Iterable[pa.Table],
     arms: Sequence[ArmFactors],
     groups: Groups,
     statistics: StatisticsSpec,
@@ -69,21 +68,25 @@ def analyses_of(
     forms: Forms,
     declared: Declared | None = None,
 ) -> list[Analysis]:
-    """Make every analysis that the arms allow; `groups` are parts and subgroups of the cohort."""
-    models, rows = headlines(arms), scores.to_pylist()
+    """Make every analysis that the arms allow; `groups` are parts and subgroups of the cohort.
+
+    Verdicts are read arm by arm, and scores part by part.
+    """
+    models = headlines(arms)
+    rows = [row for part in scores for row in rows_read(part, arms).to_pylist()]
     simulated = {arm.model for arm in arms if arm.simulated}
     options: dict[str, Any] = {"forms": forms, "simulated": simulated, **statistics.sampling}
     found = [declared_comparison(rows, declared, simulated)] if declared else []
     found += [*analyse(rows, arms), spread(rows, arms)]
     if models:
-        found += [full_versus_part(verdicts, part, models, **options) for part in groups.parts]
-        found.append(subgroup_scores(verdicts, groups.subgroups, models, **statistics.sampling))
-    found += item_difficulty(verdicts, arms)
+        found += [full_versus_part(asked, part, models, **options) for part in groups.parts]
+        found.append(subgroup_scores(asked, groups.subgroups, models, **statistics.sampling))
+    found += item_difficulty(asked.verdicts, arms)
     if statistics.components:
-        items = Answers.of(verdicts, cohort(verdicts)).items
+        items = asked.judged_items
         found.append(Analysis("components of variance", components(items, arms, statistics.seed)))
-    found.append(Analysis("confusion", confusion_rows(verdicts)))
-    found.append(Analysis("how requests ended", status_counts(verdicts).to_pylist()))
+    found.append(Analysis("confusion", confusion_rows(asked.verdicts)))
+    found.append(Analysis("how requests ended", status_counts(asked.verdicts).to_pylist()))
     return [analysis for analysis in found if analysis.rows or analysis.findings]
 
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from cardiolens.stats.verdicts import Verdicts
+
 _KEY = ("arm_id", "qa_id", "channel")
 _OUTCOME = ("status", "parse_status", "parsed", "correct")
 
@@ -20,13 +22,27 @@ class Changes:
     gone: int  # earlier verdicts without a later one
     kinds: Counter[tuple[str, str]]  # changed verdicts by outcome before and after
 
+    def __add__(self, other: "Changes") -> "Changes":
+        numbers = self.made + other.made, self.new + other.new, self.gone + other.gone
+        return Changes(*numbers, self.kinds + other.kinds)
+
     @property
     def changed(self) -> int:
         return sum(self.kinds.values())
 
 
-def changes(before: pa.Table, after: pa.Table) -> Changes:
-    """Compare two tables of verdicts of one run."""
+def changes(before: Verdicts, after: Verdicts) -> Changes:
+    """Compare the verdicts of one run before and after, an arm at a time."""
+    columns = (*_KEY, *_OUTCOME)
+    found = Changes(0, 0, 0, Counter())
+    for arm in dict.fromkeys([*before.arms, *after.arms]):
+        found += _of_arm(before.of_arm(arm, columns), after.of_arm(arm, columns))
+    return found
+
+
+def _of_arm(before: pa.Table, after: pa.Table) -> Changes:
+    if before.equals(after):
+        return Changes(after.num_rows, 0, 0, Counter())
     old, new = _by_key(before), _by_key(after)
     differing = [key for key, outcome in new.items() if key in old and old[key] != outcome]
     kinds = Counter((_kind(old[key]), _kind(new[key])) for key in differing)

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from cardiolens.findings.subcohort import Part
 from cardiolens.findings.subgroups import Subgroups
-from cardiolens.stats.items import cohort
+from cardiolens.stats.verdicts import Verdicts, cohort
 from cardiolens.study.cohort import read_cohort
 from cardiolens.study.shards import read_volumes
 
@@ -21,13 +21,13 @@ class Groups:
     subgroups: Subgroups = field(default_factory=dict)
 
 
-def groups_of(store: Path, verdicts: pa.Table) -> Groups:
+def groups_of(store: Path, verdicts: pa.Table | Verdicts) -> Groups:
     """The groups of the judged patients, by the manifests of their studies."""
     volumes = read_volumes(store)
     return Groups(parts_of(volumes, verdicts), _subgroups(store, volumes, verdicts))
 
 
-def parts_of(volumes: pa.Table, verdicts: pa.Table) -> list[Part]:
+def parts_of(volumes: pa.Table, verdicts: pa.Table | Verdicts) -> list[Part]:
     """Named cohorts that contain some of the judged patients, but not all."""
     judged = set(cohort(verdicts))
     by_name: dict[str, set[str]] = {}
@@ -39,7 +39,7 @@ def parts_of(volumes: pa.Table, verdicts: pa.Table) -> list[Part]:
     return [Part(name, patients) for name, patients in parts.items() if patients and patients != judged]
 
 
-def _subgroups(store: Path, volumes: pa.Table, verdicts: pa.Table) -> Subgroups:
+def _subgroups(store: Path, volumes: pa.Table, verdicts: pa.Table | Verdicts) -> Subgroups:
     """Judged patients by attribute and value; one whose studies disagree on it is in no subgroup."""
     known = read_cohort(store)
     records = known.studies if known else {}

@@ -14,6 +14,7 @@ from cardiolens.digest import digest_of
 from cardiolens.errors import InputError
 from cardiolens.record.places import Run
 from cardiolens.results.scoring import Replies
+from cardiolens.stats.verdicts import Verdicts
 
 # Entries of the manifest (first) and of the configuration (second) that all merged runs must share.
 _ALIKE = ("protocol", "catalogue_sha256", "questions_sha256", "questions_digest", "cohort_digest")
@@ -56,22 +57,33 @@ def merged(parts: Sequence[Replies]) -> Replies:
 
     If several runs hold a verdict on one item, a judged one counts, then that of the run named first.
     """
+    joined = Verdicts()
+    unjudged: dict[str, set[str]] = {"engine_error": set(), "missing": set()}
+    for arm in sorted({arm for part in parts for arm in part.judged.arms}):
+        chosen = _first_verdicts([part.judged.of_arm(arm) for part in parts])
+        joined.add(chosen)
+        for status, keys in unjudged.items():
+            keys.update(chosen.filter(pc.equal(chosen["status"], status))["request_key"].to_pylist())
+    counts = Counter(dict.fromkeys(unjudged, 0))
+    for part in parts:
+        counts += Counter(part.counts)
+    for status, keys in unjudged.items():  # recounted: a reply missing in one run may be in another
+        counts[status] = len(keys)
+    beside = _first_of(tables.concat([part.beside for part in parts], tables.SCORES))
+    return Replies(joined, beside, parts[0].questions_digest, counts)
+
+
+def _first_verdicts(of_runs: Sequence[pa.Table]) -> pa.Table:
+    """The verdicts of several runs on one arm, each item once."""
     rows = pa.concat_tables(
-        part.verdicts.append_column("order", pa.array([at] * part.verdicts.num_rows, pa.int64()))
-        for at, part in enumerate(parts)
+        verdicts.append_column("order", pa.array([at] * verdicts.num_rows, pa.int64()))
+        for at, verdicts in enumerate(of_runs)
     )
     rows = rows.append_column("unjudged", pc.not_equal(rows["status"], "judged"))
     ordered = rows.sort_by([(name, "ascending") for name in (*_KEY, "unjudged", "order")])
     first = ordered.append_column("row", pa.array(range(ordered.num_rows))).group_by(list(_KEY))
     chosen = ordered.take(np.sort(first.aggregate([("row", "min")])["row_min"]))  # groups come in any order
-    chosen = chosen.select(tables.VERDICTS.names)
-    counts = Counter(dict.fromkeys(("engine_error", "missing"), 0))
-    for part in parts:
-        counts += Counter(part.counts)
-    for status in ("engine_error", "missing"):  # recounted: a reply missing in one run may be in another
-        counts[status] = len(pc.unique(chosen.filter(pc.equal(chosen["status"], status))["request_key"]))
-    beside = _first_of(tables.concat([part.beside for part in parts], tables.SCORES))
-    return Replies(chosen, beside, parts[0].questions_digest, counts)
+    return chosen.select(tables.VERDICTS.names)
 
 
 def _first_of(scores: pa.Table) -> pa.Table:

@@ -1,7 +1,7 @@
 """The last steps of the flow: completions of a run → verdicts → scores → analyses."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,28 +21,35 @@ from cardiolens.judging.text_metrics import open_text_metrics
 from cardiolens.judging.verdicts import judge
 from cardiolens.record.chain import read_chains, walk
 from cardiolens.record.places import Run, Store
+from cardiolens.record.spool import Spool
 from cardiolens.results.analyses import analyses_of, write_analyses
 from cardiolens.results.groups import Groups, groups_of
+from cardiolens.stats.asked import Asked
 from cardiolens.stats.confidence import confidence_scores
 from cardiolens.stats.factors import ArmFactors, beside_control, families
 from cardiolens.stats.headlines import headlines
 from cardiolens.stats.positions import order_scores, position_scores
-from cardiolens.stats.scores import score
+from cardiolens.stats.scores import scored
+from cardiolens.stats.verdicts import Verdicts
 from cardiolens.tables import PLANNED
 from cardiolens.tasks.catalogue import load_catalogue
 
 _REQUEST_COLUMNS = ("arm_id", "qa_id", "option_keys", "status", "request_key")
-_REQUESTED = pa.schema([tables.REQUESTS.field(name) for name in _REQUEST_COLUMNS])
 
 
 @dataclass(frozen=True, slots=True)
 class Replies:
     """The verdicts of a run, and the counts of its distinct planned requests by ending."""
 
-    verdicts: pa.Table
+    judged: Verdicts
     beside: pa.Table  # scores that need requests or completions as well
     questions_digest: str
     counts: Mapping[str, int]  # ok, refused, engine_error, missing; completions beyond: agreeing, ...
+
+    @property
+    def verdicts(self) -> pa.Table:
+        """All verdicts in memory."""
+        return self.judged.whole()
 
     @property
     def unfinished(self) -> int:
@@ -64,16 +71,31 @@ class RunResults:
     """The results that were written from the replies of a run."""
 
     replies: Replies
-    scores: pa.Table
+    spool: Spool  # of scores
     analyses: Sequence[Analysis]
+
+    @property
+    def scores(self) -> pa.Table:
+        """All scores in memory."""
+        return self.spool.whole()
+
+    @property
+    def of_tiers(self) -> pa.Table:
+        """The primary scores of single arms on tiers."""
+        return tables.concat(map(of_tiers, self.spool.parts()), tables.SCORES)
 
 
 def judge_and_write(run: Run, store: Store, model_keys: Mapping[str, str], spec: SweepSpec) -> RunResults:
     """Write verdicts, scores and analyses of a run anew from its completions; no engine is touched."""
     replies = judge_replies(run, store, model_keys, spec)
-    groups = groups_of(store.root, replies.verdicts)
-    scores, analyses = write_results(run, replies, groups, arms(spec), spec)
-    return RunResults(replies, scores, analyses)
+    groups = groups_of(store.root, replies.judged)
+    return write_results(run, replies, groups, arms(spec), spec)
+
+
+def of_tiers(scores: pa.Table) -> pa.Table:
+    """The rows of a table of scores that are primary scores of single arms on tiers."""
+    single = pc.and_(pc.is_null(scores["versus_arm_id"]), pc.equal(scores["metric"], "primary"))
+    return scores.filter(pc.and_(single, pc.starts_with(scores["scope"], "tier:")))
 
 
 def judge_replies(
@@ -83,15 +105,12 @@ def judge_replies(
     spec: SweepSpec,
     questions_digest: str | None = None,
 ) -> Replies:
-    """The verdicts of a run; InputError if its questions are not those of `questions_digest`."""
+    """The verdicts of a run, a model at a time; InputError if its questions are not those of
+    `questions_digest`.
+    """
     questions = tables.read(store.questions, tables.QUESTIONS)
-    asked = {
-        model: tables.read(run.requests(model), tables.REQUESTS, _REQUEST_COLUMNS) for model in model_keys
-    }
-    for model, requests in asked.items():
-        if not requests.num_rows:
-            raise InputError(f"{run.requests(model)}: holds no requests; plan the run again (mode=plan)")
-    qa_ids = pc.unique(tables.concat(asked.values(), _REQUESTED)["qa_id"])
+    asked = {model: _questions_asked(run, model) for model in model_keys}
+    qa_ids = pc.unique(pa.concat_arrays(asked.values())) if asked else pa.array([], pa.string())
     questions = questions.filter(pc.is_in(questions["qa_id"], qa_ids))
     _check_subtasks(questions, spec.dataset.protocol)
     digest = digest_of(questions.sort_by("qa_id").to_pylist())
@@ -101,14 +120,16 @@ def judge_replies(
             "questions file of the run back and plan it again (mode=plan), or run the sweep again"
         )
     metrics = open_text_metrics(spec.statistics)
-    verdicts, beside = [], []
+    judged, beside = Verdicts(), []
     ended: Counter[str] = Counter()
     for model, model_key in model_keys.items():
-        requests, said = asked[model], tables.read(store.completions(model_key), tables.COMPLETIONS)
+        requests = tables.read(run.requests(model), tables.REQUESTS, _REQUEST_COLUMNS)
+        said = tables.read(store.completions(model_key), tables.COMPLETIONS)
         completions = _of(requests, said)
-        own = questions.filter(pc.is_in(questions["qa_id"], pc.unique(requests["qa_id"])))
-        verdicts.append(judge(requests, completions, own, spec.dataset.protocol, metrics))
-        beside += _beside(verdicts[-1], requests, finals(completions), spec)
+        own = questions.filter(pc.is_in(questions["qa_id"], asked[model]))
+        verdicts = judge(requests, completions, own, spec.dataset.protocol, metrics)
+        judged.add(verdicts)
+        beside += _beside(verdicts, requests, finals(completions), spec)
         ended += _ended(requests, completions)
         twice = duplicates(completions)
         ended += Counter(agreeing=twice.agreeing, disagreeing=twice.disagreeing)
@@ -116,9 +137,15 @@ def judge_replies(
         own_steps = pa.array(sorted({step.request_key for step in steps}), pa.string())
         others = said.num_rows - completions.num_rows
         ended["unrequested"] += others - (pc.sum(pc.is_in(said["request_key"], own_steps)).as_py() or 0)
-    return Replies(
-        tables.concat(verdicts, tables.VERDICTS), tables.concat(beside, tables.SCORES), digest, ended
-    )
+    return Replies(judged, tables.concat(beside, tables.SCORES), digest, ended)
+
+
+def _questions_asked(run: Run, model: str) -> pa.Array:
+    """The distinct questions of a model's requests; InputError where there is none."""
+    found = pc.unique(tables.read(run.requests(model), tables.REQUESTS, ("qa_id",))["qa_id"])
+    if not len(found):
+        raise InputError(f"{run.requests(model)}: holds no requests; plan the run again (mode=plan)")
+    return found
 
 
 def _check_subtasks(questions: pa.Table, protocol: str) -> None:
@@ -138,7 +165,9 @@ def _beside(verdicts: pa.Table, requests: pa.Table, completions: pa.Table, spec:
     resampling = spec.statistics.resamples, spec.statistics.seed
     moved = [arm.arm_id for arm in arms(spec) if arm.control == "shuffled_options"]
     of_moved = verdicts.filter(pc.is_in(verdicts["arm_id"], pa.array(moved, pa.string())))
-    turned = beside_control(_judged_arms(arms(spec), verdicts), "reversed_options")
+    judged = verdicts.filter(pc.equal(verdicts["status"], "judged"))
+    having = pc.unique(judged["arm_id"]).to_pylist()
+    turned = beside_control(_judged_arms(arms(spec), having), "reversed_options")
     return [
         confidence_scores(verdicts, requests, completions, *resampling),
         position_scores(of_moved, requests, *resampling),
@@ -148,29 +177,29 @@ def _beside(verdicts: pa.Table, requests: pa.Table, completions: pa.Table, spec:
 
 def write_results(
     run: Run, replies: Replies, groups: Groups, asked: Sequence[Arm], spec: SweepSpec
-) -> tuple[pa.Table, list[Analysis]]:
+) -> RunResults:
     """Write verdicts, and the scores and analyses that follow from them."""
-    verdicts = replies.verdicts
-    factors = _judged_arms(asked, verdicts)
+    answers = Asked.of(replies.judged)
+    factors = _judged_arms(asked, answers.arms)
     forms = report_forms(load_catalogue(spec.dataset.protocol))
     options: dict[str, Any] = dict(spec.statistics.sampling)
     options |= {"gains": beside_control(factors, "blind"), "repeats": beside_control(factors, "repeat")}
     options |= {"headlines": headlines(factors), "forms": forms}
     options["simulated"] = {arm.arm_id for arm in factors if arm.simulated}
-    scored = score(verdicts, families=families(factors), **options)
-    scores = tables.concat([scored, replies.beside], tables.SCORES)
+    scores = scored(answers, families=families(factors), **options)
+    scores.add(replies.beside)
     declared = Declared(**spec.primary.model_dump()) if spec.primary else None
-    analyses = analyses_of(verdicts, scores, factors, groups, spec.statistics, forms=forms, declared=declared)
-    tables.replace(run.verdicts, verdicts, tables.VERDICTS)
-    tables.replace(run.scores, scores, tables.SCORES)
+    given = answers, scores.parts(), factors, groups, spec.statistics
+    analyses = analyses_of(*given, forms=forms, declared=declared)
+    tables.replace_by(run.verdicts, replies.judged.blocks(), tables.VERDICTS)
+    tables.replace_by(run.scores, scores.parts(), tables.SCORES)
     write_analyses(run.analyses, analyses)
-    return scores, analyses
+    return RunResults(replies, scores, analyses)
 
 
-def _judged_arms(asked: Sequence[Arm], verdicts: pa.Table) -> list[ArmFactors]:
+def _judged_arms(asked: Sequence[Arm], judged: Collection[str]) -> list[ArmFactors]:
     """The arms that can be compared: those with a judged item."""
-    judged = verdicts.filter(pc.equal(verdicts["status"], "judged"))
-    having = set(pc.unique(judged["arm_id"]).to_pylist())
+    having = set(judged)
     return [arm for arm in varied(asked) if arm.arm_id in having]
 
 

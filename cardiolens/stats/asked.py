@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cardiolens.stats.answers import Answers
-from cardiolens.stats.items import Ints, codes
+from cardiolens.stats.endings import judged_shares
+from cardiolens.stats.items import Items
 from cardiolens.stats.shelf import Shelf
+from cardiolens.stats.verdicts import Verdicts, by_arm, cohort
 from cardiolens.stats.vocabulary import Vocabulary
 
 
@@ -19,25 +19,33 @@ class Asked(Mapping[str, Answers]):
     means the same in every arm.
     """
 
+    verdicts: pa.Table | Verdicts
     shelf: Mapping[str, Answers]
     arms: list[str]  # with a judged row, sorted
+    patients: list[str]  # of all arms, sorted
+    shares: Mapping[tuple[str, str], float]  # of the items that were judged, by arm and scope
 
     @staticmethod
-    def of(verdicts: pa.Table, patients: list[str]) -> "Asked":
-        """The arms of a table of verdicts, which is read an arm at a time."""
-        vocabulary = Vocabulary.of(verdicts)
+    def of(verdicts: pa.Table | Verdicts) -> "Asked":
+        """The arms of verdicts, which are read an arm at a time."""
+        patients, vocabulary = cohort(verdicts), Vocabulary.of(verdicts)
         shelf: Shelf[Answers] = Shelf()
         judged = []
-        for arm, rows in _by_arm(verdicts):
+        for arm, rows in by_arm(verdicts):
             answers = shelf[arm] = Answers.asked(rows, patients, vocabulary)
             if answers.items.judged.any() or answers.reports.judged.any():
                 judged.append(arm)
-        return Asked(shelf, sorted(judged))
+        return Asked(verdicts, shelf, sorted(judged), patients, judged_shares(verdicts))
 
     @property
     def judged(self) -> "Judged":
         """The judged rows of each arm that has any."""
         return Judged(self)
+
+    @property
+    def judged_items(self) -> "JudgedItems":
+        """The judged picked answers of each arm."""
+        return JudgedItems(self.judged)
 
     def __getitem__(self, arm: str) -> Answers:
         return self.shelf[arm]
@@ -67,16 +75,17 @@ class Judged(Mapping[str, Answers]):
         return len(self.asked.arms)
 
 
-def _by_arm(verdicts: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of each arm; an arm whose rows stand together, as judging writes them, is not copied."""
-    number = codes(verdicts["arm_id"])
-    names = pc.unique(verdicts["arm_id"]).to_pylist()
-    order = np.argsort(number, kind="stable")
-    ends = np.searchsorted(number[order], np.arange(len(names) + 1))
-    for name, first, end in zip(names, ends[:-1], ends[1:], strict=True):
-        yield str(name), _rows(verdicts, order[first:end])
+@dataclass(frozen=True, slots=True)
+class JudgedItems(Mapping[str, Items]):
+    """The judged picked answers of each arm that has a judged row."""
 
+    judged: Judged
 
-def _rows(verdicts: pa.Table, rows: Ints) -> pa.Table:
-    together = rows[-1] - rows[0] == len(rows) - 1
-    return verdicts.slice(int(rows[0]), len(rows)) if together else verdicts.take(rows)
+    def __getitem__(self, arm: str) -> Items:
+        return self.judged[arm].items
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.judged)
+
+    def __len__(self) -> int:
+        return len(self.judged)

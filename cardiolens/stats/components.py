@@ -1,13 +1,14 @@
 """Components of variance: what a right answer depends on, by a mixed logistic model (protocol 16.11)."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, pi
 
 import numpy as np
 
 from cardiolens.stats.factors import ArmFactors, factors_of
-from cardiolens.stats.items import Items
+from cardiolens.stats.items import Bools, Items
 from cardiolens.stats.rows import Row
 
 ROWS = 40_000  # answers that are fitted: whole patients drawn at random up to so many
@@ -26,11 +27,12 @@ class _Factor:
     number: int
 
 
-def components(items: Items, arms: Sequence[ArmFactors], seed: int) -> list[Row]:
+def components(items: Mapping[str, Items], arms: Sequence[ArmFactors], seed: int) -> list[Row]:
     """Standard deviations, on the logit scale, of exact answers between the levels of every factor.
 
-    Answers to tier 1 without control; patient, subtask and item (one question about one patient) are random
-    factors like whatever the run varied, all crossed. The fit is statsmodels' variational approximation with
+    `items` are those of each arm, of which answers to tier 1 without control count; patient, subtask and item
+    (one question about one patient) are random factors like whatever the run varied, all crossed. The fit is
+    statsmodels' variational approximation with
     log-normal priors of the deviations (median 1, 95 % 0.14 to 7.1), so that a factor of two or three levels
     rests on its prior as much as on the data, and a deviation is never 0. An answer that two arms share by
     the same request counts once. `share` is of the variance with that of the logistic distribution. Empty
@@ -38,10 +40,10 @@ def components(items: Items, arms: Sequence[ArmFactors], seed: int) -> list[Row]
     """
     labels = {name: arm for name, arm in factors_of(arms).items() if arm.control == "none"}
     labels = {name: arm for name, arm in labels.items() if not arm.simulated} or labels
-    chosen = items.where(items.judged & (items.tier == 1) & np.isin(items.arm, list(labels)))
-    chosen = _drawn(_once(chosen, labels), seed)
-    if len(np.unique(chosen.patient)) < FEWEST_PATIENTS:
+    drawn = _drawn(items, {name: arm for name, arm in labels.items() if name in items}, seed)
+    if len({patient for some in drawn for patient in some.patient.tolist()}) < FEWEST_PATIENTS:
         return []
+    chosen = Items.together(drawn)
     factors = _factors(chosen, labels)
     means, errors = _fitted((chosen.gold == chosen.parsed).astype(np.float64), factors)
     whole = sum(exp(2 * mean) for mean in means) + _RESIDUAL
@@ -64,22 +66,35 @@ def components(items: Items, arms: Sequence[ArmFactors], seed: int) -> list[Row]
     return [*rows, chance]
 
 
-def _once(items: Items, labels: dict[str, ArmFactors]) -> Items:
-    """The first of the answers that a model gave to one request for several arms."""
-    models = np.unique([arm.model for arm in labels.values()])
-    of_arm = {name: int(np.searchsorted(models, arm.model)) for name, arm in labels.items()}
-    model = np.array([of_arm[arm] for arm in items.arm.tolist()], np.int64)
-    keys = np.stack([model, items.request, items.question])
-    _, first = np.unique(keys, axis=1, return_index=True)
-    return items.where(np.sort(first))
-
-
-def _drawn(items: Items, seed: int) -> Items:
+def _drawn(items: Mapping[str, Items], labels: Mapping[str, ArmFactors], seed: int) -> list[Items]:
     """The answers to whole patients, drawn until there are ROWS, but at least FEWEST_PATIENTS."""
-    patients = np.random.default_rng(seed).permutation(np.unique(items.patient))
-    ends = np.cumsum([int((items.patient == one).sum()) for one in patients])
+    named = sorted(labels)
+    models = sorted({arm.model for arm in labels.values()})
+    first = _once(items, [[name for name in named if labels[name].model == model] for model in models])
+    answered: Counter[int] = Counter()
+    for name in named:
+        answered.update(items[name].patient[first[name]].tolist())
+    patients = np.random.default_rng(seed).permutation(np.array(sorted(answered), np.int64))
+    ends = np.cumsum([answered[patient] for patient in patients.tolist()])
     number = max(int(np.searchsorted(ends, ROWS, side="right")), FEWEST_PATIENTS)
-    return items.where(np.isin(items.patient, patients[:number]))
+    chosen = (items[name].where(first[name]) for name in named)
+    return [some.where(np.isin(some.patient, patients[:number])) for some in chosen]
+
+
+def _once(items: Mapping[str, Items], models: Sequence[Sequence[str]]) -> dict[str, Bools]:
+    """Flags of the answers of each arm to tier 1: of one that a model gave for several arms, the first."""
+    flags = {}
+    for arms in models:
+        eligible = {arm: items[arm].judged & (items[arm].tier == 1) for arm in arms}
+        asked = [items[arm].where(eligible[arm]) for arm in arms]
+        keys = np.concatenate([np.stack([some.request, some.question]) for some in asked], axis=1)
+        _, first = np.unique(keys, axis=1, return_index=True)
+        counted = np.isin(np.arange(keys.shape[1]), first)
+        ends = np.cumsum([len(some) for some in asked])[:-1]
+        for arm, of_arm in zip(arms, np.split(counted, ends), strict=True):
+            flags[arm] = eligible[arm].copy()
+            flags[arm][eligible[arm]] = of_arm
+    return flags
 
 
 def _factors(items: Items, labels: dict[str, ArmFactors]) -> list[_Factor]:

@@ -12,9 +12,10 @@ from cardiolens.stats import discrimination as measure
 from cardiolens.stats.bootstrap import resampling_weights
 from cardiolens.stats.confidence_curves import Told, confidence_curves
 from cardiolens.stats.endings import judged_shares, marked
-from cardiolens.stats.items import Bools, Floats, Ints, cohort
+from cardiolens.stats.items import Bools, Floats, Ints
 from cardiolens.stats.rows import as_row
 from cardiolens.stats.statistic import Basis, Key, Statistic
+from cardiolens.stats.verdicts import cohort
 from cardiolens.tables import SCORES, from_rows
 
 

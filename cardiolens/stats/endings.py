@@ -1,9 +1,13 @@
 """Endings of requests, counted beside every score: what was judged, what was not, and why."""
 
 from collections import Counter
+from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from cardiolens.stats.verdicts import Verdicts, blocks
+from cardiolens.tables import concat
 
 COMPLETE = 0.99  # a cell with a smaller share of its items judged is marked incomplete
 INCOMPLETE = "incomplete"  # how the method of such a cell begins
@@ -20,23 +24,27 @@ STATUSES = pa.schema(
 )
 
 
-def status_counts(verdicts: pa.Table) -> pa.Table:
+def status_counts(verdicts: pa.Table | Verdicts) -> pa.Table:
     """Counts of verdicts of each arm, subtask and channel by how they ended, sorted."""
     names = STATUSES.names[:-1]
-    counted = verdicts.group_by(names).aggregate([([], "count_all")]).rename_columns(STATUSES.names)
-    return counted.sort_by([(name, "ascending") for name in names]).cast(STATUSES)
+    counted = [
+        rows.group_by(names).aggregate([([], "count_all")]).rename_columns(STATUSES.names).cast(STATUSES)
+        for rows in blocks(verdicts, names)
+    ]
+    return concat(counted, STATUSES).sort_by([(name, "ascending") for name in names])
 
 
-def judged_shares(verdicts: pa.Table) -> dict[tuple[str, str], float]:
+def judged_shares(verdicts: pa.Table | Verdicts) -> dict[tuple[str, str], float]:
     """The share of its items that was judged, by (arm, scope); the text of a report is no item of its own."""
-    items = verdicts.filter(pc.not_equal(verdicts["channel"], "text"))
     keys = ["arm_id", "tier", "sequence", "subtask", "status"]
     asked: Counter[tuple[str, str]] = Counter()
     judged: Counter[tuple[str, str]] = Counter()
-    for row in items.group_by(keys).aggregate([([], "count_all")]).to_pylist():
-        for scope in _scopes(row["tier"], row["sequence"], row["subtask"]):
-            asked[row["arm_id"], scope] += row["count_all"]
-            judged[row["arm_id"], scope] += row["count_all"] * (row["status"] == "judged")
+    for rows in blocks(verdicts, [*keys, "channel"]):
+        items = rows.filter(pc.not_equal(rows["channel"], "text"))
+        for row in items.group_by(keys).aggregate([([], "count_all")]).to_pylist():
+            for scope in _scopes(row["tier"], row["sequence"], row["subtask"]):
+                asked[row["arm_id"], scope] += row["count_all"]
+                judged[row["arm_id"], scope] += row["count_all"] * (row["status"] == "judged")
     return {key: judged[key] / number for key, number in asked.items()}
 
 
@@ -45,7 +53,7 @@ def _scopes(tier: int, sequence: str, subtask: str) -> list[str]:
     return [f"tier:{tier}", f"subtask:{subtask}", *of_sequence]
 
 
-def marked(row: dict[str, object], shares: dict[tuple[str, str], float]) -> dict[str, object]:
+def marked(row: dict[str, object], shares: Mapping[tuple[str, str], float]) -> dict[str, object]:
     """A row of scores that says so in its method where the cell is incomplete."""
     share = shares[str(row["arm_id"]), str(row["scope"])]
     if share >= COMPLETE:

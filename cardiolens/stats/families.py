@@ -1,10 +1,14 @@
 """Families of tests: every comparison that could have put a sentence on the page (protocol 16.6)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from cardiolens.record.spool import Spool
 from cardiolens.stats.cells import BESIDE
 from cardiolens.stats.inference import holm
+from cardiolens.tables import SCORES, from_rows
+
+_AT_ONCE = 4096  # rows of a family that are kept as they came
 
 SWAP_P, HOLM_P = "swap_p", "holm_p"
 EQUIVALENCE_P, EQUIVALENCE_HOLM_P = "primary.equivalence_p", "primary.equivalence_holm_p"
@@ -31,22 +35,56 @@ class Tested:
         return kind, question, below, "simulated readers" if self.simulated else ""
 
 
-def adjusted_rows(tests: Iterable[Tested]) -> list[dict[str, object]]:
-    """Copies of rows of p-values with those that Holm gives over their family."""
-    families: dict[tuple[str, ...], list[dict[str, object]]] = {}
-    for test in tests:
-        if test.family is not None:
-            families.setdefault(test.family, []).append(test.row)
-    return [row for (_, *words), rows in sorted(families.items()) for row in _adjusted(words, rows)]
+class Tests:
+    """Rows of p-values by family, which lie in files: a run of many models has hundreds of thousands."""
+
+    def __init__(self) -> None:
+        self._families: dict[tuple[str, ...], _Family] = {}
+
+    def add(self, tests: Iterable[Tested]) -> None:
+        """Put tests into their families."""
+        for test in tests:
+            if test.family is not None:
+                self._families.setdefault(test.family, _Family()).add(test.row)
+
+    def adjusted(self) -> Iterator[list[dict[str, object]]]:
+        """Copies of the rows with the p-values that Holm gives over their family, some at a time."""
+        for (_, *words), family in sorted(self._families.items(), key=lambda entry: entry[0]):
+            yield from family.adjusted(words)
 
 
-def _adjusted(words: Sequence[str], rows: Sequence[dict[str, object]]) -> list[dict[str, object]]:
-    note = f"Holm over {len(rows)} comparisons of {', '.join(filter(None, words))}"
-    values = holm([float(str(row["value"])) for row in rows])
-    return [
-        row | {"metric": _holm_name(str(row["metric"])), "value": value, "method": f"{note}; {row['method']}"}
-        for row, value in zip(rows, values, strict=True)
-    ]
+class _Family:
+    """The rows of one family in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._spool = Spool(SCORES)
+        self._rows: list[dict[str, object]] = []
+        self._values: list[float] = []
+
+    def add(self, row: dict[str, object]) -> None:
+        self._rows.append(row)
+        self._values.append(float(str(row["value"])))
+        if len(self._rows) >= _AT_ONCE:
+            self._put_away()
+
+    def adjusted(self, words: Sequence[str]) -> Iterator[list[dict[str, object]]]:
+        self._put_away()
+        note = f"Holm over {len(self._values)} comparisons of {', '.join(filter(None, words))}"
+        values = iter(holm(self._values))
+        for part in self._spool.parts():
+            yield [
+                row
+                | {
+                    "metric": _holm_name(row["metric"]),
+                    "value": next(values),
+                    "method": f"{note}; {row['method']}",
+                }
+                for row in part.to_pylist()
+            ]
+
+    def _put_away(self) -> None:
+        self._spool.add(from_rows(self._rows, SCORES))
+        self._rows = []
 
 
 def _holm_name(metric: str) -> str:

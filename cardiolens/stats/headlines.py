@@ -1,6 +1,7 @@
 """Headline scores: one value of a model a tier, over the protocols and items that all models have."""
 
-from collections.abc import Collection, Mapping, Sequence
+import functools
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -17,6 +18,7 @@ from cardiolens.stats.fallen import bounds
 from cardiolens.stats.families import SWAP_P, Tested
 from cardiolens.stats.items import Floats
 from cardiolens.stats.rows import TIERS, as_row
+from cardiolens.stats.shelf import Shelf
 from cardiolens.stats.statistic import Basis, Key, Statistic
 from cardiolens.stats.swaps import split, stacked, swap_p
 
@@ -59,6 +61,7 @@ class Ranked:
     asked: Mapping[str, Answers]  # by arm, judged or not
     judged: Mapping[str, Answers]  # by arm, the common items
     statistics: Mapping[str, Mapping[Key, Statistic]]
+    numbers: Mapping[tuple[str, str], tuple[int, int]]  # of items asked and common, by arm and tier
 
     @staticmethod
     def of(
@@ -69,26 +72,31 @@ class Ranked:
         simulated: Collection[str],
     ) -> "Ranked":
         """Answers and statistics of every arm of some models, made anew where an arm has other items."""
-        every = {arm: asked[arm] for protocols in models.values() for arm in _arms(protocols)}
-        whole = {arm: answers.where_judged() for arm, answers in every.items()}
-        deciding = [answers for arm, answers in whole.items() if arm not in simulated] or list(whole.values())
+        every = [arm for protocols in models.values() for arm in _arms(protocols)]
+        deciding = [arm for arm in every if arm not in simulated] or every
         items, reports = (
-            _shared([getattr(answers, kind).question for answers in deciding])
+            _shared(getattr(asked[arm].where_judged(), kind).question for arm in deciding)
             for kind in ("items", "reports")
         )
-        judged = {arm: answers.among(items, reports) for arm, answers in whole.items()}
-        made = {
-            arm: statistics[arm] if len(judged[arm]) == len(whole[arm]) else sampling.statistics(judged[arm])
-            for arm in judged
-        }
-        return Ranked(every, judged, {arm: of_headline(found) for arm, found in made.items()})
+        judged: Shelf[Answers] = Shelf()
+        made: dict[str, Mapping[Key, Statistic]] = {}
+        numbers: dict[tuple[str, str], tuple[int, int]] = {}
+        for arm in every:
+            whole = asked[arm].where_judged()
+            common = judged[arm] = whole.among(items, reports)
+            made[arm] = statistics[arm] if len(common) == len(whole) else sampling.statistics(common)
+            made[arm] = of_headline(made[arm])
+            for tier in TIERS:
+                of_asked, of_common = (of_fields(side.in_scope(tier)) for side in (asked[arm], common))
+                numbers[arm, tier] = len(of_asked), len(of_common)
+        return Ranked(asked, judged, made, numbers)
 
     def marked(self, row: dict[str, object], protocols: Mapping[str, Sequence[str]]) -> dict[str, object]:
         """A row that says so where it rests on less than was asked."""
-        arms, scope = _arms(protocols), str(row["scope"])
+        scope = str(row["scope"])
         asked, used = (
-            sum(len(of_fields(of_arm[arm].in_scope(scope))) for arm in arms)
-            for of_arm in (self.asked, self.judged)
+            sum(number[side] for number in (self.numbers[arm, scope] for arm in _arms(protocols)))
+            for side in range(2)
         )
         if used >= COMPLETE * asked:
             return row
@@ -101,11 +109,8 @@ def _arms(protocols: Mapping[str, Sequence[str]]) -> list[str]:
     return [arm for arms in protocols.values() for arm in arms]
 
 
-def _shared(questions: Sequence[np.ndarray]) -> np.ndarray:
-    found = questions[0]
-    for others in questions[1:]:
-        found = np.intersect1d(found, others)
-    return found
+def _shared(questions: Iterable[np.ndarray]) -> np.ndarray:
+    return functools.reduce(np.intersect1d, questions)
 
 
 def headline_rows(

@@ -1,6 +1,7 @@
 """Verdicts as numbers: one entry an item, with codes for arm, subtask and patient."""
 
 import string
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -51,10 +52,11 @@ class Items:
     def __len__(self) -> int:
         return len(self.gold)
 
-
-def cohort(verdicts: pa.Table) -> list[str]:
-    """Patients of a table of verdicts, sorted; their positions are the clusters of every bootstrap."""
-    return sorted(pc.unique(verdicts["patient_id"]).to_pylist())
+    @staticmethod
+    def together(parts: Sequence["Items"]) -> "Items":
+        """The items of several parts, one after another."""
+        columns = {field.name: [getattr(part, field.name) for part in parts] for field in fields(Items)}
+        return Items(**{name: np.concatenate(column) for name, column in columns.items()})
 
 
 def items(verdicts: pa.Table, patients: list[str], vocabulary: Vocabulary) -> Items:
@@ -100,12 +102,6 @@ def patient_rows(column: pa.ChunkedArray, patients: list[str]) -> Ints:
 def strings(column: pa.ChunkedArray) -> NDArray[np.str_]:
     """A column as NumPy strings, null as the empty one."""
     return np.asarray(pc.fill_null(column, "").combine_chunks().to_numpy(zero_copy_only=False), dtype=np.str_)
-
-
-def codes(column: pa.ChunkedArray) -> Ints:
-    """One number for each distinct string, in order of appearance; null is the empty one."""
-    encoded = pc.fill_null(column, "").combine_chunks().dictionary_encode()
-    return np.asarray(encoded.indices, np.int64)
 
 
 def _bits(column: pa.ChunkedArray) -> Ints:

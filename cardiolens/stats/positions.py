@@ -8,10 +8,11 @@ import pyarrow.compute as pc
 
 from cardiolens.stats.bootstrap import resampling_weights
 from cardiolens.stats.endings import judged_shares, marked
-from cardiolens.stats.items import Floats, cohort
+from cardiolens.stats.items import Floats
 from cardiolens.stats.metrics import ratio
 from cardiolens.stats.rows import as_row
 from cardiolens.stats.statistic import Basis, Statistic
+from cardiolens.stats.verdicts import cohort
 from cardiolens.tables import SCORES, from_rows
 
 POSITION_BIAS = "position_bias"

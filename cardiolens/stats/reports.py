@@ -71,7 +71,7 @@ class Reports:
             request=number_of(rows["request_key"]),
             patient=patient_rows(rows["patient_id"], patients),
             counts=np.stack([named[name] for name in names], axis=-1),
-            parsed=number_in(joined(rows["parsed"]), vocabulary.sets),
+            parsed=number_of(joined(rows["parsed"])),
             gold=_flags(rows["gold"], entities),
             said=_flags(rows["parsed"], entities),
             judged=np.asarray(pc.equal(rows["status"], "judged"), np.bool_),

@@ -1,32 +1,42 @@
 """Verdicts as the table of scores."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 
+from cardiolens.cluster.processes import spread
+from cardiolens.record.spool import Spool
 from cardiolens.stats.answers import Answers
 from cardiolens.stats.asked import Asked
 from cardiolens.stats.bootstrap import resampling_weights
 from cardiolens.stats.differences import Families, Resampling, compared, difference_rows
-from cardiolens.stats.endings import judged_shares, marked
+from cardiolens.stats.endings import marked
 from cardiolens.stats.factors import ArmPair
-from cardiolens.stats.families import Tested, adjusted_rows
+from cardiolens.stats.families import Tests
 from cardiolens.stats.headlines import Headlines, headline_rows, of_headline
-from cardiolens.stats.items import Items, cohort
+from cardiolens.stats.items import Items
 from cardiolens.stats.repeats import repeat_rows
 from cardiolens.stats.report_references import Forms
 from cardiolens.stats.rows import ONE_ANSWER, Row, as_row
 from cardiolens.stats.shelf import Shelf
 from cardiolens.stats.statistic import Key, Statistic
 from cardiolens.stats.swaps import SWAPS
+from cardiolens.stats.verdicts import Verdicts
 from cardiolens.tables import SCORES, from_rows
 
 _AT_ONCE = 16_384  # rows that are turned into a part of the table
+_MANY = 2**24  # resampled patients of all arms from which other processes are worth their start
 
 
-def score(
-    verdicts: pa.Table,
+def score(verdicts: pa.Table | Verdicts, *settings: Any, **options: Any) -> pa.Table:
+    """The scores of some verdicts in memory, with the settings and options of `scored`."""
+    return scored(Asked.of(verdicts), *settings, **options).whole()
+
+
+def scored(
+    asked: Asked,
     min_n: int,
     resamples: int,
     seed: int,
@@ -38,7 +48,7 @@ def score(
     simulated: Collection[str] = (),
     forms: Forms | None = None,
     swaps: int = SWAPS,
-) -> pa.Table:
+) -> Spool:
     """Scores of every arm with 95 % intervals, then paired differences of the pairs of each family of arms,
     then headlines of models, each a mean over arms.
 
@@ -50,43 +60,72 @@ def score(
 
     Values are percent, save those of `rows.OWN_UNIT` and p-values. Items that were not run stay out, and the
     method says where that leaves a cell incomplete. Rows of arms are sorted by (arm, scope, metric); neither
-    order nor parts of `verdicts` change a digit.
+    order nor parts of verdicts change a digit.
     """
-    patients = cohort(verdicts)
-    weights = resampling_weights(len(patients), resamples, seed)
+    weights = resampling_weights(len(asked.patients), resamples, seed)
     sampling = Resampling(weights, min_n, seed, forms or {}, swaps)
-    asked = Asked.of(verdicts, patients)
-    shares = judged_shares(verdicts)
     blind = {versus for _, versus in gains}
+    ranked = {arm for model in (headlines or {}).values() for arms in model.values() for arm in arms}
     table = _Table()
     kept: Shelf[dict[Key, Statistic]] = Shelf()
-    of_headlines: dict[str, dict[Key, Statistic]] = {}
-    for arm, answers in asked.judged.items():
-        found = sampling.statistics(answers)
-        kept[arm], of_headlines[arm] = compared(found), of_headline(found)
-        found |= _text_shortcuts(found, answers) if arm in blind else {}
-        named = sorted(found, key=lambda key: key[::-1])
-        of_arm = [{"arm_id": arm} | as_row(key, found[key], sampling.method) for key in named]
-        table.add(marked(row, shares) for row in of_arm)
-    tests: list[Tested] = []
+    of_headlines: Shelf[dict[Key, Statistic]] = Shelf()
+    tasks = (_Task(arm, answers, arm in blind, sampling) for arm, answers in asked.judged.items())
+    many = len(asked.arms) * weights.size >= _MANY
+    for scores in spread(_of_arm, tasks, worth=many):
+        kept[scores.arm] = scores.compared
+        if scores.arm in ranked:
+            of_headlines[scores.arm] = scores.of_headline
+        table.add(marked(row, asked.shares) for row in scores.rows)
+    tests = Tests()
     of_gains: list[Row] = []
     for rows, of_pair in difference_rows(asked, kept, families or {}, sampling, simulated):
         table.add(rows)
-        tests += of_pair
+        tests.add(of_pair)
         of_gains += _image_gains(rows, gains)
     table.add(of_gains)
     table.add(repeat_rows(asked.judged, repeats, sampling.weights, sampling.method))
     of_models, model_tests = headline_rows(asked, of_headlines, headlines or {}, sampling, simulated)
     table.add(of_models)
-    table.add(adjusted_rows([*tests, *model_tests]))
+    tests.add(model_tests)
+    for rows in tests.adjusted():
+        table.add(rows)
     return table.whole()
 
 
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """An arm to be scored, in whatever process."""
+
+    arm: str
+    answers: Answers
+    blind: bool
+    sampling: Resampling
+
+
+@dataclass(frozen=True, slots=True)
+class _ArmScores:
+    """The rows of one arm, and the statistics that comparisons and headlines are made of."""
+
+    arm: str
+    rows: list[dict[str, object]]
+    compared: dict[Key, Statistic]
+    of_headline: dict[Key, Statistic]
+
+
+def _of_arm(task: _Task) -> _ArmScores:
+    found = task.sampling.statistics(task.answers)
+    first, second = compared(found), of_headline(found)
+    found |= _text_shortcuts(found, task.answers) if task.blind else {}
+    named = sorted(found, key=lambda key: key[::-1])
+    rows = [{"arm_id": task.arm} | as_row(key, found[key], task.sampling.method) for key in named]
+    return _ArmScores(task.arm, rows, first, second)
+
+
 class _Table:
-    """Rows of scores as they come, turned into a table a part at a time."""
+    """Rows of scores as they come, put into a file a part at a time."""
 
     def __init__(self) -> None:
-        self._parts: list[pa.Table] = []
+        self._spool = Spool(SCORES)
         self._rows: list[dict[str, object]] = []
 
     def add(self, rows: Iterable[Row]) -> None:
@@ -95,13 +134,13 @@ class _Table:
         if len(self._rows) >= _AT_ONCE:
             self._turn()
 
-    def whole(self) -> pa.Table:
+    def whole(self) -> Spool:
         """All rows in the order in which they came."""
         self._turn()
-        return pa.concat_tables(self._parts).combine_chunks()
+        return self._spool
 
     def _turn(self) -> None:
-        self._parts.append(from_rows(self._rows, SCORES))
+        self._spool.add(from_rows(self._rows, SCORES))
         self._rows = []
 
 

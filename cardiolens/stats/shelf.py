@@ -1,14 +1,11 @@
 """Values of arms in a file without a name, so that memory does not grow with the number of arms."""
 
-import os
 import pickle
-import weakref
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from tempfile import gettempdir, mkstemp
 from typing import TypeVar
 
-from cardiolens.errors import RunError
+from cardiolens.record.nameless import NamelessFile, Place
 
 Value = TypeVar("Value")
 
@@ -16,40 +13,20 @@ AT_HAND = 32  # values kept in memory: an arm is compared with several others in
 
 
 class Shelf(Mapping[str, Value]):
-    """A mapping whose values are pickled and read by this process alone.
-
-    Its file has no name any more, so that nothing is left of it even where the process is killed.
-    """
+    """A mapping whose values are pickled and read by this process alone."""
 
     def __init__(self) -> None:
-        self._file, path = mkstemp(prefix="cardiolens-")
-        os.unlink(path)
-        weakref.finalize(self, os.close, self._file)
-        self._end = 0
-        self._places: dict[str, tuple[int, int]] = {}  # start and length
+        self._file = NamelessFile()
+        self._places: dict[str, Place] = {}
         self._at_hand: OrderedDict[str, Value] = OrderedDict()
 
     def __setitem__(self, name: str, value: Value) -> None:
-        content = memoryview(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
-        self._places[name] = self._end, len(content)
-        try:
-            while content:
-                written = os.pwrite(self._file, content, self._end)
-                content, self._end = content[written:], self._end + written
-        except OSError as error:
-            raise RunError(
-                f"{gettempdir()}: what is scored does not fit there ({error.strerror}); free space, or name "
-                "another folder in TMPDIR, then run again"
-            ) from error
+        self._places[name] = self._file.append(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
         self._keep(name, value)
 
     def __getitem__(self, name: str) -> Value:
         if name not in self._at_hand:
-            start, length = self._places[name]
-            content = bytearray()
-            while len(content) < length:
-                content += os.pread(self._file, length - len(content), start + len(content))
-            self._keep(name, pickle.loads(content))
+            self._keep(name, pickle.loads(self._file.read(self._places[name])))
         self._at_hand.move_to_end(name)
         return self._at_hand[name]
 

@@ -1,4 +1,4 @@
-"""Numbers for the names in a table of verdicts that mean the same in every part of it."""
+"""Numbers for the names in verdicts that mean the same in every part of it."""
 
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -8,30 +8,32 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from cardiolens.stats.verdicts import Verdicts, blocks
+
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The distinct questions of a table, and of its reports the counts, the entities and sets of them."""
+    """The distinct questions of verdicts, and of their reports the counts and the entities."""
 
     questions: pa.Array
     counts: frozenset[str]
     entities: tuple[str, ...]  # sorted
-    sets: pa.Array  # of entities that one report names, joined
 
     @staticmethod
-    def of(verdicts: pa.Table) -> "Vocabulary":
-        """The vocabulary of a whole table."""
-        columns = verdicts.select(["channel", "parsed", "gold", "counts"])
-        reports = columns.filter(pc.not_equal(columns["channel"], "answer")).combine_chunks()
-        named = (pc.unique(pc.list_flatten(reports[name])).to_pylist() for name in ("gold", "parsed"))
-        return Vocabulary(
-            questions=pc.unique(verdicts["qa_id"]),
-            counts=frozenset(pc.unique(reports["counts"].combine_chunks().keys).to_pylist()),
-            entities=tuple(sorted({name for names in named for name in names})),
-            sets=pc.unique(joined(reports["parsed"])),
-        )
+    def of(verdicts: pa.Table | Verdicts) -> "Vocabulary":
+        """The vocabulary of all of them."""
+        questions = pa.array([], pa.string())
+        counts: set[str] = set()
+        entities: set[str] = set()
+        for columns in blocks(verdicts, ["qa_id", "channel", "parsed", "gold", "counts"]):
+            questions = pc.unique(pa.concat_arrays([questions, pc.unique(columns["qa_id"])]))
+            reports = columns.filter(pc.not_equal(columns["channel"], "answer")).combine_chunks()
+            counts.update(pc.unique(reports["counts"].combine_chunks().keys).to_pylist())
+            for name in ("gold", "parsed"):
+                entities.update(pc.unique(pc.list_flatten(reports[name])).to_pylist())
+        return Vocabulary(questions, frozenset(counts), tuple(sorted(entities)))
 
 
 def joined(lists: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -49,7 +49,7 @@ def conclude(
         },
     )
     write_page(planned.run, [planned.run], include_images=planned.spec.page.include_images)
-    show.show_scores(planned.arms, judged.scores)
+    show.show_scores(planned.arms, judged.of_tiers)
     track(planned.run, planned.spec.tracker)  # last: an unreachable server takes long to fail
     return _exit_code(planned, prepared, judged, counted["requests"], executed.failed)
 

@@ -15,7 +15,8 @@ from cardiolens.record.places import Run, Store
 from cardiolens.results import merging
 from cardiolens.results.changes import changes
 from cardiolens.results.groups import groups_of
-from cardiolens.results.scoring import Replies, judge_replies, write_results
+from cardiolens.results.scoring import Replies, RunResults, judge_replies, of_tiers, write_results
+from cardiolens.stats.verdicts import Verdicts
 from cardiolens.terminal import show
 from cardiolens.terminal.console import say
 
@@ -23,10 +24,10 @@ from cardiolens.terminal.console import say
 def judge(run: Run) -> int:
     """Replace verdicts, scores and analyses of a run and print the changes; 0 only if no reply is missing."""
     spec = documents.read_configuration(run)
-    before, scored = tables.read(run.verdicts, tables.VERDICTS), tables.read(run.scores, tables.SCORES)
+    before, scored = _before(run), _scored(run)
     replies = _replies(run, spec)
-    scores = _write_and_show(run, replies, spec, arms(spec))
-    show.show_changes(changes(before, replies.verdicts), _moved(scored, scores))
+    results = _write_and_show(run, replies, spec, arms(spec))
+    show.show_changes(changes(before, replies.judged), _moved(scored, results.of_tiers))
     if replies.unrequested:
         say(f"ignored: {replies.unrequested} completions of requests that this run does not have")
     if run.page.exists():
@@ -69,19 +70,32 @@ def _replies(run: Run, spec: SweepSpec) -> Replies:
     return judge_replies(run, Store(spec.store), keys, spec, manifest["questions_digest"])
 
 
-def _write_and_show(run: Run, replies: Replies, spec: SweepSpec, asked: Sequence[Arm]) -> pa.Table:
-    """Write verdicts, scores and analyses of replies, and print them; return the scores."""
+def _before(run: Run) -> Verdicts:
+    """The verdicts of a run as they are on disk."""
+    found = Verdicts()
+    for rows in tables.read_blocks(run.verdicts, tables.VERDICTS):
+        found.add(rows)
+    return found
+
+
+def _scored(run: Run) -> pa.Table:
+    """The primary scores of single arms on tiers as they are on disk."""
+    return tables.concat(map(of_tiers, tables.read_blocks(run.scores, tables.SCORES)), tables.SCORES)
+
+
+def _write_and_show(run: Run, replies: Replies, spec: SweepSpec, asked: Sequence[Arm]) -> RunResults:
+    """Write verdicts, scores and analyses of replies, and print them."""
     known = {arm.arm_id for arm in asked}
-    if strange := sorted(set(replies.verdicts["arm_id"].to_pylist()) - known):
+    if strange := sorted(set(replies.judged.arms) - known):
         raise InputError(
             f"{run.root}: requests of arm {strange[0]!r}, which its configuration.json does not have; "
             "the file was changed: run the sweep again"
         )
-    groups = groups_of(spec.store, replies.verdicts)
-    scores, analyses = write_results(run, replies, groups, asked, spec)
-    show.show_scores(asked, scores)
-    show.show_findings(analyses)
-    return scores
+    groups = groups_of(spec.store, replies.judged)
+    results = write_results(run, replies, groups, asked, spec)
+    show.show_scores(asked, results.of_tiers)
+    show.show_findings(results.analyses)
+    return results
 
 
 def _moved(before: pa.Table, after: pa.Table) -> list[tuple[str, str, float, float]]:
@@ -92,8 +106,4 @@ def _moved(before: pa.Table, after: pa.Table) -> list[tuple[str, str, float, flo
 
 
 def _tier_scores(scores: pa.Table) -> dict[tuple[str, str], float]:
-    return {
-        (row["arm_id"], row["scope"]): row["value"]
-        for row in scores.to_pylist()
-        if row["metric"] == "primary" and row["versus_arm_id"] is None and row["scope"].startswith("tier:")
-    }
+    return {(row["arm_id"], row["scope"]): row["value"] for row in scores.to_pylist()}

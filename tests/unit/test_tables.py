@@ -94,3 +94,14 @@ def test_replacing_leaves_one_part(tmp_path: Path) -> None:
     for value in ("a", "b"):
         tables.replace(tmp_path, tables.from_rows([{"metric": value}], tables.SCORES), tables.SCORES)
     assert tables.read(tmp_path, tables.SCORES)["metric"].to_pylist() == ["b"]
+
+
+def test_blocks_become_one_part_in_their_order(tmp_path: Path) -> None:
+    blocks = [tables.from_rows([{"metric": str(number)}] * 30_000, tables.SCORES) for number in range(5)]
+    for replaced in (blocks[:1], blocks, []):
+        tables.replace_by(tmp_path, iter(replaced), tables.SCORES)
+        (part,) = tables.parts(tmp_path)
+        expected = [row for block in replaced for row in block["metric"].to_pylist()]
+        assert tables.read(tmp_path, tables.SCORES)["metric"].to_pylist() == expected
+        groups = tables.open_part(part).metadata
+        assert groups.num_row_groups == (2 if replaced is blocks else 1)

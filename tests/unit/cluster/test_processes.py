@@ -2,6 +2,11 @@
 
 import os
 import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +31,47 @@ def test_results_come_in_order_from_other_processes_only_where_it_is_worth_it(mo
     assert [value for value, _ in alone] == [value for value, _ in beside] == [n * n for n in range(8)]
     assert {process for _, process in alone} == {os.getpid()}
     assert os.getpid() not in {process for _, process in beside}
+
+
+def number_of_process(_: int) -> int:
+    return os.getpid()
+
+
+def lives(process: int) -> bool:
+    """Return whether a process is there and not merely waiting to be collected."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return False
+
+
+PARENT = """
+import os, time
+from cardiolens.cluster.processes import spread
+from test_processes import number_of_process
+
+if __name__ == "__main__":
+    os.sched_getaffinity = lambda _: {0, 1}
+    found = spread(number_of_process, range(100))
+    print(next(found), flush=True)
+    time.sleep(60)
+"""
+
+
+def test_processes_end_with_a_parent_that_is_killed() -> None:
+    here = Path(__file__).parent
+    paths = os.pathsep.join(map(str, (here, here.parents[2])))
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": paths},
+    ) as parent:
+        assert parent.stdout
+        child = int(parent.stdout.readline())
+        parent.kill()
+    deadline = time.monotonic() + 20
+    while lives(child):
+        assert time.monotonic() < deadline, "a process outlived its parent"
+        time.sleep(0.05)
 
 
 def test_a_killed_process_is_told_by_name(monkeypatch):

@@ -13,10 +13,13 @@ from small_cohort import make_cohort, reader, sweep_spec, swept, values
 from cardiolens import tables
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.errors import InputError
+from cardiolens.findings.analyses import analyse, rows_read
 from cardiolens.plan.missing import Done
 from cardiolens.plan.plan import Plan
+from cardiolens.record.spool import Spool
 from cardiolens.results.changes import changes
-from cardiolens.results.scoring import Replies, judge_and_write, judge_replies
+from cardiolens.results.scoring import Replies, judge_and_write, judge_replies, varied
+from cardiolens.stats.verdicts import Verdicts
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +80,13 @@ def test_analyses_of_a_run_are_written_with_their_sentences(root: Path) -> None:
     seeds = {"name": "random", "kind": "random", "seeds": [1, 2]}
     selectors = [{"name": "clinical", "kind": "clinical"}, seeds]
     changes = {"name": "analyses", "budget": [16], "selector": selectors, "subtask": SOME}
-    planned, _ = swept(sweep_spec(root, *readers, **changes))
+    planned, judged = swept(sweep_spec(root, *readers, **changes))
+    every, factors = judged.scores, varied(planned.arms)
+    read = rows_read(every, factors)
+    assert read.num_rows < every.num_rows / 3
+    few, all_of_them = (repr(analyse(some.to_pylist(), factors)) for some in (read, every))
+    alike = few == all_of_them
+    assert alike
     tree = json.loads(planned.run.analyses.read_text())
     found = {entry["name"]: entry for entry in tree["analyses"]}
     assert list(found) == [
@@ -98,6 +107,22 @@ def test_analyses_of_a_run_are_written_with_their_sentences(root: Path) -> None:
     arm = next(arm.arm_id for arm in planned.arms if arm.model.name == "oracle")
     assert all(row["gold"] == row["predicted"] for row in joint if row["arm_id"] == arm)
     assert sum(row["n"] for row in joint if row["arm_id"] == arm) == 20
+
+
+def test_no_step_holds_the_verdicts_or_the_scores_of_all_arms(root: Path, monkeypatch) -> None:
+    spec = sweep_spec(root, reader("oracle"), reader("uniform", seed=1), budget=[4, 8], subtask=SOME)
+    planned, judged = swept(spec)
+    before = judged.replies.verdicts, repr(judged.scores.to_pylist()), planned.run.analyses.read_text()
+    keys = {name: identity.model_key for name, identity in planned.identities.items()}
+    with monkeypatch.context() as patched:
+        for kind in (Verdicts, Spool):
+            patched.delattr(kind, "whole")
+        again = judge_and_write(planned.run, planned.store, keys, spec)
+    same = repr(again.scores.to_pylist()) == before[1]  # a difference of the texts would take long to show
+    assert same
+    assert planned.run.analyses.read_text() == before[2]
+    assert again.replies.verdicts.equals(before[0])
+    assert tables.read(planned.run.verdicts, tables.VERDICTS).equals(before[0])
 
 
 class Stored:
@@ -220,12 +245,13 @@ def test_a_question_on_an_unknown_subtask_is_named(stored: Stored) -> None:
 
 
 def test_what_judging_again_changed_is_said_by_kind(stored: Stored) -> None:
-    before = stored.judged().verdicts
-    rows = before.to_pylist()
+    before = stored.judged().judged
+    rows = before.whole().to_pylist()
     right = next(row for row in rows if row["correct"])
     right |= {"correct": False, "parsed": [], "parse_status": "parse_error"}
     gone = rows.pop()
-    after = pa.Table.from_pylist([*rows, gone | {"arm_id": "another"}], schema=tables.VERDICTS)
+    after = Verdicts()
+    after.add(pa.Table.from_pylist([*rows, gone | {"arm_id": "another"}], schema=tables.VERDICTS))
     found = changes(before, after)
     assert (found.made, found.changed, found.new, found.gone) == (len(rows) + 1, 1, 1, 1)
     assert found.kinds == {("right", "wrong (parse_error)"): 1}

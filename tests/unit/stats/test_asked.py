@@ -10,9 +10,10 @@ import pytest
 
 from cardiolens.stats.answers import Answers
 from cardiolens.stats.asked import Asked
-from cardiolens.stats.items import Items, cohort
+from cardiolens.stats.items import Items
 from cardiolens.stats.reports import Reports
 from cardiolens.stats.shelf import AT_HAND, Shelf
+from cardiolens.stats.verdicts import cohort
 from cardiolens.tables import VERDICTS, from_rows
 
 NUMBERED = {"question", "request"}  # these columns may hold other numbers, alike where the names are alike
@@ -51,8 +52,7 @@ def verdicts(seed: int, arms: int = 4) -> pa.Table:
 @pytest.mark.parametrize("seed", range(5))
 def test_an_arm_is_what_it_is_in_the_whole_table(seed: int) -> None:
     table = verdicts(seed)
-    patients = cohort(table)
-    whole, asked = Answers.asked(table, patients), Asked.of(table, patients)
+    whole, asked = Answers.asked(table, cohort(table)), Asked.of(table)
     assert asked.arms == list(asked.judged) == whole.where_judged().arms == ["arm1", "arm2", "arm3"]
     for arm in asked:
         same(asked[arm], whole.of_arm(arm))
@@ -63,8 +63,7 @@ def test_an_arm_is_what_it_is_in_the_whole_table(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_numbers_of_two_arms_are_alike_where_names_are(seed: int) -> None:
     table = verdicts(seed)
-    patients = cohort(table)
-    asked = Asked.of(table, patients)
+    asked = Asked.of(table)
     order = [(name, "ascending") for name in ("subtask", "patient_id")]
     by_arm = {arm: table.filter(pc.equal(table["arm_id"], arm)).sort_by(order) for arm in asked}
     for one, other in combinations(asked, 2):

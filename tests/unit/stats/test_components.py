@@ -1,5 +1,7 @@
 """Components of variance: what a mixed model finds of what was put in."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -18,7 +20,7 @@ def arms() -> list[ArmFactors]:
     ]
 
 
-def answers(patients: int, of_model: float, of_patient: float, seed: int = 1) -> Items:
+def answers(patients: int, of_model: float, of_patient: float, seed: int = 1) -> dict[str, Items]:
     """Exact answers on the logit scale: models and patients differ, budgets do not."""
     dice = np.random.default_rng(seed)
     models, effects = np.linspace(-1, 1, MODELS) * of_model, dice.normal(0, of_patient, patients)
@@ -31,12 +33,13 @@ def answers(patients: int, of_model: float, of_patient: float, seed: int = 1) ->
     arm, subtask, patient, question, level = map(np.array, zip(*rows, strict=True))
     right = dice.random(len(rows)) < 1 / (1 + np.exp(-(level.astype(float) + effects[patient])))
     number, ones = len(rows), np.ones(len(rows), np.int64)
-    return Items(
+    items = Items(
         **{"arm": arm, "subtask": subtask, "sequence": subtask, "patient": patient, "question": question},
         **{"answer_type": np.full(number, "single"), "parse_status": np.full(number, "ok")},
         **{"request": np.arange(number), "tier": ones, "options": 2 * ones, "gold": ones},
         **{"parsed": np.where(right, 1, 2), "judged": np.ones(number, bool)},
     )
+    return {str(name): items.where(arm == name) for name in np.unique(arm)}
 
 
 def test_what_differs_is_found_and_what_does_not_is_small() -> None:
@@ -61,8 +64,9 @@ def test_it_repeats() -> None:
 
 def test_an_answer_that_two_arms_share_counts_once() -> None:
     shared = answers(FEWEST_PATIENTS, 1.0, 1.0)
-    same = shared.question * MODELS + np.array([int(name[1]) for name in shared.arm.tolist()])
-    alike = Items(**{name: getattr(shared, name) for name in Items.__slots__} | {"request": same})
+    alike = {
+        arm: replace(items, request=items.question * MODELS + int(arm[1])) for arm, items in shared.items()
+    }
     rows = components(alike, arms(), seed=1)
     assert rows[0]["n_items"] == FEWEST_PATIENTS * SUBTASKS * MODELS
     assert "budget" not in {row["component"] for row in rows}  # every one of its answers is the other's

@@ -1,5 +1,6 @@
 """Scores of verdicts: scopes, means, intervals, and what must not change them."""
 
+import os
 import random
 from typing import Any
 
@@ -8,8 +9,10 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
+from cardiolens.stats import scores as of_scores
 from cardiolens.stats.bootstrap import effective_patients, percentile, resampling_weights
 from cardiolens.stats.scores import score
+from cardiolens.stats.verdicts import Verdicts
 from cardiolens.tables import SCORES, VERDICTS, from_rows
 
 TYPES = {"C10": "ordinal", "L01": "single", "L02": "multi", "D01": "single", "D02": "single"}
@@ -135,12 +138,24 @@ def test_method_names_the_interval() -> None:
     assert row["method"] == "expanded percentile cluster bootstrap, B=50, seed 1"
 
 
+def test_processes_change_no_digit(monkeypatch) -> None:
+    rows = table(cohort(15, arms="abc"))
+    alone = score(rows, 5, 100, seed=7)
+    monkeypatch.setattr(of_scores, "_MANY", 0)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    assert same(score(rows, 5, 100, seed=7), alone)
+
+
 def test_order_and_parts_change_no_digit() -> None:
     rows = cohort(25, arms="ab")
     once = score(table(rows), 5, 200, seed=2026)
     random.Random(0).shuffle(rows)
     parts = [table(rows[start : start + 37]) for start in range(0, len(rows), 37)]
     assert same(score(pa.concat_tables(parts), 5, 200, seed=2026), once)
+    by_arm = Verdicts()
+    for part in parts:
+        by_arm.add(part)
+    assert same(score(by_arm, 5, 200, seed=2026), once)
 
 
 def test_same_seed_same_interval_and_other_seed_another() -> None:

@@ -1,0 +1,45 @@
+"""Bytes of this process in a file without a name: they need no memory, and nothing is left of them."""
+
+import os
+import weakref
+from tempfile import gettempdir, mkstemp
+
+import pyarrow as pa
+
+from cardiolens.errors import RunError
+
+Place = tuple[int, int]  # start and length
+
+
+class NamelessFile:
+    """A file that this process alone can read; it is gone with the process, even where that is killed."""
+
+    def __init__(self) -> None:
+        self._file, path = mkstemp(prefix="cardiolens-")
+        os.unlink(path)
+        weakref.finalize(self, os.close, self._file)
+        self._end = 0
+
+    def append(self, content: memoryview | bytes | pa.Buffer) -> Place:
+        """Write bytes behind those that are there; RunError where they do not fit."""
+        left = memoryview(content)
+        place = self._end, len(left)
+        try:
+            while left:
+                written = os.pwrite(self._file, left, self._end)
+                left, self._end = left[written:], self._end + written
+        except OSError as error:
+            raise RunError(
+                f"{gettempdir()}: what is judged and scored does not fit there ({error.strerror}); free "
+                "space, or name another folder in TMPDIR, then run again"
+            ) from error
+        return place
+
+    def read(self, place: Place) -> bytearray:
+        """The bytes at a place."""
+        start, length = place
+        content = bytearray(length)
+        view, at = memoryview(content), 0
+        while at < length:
+            at += os.preadv(self._file, [view[at:]], start + at)
+        return content

@@ -1,0 +1,46 @@
+"""A table as parts in a file without a name, so that memory does not grow with its rows."""
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from cardiolens import tables
+from cardiolens.record.nameless import NamelessFile, Place
+
+_PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+class Spool:
+    """Parts of a table in the order in which they came."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._file = NamelessFile()
+        self._places: list[Place] = []
+        self.num_rows = 0
+
+    def add(self, part: pa.Table) -> int:
+        """Append a part; returns its number."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self._schema, options=_PACKED) as writer:
+            writer.write_table(part.combine_chunks())
+        self._places.append(self._file.append(sink.getvalue()))
+        self.num_rows += part.num_rows
+        return len(self._places) - 1
+
+    def part(self, number: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """One part, or some of its columns."""
+        fields = None if columns is None else [self._schema.get_field_index(name) for name in columns]
+        options = pa.ipc.IpcReadOptions(included_fields=fields)
+        content = pa.py_buffer(self._file.read(self._places[number]))
+        with pa.ipc.open_stream(content, options=options) as reader:
+            found: pa.Table = reader.read_all()
+        return found if columns is None else found.select(list(columns))
+
+    def parts(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Every part, one in memory at a time."""
+        return (self.part(number, columns) for number in range(len(self._places)))
+
+    def whole(self) -> pa.Table:
+        """All rows in memory."""
+        return tables.concat(self.parts(), self._schema).combine_chunks()

@@ -1,0 +1,74 @@
+"""Verdicts an arm at a time, without holding those of all arms."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens.record.spool import Spool
+from cardiolens.tables import VERDICTS
+
+
+class Verdicts:
+    """The verdicts of many arms, which lie in a file; arms stand in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._spool = Spool(VERDICTS)
+        self._parts: dict[str, list[int]] = {}
+
+    @property
+    def arms(self) -> list[str]:
+        """The arms that have a verdict."""
+        return list(self._parts)
+
+    @property
+    def num_rows(self) -> int:
+        return self._spool.num_rows
+
+    def add(self, verdicts: pa.Table) -> None:
+        """Append verdicts of any arms."""
+        for arm, rows in by_arm(verdicts):
+            self._parts.setdefault(arm, []).append(self._spool.add(rows))
+
+    def of_arm(self, arm: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """The verdicts of one arm, none where it has none."""
+        parts = [self._spool.part(number, columns) for number in self._parts.get(arm, [])]
+        return pa.concat_tables(parts) if parts else VERDICTS.empty_table().select(columns or VERDICTS.names)
+
+    def blocks(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """The verdicts of each arm in turn."""
+        return (self.of_arm(arm, columns) for arm in self._parts)
+
+    def whole(self) -> pa.Table:
+        """All verdicts in memory."""
+        return pa.concat_tables([VERDICTS.empty_table(), *self.blocks()])
+
+
+def blocks(verdicts: pa.Table | Verdicts, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Some columns of verdicts, in tables that hold whole arms: one table, or one for each arm."""
+    if isinstance(verdicts, Verdicts):
+        yield from verdicts.blocks(columns)
+    else:
+        yield verdicts.select(list(columns))
+
+
+def by_arm(verdicts: pa.Table | Verdicts) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of each arm; of a table, an arm whose rows stand together, as judged, is not copied."""
+    if isinstance(verdicts, Verdicts):
+        yield from ((arm, verdicts.of_arm(arm)) for arm in verdicts.arms)
+        return
+    encoded = verdicts["arm_id"].combine_chunks().dictionary_encode()
+    number = np.asarray(encoded.indices, np.int64)
+    order = np.argsort(number, kind="stable")
+    ends = np.searchsorted(number[order], np.arange(len(encoded.dictionary) + 1))
+    for name, first, end in zip(encoded.dictionary.to_pylist(), ends[:-1], ends[1:], strict=True):
+        rows = order[first:end]
+        together = rows[-1] - rows[0] == len(rows) - 1
+        yield name, verdicts.slice(int(rows[0]), len(rows)) if together else verdicts.take(rows)
+
+
+def cohort(verdicts: pa.Table | Verdicts) -> list[str]:
+    """Patients of verdicts, sorted; their positions are the clusters of every bootstrap."""
+    names = (pc.unique(rows["patient_id"]).to_pylist() for rows in blocks(verdicts, ["patient_id"]))
+    return sorted({patient for of_block in names for patient in of_block})
