@@ -82,10 +82,11 @@ def read_links(path: Path) -> dict[str, str]:
     """Study ids by accession number: of a CSV file with the columns accession and study_id, or of `links`."""
     try:
         text = read_text(path, _MOST_TABLE)
-        if path.suffix.lower() == ".csv":
-            rows: list[Mapping[str, Any]] = list(csv.DictReader(io.StringIO(text)))
+        if text.lstrip()[:1] in ("{", "["):  # JSON Lines, whatever the file is called
+            told = [parse_json(line) for line in text.splitlines() if line.strip()]
+            rows: list[Mapping[str, Any]] = [row for row in told if isinstance(row, dict)]
         else:
-            rows = [parse_json(line) for line in text.splitlines() if line.strip()]
+            rows = list(csv.DictReader(io.StringIO(text)))
     except (OSError, ValueError, csv.Error) as error:
         raise InputError(
             f"links={path}: cannot be read ({type(error).__name__}); expected CSV or JSON Lines"

@@ -1,0 +1,179 @@
+"""The whole way in, on phantoms: `python jobs/whole_way.py out=FOLDER [studies=6] [seed=4711] [vendor=...]`.
+
+A scanner's export and a folder of free-text reports become studies, draft questions, questions that two
+simulated people verified at the page of review, a release, and a sweep with its page. Every part is done by
+the program's own verbs, each in a process of its own.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+MAKE = Path(__file__).resolve().parent / "make_phantom.py"
+NAMES = ("out", "studies", "seed", "vendor")
+ONE_IN = (
+    20  # drafts, of which the second person corrects one: with one in seven, kappa is too low for the batch
+)
+
+
+def main(words: list[str]) -> int:
+    """Go the whole way in an empty folder; 0 if the last sweep is complete."""
+    given = {"studies": "6", "seed": "4711", "vendor": "siemens"}
+    given |= dict(word.partition("=")[::2] for word in words)
+    if "out" not in given or set(given) - set(NAMES):
+        print(f"error: give {' '.join(f'{name}=...' for name in NAMES)}; out is needed", file=sys.stderr)
+        return 2
+    out = Path(given["out"]).absolute()
+    if out.exists() and any(out.iterdir()):
+        print(f"error: out={out}: is not empty; give a new folder", file=sys.stderr)
+        return 2
+    cohort = ["dataset=phantom_ci", "dataset.phantom.canonical=[]"]
+    cohort += [f"dataset.phantom.n_sampled={given['studies']}", f"dataset.phantom.seed={given['seed']}"]
+    export = ["format=dicom", f"vendor={given['vendor']}", f"out={out}/dicom"]
+    run("a scanner's export", [str(MAKE), *cohort, *export])
+    run("reports as radiologists write them", [str(MAKE), *cohort, "format=text", f"out={out}/text"])
+    run("ingest", [*verb("ingest"), f"source={out}/dicom/export", f"out={out}/data", *secrets(out)])
+    rejects(out / "data" / "rejects.jsonl")
+    drafts = [f"reports={out}/text/reports", f"studies={out}/data/studies", f"out={out}/drafts"]
+    run("questions", [*verb("questions"), *drafts, f"links={out}/links.jsonl"])
+    rejects(out / "drafts" / "rejects.jsonl")
+    review(out)
+    release = [f"questions={out}/review/questions.jsonl", f"studies={out}/data/studies", f"out={out}/release"]
+    run(
+        "release",
+        [*verb("release"), *release, "name=phantom", "licence=synthetic", "cohorts=dev:0.3,test:0.7"],
+    )
+    run("verify", [*verb("release"), f"verify={out}/release"])
+    asked = ["dataset=phantom", "model=[oracle,uniform]", "selector=[clinical,random]", "budget=[8]"]
+    return run("sweep", [*verb("sweep"), *asked, "tracker=none", "name=released"], cwd=out / "release")
+
+
+def verb(name: str) -> list[str]:
+    return ["-m", f"cardiolens.{name}"]
+
+
+def secrets(out: Path) -> list[str]:
+    """Places of what leads back to patients."""
+    return [f"key={out}/ids.key", f"links={out}/links.jsonl"]
+
+
+def run(what: str, words: list[str], cwd: Path | None = None) -> int:
+    """Run a command, with its name and time before the end of what it prints."""
+    began = time.monotonic()
+    root = str(MAKE.parents[1])
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
+    done = subprocess.run(
+        [sys.executable, *words], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+    print(f"== {what} ({time.monotonic() - began:.0f} s)")
+    print("\n".join(done.stdout.splitlines()[-40:]))
+    if done.returncode:
+        print(done.stderr, file=sys.stderr)
+        raise SystemExit(done.returncode)
+    return done.returncode
+
+
+def rejects(path: Path) -> None:
+    """What a stage left out, by reason."""
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    counted = Counter(str(line.get("reason")) for line in lines)
+    print(f"{len(lines)} left out: {', '.join(f'{why} {count}' for why, count in counted.most_common())}")
+
+
+def review(out: Path) -> None:
+    """Two people verify every draft at the page, blind to each other; a third decides where they differ."""
+    began = time.monotonic()
+    place = f"out={out}/review"
+    passphrases = {}
+    for name, role in (("anna", "reader"), ("berta", "reader"), ("clara", "adjudicator")):
+        command = [sys.executable, *verb("review"), "add", f"reader={name}", f"role={role}", place]
+        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        passphrases[name] = told.splitlines()[0].partition(": ")[2].strip()
+    words = [
+        f"questions={out}/drafts/questions.jsonl",
+        f"studies={out}/data/studies",
+        "mode=verify",
+        "port=0",
+    ]
+    with served([*words, place]) as port:
+        pressed = {name: decide(Person.at(port, name, word)) for name, word in passphrases.items()}
+    print(f"== review ({time.monotonic() - began:.0f} s)")
+    print(", ".join(f"{name} pressed {count} keys" for name, count in pressed.items()))
+    run("review export", [*verb("review"), "export", place])
+
+
+@contextmanager
+def served(words: list[str]) -> Iterator[int]:
+    """The port of a page of review that is served meanwhile."""
+    environment = os.environ | {"PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, *verb("review"), *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        try:
+            page = next(line for line in process.stdout if line.startswith("page:"))
+            yield int(page.split("127.0.0.1:")[1].split("/")[0])
+        finally:
+            process.terminate()
+
+
+class Person:
+    """Somebody at the page, by the requests that their browser would send."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.headers: dict[str, str] = {}
+
+    @classmethod
+    def at(cls, port: int, name: str, passphrase: str) -> "Person":
+        """Log in."""
+        person = cls(port)
+        told, cookie = person.ask("POST", "/login", {"reader": name, "passphrase": passphrase})
+        person.headers = {"Cookie": cookie.partition(";")[0], "X-Review-Word": told["word"]}
+        return person
+
+    def ask(self, method: str, path: str, said: Mapping[str, Any] | None = None) -> tuple[Any, str]:
+        """The page's answer, and the cookie that it sets."""
+        own = f"127.0.0.1:{self.port}"
+        headers = {**self.headers, "Origin": f"http://{own}", "Content-Type": "application/json"}
+        connection = HTTPConnection(own, timeout=60)
+        connection.request(method, path, json.dumps(said) if said is not None else None, headers)
+        answer = connection.getresponse()
+        content = answer.read()
+        if answer.status != 200:
+            raise SystemExit(f"the page of review answered {answer.status}: {content[:200]!r}")
+        return json.loads(content), answer.getheader("Set-Cookie") or ""
+
+
+def decide(person: Person) -> int:
+    """Decide on all that one is shown; the number of keys.
+
+    Nobody here can read a report: they accept, save that the second reader corrects one draft of twenty, and
+    who decides accepts the draft.
+    """
+    state, _ = person.ask("GET", "/state.json")
+    pressed = 0
+    while (item := state.get("item")) is not None:
+        said: dict[str, Any] = {"verdict": "accept"}
+        if state["reader"] == "berta" and pressed % ONE_IN == ONE_IN - 1:
+            other = next(one["key"] for one in item["options"] if [one["key"]] != item["proposal"])
+            said = {"verdict": "correct", "answer": [other]}
+        pressed += 1
+        name = f"{state['reader']}-{pressed:012d}"
+        state, _ = person.ask(
+            "POST", "/decide", {"id": name, "qa_id": item["qa_id"], "item": item["item"], **said}
+        )
+        if "error" in state:
+            raise SystemExit(f"the page of review kept nothing: {state['error']}")
+    return pressed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

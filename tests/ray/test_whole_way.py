@@ -1,0 +1,34 @@
+"""From a scanner's export and reports to a released, swept and scored benchmark, by the program's own verbs."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cardiolens import tables
+
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
+JOB = Path(__file__).resolve().parents[2] / "jobs" / "whole_way.py"
+
+
+def test_the_whole_way_in(tmp_path: Path) -> None:
+    out = tmp_path / "way"
+    command = [sys.executable, str(JOB), f"out={out}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=800)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = [json.loads(line) for line in (out / "release" / "questions.jsonl").read_text().splitlines()]
+    assert len(lines) > 60
+    assert {line["verification"]["status"] for line in lines} == {"verified"}
+    (run,) = (out / "release" / "outputs").iterdir()
+    verdicts = tables.read(run / "verdicts", tables.VERDICTS, ("arm_id", "correct")).to_pylist()
+    oracle = [row["correct"] for row in verdicts if row["arm_id"].startswith("oracle")]
+    assert all(oracle)
+    assert len(oracle) == 2 * len(lines)
+    assert (run / "index.html").exists()
+    links = [json.loads(line) for line in (out / "links.jsonl").read_text().splitlines()]
+    named = {str(one[name]) for one in links for name in ("study_id", "patient_id", "patient", "accession")}
+    files = [path for path in (out / "release").rglob("*.json*") if run not in path.parents]
+    released = b"".join(path.read_bytes() for path in files)
+    assert not [one for one in named if one.encode() in released], "ids lead nowhere"
