@@ -234,7 +234,8 @@ class SweepSpec(Spec):
         uncounted = [model for model in self.model if not model.counts_tokens]
         counted = [budget for budget in self.budget if isinstance(budget, TokenBudget)]
         if uncounted and counted:
-            why = "declares no image_tokens" if uncounted[0].engine == "http" else "has no tokens"
+            kinds = {"vllm": "has no processor", "http": "declares no image_tokens", "person": "is a person"}
+            why = kinds.get(uncounted[0].engine, "is a simulated reader")
             raise ValueError(
                 f"budget {counted[0]} needs a model whose visual tokens are known, and {uncounted[0].name} "
                 f"{why}; give a number of frames, or leave that model out"

@@ -5,6 +5,7 @@ from collections import Counter
 from cardiolens.page.columns import ARM, arm_cells
 from cardiolens.page.elements import Column, Section, Table
 from cardiolens.page.facts import Facts
+from cardiolens.page.people import ceiling
 
 _MODELS = (
     Column("model", "model"),
@@ -27,7 +28,7 @@ def asked(facts: Facts) -> Section:
         "asked",
         "What was run",
         "Models, arms, cohort and protocol, how every request ended, and what was not computed twice.",
-        tables=(_models(facts), _work(facts), _endings(facts), _arms(facts), _fixed(facts)),
+        tables=(_models(facts), *ceiling(facts), _work(facts), _endings(facts), _arms(facts), _fixed(facts)),
         notes=_notes(facts),
     )
 

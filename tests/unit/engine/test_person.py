@@ -43,7 +43,9 @@ def verdicts(run: Run) -> list[dict[str, Any]]:
 
 def test_readings_are_answers_with_their_seconds(root: Path, tmp_path: Path) -> None:
     right = truth(root)
-    spec = sweep_spec(root, person(tmp_path / "r1.jsonl", right), reader("oracle"), name="all", subtask=SOME)
+    (tmp_path / "readings").mkdir()
+    entry = person(tmp_path / "readings" / "r1.jsonl", right)
+    spec = sweep_spec(root, entry, reader("oracle"), name="all", subtask=SOME)
     planned, judged = swept(spec)
     rows = verdicts(planned.run)
     assert {row["correct"] for row in rows} == {True}
@@ -51,10 +53,16 @@ def test_readings_are_answers_with_their_seconds(root: Path, tmp_path: Path) -> 
     said = tables.read(planned.store.completions(planned.identities["r1"].model_key), tables.COMPLETIONS)
     assert set(said["seconds"].to_pylist()) == {7.0}
     write_record(planned, judged)
+    interval = {"value": 0.875, "low": 0.5, "high": None}
+    agreed = {"subtask": "all", "readers": ["r1", "r2"], "n_pairs": 8, "n_patients": 4, "same": interval}
+    lines = [{"schema": "human-reader-1", "reader": "r1"}, {"schema": "human-agreement-1", **agreed}]
+    (tmp_path / "ceiling.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     write_page(planned.run, [planned.run], include_images=False)
     page = planned.run.page.read_text()
     assert "r1: people, who saw whole studies" in page
     assert "Simulated readers (oracle)" in page
+    assert "Agreement between people who read (ceiling)" in page
+    assert "87.5" in page
 
 
 def test_what_was_not_read_is_skipped_and_cannot_tell_is_a_refusal(root: Path, tmp_path: Path) -> None:
