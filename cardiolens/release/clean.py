@@ -17,8 +17,8 @@ _OFFSET, _FIRST = 108, 352  # where the place of the first voxel stands; that pl
 def without_text(path: Path) -> bytes:
     """The bytes of a NIfTI-1 file with empty texts, no extensions and nothing behind its last voxel.
 
-    Voxels and geometry are as they were. A file with .gz comes back gzipped, without name and time. InputError
-    for anything else than NIfTI-1, and for a file that lacks voxels.
+    Voxels and geometry are as they were. A file with .gz comes back gzipped, without name and time.
+    InputError for anything else than NIfTI-1, and for a file that lacks voxels.
     """
     stored = read_file(path)
     zipped = stored.startswith(GZIP_MAGIC)
