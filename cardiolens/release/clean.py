@@ -5,7 +5,7 @@ import struct
 from pathlib import Path
 
 from cardiolens.errors import InputError
-from cardiolens.study.nifti import GZIP_MAGIC, NOT_NIFTI, read_file
+from cardiolens.study.nifti import GZIP_MAGIC, NOT_NIFTI, parse_header, read_file, voxels
 
 _HEADER = 348  # bytes of NIfTI-1
 _MAGIC = b"n+1\0"
@@ -15,9 +15,10 @@ _OFFSET, _FIRST = 108, 352  # where the place of the first voxel stands; that pl
 
 
 def without_text(path: Path) -> bytes:
-    """The bytes of a NIfTI-1 file with empty texts and no extensions; voxels and geometry as they are.
+    """The bytes of a NIfTI-1 file with empty texts, no extensions and nothing behind its last voxel.
 
-    A file with .gz comes back gzipped, without name and time. InputError for anything else than NIfTI-1.
+    Voxels and geometry are as they were. A file with .gz comes back gzipped, without name and time.
+    InputError for anything else than NIfTI-1, and for a file that lacks voxels.
     """
     stored = read_file(path)
     zipped = stored.startswith(GZIP_MAGIC)
@@ -28,10 +29,13 @@ def without_text(path: Path) -> bytes:
     order = next((code for code in "<>" if plain[:4] == struct.pack(f"{code}i", _HEADER)), None)
     if order is None or plain[344:348] != _MAGIC:
         raise InputError(f"{path.name}: is no NIfTI-1 in a single file; {NOT_NIFTI}")
+    try:
+        stored_voxels = voxels(plain, parse_header(plain)).tobytes()
+    except InputError as error:
+        raise InputError(f"{path.name}: {error}") from None
     header = bytearray(plain[:_HEADER])
     for start, end in _TEXTS:
         header[start:end] = bytes(end - start)
-    (first,) = struct.unpack_from(f"{order}f", header, _OFFSET)
     struct.pack_into(f"{order}f", header, _OFFSET, _FIRST)
-    whole = bytes(header) + bytes(_FIRST - _HEADER) + plain[max(int(first), _FIRST) :]
+    whole = bytes(header) + bytes(_FIRST - _HEADER) + stored_voxels
     return gzip.compress(whole, mtime=0) if zipped else whole

@@ -156,6 +156,7 @@ def _line(
     if "study" in record:
         return record | {"study": renamed[study]}
     patient = patients[studies[study].manifest.patient_id]
+    record.pop("parent", None)  # of free form, so it may hold an old id; readers take the catalogue's
     qa_id = f"{renamed[study]}:{one.question.subtask}"
     return record | {"qa_id": qa_id, "study_id": renamed[study], "patient_id": patient}
 

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from cardiolens.config.compose import read_spec
 from cardiolens.errors import InputError
 from cardiolens.release.clean import without_text
-from cardiolens.release.make import _cohorts, release
+from cardiolens.release.make import _cohorts, _line, release
 from cardiolens.release.verify import differences
 from cardiolens.study.manifest import read_study
 from cardiolens.tasks.catalogue import load_catalogue
-from cardiolens.tasks.questions import read_questions
+from cardiolens.tasks.questions import GivenQuestion, Question, read_questions
 
 SECRET = "MUSTERMANN"
 
@@ -201,3 +201,35 @@ def test_what_is_no_nifti_of_the_first_kind_is_refused(stored: bytes, tmp_path: 
     (tmp_path / "x.nii").write_bytes(stored)
     with pytest.raises(InputError, match=r"x\.nii"):
         without_text(tmp_path / "x.nii")
+
+
+@pytest.mark.parametrize("name", ["x.nii", "x.nii.gz"])
+def test_what_stands_behind_the_last_voxel_is_left_out(name: str, tmp_path: Path) -> None:
+    write_study(tmp_path, 1, SECRET)
+    (source,) = (tmp_path / "studies").rglob("*.nii.gz")
+    plain = gzip.decompress(source.read_bytes()) + SECRET.encode()
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(plain) if name.endswith(".gz") else plain)
+    clean = without_text(path)
+    whole = gzip.decompress(clean) if name.endswith(".gz") else clean
+    assert len(whole) == 352 + 4 * 5 * 3 * 2
+    assert SECRET.encode() not in whole
+
+
+def test_a_file_that_lacks_voxels_is_refused(tmp_path: Path) -> None:
+    write_study(tmp_path, 1, SECRET)
+    (source,) = (tmp_path / "studies").rglob("*.nii.gz")
+    (tmp_path / "x.nii").write_bytes(gzip.decompress(source.read_bytes())[:-1])
+    with pytest.raises(InputError, match=r"x\.nii"):
+        without_text(tmp_path / "x.nii")
+
+
+def test_a_whole_record_keeps_no_old_id(tmp_path: Path) -> None:
+    write_study(tmp_path, 1, SECRET)
+    study = read_study(tmp_path / "studies" / f"{SECRET}-1")
+    record: dict[str, Any] = {"schema": "qa-1", "qa_id": SECRET, "study_id": study.study_id, "tier": 1}
+    record |= {"patient_id": SECRET, "subtask": "L02", "sequence": "lge", "question": "Where?"}
+    record |= {"answer_type": "single", "answer": ["A"], "parent": f"{SECRET}-1:L01", "origin": "report"}
+    one = GivenQuestion(1, record, Question.model_validate(record | {"protocol": "openprotocol-1"}))
+    line = _line(one, {study.study_id: "ours-0001"}, {study.study_id: study}, {SECRET: "P0001"})
+    assert SECRET not in json.dumps(line)
