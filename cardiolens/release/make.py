@@ -56,6 +56,10 @@ def _write(
     secret = secrets.token_hex(16)  # kept nowhere: the order of new ids tells nothing of the old ones
     patient_ids = {one.manifest.patient_id for one in studies.values()}
     cohort_of, patients = _cohorts(spec.cohorts, patient_ids, secret)
+    if empty := sorted(spec.cohorts.keys() - set(cohort_of.values())):
+        raise InputError(
+            f"cohorts: {empty[0]} would hold none of the {len(patients)} patients; give it a larger share"
+        )
     ordered = sorted(studies, key=lambda one: _digest(secret, one))
     renamed = {study_id: f"{spec.name}-{number:04d}" for number, study_id in enumerate(ordered, start=1)}
     for study_id, study in studies.items():

@@ -154,6 +154,7 @@ def test_a_patient_in_two_cohorts_is_named(words: list[str], tmp_path: Path) -> 
         ([], [], "no question"),
         ([line(1)], ["cohorts=dev:0.5,test:0.6"], "sum 1"),
         ([line(1)], ["cohorts=dev:x"], "cohorts"),
+        ([line(1)], ["cohorts=dev:0.2,test:0.8"], "dev would hold none of the 1 patients"),
         ([line(1)], ["name=Our CMR"], "name"),
         ([line(1)], ["licence="], "licence"),
         ([line(1)], ["colour=red"], "colour"),
