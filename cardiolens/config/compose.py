@@ -21,6 +21,7 @@ from yaml import YAMLError
 from cardiolens.config.base import Spec, describe, options_at
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.config.questions import QuestionsSpec
+from cardiolens.config.reader import ReaderSpec
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.errors import InputError
 from cardiolens.given import BYTE_ORDER_MARK, decode, is_housekeeping, read_bytes
@@ -83,6 +84,11 @@ def read_ingest_spec(argv: Sequence[str]) -> IngestSpec:
 def read_questions_spec(argv: Sequence[str]) -> QuestionsSpec:
     """Compose and validate the words of the way from reports to questions, those on its model excepted."""
     return _read_own("questions", QuestionsSpec, argv)
+
+
+def read_reader_spec(argv: Sequence[str]) -> ReaderSpec:
+    """Compose and validate the training of command-line words, e.g. ['out=/data/reader']."""
+    return _read_own("train_reader", ReaderSpec, argv)
 
 
 _Own = TypeVar("_Own", bound=Spec)

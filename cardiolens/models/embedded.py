@@ -11,7 +11,7 @@ IMAGE_SIDE = 64  # pixels; 8 x 8 patches, 16 image tokens
 CONTEXT = 8192
 SEED = 2606
 
-_SPECIAL = (
+SPECIAL = (
     "<pad>",
     "<bos>",
     "<eos>",
@@ -33,7 +33,7 @@ _CORPUS = (
     "Finish with one line: ANSWER: <letter or letters separated by commas>",
     "First work through these points, one short line each, saying which frames you used.",
 )
-_CHAT_TEMPLATE = (
+CHAT_TEMPLATE = (
     "{{ bos_token }}{% for message in messages %}{{ message['role'] | capitalize }}: "
     "{% if message['content'] is string %}{{ message['content'] }}{% else %}"
     "{% for part in message['content'] %}"
@@ -65,7 +65,7 @@ def _tokenizer() -> Any:
     core.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=1024,
-        special_tokens=list(_SPECIAL),
+        special_tokens=list(SPECIAL),
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
@@ -75,9 +75,9 @@ def _tokenizer() -> Any:
         bos_token="<bos>",
         eos_token="<end_of_utterance>",
         pad_token="<pad>",
-        additional_special_tokens=list(_SPECIAL[3:]),
+        additional_special_tokens=list(SPECIAL[3:]),
         model_max_length=CONTEXT,
-        chat_template=_CHAT_TEMPLATE,
+        chat_template=CHAT_TEMPLATE,
     )
 
 
@@ -113,4 +113,4 @@ def _processor(tokenizer: Any) -> Any:
         max_image_size={"longest_edge": IMAGE_SIDE},
         do_image_splitting=False,
     )
-    return Idefics3Processor(images, tokenizer, image_seq_len=16, chat_template=_CHAT_TEMPLATE)
+    return Idefics3Processor(images, tokenizer, image_seq_len=16, chat_template=CHAT_TEMPLATE)

@@ -1,0 +1,23 @@
+"""`python -m cardiolens.train_reader out=...`: the small reader, trained on phantom cohorts and ready for a sweep."""
+
+import sys
+from collections.abc import Sequence
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Make the cohorts, train on them, and write the model; a run that was stopped goes on."""
+    from cardiolens.config.compose import read_reader_spec
+    from cardiolens.errors import InputError, RunError
+    from cardiolens.terminal.verb import begin, tell
+
+    begin()
+    try:
+        from cardiolens.steps.train_reader import train_reader
+
+        return train_reader(read_reader_spec(list(sys.argv[1:] if argv is None else argv)))
+    except (InputError, RunError) as error:
+        return tell(error)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

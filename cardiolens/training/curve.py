@@ -1,0 +1,3 @@
+"""The curve of a training: a line at each checkpoint."""
+
+CURVE = "curve.jsonl"

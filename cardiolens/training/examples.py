@@ -1,0 +1,237 @@
+"""Training examples: questions of phantom studies as the planner asks them, with the frames that it selects.
+
+A pack holds the frames of one selection once and every question asked about them, so that a question costs the
+tokens of its own words alone. Nothing here words a prompt, selects a frame or renders one: the planner, the shards
+and the model's own processor do, as in a sweep.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random
+from string import ascii_uppercase
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from cardiolens.config.arms import Arm
+from cardiolens.config.compose import read_spec
+from cardiolens.config.model import ModelSpec
+from cardiolens.config.reader import CohortSpec, ReaderSpec
+from cardiolens.config.sweep import Control, SweepSpec
+from cardiolens.models.chat import Chat
+from cardiolens.models.identity import Identity
+from cardiolens.models.rendering import Rendering
+from cardiolens.plan.asked import PlannedQuestion
+from cardiolens.plan.control import BLANK
+from cardiolens.plan.inputs import Inputs, read_inputs
+from cardiolens.plan.planner import ModelPlanner, StudyFrames
+from cardiolens.plan.request import Request
+from cardiolens.study.manifest import read_study
+from cardiolens.study.overlay import read_overlay
+from cardiolens.study.shards import FrameDigest, read_frames, shaped
+from cardiolens.study.structure import structures
+from cardiolens.tables import PLANNED
+from cardiolens.training.network import IMAGE_SIDE, PATCH
+from cardiolens.training.tissues import shares
+
+Pictures = NDArray[np.uint8]
+Places = tuple[tuple[str, int], ...]  # volume_id and canonical index of each frame
+
+MODEL = ModelSpec(name="reader_small", source="embedded", long_side=IMAGE_SIDE)
+BUDGETS = {1: 0.04, 4: 0.14, 8: 0.4, 16: 0.34, 32: 0.07, 64: 0.01}
+SELECTORS = {"clinical": 0.5, "random": 0.3, "stratified": 0.15, "uniform": 0.05}
+_CONTROLS: Mapping[Control, float] = {"none": 0.6, "shuffled_options": 0.2, "reversed_options": 0.2}
+_BLIND, _BLANK = 0.04, 0.04  # of the packs: the model learns what to say where nothing is shown
+_REASONED = 0.15  # of the questions
+_POINTS = 5  # lines of a reasoned reply
+# How often the questions that share a route are drawn, by sequence; and of groups that hold a subtask.
+_WEIGHTS = {"cine": 0.4, "lge": 2.0, "perfusion": 2.0, "t2": 1.5, "multi": 1.5}
+_OFTEN = {"C01": 3.0}  # with C02, C05, C06, C09 and C10
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question of a pack: its words after the frames, and each form of its right answer."""
+
+    subtask: str
+    words: str  # up to the reply
+    replies: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """Frames of one selection and the questions asked about them."""
+
+    shown: str  # the prompt up to the last frame; empty where none is shown
+    pictures: Pictures  # (frame, row, column)
+    asked: tuple[Asked, ...]
+
+
+class Cohort:
+    """A prepared phantom cohort with its questions and answers."""
+
+    def __init__(self, training: ReaderSpec, cohort: CohortSpec) -> None:
+        self._spec = cohort_spec(training, cohort)
+        self._inputs: Inputs = read_inputs(self._spec)
+        self._known = structures(self._inputs.volumes)
+        self._rendering = Rendering(MODEL.long_side)
+
+    @property
+    def study_ids(self) -> tuple[str, ...]:
+        return tuple(study for study in self._known if self._inputs.questions[study])
+
+    @cached_property
+    def _answers(self) -> dict[str, tuple[str, ...]]:
+        table = self._inputs.question_table
+        return {
+            qa_id: tuple(answer or ())
+            for qa_id, answer in zip(table["qa_id"].to_pylist(), table["answer"].to_pylist(), strict=True)
+        }
+
+    def pack(self, study_id: str, chat: Chat, draw: Random) -> Pack | None:
+        """Draw a selection of a study and the questions about it; None where nothing can be asked."""
+        groups: dict[object, list[PlannedQuestion]] = defaultdict(list)
+        for question in self._inputs.questions[study_id]:
+            if question.asked.answer_type != "report":
+                groups[question.route].append(question)
+        weights = [_weight(group) for group in groups.values()]
+        group = draw.choices(list(groups.values()), weights)[0]
+        control = draw.choices(("none", "blind", "blank"), (1 - _BLIND - _BLANK, _BLIND, _BLANK))[0]
+        requests = list(self._requests(study_id, group, control, draw))
+        if not requests:
+            return None
+        places: Places = tuple((frame.volume_id, frame.idx) for frame in requests[0].frames)
+        pictures = self._pictures(study_id, places)
+        if BLANK in requests[0].flags:
+            pictures[:] = 0
+        shown, asked = "", []
+        for request in requests:
+            whole = chat.prompt(request.system, request.prompt)
+            shown, words = _halves(whole)
+            asked.append(Asked(request.subtask, words, self._replies(request)))
+        return Pack(shown, pictures, tuple(asked))
+
+    def volume(self, study_id: str, draw: Random, most: int) -> tuple[Pictures, NDArray[np.float32]]:
+        """Draw frames of one volume, and the share of each tissue in each patch (frame, patch, kind)."""
+        rows = self._rows(study_id)
+        row = draw.choice(rows.to_pylist())
+        n_frames = row["n_slices"] * row["n_phases"]
+        chosen = sorted(draw.sample(range(n_frames), min(most, n_frames)))
+        pictures = self._pictures(study_id, tuple((row["volume_id"], idx) for idx in chosen))
+        study = read_study(self._spec.dataset.studies / study_id)
+        manifest = next(one for one in study.manifest.volumes if one.volume_id == row["volume_id"])
+        overlay = read_overlay(study, manifest, row)
+        assert overlay is not None, "a training cohort is made with masks"
+        masks = [overlay.mask.displayed(overlay.mask.stored(idx)) for idx in chosen]
+        return pictures, np.stack([shares(mask, IMAGE_SIDE // PATCH) for mask in masks])
+
+    def _requests(
+        self, study_id: str, group: Sequence[PlannedQuestion], control: Control, draw: Random
+    ) -> Iterator[Request]:
+        selector = _drawn(SELECTORS, draw)
+        spec = next(one for one in self._spec.selector if one.name == selector)
+        seed = draw.randrange(1 << 16) if spec.seeds else None
+        budget = _drawn(BUDGETS, draw)
+        prompts = {prompt.name: prompt for prompt in self._spec.prompt}
+        columns = _Requests()
+        for question in group:
+            changed = control if control != "none" else _drawn(_CONTROLS, draw)
+            style = "reasoning" if draw.random() < _REASONED else "standard"
+            arm = Arm(MODEL, spec, seed, budget, prompts[style], changed, draw.randrange(3))
+            planner = ModelPlanner(self._spec, MODEL, _IDENTITY, [arm], None)
+            planner.add_study(columns, study_id, [question], self._frames_of)  # type: ignore[arg-type]
+        yield from (request for request in columns.requests if request.status == PLANNED)
+
+    def _replies(self, request: Request) -> tuple[str, ...]:
+        """The right answer as the prompt asks for it, and as constrained decoding lets it be said."""
+        letters = ", ".join(
+            sorted(ascii_uppercase[request.option_keys.index(key)] for key in self._answers[request.qa_id])
+        )
+        if "_reasoning" in request.template:
+            points = "".join(f"{point}. seen\n" for point in range(1, _POINTS + 1))
+            return (f"{points}ANSWER: {letters}",)
+        return f"ANSWER: {letters}", letters
+
+    def _frames_of(self, study_id: str) -> StudyFrames:
+        """The study as a plan needs it, but for digests: no key of a request is used here."""
+        sizes = {
+            (row["volume_id"], idx): FrameDigest("", row["height"], row["width"])
+            for row in self._rows(study_id).to_pylist()
+            for idx in range(row["n_slices"] * row["n_phases"])
+        }
+        return StudyFrames(self._known[study_id], sizes, {})
+
+    def _rows(self, study_id: str) -> Any:
+        volumes = self._inputs.volumes
+        return volumes.filter(pc.equal(volumes["study_id"], study_id))
+
+    def _pictures(self, study_id: str, places: Places) -> Pictures:
+        wanted: dict[str, list[int]] = defaultdict(list)
+        for volume_id, idx in places:
+            wanted[volume_id].append(idx)
+        found = {}
+        if wanted:
+            for row in read_frames(self._inputs.store.root, self._rows(study_id), wanted).to_pylist():
+                pixels = shaped(row["pixels"], row["height"], row["width"], row["channels"])
+                found[row["volume_id"], row["idx"]] = self._rendering.apply(pixels)
+        return (
+            np.stack([found[place] for place in places])
+            if places
+            else np.empty((0, IMAGE_SIDE, IMAGE_SIDE), np.uint8)
+        )
+
+
+def cohort_spec(training: ReaderSpec, cohort: CohortSpec) -> SweepSpec:
+    """The configuration of a training cohort, with everything that is drawn."""
+    data = training.out / "data" / cohort.name
+    return read_spec(
+        [
+            "dataset=phantom_ci",
+            f"dataset.name={cohort.name}",
+            f"dataset.studies={data / 'studies'}",
+            f"dataset.questions={data / 'questions.jsonl'}",
+            f"dataset.protocol={training.protocol}",
+            f"dataset.phantom.seed={cohort.seed}",
+            f"dataset.phantom.n_sampled={cohort.studies}",
+            f"dataset.phantom.size={cohort.size}",
+            f"dataset.phantom.difficulty={cohort.difficulty}",
+            "dataset.phantom.masks=true",
+            f"store={training.out / 'stores' / cohort.name}",
+            "model=[oracle]",
+            f"selector=[{','.join(SELECTORS)}]",
+            "prompt=[standard,reasoning]",
+        ]
+    )
+
+
+class _Requests:
+    """Requests as values, in place of the columns that a plan writes."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self.stages: list[object] = []
+
+    def add(self, request: Request) -> None:
+        self.requests.append(request)
+
+
+_IDENTITY = Identity("reader", None, {})
+
+
+def _drawn(weights: Mapping[Any, float], draw: Random) -> Any:
+    return draw.choices(list(weights), list(weights.values()))[0]
+
+
+def _weight(group: Sequence[PlannedQuestion]) -> float:
+    first = group[0].asked
+    return max([_WEIGHTS[first.sequence], *(_OFTEN.get(one.asked.subtask, 0.0) for one in group)])
+
+
+def _halves(prompt: str) -> tuple[str, str]:
+    """A prompt up to its last image, and the rest; all of it is the rest where there is no image."""
+    before, image, after = prompt.rpartition("<image>")
+    return f"{before}{image}", after

@@ -1,0 +1,285 @@
+"""Training of the small reader in two stages: first what lies where in a frame, then questions.
+
+Stage `see`: image encoder and connector learn the shares of tissues in each patch of a frame, from the phantom's
+masks. Stage `read`: the whole network learns to answer, from packs as a sweep would ask them. A checkpoint holds
+all that decides what follows, so that a run that was stopped goes on as if it had not been.
+"""
+
+import json
+import math
+import os
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as processes
+from torch import Tensor, nn
+
+from cardiolens.config.reader import ReaderSpec
+from cardiolens.errors import InputError
+from cardiolens.models.chat import Chat
+from cardiolens.training.batches import IGNORED, Given, Tokens, given, normalised
+from cardiolens.training.curve import CURVE
+from cardiolens.training.examples import Cohort
+from cardiolens.training.network import IMAGE_SIDE, JOINED, PATCH, make_network, make_processor, save
+from cardiolens.training.tissues import KINDS
+
+STATE = "state.pt"
+_VOLUMES = 2  # whose frames a worker takes in a step of the first stage
+_FREE = {"out", "device", "checkpoint"}  # may change when a training goes on
+
+
+class Heads(nn.Module):
+    """What is thrown away after training: readings of tissues from patches and from image tokens."""
+
+    def __init__(self, network: Any) -> None:
+        super().__init__()
+        wide, text = network.config.vision_config.hidden_size, network.config.text_config.hidden_size
+        self.patch = nn.Linear(wide, len(KINDS))
+        self.token = nn.Linear(text, len(KINDS) * JOINED * JOINED)
+
+
+class Training:
+    """A training run in a folder; `run` goes on from the last checkpoint."""
+
+    def __init__(self, recipe: ReaderSpec, cohorts: Sequence[Cohort], worker: int = 0) -> None:
+        self._recipe, self._folder, self._worker = recipe, recipe.out, worker
+        folder = self._folder / "processor"
+        processor = make_processor(recipe.protocol)
+        self._device = _device(recipe.device)
+        self.network = make_network(processor.tokenizer, recipe.seed).to(self._device)
+        self._heads = Heads(self.network).to(self._device)
+        self._processor = processor
+        if worker == 0:
+            processor.save_pretrained(folder)
+            self.network.config.save_pretrained(folder)
+        if recipe.workers > 1:
+            dist.barrier()
+        self._chat = Chat(folder)
+        self._tokens = Tokens(processor)
+        self._studies = [(cohort, study) for cohort in cohorts for study in cohort.study_ids]
+        self._step, self._seconds = 0, 0.0
+        self._optimizer = self._fresh_optimizer()
+        self._restore()
+
+    def run(self, until: int | None = None) -> None:
+        """Train to the end, or to a step; weights and curve are written at every checkpoint."""
+        recipe = self._recipe
+        last = recipe.see.steps + recipe.read.steps
+        begun, before = time.monotonic(), self._seconds
+        losses: list[float] = []
+        hits: Counter[str] = Counter()
+        asked: Counter[str] = Counter()
+        while self._step < min(last, until or last):
+            draw = Random(f"{recipe.seed} {self._step} {self._worker}")
+            seeing = self._step < recipe.see.steps
+            if self._step == recipe.see.steps:
+                self._optimizer = self._fresh_optimizer()
+            self._set_rate()
+            self._optimizer.zero_grad(set_to_none=True)
+            losses.append(self._see(draw) if seeing else self._read(draw, hits, asked))
+            self._agree()
+            nn.utils.clip_grad_norm_(self._parameters(), 1.0)
+            self._optimizer.step()
+            self._step += 1
+            self._seconds = before + time.monotonic() - begun
+            if self._step % recipe.checkpoint == 0 or self._step == last:
+                right = {name: round(hits[name] / asked[name], 3) for name in sorted(asked)}
+                line = {
+                    "step": self._step,
+                    "stage": "see" if seeing else "read",
+                    "loss": round(float(np.mean(losses)), 5),
+                    "seconds": round(self._seconds, 1),
+                    "right": right,
+                }
+                self._keep(line)
+                losses, hits, asked = [], Counter(), Counter()
+
+    def export(self, folder: Path) -> None:
+        """Write the model as vLLM loads it."""
+        save(self.network, self._processor, folder)
+
+    def _see(self, draw: Random) -> float:
+        pictures, truths = [], []
+        for _ in range(_VOLUMES):
+            cohort, study = draw.choice(self._studies)
+            shown, truth = cohort.volume(study, draw, self._share(self._recipe.see.size) // _VOLUMES)
+            pictures.append(shown)
+            truths.append(truth)
+        truth = torch.from_numpy(np.concatenate(truths)).to(self._device)
+        seen, tokens = self._encoded(normalised(np.concatenate(pictures)).to(self._device))
+        patch = self._heads.patch(seen)
+        side = IMAGE_SIDE // PATCH // JOINED
+        token = self._heads.token(tokens).reshape(len(truth), side, side, JOINED, JOINED, len(KINDS))
+        token = token.permute(0, 1, 3, 2, 4, 5).reshape(truth.shape)
+        loss = _apart(patch, truth) + _apart(token, truth)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return float(loss.detach())
+
+    def _read(self, draw: Random, hits: Counter[str], asked: Counter[str]) -> float:
+        losses = []
+        while len(losses) < self._share(self._recipe.read.size):
+            cohort, study = draw.choice(self._studies)
+            pack = cohort.pack(study, self._chat, draw)
+            if pack is None:
+                continue
+            one = given(pack, self._tokens).to(self._device)
+            logits, labels, weights = self._answered(one)
+            _count(one, logits, hits, asked)
+            each = nn.functional.cross_entropy(logits, labels, reduction="none")
+            loss = (each * weights).sum() / self._share(self._recipe.read.size)
+            loss.backward()  # type: ignore[no-untyped-call]
+            losses.append(float(loss.detach()))
+        return sum(losses)
+
+    def _answered(self, given: Given) -> tuple[Tensor, Tensor, Tensor]:
+        """Logits, labels and weights of every token of a reply."""
+        text = self.network.model.text_model
+        embedded = text.embed_tokens(given.tokens)
+        if len(given.pictures):
+            _, tokens = self._encoded(given.pictures)
+            places = (given.tokens == self._tokens.image)[..., None].expand_as(embedded)
+            embedded = embedded.masked_scatter(places, tokens.to(embedded.dtype))
+        hidden = text(
+            inputs_embeds=embedded,
+            attention_mask=given.seen,
+            position_ids=given.positions,
+            use_cache=False,
+        ).last_hidden_state
+        told = given.labels != IGNORED
+        return self.network.lm_head(hidden[told]).float(), given.labels[told], given.weights[told]
+
+    def _encoded(self, pictures: Tensor) -> tuple[Tensor, Tensor]:
+        """Patches as the image encoder sees them, and the image tokens."""
+        vision = self.network.model.vision_model
+        hidden = vision.embeddings.patch_embedding(pictures).flatten(2).transpose(1, 2)
+        hidden = hidden + vision.embeddings.position_embedding.weight
+        for layer in vision.encoder.layers:
+            hidden = layer(hidden, None)
+        hidden = vision.post_layernorm(hidden)
+        return hidden, self.network.model.connector(hidden)
+
+    def _share(self, size: int) -> int:
+        """Part of a step's packs or frames that one worker takes."""
+        return max(1, size // self._recipe.workers)
+
+    def _agree(self) -> None:
+        """Replace gradients by their mean over the workers, who so keep the same weights."""
+        if self._recipe.workers == 1:
+            return
+        gradients = [one.grad for one in self._parameters() if one.grad is not None]
+        flat = torch.cat([one.reshape(-1) for one in gradients])
+        dist.all_reduce(flat)
+        flat /= self._recipe.workers
+        at = 0
+        for one in gradients:
+            one.copy_(flat[at : at + one.numel()].view_as(one))
+            at += one.numel()
+
+    def _parameters(self) -> list[nn.Parameter]:
+        return [*self.network.parameters(), *self._heads.parameters()]
+
+    def _fresh_optimizer(self) -> torch.optim.AdamW:
+        return torch.optim.AdamW(
+            self._parameters(), lr=0.0, betas=(0.9, 0.98), weight_decay=self._recipe.decay
+        )
+
+    def _set_rate(self) -> None:
+        """Linear warm-up, then a cosine to a twentieth, for each stage."""
+        recipe = self._recipe
+        seeing = self._step < recipe.see.steps
+        done = self._step if seeing else self._step - recipe.see.steps
+        whole = recipe.see.steps if seeing else recipe.read.steps
+        peak = recipe.see.rate if seeing else recipe.read.rate
+        share = 0.05 + 0.95 * (1 + math.cos(math.pi * done / whole)) / 2
+        for group in self._optimizer.param_groups:
+            group["lr"] = peak * min(1.0, (done + 1) / recipe.warm_up) * share
+
+    def _keep(self, line: dict[str, object]) -> None:
+        if self._worker:
+            return
+        state = {
+            "step": self._step,
+            "seconds": self._seconds,
+            "recipe": self._recipe.model_dump_json(exclude=_FREE),
+            "network": self.network.state_dict(),
+            "heads": self._heads.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+        }
+        beside = self._folder / f".{STATE}"
+        torch.save(state, beside)
+        beside.replace(self._folder / STATE)
+        with (self._folder / CURVE).open("a") as curve:
+            curve.write(json.dumps(line) + "\n")
+        print(json.dumps(line), flush=True)
+
+    def _restore(self) -> None:
+        path = self._folder / STATE
+        if not path.exists():
+            return
+        state = torch.load(path, weights_only=True, map_location=self._device)
+        if state["recipe"] != self._recipe.model_dump_json(exclude=_FREE):
+            raise InputError(
+                f"{path}: is of a training with another recipe; give the words with which it was begun, or "
+                "another out"
+            )
+        self.network.load_state_dict(state["network"])
+        self._heads.load_state_dict(state["heads"])
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._step, self._seconds = state["step"], state["seconds"]
+
+
+def _count(given: Given, logits: Tensor, hits: Counter[str], asked: Counter[str]) -> None:
+    """Count the questions of whose answer the first letter is the most likely one."""
+    told = (given.labels[0] != IGNORED).nonzero()[:, 0].tolist()
+    row = {place: at for at, place in enumerate(told)}
+    best = logits.argmax(-1)
+    for place, subtask in given.letters:
+        asked[subtask] += 1
+        hits[subtask] += int(best[row[place]] == given.labels[0, place])
+
+
+def learn(recipe: ReaderSpec) -> None:
+    """Train in as many processes as the recipe says, and write the model to `model` in its folder."""
+    if recipe.workers == 1:
+        _work(0, recipe, None)
+        return
+    with TemporaryDirectory() as folder:
+        processes.spawn(_work, (recipe, f"file://{folder}/meeting"), nprocs=recipe.workers)
+
+
+def _work(worker: int, recipe: ReaderSpec, meeting: str | None) -> None:
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // recipe.workers))
+    if meeting is not None:
+        dist.init_process_group("gloo", init_method=meeting, rank=worker, world_size=recipe.workers)
+    training = Training(recipe, [Cohort(recipe, cohort) for cohort in recipe.cohorts], worker)
+    training.run()
+    if worker == 0:
+        training.export(recipe.out / "model")
+    if meeting is not None:
+        dist.destroy_process_group()
+
+
+def _device(asked: str) -> str:
+    if asked == "cuda" and not torch.cuda.is_available():
+        raise InputError("device: cuda, and torch finds no GPU; give device=cpu, or device=auto")
+    if asked != "auto":
+        return asked
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _apart(told: Tensor, truth: Tensor) -> Tensor:
+    """Mean squared error of shares; rare tissues weigh as much as common ones."""
+    spread = torch.tensor(_SPREADS, device=told.device)
+    return (((told - truth) / spread) ** 2).mean().clamp(max=100.0)
+
+
+_SPREADS = [0.2] * 5 + [0.1] * 5 + [0.3] + [0.1] + [0.25] + [0.1] + [0.2] * 2 + [0.1] * 6
+assert len(_SPREADS) == len(KINDS)

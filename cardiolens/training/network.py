@@ -1,0 +1,164 @@
+"""The small reader's files and network: Idefics3 of a few million parameters, and its phrase tokenizer.
+
+A caption such as `, slice 3 of 10 (base to apex)` is a handful of tokens, because merges may cross words; digits
+and lone option letters stand alone, so that `B` is the same token in a list of options and in an answer.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from cardiolens.models.embedded import CHAT_TEMPLATE, SPECIAL
+from cardiolens.prompts.question import AskedQuestion, report_fields
+from cardiolens.prompts.render import question_block
+from cardiolens.prompts.template import template_for
+from cardiolens.prompts.words import words
+from cardiolens.tasks.catalogue import Catalogue, load_catalogue
+
+IMAGE_SIDE = 64  # pixels; 8 x 8 patches
+PATCH = 8  # pixels
+JOINED = 4  # patches along each side of an image token: 2 x 2 tokens a frame
+CONTEXT = 8192
+VOCABULARY = 2048
+# Text that no token joins with its neighbours: numbers (but for totals, "of 25"), letters of options, ends.
+_ALONE = r"(?<! of )(?<!\d)\d+|\b[A-H]\b|[:\n]"
+_VISION = {"hidden_size": 128, "intermediate_size": 384, "num_hidden_layers": 5, "num_attention_heads": 4}
+_TEXT = {"hidden_size": 192, "intermediate_size": 512, "num_hidden_layers": 4, "num_attention_heads": 6}
+_FRAME_NUMBERS = 65
+_TOTALS = (3, 5, 8, 10, 12, 20, 25, 30, 40, 50)  # slices, layers, phases and beats that are usual
+
+
+def make_processor(protocol: str) -> Any:
+    """The processor: the phrase tokenizer of a protocol's prompts, and frames of 64 pixels."""
+    from transformers import Idefics3Processor
+    from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
+
+    images = Idefics3ImageProcessorPil(
+        size={"longest_edge": IMAGE_SIDE},
+        max_image_size={"longest_edge": IMAGE_SIDE},
+        do_image_splitting=False,
+    )
+    tokens = (IMAGE_SIDE // PATCH // JOINED) ** 2
+    tokenizer = _tokenizer(load_catalogue(protocol))
+    return Idefics3Processor(images, tokenizer, image_seq_len=tokens, chat_template=CHAT_TEMPLATE)
+
+
+def make_network(tokenizer: Any, seed: int) -> Any:
+    """The untrained network, float32; the seed decides its weights."""
+    import torch
+    from transformers import Idefics3ForConditionalGeneration
+
+    torch.manual_seed(seed)
+    return Idefics3ForConditionalGeneration(_config(tokenizer))
+
+
+def save(network: Any, processor: Any, folder: Path) -> None:
+    """Write the model as vLLM loads it, weights as bfloat16; the network itself stays as it is."""
+    import copy
+
+    import torch
+
+    folder.mkdir(parents=True, exist_ok=True)
+    copy.deepcopy(network).to(torch.bfloat16).save_pretrained(folder)
+    processor.save_pretrained(folder)
+
+
+def _tokenizer(catalogue: Catalogue) -> Any:
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    core = Tokenizer(models.BPE())
+    core.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(_ALONE), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    core.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY,
+        special_tokens=list(SPECIAL),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    core.train_from_iterator(_corpus(catalogue), trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=core,
+        bos_token="<bos>",
+        eos_token="<end_of_utterance>",
+        pad_token="<pad>",
+        additional_special_tokens=list(SPECIAL[3:]),
+        model_max_length=CONTEXT,
+        chat_template=CHAT_TEMPLATE,
+    )
+
+
+def _corpus(catalogue: Catalogue) -> Iterator[str]:
+    """Texts of which prompts are made: captions often, as they stand in them, and each question's text."""
+    for _ in range(20):
+        yield from _captions()
+        yield "System: \nUser: \nAssistant: "
+        yield from ["ANSWER: A, B\n1. seen\n2. seen"] * 20
+    for subtask in catalogue.subtasks.values():
+        if subtask.answer_type == "report":
+            continue
+        for question, style, back in product(
+            (subtask.question, *subtask.wordings), ("standard", "reasoning"), (False, True)
+        ):
+            options = tuple((option.key, option.text) for option in subtask.options)
+            asked = AskedQuestion(
+                subtask=subtask.id,
+                sequence=subtask.sequence,
+                question=question,
+                answer_type=subtask.answer_type,
+                options=options[::-1] if back else options,
+                exclusive=subtask.exclusive,
+                checklist=subtask.checklist,
+                fields=report_fields(subtask, catalogue),
+                reversed=back and subtask.answer_type == "ordinal",
+            )
+            template = template_for(asked, "standard" if style == "standard" else "reasoning")
+            yield template.system
+            yield question_block(asked, 16, template)
+            blind = template_for(asked, "standard", shown="nothing")
+            yield blind.system
+            yield question_block(asked, 0, blind)
+
+
+def _captions() -> Iterator[str]:
+    text = words()
+    for sequence, view in product(text.sequences.values(), text.views.values()):
+        yield f" {sequence}, {view}, slice "
+        yield f" {sequence}, {view}, layer "
+        yield f" {sequence}, {view}"
+    for total in _TOTALS:
+        yield f"slice 1 of {total} (base to apex), phase "
+        yield f"slice 1 of {total} (base to apex), time "
+        yield f"slice 1 of {total} (base to apex)"
+        yield f"layer 1 of {total}, phase 1 of {total}"
+        yield f"time 1 of {total}"
+    yield from (f"Frame {number}: {number} of {number}\n" for number in range(_FRAME_NUMBERS))
+
+
+def _config(tokenizer: Any) -> Any:
+    from transformers import Idefics3Config
+
+    return Idefics3Config(
+        image_token_id=tokenizer.convert_tokens_to_ids("<image>"),
+        scale_factor=JOINED,
+        pad_token_id=tokenizer.pad_token_id,
+        tie_word_embeddings=False,
+        vision_config={**_VISION, "image_size": IMAGE_SIDE, "patch_size": PATCH},
+        text_config={
+            **_TEXT,
+            "model_type": "llama",
+            "num_key_value_heads": _TEXT["num_attention_heads"],
+            "vocab_size": len(tokenizer),
+            "max_position_embeddings": CONTEXT,
+            "bos_token_id": tokenizer.bos_token_id,
+            "eos_token_id": tokenizer.eos_token_id,
+            "pad_token_id": tokenizer.pad_token_id,
+            "tie_word_embeddings": False,
+        },
+    )

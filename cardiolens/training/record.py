@@ -1,0 +1,30 @@
+"""The record of a training: what decided the weights, how long it took, and its curve."""
+
+import json
+import platform
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+
+from cardiolens.config.reader import ReaderSpec
+from cardiolens.plan.cache import code_digest
+from cardiolens.training.curve import CURVE
+
+RECORD = "training.json"
+
+
+def write_record(spec: ReaderSpec, folder: Path) -> None:
+    """Write `training.json` beside the weights."""
+    curve = [json.loads(line) for line in (spec.out / CURVE).read_text().splitlines()]
+    record = {
+        "schema": "training-1",
+        "recipe": spec.model_dump(mode="json", exclude={"out", "device"}),
+        "code": code_digest(),
+        "hours": round(curve[-1]["seconds"] / 3600, 2),
+        "threads": torch.get_num_threads(),
+        "machine": platform.machine(),
+        "versions": {name: version(name) for name in ("torch", "transformers", "tokenizers")},
+        "curve": curve,
+    }
+    (folder / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
