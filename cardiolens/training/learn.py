@@ -114,7 +114,7 @@ class Training:
             pictures.append(shown)
             truths.append(truth)
         truth = torch.from_numpy(np.concatenate(truths)).to(self._device)
-        seen, tokens = self._encoded(normalised(np.concatenate(pictures)).to(self._device))
+        seen, tokens = encoded(self.network, normalised(np.concatenate(pictures)).to(self._device))
         patch = self._heads.patch(seen)
         side = IMAGE_SIDE // PATCH // JOINED
         token = self._heads.token(tokens).reshape(len(truth), side, side, JOINED, JOINED, len(KINDS))
@@ -131,40 +131,13 @@ class Training:
             if pack is None:
                 continue
             one = given(pack, self._tokens).to(self._device)
-            logits, labels, weights = self._answered(one)
+            logits, labels, weights = answered(self.network, one, self._tokens.image)
             _count(one, logits, hits, asked)
             each = nn.functional.cross_entropy(logits, labels, reduction="none")
             loss = (each * weights).sum() / self._share(self._recipe.read.size)
             loss.backward()  # type: ignore[no-untyped-call]
             losses.append(float(loss.detach()))
         return sum(losses)
-
-    def _answered(self, given: Given) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits, labels and weights of every token of a reply."""
-        text = self.network.model.text_model
-        embedded = text.embed_tokens(given.tokens)
-        if len(given.pictures):
-            _, tokens = self._encoded(given.pictures)
-            places = (given.tokens == self._tokens.image)[..., None].expand_as(embedded)
-            embedded = embedded.masked_scatter(places, tokens.to(embedded.dtype))
-        hidden = text(
-            inputs_embeds=embedded,
-            attention_mask=given.seen,
-            position_ids=given.positions,
-            use_cache=False,
-        ).last_hidden_state
-        told = given.labels != IGNORED
-        return self.network.lm_head(hidden[told]).float(), given.labels[told], given.weights[told]
-
-    def _encoded(self, pictures: Tensor) -> tuple[Tensor, Tensor]:
-        """Patches as the image encoder sees them, and the image tokens."""
-        vision = self.network.model.vision_model
-        hidden = vision.embeddings.patch_embedding(pictures).flatten(2).transpose(1, 2)
-        hidden = hidden + vision.embeddings.position_embedding.weight
-        for layer in vision.encoder.layers:
-            hidden = layer(hidden, None)
-        hidden = vision.post_layernorm(hidden)
-        return hidden, self.network.model.connector(hidden)
 
     def _share(self, size: int) -> int:
         """Part of a step's packs or frames that one worker takes."""
@@ -236,14 +209,39 @@ class Training:
         self._step, self._seconds = state["step"], state["seconds"]
 
 
-def _count(given: Given, logits: Tensor, hits: Counter[str], asked: Counter[str]) -> None:
+def answered(network: Any, one: Given, image: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Logits, labels and weights of every token of a reply; `image` is the token in whose place a frame stands."""
+    text = network.model.text_model
+    words = text.embed_tokens(one.tokens)
+    if len(one.pictures):
+        _, frames = encoded(network, one.pictures)
+        words = words.masked_scatter((one.tokens == image)[..., None].expand_as(words), frames)
+    hidden = text(
+        inputs_embeds=words, attention_mask=one.seen, position_ids=one.positions, use_cache=False
+    ).last_hidden_state
+    told = one.labels != IGNORED
+    return network.lm_head(hidden[told]).float(), one.labels[told], one.weights[told]
+
+
+def encoded(network: Any, pictures: Tensor) -> tuple[Tensor, Tensor]:
+    """Patches as the image encoder sees them, and the image tokens."""
+    vision = network.model.vision_model
+    hidden = vision.embeddings.patch_embedding(pictures).flatten(2).transpose(1, 2)
+    hidden = hidden + vision.embeddings.position_embedding.weight
+    for layer in vision.encoder.layers:
+        hidden = layer(hidden, None)
+    hidden = vision.post_layernorm(hidden)
+    return hidden, network.model.connector(hidden)
+
+
+def _count(one: Given, logits: Tensor, hits: Counter[str], asked: Counter[str]) -> None:
     """Count the questions of whose answer the first letter is the most likely one."""
-    told = (given.labels[0] != IGNORED).nonzero()[:, 0].tolist()
+    told = (one.labels[0] != IGNORED).nonzero()[:, 0].tolist()
     row = {place: at for at, place in enumerate(told)}
     best = logits.argmax(-1)
-    for place, subtask in given.letters:
+    for place, subtask in one.letters:
         asked[subtask] += 1
-        hits[subtask] += int(best[row[place]] == given.labels[0, place])
+        hits[subtask] += int(best[row[place]] == one.labels[0, place])
 
 
 def learn(recipe: ReaderSpec) -> None:

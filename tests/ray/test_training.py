@@ -1,0 +1,63 @@
+"""A training run as a person starts it: killed, it ends with the weights of one that was not."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.ray
+
+SHORT = [
+    "cohorts=[{name: few, seed: 71, studies: 2}]",
+    *("see.steps=2", "see.size=4", "read.steps=3", "read.size=2", "checkpoint=1", "device=cpu"),
+]
+
+
+def start(out: Path, *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "cardiolens.train_reader", f"out={out}", *SHORT, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def ended(running: subprocess.Popen[str], expect: int = 0) -> str:
+    printed, _ = running.communicate(timeout=400)
+    assert running.returncode == expect, printed
+    return printed
+
+
+def curve(out: Path) -> list[int]:
+    path = out / "curve.jsonl"
+    return [json.loads(line)["step"] for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def test_a_killed_training_ends_with_the_same_weights_and_refuses_another_recipe(tmp_path: Path) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    printed = ended(start(whole))
+    assert f"model: {whole / 'model'}" in printed
+    killed.mkdir()
+    for name in ("data", "stores"):
+        (killed / name).symlink_to(whole / name)
+    running = start(killed)
+    while len(curve(killed)) < 2:
+        assert running.poll() is None, running.communicate()[0]
+        time.sleep(0.05)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.communicate()
+    assert len(curve(killed)) < 5, "it was to be killed before its end"
+    ended(start(killed))
+    one, other = ((folder / "model" / "model.safetensors").read_bytes() for folder in (whole, killed))
+    assert one == other
+    record = json.loads((killed / "model" / "training.json").read_text())
+    assert [line["stage"] for line in record["curve"]] == ["see", "see", "read", "read", "read"]
+    assert record["recipe"]["seed"] == 2606
+    refused = ended(start(killed, "seed=5"), expect=2)
+    assert "another recipe; give the words with which it was begun, or another out" in refused
