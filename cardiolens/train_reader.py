@@ -1,4 +1,4 @@
-"""`python -m cardiolens.train_reader out=...`: the small reader, trained on phantom cohorts and ready for a sweep."""
+"""`python -m cardiolens.train_reader out=...`: the small reader, trained on phantom cohorts."""
 
 import sys
 from collections.abc import Sequence

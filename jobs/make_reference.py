@@ -19,10 +19,16 @@ from cardiolens import tables
 from cardiolens.config.base import Spec
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.config.questions import QuestionsSpec
+from cardiolens.config.reader import ReaderSpec
 from cardiolens.config.sweep import SweepSpec
 
 _REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
-_ROOTS: Mapping[str, type[Spec]] = {"sweep": SweepSpec, "ingest": IngestSpec, "questions": QuestionsSpec}
+_ROOTS: Mapping[str, type[Spec]] = {
+    "sweep": SweepSpec,
+    "ingest": IngestSpec,
+    "questions": QuestionsSpec,
+    "train_reader": ReaderSpec,
+}
 _TABLES = (
     "VOLUMES",
     "FRAMES",

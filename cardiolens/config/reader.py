@@ -35,7 +35,8 @@ class ReaderSpec(Spec):
     protocol: str = "openprotocol-1"
     cohorts: Annotated[tuple[CohortSpec, ...], Field(min_length=1)]
     see: StageSpec  # tissues in patches
-    read: StageSpec  # answers to questions
+    read: StageSpec  # answers to questions, by the language model alone
+    tune: StageSpec  # answers to questions, by all of it
     warm_up: Positive = 200  # steps of each stage
     decay: Annotated[float, Field(ge=0)] = 0.02  # of weights
     checkpoint: Positive = 250  # steps between checkpoints

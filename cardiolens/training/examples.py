@@ -1,8 +1,8 @@
-"""Training examples: questions of phantom studies as the planner asks them, with the frames that it selects.
+"""Training examples: questions of phantom studies as the planner asks them, with the frames it selects.
 
-A pack holds the frames of one selection once and every question asked about them, so that a question costs the
-tokens of its own words alone. Nothing here words a prompt, selects a frame or renders one: the planner, the shards
-and the model's own processor do, as in a sweep.
+A pack holds the frames of one selection once and every question asked about them, so that a question costs
+the tokens of its own words alone. Nothing here words a prompt, selects a frame or renders one: the planner,
+the shards and the model's own processor do, as in a sweep.
 """
 
 from collections import defaultdict
@@ -42,14 +42,15 @@ Pictures = NDArray[np.uint8]
 Places = tuple[tuple[str, int], ...]  # volume_id and canonical index of each frame
 
 MODEL = ModelSpec(name="reader_small", source="embedded", long_side=IMAGE_SIDE)
-BUDGETS = {1: 0.04, 4: 0.14, 8: 0.4, 16: 0.34, 32: 0.07, 64: 0.01}
+BUDGETS = {1: 0.04, 4: 0.15, 8: 0.45, 16: 0.28, 32: 0.07, 64: 0.01}
 SELECTORS = {"clinical": 0.5, "random": 0.3, "stratified": 0.15, "uniform": 0.05}
-_CONTROLS: Mapping[Control, float] = {"none": 0.6, "shuffled_options": 0.2, "reversed_options": 0.2}
-_BLIND, _BLANK = 0.04, 0.04  # of the packs: the model learns what to say where nothing is shown
+_CONTROLS: Mapping[Control, float] = {"none": 0.7, "shuffled_options": 0.15, "reversed_options": 0.15}
+# Of the packs: the model learns what to say where nothing is shown.
+_SHOWN: Mapping[Control, float] = {"none": 0.92, "blind": 0.04, "blank": 0.04}
 _REASONED = 0.15  # of the questions
 _POINTS = 5  # lines of a reasoned reply
 # How often the questions that share a route are drawn, by sequence; and of groups that hold a subtask.
-_WEIGHTS = {"cine": 0.4, "lge": 2.0, "perfusion": 2.0, "t2": 1.5, "multi": 1.5}
+_WEIGHTS = {"cine": 0.15, "lge": 2.0, "perfusion": 2.0, "t2": 1.5, "multi": 1.5}
 _OFTEN = {"C01": 3.0}  # with C02, C05, C06, C09 and C10
 
 
@@ -92,16 +93,19 @@ class Cohort:
             for qa_id, answer in zip(table["qa_id"].to_pylist(), table["answer"].to_pylist(), strict=True)
         }
 
-    def pack(self, study_id: str, chat: Chat, draw: Random) -> Pack | None:
-        """Draw a selection of a study and the questions about it; None where nothing can be asked."""
+    def pack(self, study_id: str, chat: Chat, draw: Random, *, moved: bool) -> Pack | None:
+        """Draw a selection of a study and the questions about it; None where nothing can be asked.
+
+        `moved`: the options of some questions stand in another order.
+        """
         groups: dict[object, list[PlannedQuestion]] = defaultdict(list)
         for question in self._inputs.questions[study_id]:
             if question.asked.answer_type != "report":
                 groups[question.route].append(question)
         weights = [_weight(group) for group in groups.values()]
         group = draw.choices(list(groups.values()), weights)[0]
-        control = draw.choices(("none", "blind", "blank"), (1 - _BLIND - _BLANK, _BLIND, _BLANK))[0]
-        requests = list(self._requests(study_id, group, control, draw))
+        control: Control = _drawn(_SHOWN, draw)
+        requests = list(self._requests(study_id, group, control, draw, moved=moved))
         if not requests:
             return None
         places: Places = tuple((frame.volume_id, frame.idx) for frame in requests[0].frames)
@@ -130,7 +134,13 @@ class Cohort:
         return pictures, np.stack([shares(mask, IMAGE_SIDE // PATCH) for mask in masks])
 
     def _requests(
-        self, study_id: str, group: Sequence[PlannedQuestion], control: Control, draw: Random
+        self,
+        study_id: str,
+        group: Sequence[PlannedQuestion],
+        control: Control,
+        draw: Random,
+        *,
+        moved: bool,
     ) -> Iterator[Request]:
         selector = _drawn(SELECTORS, draw)
         spec = next(one for one in self._spec.selector if one.name == selector)
@@ -139,7 +149,7 @@ class Cohort:
         prompts = {prompt.name: prompt for prompt in self._spec.prompt}
         columns = _Requests()
         for question in group:
-            changed = control if control != "none" else _drawn(_CONTROLS, draw)
+            changed = _drawn(_CONTROLS, draw) if moved and control == "none" else control
             style = "reasoning" if draw.random() < _REASONED else "standard"
             arm = Arm(MODEL, spec, seed, budget, prompts[style], changed, draw.randrange(3))
             planner = ModelPlanner(self._spec, MODEL, _IDENTITY, [arm], None)

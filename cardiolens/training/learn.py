@@ -1,8 +1,8 @@
-"""Training of the small reader in two stages: first what lies where in a frame, then questions.
+"""Training of the small reader in three stages: what lies where in a frame, then questions, then both.
 
-Stage `see`: image encoder and connector learn the shares of tissues in each patch of a frame, from the phantom's
-masks. Stage `read`: the whole network learns to answer, from packs as a sweep would ask them. A checkpoint holds
-all that decides what follows, so that a run that was stopped goes on as if it had not been.
+Stage `see`: image encoder and connector learn the shares of tissues in each patch of a frame, from the
+phantom's masks. Stage `read`: the language model learns to answer, from packs as a sweep would ask them, with
+options in their own order. Stage `tune`: the whole network does, with options moved too. A checkpoint holds all that decides what follows, so that a run that was stopped goes on as if it had not been.
 """
 
 import json
@@ -10,7 +10,7 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -22,16 +22,17 @@ import torch.distributed as dist
 import torch.multiprocessing as processes
 from torch import Tensor, nn
 
-from cardiolens.config.reader import ReaderSpec
+from cardiolens.config.reader import ReaderSpec, StageSpec
 from cardiolens.errors import InputError
 from cardiolens.models.chat import Chat
 from cardiolens.training.batches import IGNORED, Given, Tokens, given, normalised
 from cardiolens.training.curve import CURVE
 from cardiolens.training.examples import Cohort
 from cardiolens.training.network import IMAGE_SIDE, JOINED, PATCH, make_network, make_processor, save
-from cardiolens.training.tissues import KINDS
+from cardiolens.training.tissues import KINDS, concepts
 
 STATE = "state.pt"
+_DETAIL = 0.3  # weight of single patches beside what a whole token is to tell
 _VOLUMES = 2  # whose frames a worker takes in a step of the first stage
 _FREE = {"out", "device", "checkpoint"}  # may change when a training goes on
 
@@ -72,19 +73,20 @@ class Training:
     def run(self, until: int | None = None) -> None:
         """Train to the end, or to a step; weights and curve are written at every checkpoint."""
         recipe = self._recipe
-        last = recipe.see.steps + recipe.read.steps
+        last = sum(stage.steps for _, stage in self._stages)
         begun, before = time.monotonic(), self._seconds
         losses: list[float] = []
         hits: Counter[str] = Counter()
         asked: Counter[str] = Counter()
         while self._step < min(last, until or last):
             draw = Random(f"{recipe.seed} {self._step} {self._worker}")
-            seeing = self._step < recipe.see.steps
-            if self._step == recipe.see.steps:
+            name, stage, done = self._place
+            if done == 0:
                 self._optimizer = self._fresh_optimizer()
-            self._set_rate()
+            self._set_rate(stage, done)
             self._optimizer.zero_grad(set_to_none=True)
-            losses.append(self._see(draw) if seeing else self._read(draw, hits, asked))
+            loss = self._see(draw) if name == "see" else self._read(name, stage, draw, hits, asked)
+            losses.append(loss)
             self._agree()
             nn.utils.clip_grad_norm_(self._parameters(), 1.0)
             self._optimizer.step()
@@ -94,7 +96,7 @@ class Training:
                 right = {name: round(hits[name] / asked[name], 3) for name in sorted(asked)}
                 line = {
                     "step": self._step,
-                    "stage": "see" if seeing else "read",
+                    "stage": name,
                     "loss": round(float(np.mean(losses)), 5),
                     "seconds": round(self._seconds, 1),
                     "right": right,
@@ -106,6 +108,21 @@ class Training:
         """Write the model as vLLM loads it."""
         save(self.network, self._processor, folder)
 
+    @property
+    def _stages(self) -> tuple[tuple[str, StageSpec], ...]:
+        recipe = self._recipe
+        return ("see", recipe.see), ("read", recipe.read), ("tune", recipe.tune)
+
+    @property
+    def _place(self) -> tuple[str, StageSpec, int]:
+        """The stage of the next step, and how many of its steps are done."""
+        done = self._step
+        for name, stage in self._stages:
+            if done < stage.steps:
+                break
+            done -= stage.steps
+        return name, stage, done
+
     def _see(self, draw: Random) -> float:
         pictures, truths = [], []
         for _ in range(_VOLUMES):
@@ -113,28 +130,34 @@ class Training:
             shown, truth = cohort.volume(study, draw, self._share(self._recipe.see.size) // _VOLUMES)
             pictures.append(shown)
             truths.append(truth)
-        truth = torch.from_numpy(np.concatenate(truths)).to(self._device)
+        whole = torch.from_numpy(np.concatenate(truths)).to(self._device)
+        told = torch.from_numpy(concepts(np.concatenate(truths), IMAGE_SIDE // PATCH, JOINED)).to(
+            self._device
+        )
         seen, tokens = encoded(self.network, normalised(np.concatenate(pictures)).to(self._device))
         patch = self._heads.patch(seen)
         side = IMAGE_SIDE // PATCH // JOINED
-        token = self._heads.token(tokens).reshape(len(truth), side, side, JOINED, JOINED, len(KINDS))
-        token = token.permute(0, 1, 3, 2, 4, 5).reshape(truth.shape)
-        loss = _apart(patch, truth) + _apart(token, truth)
+        token = self._heads.token(tokens).reshape(len(whole), side, side, JOINED, JOINED, len(KINDS))
+        token = token.permute(0, 1, 3, 2, 4, 5).reshape(whole.shape)
+        concept = (tokens[..., : told.shape[-1]] - told).square().mean()
+        loss = concept + _DETAIL * (_apart(patch, whole) + _apart(token, whole))
         loss.backward()  # type: ignore[no-untyped-call]
         return float(loss.detach())
 
-    def _read(self, draw: Random, hits: Counter[str], asked: Counter[str]) -> float:
-        losses = []
-        while len(losses) < self._share(self._recipe.read.size):
+    def _read(
+        self, name: str, stage: StageSpec, draw: Random, hits: Counter[str], asked: Counter[str]
+    ) -> float:
+        losses: list[float] = []
+        while len(losses) < self._share(stage.size):
             cohort, study = draw.choice(self._studies)
-            pack = cohort.pack(study, self._chat, draw)
+            pack = cohort.pack(study, self._chat, draw, moved=name == "tune")
             if pack is None:
                 continue
             one = given(pack, self._tokens).to(self._device)
-            logits, labels, weights = answered(self.network, one, self._tokens.image)
+            logits, labels, weights = answered(self.network, one, self._tokens.image, sees=name == "tune")
             _count(one, logits, hits, asked)
             each = nn.functional.cross_entropy(logits, labels, reduction="none")
-            loss = (each * weights).sum() / self._share(self._recipe.read.size)
+            loss = (each * weights).sum() / self._share(stage.size)
             loss.backward()  # type: ignore[no-untyped-call]
             losses.append(float(loss.detach()))
         return sum(losses)
@@ -164,18 +187,13 @@ class Training:
             self._parameters(), lr=0.0, betas=(0.9, 0.98), weight_decay=self._recipe.decay
         )
 
-    def _set_rate(self) -> None:
+    def _set_rate(self, stage: StageSpec, done: int) -> None:
         """Linear warm-up, then a cosine to a twentieth, for each stage."""
-        recipe = self._recipe
-        seeing = self._step < recipe.see.steps
-        done = self._step if seeing else self._step - recipe.see.steps
-        whole = recipe.see.steps if seeing else recipe.read.steps
-        peak = recipe.see.rate if seeing else recipe.read.rate
-        share = 0.05 + 0.95 * (1 + math.cos(math.pi * done / whole)) / 2
+        share = 0.05 + 0.95 * (1 + math.cos(math.pi * done / stage.steps)) / 2
         for group in self._optimizer.param_groups:
-            group["lr"] = peak * min(1.0, (done + 1) / recipe.warm_up) * share
+            group["lr"] = stage.rate * min(1.0, (done + 1) / self._recipe.warm_up) * share
 
-    def _keep(self, line: dict[str, object]) -> None:
+    def _keep(self, line: Mapping[str, object]) -> None:
         if self._worker:
             return
         state = {
@@ -209,12 +227,13 @@ class Training:
         self._step, self._seconds = state["step"], state["seconds"]
 
 
-def answered(network: Any, one: Given, image: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Logits, labels and weights of every token of a reply; `image` is the token in whose place a frame stands."""
+def answered(network: Any, one: Given, image: int, *, sees: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    """Logits, labels and weights of every token of a reply; `image` is the token that a frame replaces."""
     text = network.model.text_model
     words = text.embed_tokens(one.tokens)
     if len(one.pictures):
-        _, frames = encoded(network, one.pictures)
+        with torch.set_grad_enabled(sees and torch.is_grad_enabled()):  # else what sees stays as it is
+            _, frames = encoded(network, one.pictures)
         words = words.masked_scatter((one.tokens == image)[..., None].expand_as(words), frames)
     hidden = text(
         inputs_embeds=words, attention_mask=one.seen, position_ids=one.positions, use_cache=False
@@ -250,7 +269,9 @@ def learn(recipe: ReaderSpec) -> None:
         _work(0, recipe, None)
         return
     with TemporaryDirectory() as folder:
-        processes.spawn(_work, (recipe, f"file://{folder}/meeting"), nprocs=recipe.workers)
+        processes.spawn(  # type: ignore[attr-defined,no-untyped-call]
+            _work, (recipe, f"file://{folder}/meeting"), nprocs=recipe.workers
+        )
 
 
 def _work(worker: int, recipe: ReaderSpec, meeting: str | None) -> None:
