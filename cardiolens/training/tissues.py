@@ -37,8 +37,8 @@ for _place, _kind in enumerate(KINDS):
     _TABLE[[code for code in _kind if code < 256], _place] = 1
 
 
-# Usual share of each kind where it is found, of a quarter of a frame and of a whole one (150 volumes of cohort
-# a2). Concepts are in these units, so that a small scar counts as much as a large cavity.
+# Usual share of each kind where it is found, of a quarter of a frame and of a whole one (150 volumes of
+# cohort a2). Concepts are in these units, so that a small scar counts as much as a large cavity.
 _IN_QUARTER = (
     *(0.0213, 0.0261, 0.0222, 0.0331, 0.0142, 0.0114, 0.0124, 0.0111, 0.0209, 0.0125, 0.0594),
     *(0.0074, 0.0760, 0.0172, 0.0963, 0.1276, 0.1061, 0.0141, 0.0283, 0.0115, 0.0176, 0.0058),
