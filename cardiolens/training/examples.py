@@ -122,7 +122,10 @@ class Cohort:
     def volume(self, study_id: str, draw: Random, most: int) -> tuple[Pictures, NDArray[np.float32]]:
         """Draw frames of one volume, and the share of each tissue in each patch (frame, patch, kind)."""
         rows = self._rows(study_id)
-        row = draw.choice(rows.to_pylist())
+        of_sequence: dict[str, list[Any]] = defaultdict(list)
+        for row in rows.to_pylist():
+            of_sequence[row["sequence"]].append(row)
+        row = draw.choice(draw.choice([of_sequence[name] for name in sorted(of_sequence)]))
         n_frames = row["n_slices"] * row["n_phases"]
         chosen = sorted(draw.sample(range(n_frames), min(most, n_frames)))
         pictures = self._pictures(study_id, tuple((row["volume_id"], idx) for idx in chosen))

@@ -30,7 +30,7 @@ from cardiolens.training.batches import IGNORED, Given, Tokens, given, normalise
 from cardiolens.training.curve import CURVE
 from cardiolens.training.examples import Cohort
 from cardiolens.training.network import IMAGE_SIDE, JOINED, PATCH, make_network, make_processor, save
-from cardiolens.training.tissues import KINDS, concepts
+from cardiolens.training.tissues import KINDS, concepts, weights
 
 STATE = "state.pt"
 _DETAIL = 0.3  # weight of single patches beside what a whole token is to tell
@@ -140,7 +140,8 @@ class Training:
         side = IMAGE_SIDE // PATCH // JOINED
         token = self._heads.token(tokens).reshape(len(whole), side, side, JOINED, JOINED, len(KINDS))
         token = token.permute(0, 1, 3, 2, 4, 5).reshape(whole.shape)
-        concept = (tokens[..., : told.shape[-1]] - told).square().mean()
+        weigh = torch.from_numpy(weights()).to(self._device)
+        concept = ((tokens[..., : told.shape[-1]] - told).square() * weigh).mean()
         loss = concept + _DETAIL * (_apart(patch, whole) + _apart(token, whole))
         loss.backward()  # type: ignore[no-untyped-call]
         return float(loss.detach())
@@ -155,10 +156,10 @@ class Training:
             if pack is None:
                 continue
             one = given(pack, self._tokens).to(self._device)
-            logits, labels, weights = answered(self.network, one, self._tokens.image, sees=name == "tune")
+            logits, labels, counts = answered(self.network, one, self._tokens.image, sees=name == "tune")
             _count(one, logits, hits, asked)
             each = nn.functional.cross_entropy(logits, labels, reduction="none")
-            loss = (each * weights).sum() / self._share(stage.size)
+            loss = (each * counts).sum() / self._share(stage.size)
             loss.backward()  # type: ignore[no-untyped-call]
             losses.append(float(loss.detach()))
         return sum(losses)

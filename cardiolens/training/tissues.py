@@ -7,6 +7,7 @@ from cardiolens.phantom import codes
 
 # AHA segments of the four walls (protocol 1.3)
 _WALLS = ((1, 7, 13), (2, 3, 8, 9, 14), (4, 10, 15), (5, 6, 11, 12, 16), (17,))
+_LESIONS = len(_WALLS)  # place of the first kind of lesion
 _OTHERS = (
     (codes.LV_BLOOD,),
     (codes.PAPILLARY,),
@@ -48,6 +49,13 @@ _IN_FRAME = (
     *(0.0033, 0.0382, 0.0089, 0.0423, 0.0319, 0.0301, 0.0139, 0.0144, 0.0043, 0.0088, 0.0026),
 )
 _MOST = 3.0  # usual shares
+_RARE = 8.0  # weight of a lesion or a jet, which most frames do not show
+
+
+def weights() -> NDArray[np.float32]:
+    """How much each concept counts, (2 kinds)."""
+    own = [_RARE if _LESIONS <= place < _LESIONS + len(_WALLS) else 1.0 for place in range(len(KINDS))]
+    return np.array([*own, *own], np.float32)
 
 
 def concepts(patches: NDArray[np.float32], side: int, joined: int) -> NDArray[np.float32]:
