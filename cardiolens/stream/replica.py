@@ -3,6 +3,7 @@
 import asyncio
 import os
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -56,7 +57,8 @@ class Replica:
         self._frames_reported = FrameWork()
         self._answered = _answered_before_restart(completions)
         self._known = known_steps()  # also after a restart, when there are more
-        self._steps = 0  # stages of chains that were asked and not reported yet
+        self._unreported: Counter[str] = Counter()  # tokens and frames of requests that were answered
+        self._stages: Counter[int] = Counter()  # requests of each stage of chains, not reported yet
         self._supervisor: Supervisor | None = None  # made in the loop that it lives in
         self._writer = CompletionWriter(completions, stream.flush_rows, stream.flush_seconds)
         self._listening: asyncio.Task[None] | None = None
@@ -85,12 +87,14 @@ class Replica:
         done = self._engine.frames()
         counters["frames_processed"] = done.processed - self._frames_reported.processed
         counters["frames_encoded"] = done.encoded - self._frames_reported.encoded
-        counters["frames_referenced"] = sum(len(ask.frame_keys) * (len(own) or 1) for ask, own in asks)
-        counters["steps"], self._steps = self._steps, 0
+        counters |= self._unreported
         counters["engine_starts"], load_seconds = supervisor.take_starts()
         counters["load_ms"] = round(1000 * load_seconds)
         self._frames_reported = done
-        row = {"study_id": study["study_id"], "seat": seat(), **counters}
+        stages = [self._stages[stage] for stage in range(1 + max(self._stages, default=-1))]
+        self._unreported.clear()
+        self._stages.clear()
+        row = {"study_id": study["study_id"], "seat": seat(), "stages": stages, **counters}
         return pa.Table.from_pylist([row], schema=PROGRESS)
 
     async def _settle_all(
@@ -101,13 +105,13 @@ class Replica:
         An error is raised only after every completion in flight, of all studies, is on disk.
         """
         walk = Walk(self._known, partial(self._step, pictures=pictures, supervisor=supervisor))
-        tasks = [
-            asyncio.create_task(
-                self._settle(
-                    ask, walk.go(ask, stages) if stages else _complete(ask, pictures, supervisor), supervisor
-                )
-            )
+        answers = [
+            walk.go(ask, stages) if stages else self._complete(ask, pictures, supervisor)
             for ask, stages in asks
+        ]
+        tasks = [
+            asyncio.create_task(self._settle(ask, answer, supervisor))
+            for (ask, _), answer in zip(asks, answers, strict=True)
         ]
         self._settling.update(tasks)
         for task in tasks:
@@ -119,12 +123,21 @@ class Replica:
                 await asyncio.wait(self._settling)
             raise
 
-    async def _step(self, ask: Ask, *, pictures: Pictures, supervisor: Supervisor) -> Settled:
+    async def _step(self, ask: Ask, stage: int, *, pictures: Pictures, supervisor: Supervisor) -> Settled:
         """Ask one stage of a chain; its completion is on its way to disk when this returns."""
-        row, error_kind = await _complete(ask, pictures, supervisor)
+        row, error_kind = await self._complete(ask, pictures, supervisor)
         row |= {"request_key": ask.request_key, "node": self._node, "attempt": ask.attempt}
         self._writer.add(row).add_done_callback(_noticed)
-        self._steps += 1
+        self._stages[stage] += 1
+        return row, error_kind
+
+    async def _complete(self, ask: Ask, pictures: Pictures, supervisor: Supervisor) -> Settled:
+        """Ask one request and count what it took; a chain takes what its requests take."""
+        row, error_kind = await _complete(ask, pictures, supervisor)
+        self._unreported["frames_referenced"] += len(ask.frame_keys)
+        self._unreported["prompt_tokens"] += row.get("prompt_tokens", 0)
+        self._unreported["cached_tokens"] += row.get("cached_tokens", 0)
+        self._unreported["output_tokens"] += row.get("output_tokens", 0)
         return row, error_kind
 
     async def _settle(
@@ -203,9 +216,6 @@ def _count(settled: list[Settled]) -> dict[str, int]:
         counters["error" if row["status"] == "engine_error" else row["status"]] += 1
         if error_kind is not None:
             counters[error_kind] += 1
-        counters["prompt_tokens"] += row.get("prompt_tokens", 0)
-        counters["cached_tokens"] += row.get("cached_tokens", 0)
-        counters["output_tokens"] += row.get("output_tokens", 0)
     return counters
 
 
