@@ -5,6 +5,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -31,6 +32,13 @@ from cardiolens.stream.writer import CompletionWriter
 _LISTEN_SECONDS = 0.5
 
 
+@dataclass(eq=False, slots=True)
+class _Held:
+    """A study at the replica."""
+
+    open: int  # asks that have no reply yet; without any, the study waits for the disk
+
+
 class Replica:
     """Callable for Ray Data: a batch of STUDY_ASKS rows in, one PROGRESS row per study out.
 
@@ -52,7 +60,7 @@ class Replica:
         self._stream = stream
         self._completions = completions
         self._node = os.uname().nodename
-        self._open = 0  # asks of the current studies that have no reply yet
+        self._held: set[_Held] = set()
         self._settling: set[asyncio.Task[Settled | None]] = set()  # asks whose completions are not on disk
         self._frames_reported = FrameWork()
         self._answered = _answered_before_restart(completions)
@@ -82,7 +90,6 @@ class Replica:
         rows = [row for row in study["asks"] if row["request_key"] not in self._answered]
         asks = [(ask_of(row), stages_of(row)) for row in rows]
         pictures = pictures_of(study["pictures"])
-        self._open += len(asks)
         counters = _count(await self._settle_all(asks, pictures, supervisor))
         done = self._engine.frames()
         counters["frames_processed"] = done.processed - self._frames_reported.processed
@@ -109,10 +116,12 @@ class Replica:
             walk.go(ask, stages) if stages else self._complete(ask, pictures, supervisor)
             for ask, stages in asks
         ]
+        study = _Held(open=len(asks))
         tasks = [
-            asyncio.create_task(self._settle(ask, answer, supervisor))
+            asyncio.create_task(self._settle(ask, study, answer, supervisor))
             for (ask, _), answer in zip(asks, answers, strict=True)
         ]
+        self._held.add(study)
         self._settling.update(tasks)
         for task in tasks:
             task.add_done_callback(self._settling.discard)
@@ -122,6 +131,12 @@ class Replica:
             while self._settling:
                 await asyncio.wait(self._settling)
             raise
+        finally:
+            self._held.discard(study)
+
+    def _most_wait_for_disk(self) -> bool:
+        """Return whether most studies have all their replies: others, with asks, want their places."""
+        return 2 * sum(not study.open for study in self._held) > len(self._held)
 
     async def _step(self, ask: Ask, stage: int, *, pictures: Pictures, supervisor: Supervisor) -> Settled:
         """Ask one stage of a chain; its completion is on its way to disk when this returns."""
@@ -141,7 +156,7 @@ class Replica:
         return row, error_kind
 
     async def _settle(
-        self, ask: Ask, answering: Awaitable[Settled], supervisor: Supervisor
+        self, ask: Ask, study: _Held, answering: Awaitable[Settled], supervisor: Supervisor
     ) -> Settled | None:
         """Wait for the answer and until it is on disk; None if a request was not sent any more."""
         try:
@@ -157,10 +172,10 @@ class Replica:
             self._writer.flush_soon()
             raise
         finally:
-            self._open -= 1
+            study.open -= 1
         row |= {"request_key": ask.request_key, "node": self._node, "attempt": ask.attempt}
         written = self._writer.add(row)
-        if not self._open or self._stopped:  # no further completion comes soon: do not wait for the deadline
+        if self._stopped or (not study.open and self._most_wait_for_disk()):
             self._writer.flush_soon()
         await written
         return row, error_kind
