@@ -5,7 +5,7 @@
 
 Chains are those of `prompt=[twi_self]` on generated cases of MedThinkVQA: three requests a case, each with
 the replies before it. Flat, the requests of the finished chains, text for text, are planned as three that
-stand alone, and go through the same stream. The reader answers at once unless an override names another model.
+stand alone, and go through the same stream. The reader answers at once, unless an override names a model.
 
 A rate counts from the moment when a tenth of the cases was finished to the last: engines and actors start
 before it. Prompt tokens are compared with the fewest possible, counted as `bench/work.py` counts them.
