@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from cardiolens.cluster import stopping
 from cardiolens.config.steps import StreamSpec
-from cardiolens.engine.ask import Ask, Engine, FrameWork, NotAskedError, Pictures, RequestError
+from cardiolens.engine.ask import Ask, Engine, FrameWork, NotAskedError, Pictures, Reply, RequestError
 from cardiolens.engine.supervisor import Supervisor
 from cardiolens.errors import RunError
 from cardiolens.plan.missing import Done
@@ -140,15 +140,17 @@ class Replica:
 
     async def _step(self, ask: Ask, stage: int, *, pictures: Pictures, supervisor: Supervisor) -> Settled:
         """Ask one stage of a chain; its completion is on its way to disk when this returns."""
-        row, error_kind = await self._complete(ask, pictures, supervisor)
+        row, error_kind = await self._complete(ask, pictures, supervisor, goes_on=stage > 0)
         row |= {"request_key": ask.request_key, "node": self._node, "attempt": ask.attempt}
         self._writer.add(row).add_done_callback(_noticed)
         self._stages[stage] += 1
         return row, error_kind
 
-    async def _complete(self, ask: Ask, pictures: Pictures, supervisor: Supervisor) -> Settled:
+    async def _complete(
+        self, ask: Ask, pictures: Pictures, supervisor: Supervisor, *, goes_on: bool = False
+    ) -> Settled:
         """Ask one request and count what it took; a chain takes what its requests take."""
-        row, error_kind = await _complete(ask, pictures, supervisor)
+        row, error_kind = await _complete(supervisor.answer(ask, pictures, goes_on=goes_on))
         self._unreported["frames_referenced"] += len(ask.frame_keys)
         self._unreported["prompt_tokens"] += row.get("prompt_tokens", 0)
         self._unreported["cached_tokens"] += row.get("cached_tokens", 0)
@@ -201,10 +203,10 @@ def _answered_before_restart(completions: Path) -> frozenset[str]:
     return frozenset(Done.of(completions).final.to_pylist())
 
 
-async def _complete(ask: Ask, pictures: Pictures, supervisor: Supervisor) -> Settled:
+async def _complete(answering: Awaitable[Reply]) -> Settled:
     started = time.monotonic()
     try:
-        reply = await supervisor.answer(ask, pictures)
+        reply = await answering
     except RequestError as error:
         failed: CompletionRow = {
             "status": "engine_error",

@@ -75,8 +75,10 @@ def kill_all(running: "subprocess.Popen[str]") -> None:
 
 def test_a_killed_sweep_of_chains_goes_on_with_the_stages_that_it_has_not(cases: Cases) -> None:
     running = cases.start()
-    wait_for_rows(cases, running, 2)
-    kill_all(running)
+    try:
+        wait_for_rows(cases, running, 2)
+    finally:
+        kill_all(running)
     kept = set(cases.completions()["request_key"].to_pylist())
     assert 0 < len(kept) < 4 * N
     cases.sweep()

@@ -1,5 +1,6 @@
 """Chains: each stage is rendered and keyed from the replies before it, asked once, and found again."""
 
+import asyncio
 import shutil
 from collections import Counter
 
@@ -11,9 +12,14 @@ from hypothesis import strategies as st
 from small_cohort import swept
 
 from cardiolens import tables
+from cardiolens.engine.ask import Ask
+from cardiolens.engine.readers import Constant
+from cardiolens.engine.supervisor import Supervisor
 from cardiolens.errors import InputError
 from cardiolens.plan.plan import plan
 from cardiolens.record.chain import Stage, key_of, mark, prompt_of, read_chains, walk
+from cardiolens.stream.walk import Walk
+from cardiolens.tasks.legal import FREE
 
 N = 3
 
@@ -167,3 +173,42 @@ def test_keys_differ_where_replies_do(replies):
 def test_what_cannot_be_a_chain_is_refused(root, changed, said):
     with pytest.raises(InputError, match=said):
         spec_of(root, **changed)
+
+
+def test_a_chain_goes_on_before_others_begin_and_none_waits_for_all(root):
+    """One slot: caches hold what a chain has shown, so few chains are open at once."""
+    asked = asyncio.run(order_with_one_slot(8))
+    first = {number: at for at, (number, stage) in enumerate(asked) if stage == 0}
+    last = {number: at for at, (number, stage) in enumerate(asked) if stage == 2}
+    for at in range(len(asked)):
+        assert sum(first[number] < at < last[number] for number in first) <= 2
+
+
+class Slower(Constant):
+    """Reader that takes longer than a chain needs to render its next stage, in turns of the event loop."""
+
+    async def answer(self, ask, pictures):
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return await super().answer(ask, pictures)
+
+
+async def order_with_one_slot(n_chains):
+    """Number and stage of the requests of chains of three stages, in the order in which they are answered."""
+    supervisor, asked = Supervisor(Slower("A"), 1, 0), []
+
+    async def go(number):
+        async def step(ask, stage):
+            reply = await supervisor.answer(ask, lambda key: None, goes_on=stage > 0)
+            asked.append((number, stage))
+            return {"status": "ok", "text": reply.text}, None
+
+        stages = [Stage(f"{number}", 8, f"{number}-{stage}") for stage in range(3)]
+        await Walk({}, step).go(ask_named(f"chain {number}"), stages)
+
+    await asyncio.gather(*map(go, range(n_chains)))
+    return asked
+
+
+def ask_named(key):
+    return Ask(key, "system", "text", (), "single", ("A",), 8, FREE)
