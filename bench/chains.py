@@ -1,14 +1,15 @@
 """Benchmark of chains against the same requests asked flat, in turn: cases per second, and prefix tokens.
 
     .venv/bin/python bench/chains.py [rounds] [cases] [override ...]
-    .venv/bin/python bench/chains.py 1 48 model=[tiny]
+    .venv/bin/python bench/chains.py 1 96 model=[tiny] model.tiny.max_num_seqs=16 \
+        +model.tiny.max_tokens.twi_self=16 prompt.twi_self.step_max_tokens=32
 
 Chains are those of `prompt=[twi_self]` on generated cases of MedThinkVQA: three requests a case, each with
 the replies before it. Flat, the requests of the finished chains, text for text, are planned as three that
 stand alone, and go through the same stream. The reader answers at once, unless an override names a model.
 
 A rate counts from the moment when a tenth of the cases was finished to the last: engines and actors start
-before it. Prompt tokens are compared with the fewest possible, counted as `bench/work.py` counts them.
+before it. There must be many more cases than the engine takes requests, or all of them end at once. Prompt tokens are compared with the fewest possible, counted as `bench/work.py` counts them.
 """
 
 import logging
@@ -25,13 +26,8 @@ from typing import Any
 
 from work import fewest_tokens
 
-SWEEP = [
-    "+experiment=medthinkvqa",
-    "prompt=[twi_self]",
-    "selector=[uniform]",
-    "model=[constant]",
-    "tracker=none",
-]
+SWEEP = ["+experiment=medthinkvqa", "prompt=[twi_self]", "selector=[uniform]", "tracker=none"]
+READER = ["model=[constant]", "+model.constant.max_num_seqs=32"]
 ROUNDS, CASES = 3, 720
 WARM = 0.1  # of the cases
 FREE = "letters"  # an answer format that binds no decoding, as in the stages before the last
@@ -64,7 +60,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         make_cases(Path(folder) / "cases", cases, 1)
         places = [f"dataset.root={folder}/cases", f"store={folder}/store", f"outputs={folder}/outputs"]
-        compare([*SWEEP, *places, *sys.argv[3:]], rounds, Path(folder) / "flat")
+        own = sys.argv[3:]
+        reader = [] if any(word.startswith("model=") for word in own) else READER
+        compare([*SWEEP, *reader, *places, *own], rounds, Path(folder) / "flat")
 
 
 def compare(words: list[str], rounds: int, flat: Path) -> None:
