@@ -1,4 +1,4 @@
-"""Benchmark of chains against the same requests asked flat, in turn: cases per second, and prefix tokens.
+r"""Benchmark of chains against the same requests asked flat, in turn: cases per second, and prefix tokens.
 
     .venv/bin/python bench/chains.py [rounds] [cases] [override ...]
     .venv/bin/python bench/chains.py 1 96 model=[tiny] model.tiny.max_num_seqs=16 \
@@ -9,7 +9,8 @@ the replies before it. Flat, the requests of the finished chains, text for text,
 stand alone, and go through the same stream. The reader answers at once, unless an override names a model.
 
 A rate counts from the moment when a tenth of the cases was finished to the last: engines and actors start
-before it. There must be many more cases than the engine takes requests, or all of them end at once. Prompt tokens are compared with the fewest possible, counted as `bench/work.py` counts them.
+before it. There must be many more cases than the engine takes requests, or all of them end at once. Prompt
+tokens are compared with the fewest possible, counted as `bench/work.py` counts them.
 """
 
 import logging
