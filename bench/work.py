@@ -77,15 +77,22 @@ def _swept(words: list[str]) -> dict[str, Any]:
 def _fewest(words: list[str]) -> tuple[int, int, int]:
     """Number of distinct frames, fewest prompt tokens, and tokens per block of the engine's cache."""
     from cardiolens.config.compose import read_spec
+    from cardiolens.plan.missing import missing
     from cardiolens.plan.plan import plan
 
     planned = plan(read_spec(words))
+    (model,) = planned.spec.model
+    left = missing(planned.run.requests(model.name), Path("nowhere"), 1)
+    frames = {key for _, shown in _sequences(planned, left) for key in shown}
+    return len(frames), *fewest_tokens(planned, left)
+
+
+def fewest_tokens(planned: Any, left: Any) -> tuple[int, int]:
+    """Fewest prompt tokens that missing requests take, and tokens per block of the engine's cache."""
     block = _block_size(planned)
-    frames: set[str] = set()
     blocks: set[int] = set()
     tokens = 0
-    for sequence, shown in _sequences(planned):
-        frames.update(shown)
+    for sequence, _ in _sequences(planned, left):
         whole = (len(sequence) - 1) // block  # the last token is always computed
         prefix = 0
         for start in range(0, whole * block, block):
@@ -93,7 +100,7 @@ def _fewest(words: list[str]) -> tuple[int, int, int]:
             tokens += 0 if prefix in blocks else block
             blocks.add(prefix)
         tokens += len(sequence) - whole * block
-    return len(frames), tokens, block
+    return tokens, block
 
 
 def _block_size(planned: Any) -> int:
@@ -103,18 +110,16 @@ def _block_size(planned: Any) -> int:
     return int(configured.cache_config.block_size)
 
 
-def _sequences(planned: Any) -> Iterator[tuple[list[object], tuple[str, ...]]]:
-    """Yield the prompt of every unique request as tokens, a frame's as (its key, n), and its frames' keys."""
+def _sequences(planned: Any, left: Any) -> Iterator[tuple[list[object], tuple[str, ...]]]:
+    """Yield the prompt of each missing request as tokens, a frame's as (its key, n), and its frames' keys."""
     from cardiolens.models.chat import Chat
     from cardiolens.models.rendering import Rendering
-    from cardiolens.plan.missing import missing
     from cardiolens.stream.loader import StudyLoader
     from cardiolens.stream.messages import ask_of
 
     (model,) = planned.spec.model
     folder = planned.identities[model.name].folder
     chat = Chat(folder)
-    left = missing(planned.run.requests(model.name), Path("nowhere"), 1)
     reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
     for row in range(left.work.num_rows):
         (study,) = reader(left.work.slice(row, 1)).to_pylist()

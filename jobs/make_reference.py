@@ -100,7 +100,7 @@ _MEANINGS = {
     "seconds": "from sending to the last token",
     "node": "the machine that asked",
     "attempt": "number of the try",
-    "error": "the engine's words, where it failed",
+    "error": "the engine's words, where it failed; of a chain, after the stage, also where it was refused",
     "written_at": "when the row was made",
     "parsed": "letters that the reply was read as",
     "gold": "letters that are right",

@@ -16,6 +16,7 @@ from cardiolens.engine.ask import (
     Reply,
     RequestError,
 )
+from cardiolens.engine.slots import Slots
 from cardiolens.errors import RunError
 
 log = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ class Supervisor:
 
     def __init__(self, engine: Engine, width: int, max_restarts: int) -> None:
         self._engine = engine
-        self._slots = asyncio.Semaphore(width)
+        self._slots = Slots(width)
         self._restarts_left = max_restarts
         self._starting = asyncio.Lock()
         self._started = False
@@ -63,12 +64,12 @@ class Supervisor:
         """Send no more requests to the engine; those in flight may finish."""
         self._stopped = True
 
-    async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
-        """Ask the engine, and return its reply.
+    async def answer(self, ask: Ask, pictures: Pictures, *, goes_on: bool = False) -> Reply:
+        """Ask the engine, and return its reply; what goes on with a chain comes before others that wait.
 
         Raises RequestError where it cannot answer, RunError if it died too often, NotAskedError after `stop`.
         """
-        async with self._slots:
+        async with self._slots.taken(goes_on):
             failed_before = ask.attempt > 1 and self._engine.mortal
             if not failed_before:
                 await self._calm.wait()

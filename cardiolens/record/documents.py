@@ -133,6 +133,16 @@ class _Requests(BaseModel):
     reused: int
 
 
+class _Stage(BaseModel):
+    model: str
+    stage: int
+    asked: int
+    unique: int
+    executed: int
+    refused: int
+    failed: int
+
+
 class _Manifest(BaseModel):
     """The fields of a manifest that are read again; the rest is for people."""
 
@@ -146,6 +156,7 @@ class _Manifest(BaseModel):
     models: dict[Named, _Described]
     arms: list[_Arm]
     requests: _Requests
+    stages: list[_Stage] = []
     frames: Counts
     tokens: Counts
     seconds: dict[str, Number]

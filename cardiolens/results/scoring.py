@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from cardiolens.record.places import Run, Store
 from cardiolens.record.spool import Spool
 from cardiolens.results.analyses import analyses_of, write_analyses
 from cardiolens.results.groups import Groups, groups_of
+from cardiolens.results.stages import StageCounts, count_stages
 from cardiolens.stats.asked import Asked
 from cardiolens.stats.confidence import confidence_scores
 from cardiolens.stats.factors import ArmFactors, beside_control, families
@@ -45,6 +46,7 @@ class Replies:
     beside: pa.Table  # scores that need requests or completions as well
     questions_digest: str
     counts: Mapping[str, int]  # ok, refused, engine_error, missing; completions beyond: agreeing, ...
+    stages: Mapping[str, tuple[StageCounts, ...]] = field(default_factory=dict)  # of chains, by model
 
     @property
     def verdicts(self) -> pa.Table:
@@ -122,6 +124,7 @@ def judge_replies(
     metrics = open_text_metrics(spec.statistics)
     judged, beside = Verdicts(), []
     ended: Counter[str] = Counter()
+    stages: dict[str, tuple[StageCounts, ...]] = {}
     for model, model_key in model_keys.items():
         requests = tables.read(run.requests(model), tables.REQUESTS, _REQUEST_COLUMNS)
         said = tables.read(store.completions(model_key), tables.COMPLETIONS)
@@ -133,11 +136,13 @@ def judge_replies(
         ended += _ended(requests, completions)
         twice = duplicates(completions)
         ended += Counter(agreeing=twice.agreeing, disagreeing=twice.disagreeing)
-        steps = walk(read_chains(run.requests(model)), store.completions(model_key))
+        chains = read_chains(run.requests(model))
+        steps = walk(chains, store.completions(model_key))
         own_steps = pa.array(sorted({step.request_key for step in steps}), pa.string())
-        others = said.num_rows - completions.num_rows
-        ended["unrequested"] += others - (pc.sum(pc.is_in(said["request_key"], own_steps)).as_py() or 0)
-    return Replies(judged, tables.concat(beside, tables.SCORES), digest, ended)
+        of_steps = said["request_key"].filter(pc.is_in(said["request_key"], own_steps))
+        ended["unrequested"] += said.num_rows - completions.num_rows - len(of_steps)
+        stages[model] = count_stages(steps, _times_asked(requests, chains), set(of_steps.to_pylist()))
+    return Replies(judged, tables.concat(beside, tables.SCORES), digest, ended, stages)
 
 
 def _questions_asked(run: Run, model: str) -> pa.Array:
@@ -146,6 +151,12 @@ def _questions_asked(run: Run, model: str) -> pa.Array:
     if not len(found):
         raise InputError(f"{run.requests(model)}: holds no requests; plan the run again (mode=plan)")
     return found
+
+
+def _times_asked(requests: pa.Table, chains: Collection[str]) -> Counter[str]:
+    """Rows of the plan by the key of the chain that they ask."""
+    keys = requests["request_key"]
+    return Counter(keys.filter(pc.is_in(keys, pa.array(list(chains), pa.string()))).to_pylist())
 
 
 def _check_subtasks(questions: pa.Table, protocol: str) -> None:

@@ -7,7 +7,7 @@ from cardiolens.placement.placement import Placement
 from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
 from cardiolens.results.scoring import RunResults, judge_and_write
-from cardiolens.steps.manifest import counters, placed, write_manifest
+from cardiolens.steps.manifest import counters, placed, stages_of_chains, write_manifest
 from cardiolens.steps.outcomes import Prepared
 from cardiolens.stream.execution import Executed
 from cardiolens.terminal import show
@@ -39,6 +39,7 @@ def conclude(
         planned,
         {
             **counted,
+            "stages": stages_of_chains(judged.replies.stages, executed.counters),
             "placement": placed(placement, executed),
             "failed": executed.failed,
             "preparation": {"warnings": dict(prepared.warnings), "found": dict(prepared.found)},

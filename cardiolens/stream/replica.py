@@ -3,7 +3,9 @@
 import asyncio
 import os
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pyarrow as pa
 
 from cardiolens.cluster import stopping
 from cardiolens.config.steps import StreamSpec
-from cardiolens.engine.ask import Ask, Engine, FrameWork, NotAskedError, Pictures, RequestError
+from cardiolens.engine.ask import Ask, Engine, FrameWork, NotAskedError, Pictures, Reply, RequestError
 from cardiolens.engine.supervisor import Supervisor
 from cardiolens.errors import RunError
 from cardiolens.plan.missing import Done
@@ -28,6 +30,13 @@ from cardiolens.stream.walk import Said, Settled, Stages, Walk
 from cardiolens.stream.writer import CompletionWriter
 
 _LISTEN_SECONDS = 0.5
+
+
+@dataclass(eq=False, slots=True)
+class _Held:
+    """A study at the replica."""
+
+    open: int  # asks that have no reply yet; without any, the study waits for the disk
 
 
 class Replica:
@@ -51,12 +60,13 @@ class Replica:
         self._stream = stream
         self._completions = completions
         self._node = os.uname().nodename
-        self._open = 0  # asks of the current studies that have no reply yet
+        self._held: set[_Held] = set()
         self._settling: set[asyncio.Task[Settled | None]] = set()  # asks whose completions are not on disk
         self._frames_reported = FrameWork()
         self._answered = _answered_before_restart(completions)
         self._known = known_steps()  # also after a restart, when there are more
-        self._steps = 0  # stages of chains that were asked and not reported yet
+        self._unreported: Counter[str] = Counter()  # tokens and frames of requests that were answered
+        self._stages: Counter[int] = Counter()  # requests of each stage of chains, not reported yet
         self._supervisor: Supervisor | None = None  # made in the loop that it lives in
         self._writer = CompletionWriter(completions, stream.flush_rows, stream.flush_seconds)
         self._listening: asyncio.Task[None] | None = None
@@ -80,17 +90,18 @@ class Replica:
         rows = [row for row in study["asks"] if row["request_key"] not in self._answered]
         asks = [(ask_of(row), stages_of(row)) for row in rows]
         pictures = pictures_of(study["pictures"])
-        self._open += len(asks)
         counters = _count(await self._settle_all(asks, pictures, supervisor))
         done = self._engine.frames()
         counters["frames_processed"] = done.processed - self._frames_reported.processed
         counters["frames_encoded"] = done.encoded - self._frames_reported.encoded
-        counters["frames_referenced"] = sum(len(ask.frame_keys) * (len(own) or 1) for ask, own in asks)
-        counters["steps"], self._steps = self._steps, 0
+        counters |= self._unreported
         counters["engine_starts"], load_seconds = supervisor.take_starts()
         counters["load_ms"] = round(1000 * load_seconds)
         self._frames_reported = done
-        row = {"study_id": study["study_id"], "seat": seat(), **counters}
+        stages = [self._stages[stage] for stage in range(1 + max(self._stages, default=-1))]
+        self._unreported.clear()
+        self._stages.clear()
+        row = {"study_id": study["study_id"], "seat": seat(), "stages": stages, **counters}
         return pa.Table.from_pylist([row], schema=PROGRESS)
 
     async def _settle_all(
@@ -101,14 +112,16 @@ class Replica:
         An error is raised only after every completion in flight, of all studies, is on disk.
         """
         walk = Walk(self._known, partial(self._step, pictures=pictures, supervisor=supervisor))
-        tasks = [
-            asyncio.create_task(
-                self._settle(
-                    ask, walk.go(ask, stages) if stages else _complete(ask, pictures, supervisor), supervisor
-                )
-            )
+        answers = [
+            walk.go(ask, stages) if stages else self._complete(ask, pictures, supervisor)
             for ask, stages in asks
         ]
+        study = _Held(open=len(asks))
+        tasks = [
+            asyncio.create_task(self._settle(ask, study, answer, supervisor))
+            for (ask, _), answer in zip(asks, answers, strict=True)
+        ]
+        self._held.add(study)
         self._settling.update(tasks)
         for task in tasks:
             task.add_done_callback(self._settling.discard)
@@ -118,17 +131,34 @@ class Replica:
             while self._settling:
                 await asyncio.wait(self._settling)
             raise
+        finally:
+            self._held.discard(study)
 
-    async def _step(self, ask: Ask, *, pictures: Pictures, supervisor: Supervisor) -> Settled:
+    def _most_wait_for_disk(self) -> bool:
+        """Return whether most studies have all their replies: others, with asks, want their places."""
+        return 2 * sum(not study.open for study in self._held) > len(self._held)
+
+    async def _step(self, ask: Ask, stage: int, *, pictures: Pictures, supervisor: Supervisor) -> Settled:
         """Ask one stage of a chain; its completion is on its way to disk when this returns."""
-        row, error_kind = await _complete(ask, pictures, supervisor)
+        row, error_kind = await self._complete(ask, pictures, supervisor, goes_on=stage > 0)
         row |= {"request_key": ask.request_key, "node": self._node, "attempt": ask.attempt}
         self._writer.add(row).add_done_callback(_noticed)
-        self._steps += 1
+        self._stages[stage] += 1
+        return row, error_kind
+
+    async def _complete(
+        self, ask: Ask, pictures: Pictures, supervisor: Supervisor, *, goes_on: bool = False
+    ) -> Settled:
+        """Ask one request and count what it took; a chain takes what its requests take."""
+        row, error_kind = await _complete(supervisor.answer(ask, pictures, goes_on=goes_on))
+        self._unreported["frames_referenced"] += len(ask.frame_keys)
+        self._unreported["prompt_tokens"] += row.get("prompt_tokens", 0)
+        self._unreported["cached_tokens"] += row.get("cached_tokens", 0)
+        self._unreported["output_tokens"] += row.get("output_tokens", 0)
         return row, error_kind
 
     async def _settle(
-        self, ask: Ask, answering: Awaitable[Settled], supervisor: Supervisor
+        self, ask: Ask, study: _Held, answering: Awaitable[Settled], supervisor: Supervisor
     ) -> Settled | None:
         """Wait for the answer and until it is on disk; None if a request was not sent any more."""
         try:
@@ -144,10 +174,10 @@ class Replica:
             self._writer.flush_soon()
             raise
         finally:
-            self._open -= 1
+            study.open -= 1
         row |= {"request_key": ask.request_key, "node": self._node, "attempt": ask.attempt}
         written = self._writer.add(row)
-        if not self._open or self._stopped:  # no further completion comes soon: do not wait for the deadline
+        if self._stopped or (not study.open and self._most_wait_for_disk()):
             self._writer.flush_soon()
         await written
         return row, error_kind
@@ -173,10 +203,10 @@ def _answered_before_restart(completions: Path) -> frozenset[str]:
     return frozenset(Done.of(completions).final.to_pylist())
 
 
-async def _complete(ask: Ask, pictures: Pictures, supervisor: Supervisor) -> Settled:
+async def _complete(answering: Awaitable[Reply]) -> Settled:
     started = time.monotonic()
     try:
-        reply = await supervisor.answer(ask, pictures)
+        reply = await answering
     except RequestError as error:
         failed: CompletionRow = {
             "status": "engine_error",
@@ -203,9 +233,6 @@ def _count(settled: list[Settled]) -> dict[str, int]:
         counters["error" if row["status"] == "engine_error" else row["status"]] += 1
         if error_kind is not None:
             counters[error_kind] += 1
-        counters["prompt_tokens"] += row.get("prompt_tokens", 0)
-        counters["cached_tokens"] += row.get("cached_tokens", 0)
-        counters["output_tokens"] += row.get("output_tokens", 0)
     return counters
 
 

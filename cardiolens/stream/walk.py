@@ -25,7 +25,7 @@ class Walk:
     """The chains of one study; a stage that several of them share is asked once."""
 
     known: Mapping[str, Said]  # final completions of stages, from before
-    ask_step: Callable[[Ask], Awaitable[Settled]]
+    ask_step: Callable[[Ask, int], Awaitable[Settled]]  # an int: its stage
     _asked: dict[str, asyncio.Future[Settled]] = field(default_factory=dict)
 
     async def go(self, ask: Ask, stages: Sequence[Stage]) -> Settled:
@@ -44,7 +44,8 @@ class Walk:
                     text=prompt_of(stage, replies),
                     max_tokens=stage.max_tokens,
                     constraint=ask.constraint if last else FREE,
-                )
+                ),
+                number,
             )
             said.append(row)
             if row["status"] != "ok":
@@ -52,11 +53,11 @@ class Walk:
             replies.append(row["text"] or "")
         return _ended(said, len(stages)), None
 
-    async def _said(self, ask: Ask) -> tuple[Said, ErrorKind | None]:
+    async def _said(self, ask: Ask, stage: int) -> tuple[Said, ErrorKind | None]:
         if ask.request_key in self.known:
             return self.known[ask.request_key], None
         if ask.request_key not in self._asked:
-            self._asked[ask.request_key] = asyncio.ensure_future(self.ask_step(ask))
+            self._asked[ask.request_key] = asyncio.ensure_future(self.ask_step(ask, stage))
         return await self._asked[ask.request_key]
 
 
@@ -67,7 +68,7 @@ def _ended(said: Sequence[Said], n_stages: int) -> CompletionRow:
     row |= {
         name: last[name] for name in ("text", "finish_reason", "option_logprobs", "status") if name in last
     }
-    if last["status"] == "engine_error":
-        row["error"] = f"stage {len(said)} of {n_stages}: {last['error']}"
+    if last["status"] != "ok":
+        row["error"] = f"stage {len(said)} of {n_stages}: {last.get('error') or 'refused'}"
     ended: CompletionRow = row
     return ended

@@ -25,6 +25,7 @@ class CompletionWriter:
         self._written: asyncio.Future[None] | None = None  # of the rows collected now
         self._deadline: asyncio.TimerHandle | None = None
         self._writes: set[asyncio.Task[None]] = set()
+        self._in_order = asyncio.Lock()  # a stage of a chain is never on disk without those before it
 
     def add(self, row: CompletionRow) -> asyncio.Future[None]:
         """Collect a completion; the returned future is done when it is on disk."""
@@ -58,7 +59,8 @@ class CompletionWriter:
 
     async def _write(self, rows: list[CompletionRow], written: asyncio.Future[None]) -> None:
         try:
-            await asyncio.to_thread(write_completions, self._folder, rows)
+            async with self._in_order:  # first come, first served
+                await asyncio.to_thread(write_completions, self._folder, rows)
         except Exception as error:  # noqa: BLE001 - passed on to all who wait for the rows
             written.set_exception(error)
         else:

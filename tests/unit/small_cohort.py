@@ -4,6 +4,7 @@ The whole pipeline but Ray: what a sweep streams through actors is here one loop
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from cardiolens.plan.plan import Plan, plan
 from cardiolens.record.chain import known_steps
 from cardiolens.results.scoring import RunResults, judge_and_write
 from cardiolens.stream.loader import StudyLoader
+from cardiolens.stream.messages import counters_of
 from cardiolens.stream.replica import Replica
 from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
 from cardiolens.study.shards import part_writer, pixel_digest
@@ -132,13 +134,17 @@ def sweep_spec(root: Path, *models: dict[str, Any], **changes: Any) -> SweepSpec
 def swept(spec: SweepSpec, engine: Engine | None = None) -> tuple[Plan, RunResults]:
     """Plan, answer and judge; `engine` answers in the place of the readers."""
     planned = plan(spec)
-    for model in spec.model:
-        asyncio.run(_answer(planned, model, engine))
+    answer(planned, engine)
     keys = {name: identity.model_key for name, identity in planned.identities.items()}
     return planned, judge_and_write(planned.run, planned.store, keys, spec)
 
 
-async def _answer(planned: Plan, model: ModelSpec, engine: Engine | None) -> None:
+def answer(planned: Plan, engine: Engine | None = None) -> dict[str, Counter[str]]:
+    """Answer what is missing of a plan; the counters of each model."""
+    return {model.name: asyncio.run(_answer(planned, model, engine)) for model in planned.spec.model}
+
+
+async def _answer(planned: Plan, model: ModelSpec, engine: Engine | None) -> Counter[str]:
     completions = planned.store.completions(planned.identities[model.name].model_key)
     left = missing(planned.run.requests(model.name), completions, planned.spec.stream.max_attempts)
     rendering = Rendering(model.long_side)
@@ -152,11 +158,13 @@ async def _answer(planned: Plan, model: ModelSpec, engine: Engine | None) -> Non
         partial(known_steps, left.work["part"].to_pylist(), completions),
     )
 
-    async def study(row: int) -> None:
-        async for _ in replica(read(left.work.slice(row, 1))):
-            pass
+    async def study(row: int) -> Counter[str]:
+        return sum(
+            [counters_of(done) async for done in replica(read(left.work.slice(row, 1)))],
+            Counter[str](),
+        )
 
-    await asyncio.gather(*map(study, range(left.work.num_rows)))
+    return sum(await asyncio.gather(*map(study, range(left.work.num_rows))), Counter[str]())
 
 
 def values(judged: RunResults, arm_id: str, metrics: Iterable[str]) -> dict[tuple[str, str], float]:

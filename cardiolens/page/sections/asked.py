@@ -19,6 +19,16 @@ _MODELS = (
     Column("answered", "answered", "count"),
 )
 
+_STAGES = (
+    Column("model", "model"),
+    Column("stage", "stage", "count"),
+    Column("asked", "chains that came to it", "count"),
+    Column("unique", "distinct requests", "count"),
+    Column("executed", "executed by the last invocation", "count"),
+    Column("refused", "refused", "count"),
+    Column("failed", "failed", "count"),
+)
+
 ALLOWED = "answers that nobody verified were allowed (dataset.allow_unverified=true)"
 
 
@@ -28,7 +38,15 @@ def asked(facts: Facts) -> Section:
         "asked",
         "What was run",
         "Models, arms, cohort and protocol, how every request ended, and what was not computed twice.",
-        tables=(_models(facts), *ceiling(facts), _work(facts), _endings(facts), _arms(facts), _fixed(facts)),
+        tables=(
+            _models(facts),
+            *ceiling(facts),
+            _work(facts),
+            *_stages(facts),
+            _endings(facts),
+            _arms(facts),
+            _fixed(facts),
+        ),
         notes=_notes(facts),
     )
 
@@ -89,6 +107,12 @@ def _work(facts: Facts) -> Table:
         counted = sum(manifest["requests"][name] for manifest in facts.manifests)
         rows.append((f"{name} by the last invocation", counted))
     return Table("work", "Work, and work saved", (Column("what", ""), Column("n", "number", "count")), rows)
+
+
+def _stages(facts: Facts) -> tuple[Table, ...]:
+    """Requests of chains by stage; runs that the page joins stand one below the other."""
+    records = [stage for manifest in facts.manifests for stage in manifest.get("stages", [])]
+    return (Table.of("stages", "Requests in chains, by stage", _STAGES, records),) if records else ()
 
 
 def _endings(facts: Facts) -> Table:

@@ -4,11 +4,11 @@ import json
 import math
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from page_markup import Markup, records
 from page_run import finished, full_spec, reply_instead, small_spec, with_probabilities, write_record
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
@@ -28,28 +28,6 @@ from cardiolens.record.places import Run
 from cardiolens.results.analyses import read_rules
 
 
-class Markup(HTMLParser):
-    """The elements of a page and the text of its scripts."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.ids: list[str] = []
-        self.tables: dict[str, Any] = {}
-        self.addresses: list[str] = []
-        self._table: str | None = None
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs)
-        self.ids += [str(found["id"])] if "id" in found else []
-        self.addresses += [str(found[name]) for name in ("src", "href") if name in found]
-        self._table = found.get("data-table") if "data-chunk" not in found else None
-
-    def handle_data(self, data: str) -> None:
-        if self._table and data.strip():
-            self.tables[self._table] = json.loads(data)
-
-
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_cohort(tmp_path_factory.mktemp("page"), 21)
@@ -63,11 +41,6 @@ def run(root: Path) -> Run:
 @pytest.fixture(scope="module")
 def page(run: Run) -> Markup:
     return Markup(write_page(run, [run]).read_text())
-
-
-def records(table: dict[str, Any]) -> list[dict[str, Any]]:
-    names = [name for name, _, _ in table["columns"]]
-    return [dict(zip(names, row, strict=True)) for row in table["rows"]]
 
 
 def test_every_section_is_there_and_nothing_points_off_the_machine(page: Markup) -> None:

@@ -1,91 +1,38 @@
 """Chains: each stage is rendered and keyed from the replies before it, asked once, and found again."""
 
-import re
+import asyncio
 import shutil
 from collections import Counter
 
 import pyarrow as pa
 import pytest
+from chain_cohort import DIRECT, SELF, Scribe, make_cohort, spec_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_cohort import reader, swept
+from small_cohort import swept
 
 from cardiolens import tables
-from cardiolens.cases.files import Source, cases
-from cardiolens.cases.group import prepare_cases
-from cardiolens.cases.make import make_cases
-from cardiolens.cases.told import write_cases
-from cardiolens.config.sweep import parse
-from cardiolens.engine.ask import ErrorKind, Reply, RequestError
-from cardiolens.engine.readers import Reader
+from cardiolens.engine.ask import Ask
+from cardiolens.engine.readers import Constant
+from cardiolens.engine.supervisor import Supervisor
 from cardiolens.errors import InputError
 from cardiolens.plan.plan import plan
 from cardiolens.record.chain import Stage, key_of, mark, prompt_of, read_chains, walk
-from cardiolens.study.cohort import Cohort, write_cohort
+from cardiolens.stream.walk import Walk
+from cardiolens.tasks.legal import FREE
 
 N = 3
-SELF = {"name": "twi_self", "style": "standard", "max_tokens": 64, "steps": "self"}
-DIRECT = {"name": "direct", "style": "standard", "max_tokens": 64}
-
-
-class Scribe(Reader):
-    """Reader whose reply to a step names the step and the request; it can refuse or fail a step."""
-
-    def __init__(self, ends="", how=""):
-        self.asked = []
-        self._ends, self._how = ends, how
-
-    async def answer(self, ask, pictures):
-        self.asked.append(ask)
-        for key in ask.frame_keys:
-            pictures(key)
-        found = re.findall(r"Step (\d):", ask.text)
-        step = found[-1] if "ANSWER" not in ask.text else "3"
-        if step == self._ends and self._how == "failed":
-            raise RequestError(ErrorKind.FAILED, "no luck")
-        text = "ANSWER: A" if step == "3" else f"said {step} to {ask.request_key}"
-        refused = step == self._ends and self._how == "refused"
-        return Reply(text=text, finish_reason="stop", prompt_tokens=10, output_tokens=1, refused=refused)
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("chains")
-    make_cases(folder, N, 1)
-    source = Source.of(folder, "test")
-    usable = [case for _, case in cases(source)]
-    outcomes = prepare_cases(folder / "store", "part-0.parquet", source, usable, strict=True)
-    write_cases(folder / "store" / "medthinkvqa.jsonl", source, usable)
-    records = {one.name: one.record for one in outcomes}
-    write_cohort(folder / "store", Cohort(window_pct=(1, 99), studies=records, failed={}))
-    return folder
+    return make_cohort(tmp_path_factory.mktemp("chains"), N)
 
 
 @pytest.fixture
 def fresh(root):
     shutil.rmtree(root / "store" / "completions", ignore_errors=True)
     return root
-
-
-def spec_of(root, *prompts, **changed):
-    tree = {
-        "name": "chains",
-        "dataset": {
-            "name": "medthinkvqa_test",
-            "root": root,
-            "studies": root,
-            "questions": root / "store" / "medthinkvqa.jsonl",
-            "protocol": "medthinkvqa-1",
-        },
-        "model": [reader("uniform")],
-        "selector": [{"name": "uniform", "kind": "uniform"}],
-        "budget": [3],
-        "prompt": prompts or [SELF],
-        "store": root / "store",
-        "outputs": root / "outputs",
-        "statistics": {"min_n": 1, "resamples": 50, "seed": 7},
-    }
-    return parse(tree | changed)
 
 
 def stored(planned):
@@ -144,14 +91,15 @@ def test_a_stage_that_ends_a_chain_is_seen_in_its_verdict(fresh, ends, how):
         *((row["status"], row["parse_status"]) for row in judged.replies.verdicts.to_pylist()), strict=True
     )
     assert len(status) == N
-    if how == "refused":
-        assert (set(status), set(parse_status)) == ({"judged"}, {"refusal"})
-        return
-    assert set(status) == {"engine_error"}
     wanted = {request["request_key"] for request in requests_of(planned)}
     rows = tables.read(stored(planned), tables.COMPLETIONS).to_pylist()
-    errors = {row["error"] for row in rows if row["request_key"] in wanted}
-    assert errors == {f"stage {ends} of 3: no luck"}
+    ended = {(row["status"], row["error"]) for row in rows if row["request_key"] in wanted}
+    if how == "refused":
+        assert ended == {("refused", f"stage {ends} of 3: refused")}
+        assert (set(status), set(parse_status)) == ({"judged"}, {"refusal"})
+        return
+    assert ended == {("engine_error", f"stage {ends} of 3: no luck")}
+    assert set(status) == {"engine_error"}
     again = Scribe()
     _, judged = swept(spec_of(fresh), again)
     assert judged.replies.counts["ok"] == N
@@ -225,3 +173,42 @@ def test_keys_differ_where_replies_do(replies):
 def test_what_cannot_be_a_chain_is_refused(root, changed, said):
     with pytest.raises(InputError, match=said):
         spec_of(root, **changed)
+
+
+def test_a_chain_goes_on_before_others_begin_and_none_waits_for_all(root):
+    """One slot: caches hold what a chain has shown, so few chains are open at once."""
+    asked = asyncio.run(order_with_one_slot(8))
+    first = {number: at for at, (number, stage) in enumerate(asked) if stage == 0}
+    last = {number: at for at, (number, stage) in enumerate(asked) if stage == 2}
+    for at in range(len(asked)):
+        assert sum(first[number] < at < last[number] for number in first) <= 2
+
+
+class Slower(Constant):
+    """Reader that takes longer than a chain needs to render its next stage, in turns of the event loop."""
+
+    async def answer(self, ask, pictures):
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return await super().answer(ask, pictures)
+
+
+async def order_with_one_slot(n_chains):
+    """Number and stage of the requests of chains of three stages, in the order in which they are answered."""
+    supervisor, asked = Supervisor(Slower("A"), 1, 0), []
+
+    async def go(number):
+        async def step(ask, stage):
+            reply = await supervisor.answer(ask, lambda key: None, goes_on=stage > 0)
+            asked.append((number, stage))
+            return {"status": "ok", "text": reply.text}, None
+
+        stages = [Stage(f"{number}", 8, f"{number}-{stage}") for stage in range(3)]
+        await Walk({}, step).go(ask_named(f"chain {number}"), stages)
+
+    await asyncio.gather(*map(go, range(n_chains)))
+    return asked
+
+
+def ask_named(key):
+    return Ask(key, "system", "text", (), "single", ("A",), 8, FREE)

@@ -50,3 +50,38 @@ def test_an_instant_reader_fills_its_parts(tmp_path, flush_rows, n_parts):
     assert len(tables.parts(tmp_path)) == n_parts
     keys = tables.read(tmp_path, tables.COMPLETIONS)["request_key"].to_pylist()
     assert sorted(keys) == [f"{100 * study + number:032x}" for study in range(6) for number in range(100)]
+
+
+class Held(Constant):
+    """Reader that keeps one request until another was asked."""
+
+    def __init__(self, held: str, until: str) -> None:
+        super().__init__("A")
+        self._held, self._until = held, until
+        self._asked = asyncio.Event()
+
+    async def answer(self, ask, pictures):
+        if ask.request_key == self._until:
+            self._asked.set()
+        if ask.request_key == self._held:
+            await self._asked.wait()
+        return await super().answer(ask, pictures)
+
+
+def test_a_study_that_waits_for_the_disk_does_not_keep_the_next_from_an_idle_engine(tmp_path):
+    """Three places for four studies: two are answered, and the third waits for the fourth."""
+    keys = [f"{number:032x}" for number in range(4)]
+    studies = [{"study_id": f"S{n}", "asks": [ask(n)], "pictures": []} for n in range(4)]
+    replica = Replica(lambda: Held(keys[2], keys[3]), tmp_path, 8, StreamSpec(flush_seconds=3600))
+    places = asyncio.Semaphore(3)
+
+    async def one(study):
+        async with places:
+            async for _ in replica(tables.pa.Table.from_pylist([study], schema=STUDY_ASKS)):
+                pass
+
+    async def together():
+        await asyncio.wait_for(asyncio.gather(*map(one, studies)), timeout=30)
+
+    asyncio.run(together())
+    assert sorted(tables.read(tmp_path, tables.COMPLETIONS)["request_key"].to_pylist()) == keys

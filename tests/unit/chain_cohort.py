@@ -1,0 +1,74 @@
+"""A small MedThinkVQA with chains of three requests, and a reader whose replies tell the stages apart."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from small_cohort import reader
+
+from cardiolens.cases.files import Source, cases
+from cardiolens.cases.group import prepare_cases
+from cardiolens.cases.make import make_cases
+from cardiolens.cases.told import write_cases
+from cardiolens.config.sweep import SweepSpec, parse
+from cardiolens.engine.ask import Ask, ErrorKind, Pictures, Reply, RequestError
+from cardiolens.engine.readers import Reader
+from cardiolens.study.cohort import Cohort, write_cohort
+
+SELF = {"name": "twi_self", "style": "standard", "max_tokens": 64, "steps": "self"}
+DIRECT = {"name": "direct", "style": "standard", "max_tokens": 64}
+
+
+class Scribe(Reader):
+    """Reader whose reply to a step names the step and the request; it can refuse or fail a step."""
+
+    def __init__(self, ends: str = "", how: str = "") -> None:
+        self.asked: list[Ask] = []
+        self._ends, self._how = ends, how
+
+    async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
+        self.asked.append(ask)
+        for key in ask.frame_keys:
+            pictures(key)
+        found = re.findall(r"Step (\d):", ask.text)
+        step = found[-1] if "ANSWER" not in ask.text else "3"
+        if step == self._ends and self._how == "failed":
+            raise RequestError(ErrorKind.FAILED, "no luck")
+        text = "ANSWER: A" if step == "3" else f"said {step} to {ask.request_key}"
+        refused = step == self._ends and self._how == "refused"
+        return Reply(text=text, finish_reason="stop", prompt_tokens=10, output_tokens=1, refused=refused)
+
+
+def make_cohort(folder: Path, n_cases: int) -> Path:
+    """A store with the frames of generated cases, and their questions."""
+    make_cases(folder, n_cases, 1)
+    source = Source.of(folder, "test")
+    usable = [case for _, case in cases(source)]
+    outcomes = prepare_cases(folder / "store", "part-0.parquet", source, usable, strict=True)
+    write_cases(folder / "store" / "medthinkvqa.jsonl", source, usable)
+    records = {one.name: one.record for one in outcomes}
+    write_cohort(folder / "store", Cohort(window_pct=(1, 99), studies=records, failed={}))
+    return folder
+
+
+def spec_of(root: Path, *prompts: dict[str, Any], **changed: Any) -> SweepSpec:
+    """A sweep of one reader, whose requests are chains unless `prompts` say otherwise."""
+    tree: dict[str, Any] = {
+        "name": "chains",
+        "dataset": {
+            "name": "medthinkvqa_test",
+            "root": root,
+            "studies": root,
+            "questions": root / "store" / "medthinkvqa.jsonl",
+            "protocol": "medthinkvqa-1",
+        },
+        "model": [reader("uniform")],
+        "selector": [{"name": "uniform", "kind": "uniform"}],
+        "budget": [3],
+        "prompt": list(prompts) or [SELF],
+        "store": root / "store",
+        "outputs": root / "outputs",
+        "statistics": {"min_n": 1, "resamples": 50, "seed": 7},
+        "tracker": {"kind": "none"},
+    }
+    return parse(tree | changed)
