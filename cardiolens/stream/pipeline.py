@@ -93,6 +93,7 @@ def pipeline(
                 _width(model),
                 plan.spec.stream,
                 partial(known_steps, pc.unique(work["part"]).to_pylist(), _completions(plan, model)),
+                reader.volume,
             ),
             batch_size=1,
             batch_format="pyarrow",

@@ -15,16 +15,18 @@ from cardiolens.engine.ask import Ask, Engine, FrameWork, NotAskedError, Picture
 from cardiolens.engine.supervisor import Supervisor
 from cardiolens.errors import RunError
 from cardiolens.plan.missing import Done
+from cardiolens.record.chain import Chain, offers_of
 from cardiolens.stream.messages import (
     COUNTERS,
     PROGRESS,
     CompletionRow,
+    PictureRow,
     StudyAsks,
     ask_of,
-    pictures_of,
-    stages_of,
+    chain_of,
 )
-from cardiolens.stream.walk import Said, Settled, Stages, Walk
+from cardiolens.stream.pictures import LoadVolume, StudyPictures
+from cardiolens.stream.walk import Said, Settled, Walk
 from cardiolens.stream.writer import CompletionWriter
 
 _LISTEN_SECONDS = 0.5
@@ -45,6 +47,7 @@ class Replica:
         width: int,
         stream: StreamSpec,
         known_steps: Callable[[], Mapping[str, Said]] = dict,  # stages of chains in the store
+        load_volume: LoadVolume | None = None,  # where readers choose their frames
     ) -> None:
         self._engine = make_engine()
         self._width = width
@@ -56,6 +59,9 @@ class Replica:
         self._frames_reported = FrameWork()
         self._answered = _answered_before_restart(completions)
         self._known = known_steps()  # also after a restart, when there are more
+        self._load_volume = load_volume or _none_to_choose
+        self._shown = 0  # frames of these stages
+        self._not_shown = 0  # names that readers asked for in vain, not reported yet
         self._steps = 0  # stages of chains that were asked and not reported yet
         self._supervisor: Supervisor | None = None  # made in the loop that it lives in
         self._writer = CompletionWriter(completions, stream.flush_rows, stream.flush_seconds)
@@ -78,15 +84,18 @@ class Replica:
 
     async def _study(self, study: StudyAsks, supervisor: Supervisor) -> pa.Table:
         rows = [row for row in study["asks"] if row["request_key"] not in self._answered]
-        asks = [(ask_of(row), stages_of(row)) for row in rows]
-        pictures = pictures_of(study["pictures"])
+        offers = offers_of(study["offers"] or ())
+        asks = [(ask_of(row), chain_of(row, offers)) for row in rows]
+        pictures = StudyPictures(study["study_id"], study["pictures"], self._load_volume)
         self._open += len(asks)
         counters = _count(await self._settle_all(asks, pictures, supervisor))
         done = self._engine.frames()
         counters["frames_processed"] = done.processed - self._frames_reported.processed
         counters["frames_encoded"] = done.encoded - self._frames_reported.encoded
-        counters["frames_referenced"] = sum(len(ask.frame_keys) * (len(own) or 1) for ask, own in asks)
+        alone = sum(len(ask.frame_keys) for ask, chain in asks if chain is None)
+        counters["frames_referenced"], self._shown = alone + self._shown, 0
         counters["steps"], self._steps = self._steps, 0
+        counters["not_shown"], self._not_shown = self._not_shown, 0
         counters["engine_starts"], load_seconds = supervisor.take_starts()
         counters["load_ms"] = round(1000 * load_seconds)
         self._frames_reported = done
@@ -94,26 +103,29 @@ class Replica:
         return pa.Table.from_pylist([row], schema=PROGRESS)
 
     async def _settle_all(
-        self, asks: list[tuple[Ask, Stages]], pictures: Pictures, supervisor: Supervisor
+        self, asks: list[tuple[Ask, Chain | None]], pictures: StudyPictures, supervisor: Supervisor
     ) -> list[Settled]:
         """Settle all asks of a study; those that were not sent any more are left out.
 
         An error is raised only after every completion in flight, of all studies, is on disk.
         """
-        walk = Walk(self._known, partial(self._step, pictures=pictures, supervisor=supervisor))
+        ask_step = partial(self._step, pictures=pictures, supervisor=supervisor)
+        walk = Walk(self._known, ask_step, pictures.keys_of)
         tasks = [
             asyncio.create_task(
                 self._settle(
-                    ask, walk.go(ask, stages) if stages else _complete(ask, pictures, supervisor), supervisor
+                    ask, walk.go(ask, chain) if chain else _complete(ask, pictures, supervisor), supervisor
                 )
             )
-            for ask, stages in asks
+            for ask, chain in asks
         ]
         self._settling.update(tasks)
         for task in tasks:
             task.add_done_callback(self._settling.discard)
         try:
-            return [settled for settled in await asyncio.gather(*tasks) if settled is not None]
+            all_settled = await asyncio.gather(*tasks)
+            self._not_shown += walk.not_shown
+            return [settled for settled in all_settled if settled is not None]
         except Exception:
             while self._settling:
                 await asyncio.wait(self._settling)
@@ -125,6 +137,7 @@ class Replica:
         row |= {"request_key": ask.request_key, "node": self._node, "attempt": ask.attempt}
         self._writer.add(row).add_done_callback(_noticed)
         self._steps += 1
+        self._shown += len(ask.frame_keys)
         return row, error_kind
 
     async def _settle(
@@ -207,6 +220,10 @@ def _count(settled: list[Settled]) -> dict[str, int]:
         counters["cached_tokens"] += row.get("cached_tokens", 0)
         counters["output_tokens"] += row.get("output_tokens", 0)
     return counters
+
+
+def _none_to_choose(study_id: str, volume_id: str) -> Mapping[int, PictureRow]:
+    raise AssertionError("frames are asked for by name, and the replica was not told where to find them")
 
 
 def _noticed(written: "asyncio.Future[None]") -> None:

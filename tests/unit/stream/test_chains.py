@@ -20,7 +20,8 @@ from cardiolens.engine.ask import ErrorKind, Reply, RequestError
 from cardiolens.engine.readers import Reader
 from cardiolens.errors import InputError
 from cardiolens.plan.plan import plan
-from cardiolens.record.chain import Stage, key_of, mark, prompt_of, read_chains, walk
+from cardiolens.record.chain import Stage, key_of, prompt_of, read_chains, walk
+from cardiolens.record.coming import mark
 from cardiolens.study.cohort import Cohort, write_cohort
 
 N = 3
