@@ -26,9 +26,7 @@ FRAME = "\ufffc"  # marks the place of a frame in a message
 # The status of a request as planned, and the statuses of a completion that end a request.
 PLANNED = "planned"
 OVERFLOW = "overflow"
-ILLEGAL_SELECTION = (
-    "illegal_selection"  # of a reader that chooses its frames and asked for none that there is
-)
+ILLEGAL_SELECTION = "illegal_selection"  # a reader that chooses asked for no frame that there is
 FINAL = ("ok", "refused", ILLEGAL_SELECTION)
 
 

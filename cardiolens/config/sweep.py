@@ -253,14 +253,14 @@ class SweepSpec(Spec):
             return self
         if strange := [control for control in self.control if control in CHANGED_FRAMES]:
             raise ValueError(
-                f"control {strange[0]} shows other than the chosen frames, and with selector {choosing[0]} the "
-                f"reader chooses what it is shown; leave one of them out, or choose of control "
+                f"control {strange[0]} shows other than the chosen frames, and with selector {choosing[0]} "
+                f"the reader chooses what it is shown; leave one of them out, or choose of control "
                 f"{', '.join(name for name in get_args(Control) if name not in CHANGED_FRAMES)}"
             )
         if counted := [budget for budget in self.budget if isinstance(budget, TokenBudget)]:
             raise ValueError(
-                f"budget {counted[0]}: with selector {choosing[0]} a reader asks for a number of frames; give "
-                "a number, e.g. 16, or leave that selector out"
+                f"budget {counted[0]}: with selector {choosing[0]} a reader asks for a number of frames; "
+                "give a number, e.g. 16, or leave that selector out"
             )
         return self
 

@@ -31,9 +31,9 @@ def choose(
 ) -> Selection:
     """The frames that a selector shows for a subtask, at most `budget` (kind `all`: every frame).
 
-    Kind `self` gives every frame that its reader may ask for. `seed` is a random or stratified selector's; `features`, the study's, are needed where
-    `selector.looks_at_pixels`; the question's words where its kind is relevance. Subtasks with the same
-    sources share one tuple of frames.
+    Kind `self` gives every frame that its reader may ask for. `seed` is a random or stratified selector's;
+    `features`, the study's, are needed where `selector.looks_at_pixels`; the question's words where its kind
+    is relevance. Subtasks with the same sources share one tuple of frames.
     """
     if budget < 1:
         raise InputError(f"budget {budget} is not a number of frames; give 1 or more, e.g. 16")

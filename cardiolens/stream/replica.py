@@ -47,6 +47,7 @@ class Replica:
         width: int,
         stream: StreamSpec,
         known_steps: Callable[[], Mapping[str, Said]] = dict,  # stages of chains in the store
+        *,
         load_volume: LoadVolume | None = None,  # where readers choose their frames
     ) -> None:
         self._engine = make_engine()

@@ -150,7 +150,7 @@ async def _answer(planned: Plan, model: ModelSpec, engine: Engine | None) -> Non
         4096,
         planned.spec.stream,
         partial(known_steps, left.work["part"].to_pylist(), completions),
-        read.volume,
+        load_volume=read.volume,
     )
 
     async def study(row: int) -> None:
