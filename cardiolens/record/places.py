@@ -48,6 +48,11 @@ class Run:
         return self.root / "verdicts"
 
     @property
+    def seen(self) -> Path:
+        """What readers of chains were shown, stage by stage."""
+        return self.root / "seen"
+
+    @property
     def scores(self) -> Path:
         return self.root / "scores"
 

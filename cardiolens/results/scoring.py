@@ -21,6 +21,7 @@ from cardiolens.judging.text_metrics import open_text_metrics
 from cardiolens.judging.verdicts import judge
 from cardiolens.record.chain import read_chains, walk
 from cardiolens.record.places import Run, Store
+from cardiolens.record.seen import seen_table
 from cardiolens.record.spool import Spool
 from cardiolens.results.analyses import analyses_of, write_analyses
 from cardiolens.results.groups import Groups, groups_of
@@ -44,6 +45,7 @@ class Replies:
     judged: Verdicts
     beside: pa.Table  # scores that need requests or completions as well
     questions_digest: str
+    seen: pa.Table  # what chains showed their readers
     counts: Mapping[str, int]  # ok, refused, engine_error, missing; completions beyond: agreeing, ...
 
     @property
@@ -120,7 +122,7 @@ def judge_replies(
             "questions file of the run back and plan it again (mode=plan), or run the sweep again"
         )
     metrics = open_text_metrics(spec.statistics)
-    judged, beside = Verdicts(), []
+    judged, beside, seen = Verdicts(), [], []
     ended: Counter[str] = Counter()
     for model, model_key in model_keys.items():
         requests = tables.read(run.requests(model), tables.REQUESTS, _REQUEST_COLUMNS)
@@ -133,11 +135,14 @@ def judge_replies(
         ended += _ended(requests, completions)
         twice = duplicates(completions)
         ended += Counter(agreeing=twice.agreeing, disagreeing=twice.disagreeing)
-        steps = walk(read_chains(run.requests(model)), store.completions(model_key))
+        chains = read_chains(run.requests(model))
+        steps = walk(chains, store.completions(model_key))
+        seen.append(seen_table(chains, steps))
         own_steps = pa.array(sorted({step.request_key for step in steps}), pa.string())
         others = said.num_rows - completions.num_rows
         ended["unrequested"] += others - (pc.sum(pc.is_in(said["request_key"], own_steps)).as_py() or 0)
-    return Replies(judged, tables.concat(beside, tables.SCORES), digest, ended)
+    shown = tables.concat(seen, tables.SEEN)
+    return Replies(judged, tables.concat(beside, tables.SCORES), digest, shown, ended)
 
 
 def _questions_asked(run: Run, model: str) -> pa.Array:
@@ -191,6 +196,8 @@ def write_results(
     declared = Declared(**spec.primary.model_dump()) if spec.primary else None
     given = answers, scores.parts(), factors, groups, spec.statistics
     analyses = analyses_of(*given, forms=forms, declared=declared)
+    if replies.seen.num_rows or run.seen.exists():
+        tables.replace(run.seen, replies.seen, tables.SEEN)
     tables.replace_by(run.verdicts, replies.judged.blocks(), tables.VERDICTS)
     tables.replace_by(run.scores, scores.parts(), tables.SCORES)
     write_analyses(run.analyses, analyses)
