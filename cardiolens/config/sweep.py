@@ -48,7 +48,7 @@ class SelectorSpec(Spec):
     def _by_the_reader(self) -> "SelectorSpec":
         if self.kind != "self" and self.rounds != type(self).model_fields["rounds"].default:
             raise ValueError(
-                f"rounds are requests for frames, which a reader of kind self makes, not {self.kind}"
+                f"rounds are requests for frames by readers of kind self, not {self.kind}; leave them out"
             )
         if self.kind == "self" and self.order != "presented":
             raise ValueError("kind self has no smaller budgets to show first; leave out order")

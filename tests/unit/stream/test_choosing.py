@@ -4,16 +4,18 @@ import json
 import shutil
 from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_cohort import make_cohort, reader, sweep_spec, swept
+from small_cohort import VIEWS, frame_rows, make_cohort, reader, sweep_spec, swept
 
 from cardiolens import tables
 from cardiolens.engine.ask import FRAMES, ErrorKind, Reply, RequestError
 from cardiolens.engine.readers import Reader, check_readers
 from cardiolens.errors import InputError
+from cardiolens.models.rendering import Rendering
 from cardiolens.plan.plan import plan
 from cardiolens.record.chain import read_chains, walk
 from cardiolens.record.choosing import LEFT, REFUSED, REQUEST, SHOWN, Choice, Offer, Offered
@@ -205,7 +207,7 @@ class Chooser(Reader):
 
     async def answer(self, ask, pictures):
         self.asked.append(ask)
-        self.shown.append([int(pictures(key).ravel()[-1]) for key in ask.frame_keys])
+        self.shown.append([pictures(key) for key in ask.frame_keys])
         if ask.answer_type != FRAMES:
             if self._fails == "answer":
                 raise RequestError(ErrorKind.FAILED, "no luck")
@@ -220,13 +222,22 @@ class Chooser(Reader):
 def test_the_frames_that_were_chosen_are_those_that_the_engine_gets(fresh):
     chooser = Chooser()
     planned, _ = swept(spec_of(fresh), chooser)
+    study = {request["request_key"]: request["study_id"] for request in requests_of(planned)}
     stages = [stage for stages in seen_of(planned).values() for stage in stages]
-    wanted = {stage["step_key"]: [frame["idx"] for frame in stage["frames"]] for stage in stages}
+    wanted = {
+        stage["step_key"]: [(study[stage["request_key"]], *frame.values()) for frame in stage["frames"]]
+        for stage in stages
+    }
     assert {len(frames) for frames in wanted.values()} == {0, 2, K}
-    # The last pixel of a frame of this cohort is its idx.
     for ask, shown in zip(chooser.asked, chooser.shown, strict=True):
-        assert shown == wanted[ask.request_key]
         assert ask.text.count(tables.FRAME) == len(shown)
+        for picture, place in zip(shown, wanted[ask.request_key], strict=True):
+            assert np.array_equal(picture, rendered(*place))
+
+
+def rendered(study_id, volume_id, idx):
+    rows = frame_rows(study_id, volume_id, *VIEWS[volume_id]).to_pylist()
+    return Rendering(8).apply(np.frombuffer(rows[idx]["pixels"], np.uint8).reshape(2, 2))
 
 
 @pytest.mark.parametrize(
