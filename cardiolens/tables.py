@@ -1,4 +1,4 @@
-"""The tables of CardioLens: their Arrow schemas, atomic part files, and reading them back.
+"""The twelve tables of CardioLens: their Arrow schemas, atomic part files, and reading them back.
 
 Every step of the flow reads and writes these tables and nothing else. A table is a folder of Parquet part
 files. A part appears whole or not at all: it is written under a temporary name, fsynced and renamed.
@@ -152,33 +152,33 @@ OFFERED = pa.struct(
 
 OFFERS = _schema(
     "offers",
-    ("offer_key", pa.string()),
+    ("offer_key", pa.string()),  # digest of the frames on offer
     ("frames", pa.list_(OFFERED)),  # that a reader may ask for, in the order in which they are shown
 )
 
 CHOICES = _schema(
     "choices",
     ("request_key", pa.string()),  # of the chain's row in `requests`
-    ("offer_key", pa.string()),
+    ("offer_key", pa.string()),  # of its offer
     ("budget", pa.int32()),  # most frames that are shown
     ("rounds", pa.int32()),  # most requests for frames
     ("first", pa.string()),  # prompt of the first request for frames; all prompts have marks
     ("further", pa.string()),  # of a later one, after the frames shown by then
     ("answer_one", pa.string()),  # the question, after one frame
     ("answer_many", pa.string()),  # the same after several
-    ("ask_max_tokens", pa.int32()),
-    ("max_tokens", pa.int32()),
+    ("ask_max_tokens", pa.int32()),  # of a reply that names frames
+    ("max_tokens", pa.int32()),  # of the answer
     ("bound", pa.bool_()),  # whether decoding enforces legal names
-    ("stage_key", pa.string()),
+    ("stage_key", pa.string()),  # goes into the request_key of every stage
 )
 
 SEEN = _schema(
     "seen",
     ("request_key", pa.string()),  # of the chain's row in `requests`
-    ("stage", pa.int32()),
+    ("stage", pa.int32()),  # from 0
     ("step_key", pa.string()),  # request_key of the stage
     ("frames", pa.list_(FRAME_REF)),  # in the order shown; null: those of the chain's row
-    ("prompt", pa.string()),
+    ("prompt", pa.string()),  # as it was sent
     ("reply", pa.string()),  # null where there is none yet
     ("not_shown", pa.int32()),  # names in the reply that were no frame to show; null in other stages
     ("status", pa.string()),  # of the completion; null where there is none yet
