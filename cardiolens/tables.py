@@ -1,4 +1,4 @@
-"""The nine tables of CardioLens: their Arrow schemas, atomic part files, and reading them back.
+"""The twelve tables of CardioLens: their Arrow schemas, atomic part files, and reading them back.
 
 Every step of the flow reads and writes these tables and nothing else. A table is a folder of Parquet part
 files. A part appears whole or not at all: it is written under a temporary name, fsynced and renamed.
@@ -26,7 +26,8 @@ FRAME = "\ufffc"  # marks the place of a frame in a message
 # The status of a request as planned, and the statuses of a completion that end a request.
 PLANNED = "planned"
 OVERFLOW = "overflow"
-FINAL = ("ok", "refused")
+ILLEGAL_SELECTION = "illegal_selection"  # a reader that chooses asked for no frame that there is
+FINAL = ("ok", "refused", ILLEGAL_SELECTION)
 
 
 def _schema(name: str, *fields: tuple[str, pa.DataType]) -> pa.Schema:
@@ -145,6 +146,44 @@ STAGES = _schema(
     ("stage_key", pa.string()),  # of stage 0 its request_key; of a later one it goes into it
 )
 
+OFFERED = pa.struct(
+    [("name", pa.string()), ("volume_id", pa.string()), ("idx", pa.int32()), ("caption", pa.string())]
+)
+
+OFFERS = _schema(
+    "offers",
+    ("offer_key", pa.string()),  # digest of the frames on offer
+    ("frames", pa.list_(OFFERED)),  # that a reader may ask for, in the order in which they are shown
+)
+
+CHOICES = _schema(
+    "choices",
+    ("request_key", pa.string()),  # of the chain's row in `requests`
+    ("offer_key", pa.string()),  # of its offer
+    ("budget", pa.int32()),  # most frames that are shown
+    ("rounds", pa.int32()),  # most requests for frames
+    ("first", pa.string()),  # prompt of the first request for frames; all prompts have marks
+    ("further", pa.string()),  # of a later one, after the frames shown by then
+    ("answer_one", pa.string()),  # the question, after one frame
+    ("answer_many", pa.string()),  # the same after several
+    ("ask_max_tokens", pa.int32()),  # of a reply that names frames
+    ("max_tokens", pa.int32()),  # of the answer
+    ("bound", pa.bool_()),  # whether decoding enforces legal names
+    ("stage_key", pa.string()),  # goes into the request_key of every stage
+)
+
+SEEN = _schema(
+    "seen",
+    ("request_key", pa.string()),  # of the chain's row in `requests`
+    ("stage", pa.int32()),  # from 0
+    ("step_key", pa.string()),  # request_key of the stage
+    ("frames", pa.list_(FRAME_REF)),  # in the order shown; null: those of the chain's row
+    ("prompt", pa.string()),  # as it was sent
+    ("reply", pa.string()),  # null where there is none yet
+    ("not_shown", pa.int32()),  # names in the reply that were no frame to show; null in other stages
+    ("status", pa.string()),  # of the completion; null where there is none yet
+)
+
 COMPLETIONS = _schema(
     "completions",
     ("request_key", pa.string()),
@@ -157,7 +196,7 @@ COMPLETIONS = _schema(
     ("seconds", pa.float64()),
     ("node", pa.string()),
     ("attempt", pa.int32()),
-    ("status", pa.string()),  # ok | refused | engine_error
+    ("status", pa.string()),  # ok | refused | illegal_selection | engine_error
     ("error", pa.string()),
     ("written_at", _INSTANT),
 )
@@ -179,7 +218,7 @@ VERDICTS = _schema(
         "parse_status",
         pa.string(),
     ),  # null unless judged: ok | inconsistent | parse_error | refusal | truncated
-    ("rule", pa.string()),  # the parsing rule that found the answer
+    ("rule", pa.string()),  # the parsing rule that found the answer; illegal_selection
     ("parsed", _STRINGS),
     ("gold", _STRINGS),
     ("correct", pa.bool_()),

@@ -36,9 +36,12 @@ _TABLES = (
     "EVIDENCE",
     "REQUESTS",
     "STAGES",
+    "OFFERS",
+    "CHOICES",
     "COMPLETIONS",
     "VERDICTS",
     "SCORES",
+    "SEEN",
 )
 _MADE = "<!-- Made by jobs/make_reference.py; change the code, then run it. -->\n"
 _CONFIGURATION = """# Configuration
@@ -50,7 +53,7 @@ unknown one is answered with the nearest legal names.
 """
 _OF_TABLES = """# Tables
 
-Every step reads and writes these nine tables and nothing else. A table is a folder of Parquet part files;
+Every step reads and writes these twelve tables and nothing else. A table is a folder of Parquet part files;
 `cardiolens.read_run` gives those of a run as Arrow ([Python](python.md)); any reader of Parquet opens them.
 """
 

@@ -48,7 +48,7 @@ class Arm:
         served: dict[str, Any] = {**dict.fromkeys(("name", *SERVING), True), "http": set(HTTP_SERVING)}
         asked = [
             self.model.model_dump(mode="json", exclude=served, exclude_defaults=True),
-            self.selector.model_dump(mode="json", exclude={"seeds"}),
+            self.selector.model_dump(mode="json", exclude={"seeds", *_unasked(self.selector)}),
             self.seed,
             self.budget.model_dump() if isinstance(self.budget, TokenBudget) else self.budget,
             self.prompt.model_dump(mode="json", exclude=_unused(self.prompt)),
@@ -71,6 +71,11 @@ def _seeded(spec: SweepSpec) -> Iterator[tuple[SelectorSpec, int | None]]:
     for selector in spec.selector:
         for seed in selector.seeds or (None,):
             yield selector, seed
+
+
+def _unasked(selector: SelectorSpec) -> set[str]:
+    """Options of a selector that later versions added and that it does not use: they change no known id."""
+    return set() if selector.kind == "self" else {"rounds"}
 
 
 def _unused(prompt: PromptSpec) -> set[str]:

@@ -1,7 +1,7 @@
 """The one door from Hydra to frozen, validated values; nothing past it sees a DictConfig."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Discriminator, Field, Tag, ValidationError, field_validator, model_validator
 
@@ -18,12 +18,15 @@ class SelectorSpec(Spec):
 
     name: str  # in arms and tables
     # the rule that chooses; docs/selection.md
-    kind: Literal["random", "stratified", "clinical", "uniform", "all", "kcenter", "kmedoids", "relevance"]
+    kind: Literal[
+        "random", "stratified", "clinical", "uniform", "all", "kcenter", "kmedoids", "relevance", "self"
+    ]
     seeds: tuple[Seed, ...] = ()  # random and stratified: one arm per seed
     pool: Literal["routed", "sequence"] = "routed"  # of every kind but clinical and stratified
     lax_small_k: Literal["temporal", "spatial"] = "temporal"  # clinical
     encoder: GivenPath | None = None  # an image encoder that sees for kcenter, kmedoids, relevance
     order: Literal["presented", "nested"] = "presented"  # nested: smaller budgets first, a shared prefix
+    rounds: Positive = 2  # self: most requests for frames before the answer
 
     @model_validator(mode="after")
     def _seeded(self) -> "SelectorSpec":
@@ -39,6 +42,16 @@ class SelectorSpec(Spec):
             raise ValueError(
                 f"kind {self.kind} looks at no frames; encoder goes with kcenter, kmedoids, relevance"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _by_the_reader(self) -> "SelectorSpec":
+        if self.kind != "self" and self.rounds != type(self).model_fields["rounds"].default:
+            raise ValueError(
+                f"rounds are requests for frames by readers of kind self, not {self.kind}; leave them out"
+            )
+        if self.kind == "self" and self.order != "presented":
+            raise ValueError("kind self has no smaller budgets to show first; leave out order")
         return self
 
     @property
@@ -81,6 +94,9 @@ Control = Literal[
 ]
 """Change of every request, to see what the answers rest on."""
 
+
+# Controls that show other than the frames which were selected.
+CHANGED_FRAMES: tuple[Control, ...] = ("blind", "captions", "blank", "other_patient")
 
 CASE_SELECTORS = ("uniform", "random", "all")  # kinds that need no views and look at no frames
 
@@ -227,6 +243,25 @@ class SweepSpec(Spec):
                     f"selector {selector.name}: images of a case have no views to route and no common size; "
                     f"choose of kind {', '.join(CASE_SELECTORS)}, e.g. selector=[uniform]"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _choosing(self) -> "SweepSpec":
+        """A reader chooses among the frames of its own study, which it then sees, a number of them."""
+        choosing = [selector.name for selector in self.selector if selector.kind == "self"]
+        if not choosing:
+            return self
+        if strange := [control for control in self.control if control in CHANGED_FRAMES]:
+            raise ValueError(
+                f"control {strange[0]} shows other than the chosen frames, and with selector {choosing[0]} "
+                f"the reader chooses what it is shown; leave one of them out, or choose of control "
+                f"{', '.join(name for name in get_args(Control) if name not in CHANGED_FRAMES)}"
+            )
+        if counted := [budget for budget in self.budget if isinstance(budget, TokenBudget)]:
+            raise ValueError(
+                f"budget {counted[0]}: with selector {choosing[0]} a reader asks for a number of frames; "
+                "give a number, e.g. 16, or leave that selector out"
+            )
         return self
 
     @model_validator(mode="after")

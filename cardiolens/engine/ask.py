@@ -9,6 +9,8 @@ import numpy as np
 
 from cardiolens.tasks.legal import FREE, Constraint
 
+FRAMES = "frames"  # answer type of a request in which a reader names the frames that it wants to see
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:

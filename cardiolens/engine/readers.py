@@ -13,7 +13,8 @@ from cardiolens import tables
 from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.engine.ask import Ask, ErrorKind, FrameWork, Pictures, Reply, RequestError
+from cardiolens.engine.ask import FRAMES, Ask, ErrorKind, FrameWork, Pictures, Reply, RequestError
+from cardiolens.engine.choosing import MANNERS, Manner, ask_for_frames
 from cardiolens.errors import InputError
 from cardiolens.models.person import Reading, readings_of
 from cardiolens.tasks.catalogue import GATES
@@ -22,18 +23,21 @@ from cardiolens.tasks.legal import LETTERS, legal_replies
 TrueAnswer = tuple[str, ...]  # original option keys; of a report, its one reference as JSON
 
 SEED = 2026
+_CHOOSES = "chooses"  # option of every simulated reader
 
 
 class Reader:
     """Base of all simulated readers: starts at once, processes no frame and never dies."""
 
     mortal = False
+    chooses: Manner = "greedy"  # how it asks for frames, where it may
 
     async def start(self) -> None:
         pass
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
-        return Reply(text=self.say(ask), finish_reason="stop")
+        said = ask_for_frames(self.chooses, ask) if ask.answer_type == FRAMES else self.say(ask)
+        return Reply(text=said, finish_reason="stop")
 
     def say(self, ask: Ask) -> str:
         raise NotImplementedError
@@ -288,18 +292,30 @@ def check_reader(model: ModelSpec) -> None:
 
 
 def _make(model: ModelSpec, truth: AnswerKey | None) -> Reader:
-    reader = READERS[model.engine]
-    signature = inspect.signature(reader)
+    made = READERS[model.engine]
+    signature = inspect.signature(made)
     positional = [] if truth is None else [truth]
+    options = {name: value for name, value in model.options.items() if name != _CHOOSES}
     try:
-        signature.bind(*positional, **model.options)
+        signature.bind(*positional, **options)
     except TypeError:
-        legal = [name for name in signature.parameters if name != "truth"]
+        legal = [name for name in (*signature.parameters, _CHOOSES) if name != "truth"]
         raise InputError(
             f"model {model.name}: options {sorted(model.options)} do not fit engine {model.engine!r}; "
             f"it takes {', '.join(legal) or 'no options'}"
         ) from None
-    return reader(*positional, **model.options)
+    reader = made(*positional, **options)
+    reader.chooses = _manner(model)
+    return reader
+
+
+def _manner(model: ModelSpec) -> Manner:
+    manner = model.options.get(_CHOOSES, "greedy")
+    if manner not in MANNERS:
+        raise InputError(
+            f"model {model.name}: option {_CHOOSES}: {manner!r} is not one of {', '.join(MANNERS)}"
+        )
+    return manner
 
 
 def _share(name: str, value: float | str) -> float:

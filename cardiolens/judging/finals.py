@@ -6,7 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_FINAL = pa.array(["ok", "refused"])
+from cardiolens.tables import FINAL
+
+_FINAL = pa.array(FINAL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from cardiolens.judging.case import Case, CaseReply, Judgement, case_of, judge_c
 from cardiolens.judging.finals import finals
 from cardiolens.judging.report import judge_fields, judge_text, texts
 from cardiolens.judging.text_metrics import TextMetric
-from cardiolens.tables import VERDICTS
+from cardiolens.tables import ILLEGAL_SELECTION, VERDICTS
 
 Judge = Callable[[Case, CaseReply], Judgement]
 
@@ -107,6 +107,7 @@ def _said(asked: pa.Table, completions: pa.Table) -> pa.Table:
             "text": pc.if_else(replied, pc.fill_null(reply["text"], ""), pa.scalar(None, pa.string())),
             "refused": pc.fill_null(pc.equal(reply["status"], "refused"), False),
             "cut": pc.fill_null(pc.equal(reply["finish_reason"], "length"), False),
+            "unselected": pc.fill_null(pc.equal(reply["status"], ILLEGAL_SELECTION), False),
             "shown": pc.fill_null(pc.binary_join(asked["option_keys"], _SEPARATOR), ""),
         }
     )
@@ -118,6 +119,7 @@ def _verdicts(channel: str, sheet: _Sheet, metrics: Sequence[TextMetric]) -> pa.
     columns |= {name: sheet.asked[name] for name in ("arm_id", "qa_id", "request_key")}
     columns |= {"channel": pa.repeat(channel, judged.num_rows), "status": sheet.said["status"]}
     columns |= {name: judged[name] for name in _JUDGED.names}
+    columns["rule"] = pc.if_else(sheet.said["unselected"], ILLEGAL_SELECTION, judged["rule"])
     return pa.table([columns[name] for name in VERDICTS.names], schema=VERDICTS)
 
 

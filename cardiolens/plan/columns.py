@@ -6,6 +6,8 @@ from operator import attrgetter
 import pyarrow as pa
 
 from cardiolens.plan.request import FrameRef, Request
+from cardiolens.record.chain import Chain, Steps, row_of, rows_of
+from cardiolens.record.choosing import Offer
 from cardiolens.select.selection import Frame
 from cardiolens.tables import REQUESTS
 
@@ -21,6 +23,9 @@ class RequestColumns:
         self._frames: list[int] = []  # a row's place among the distinct frame lists
         self._distinct: dict[tuple[Frame | FrameRef, ...], int] = {}
         self.stages: list[dict[str, object]] = []  # rows of the `stages` table, of requests that are chains
+        self.choices: list[dict[str, object]] = []  # the same of the `choices` table
+        self.offers: dict[str, Offer] = {}  # of the choices, by key
+        self._most_chosen = 0
 
     def __len__(self) -> int:
         return len(self._frames)
@@ -31,10 +36,19 @@ class RequestColumns:
         for column, value in zip(self._columns, _scalars_of(request), strict=True):
             column.append(value)
 
+    def add_chain(self, request_key: str, chain: Chain) -> None:
+        """Append the chain that a request stands for."""
+        if isinstance(chain, Steps):
+            self.stages += rows_of(request_key, chain.stages)
+        else:
+            self.choices.append(row_of(request_key, chain))
+            self.offers[chain.offer.key] = chain.offer
+            self._most_chosen = max(self._most_chosen, chain.most_frames)
+
     @property
     def most_frames(self) -> int:
-        """Frames of the longest list; 0 without any."""
-        return max(map(len, self._distinct), default=0)
+        """Frames of the longest list, or that a reader may choose; 0 without any."""
+        return max((self._most_chosen, *map(len, self._distinct)))
 
     def status_counts(self) -> Counter[str]:
         """Number of requests of each status."""

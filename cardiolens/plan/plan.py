@@ -29,7 +29,7 @@ from cardiolens.plan.cache import Written, cached, keep
 from cardiolens.plan.columns import RequestColumns
 from cardiolens.plan.inputs import Inputs, read_inputs
 from cardiolens.plan.planner import ModelPlanner, StudyFrames
-from cardiolens.record.chain import write_stages
+from cardiolens.record.chain import offer_row, write_chains
 from cardiolens.record.places import Run, Store, run_of
 from cardiolens.select.feature_store import read_features
 from cardiolens.study.shards import read_digests
@@ -182,7 +182,7 @@ def _write(planner: ModelPlanner, folder: Path, inputs: Inputs) -> Written:
     most_frames = 0
     for number, columns in enumerate(_parts(planner, inputs)):
         part = folder / f"part-{number:05d}.parquet"
-        write_stages(part, columns.stages)
+        write_chains(part, columns.stages, columns.choices, [*map(offer_row, columns.offers.values())])
         tables.write_part(folder, columns.table(), tables.REQUESTS, part.name)
         counts += columns.status_counts()
         most_frames = max(most_frames, columns.most_frames)

@@ -9,6 +9,7 @@ from cardiolens.cases.told import Gold, Told
 from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import Budget, PromptSpec, SelectorSpec, SweepSpec
+from cardiolens.digest import digest_of
 from cardiolens.models.identity import Identity
 from cardiolens.models.person import readings_of
 from cardiolens.models.rendering import Rendering, frame_key
@@ -19,12 +20,14 @@ from cardiolens.plan.control import BLANK, SHOWN, blank_digest, with_options
 from cardiolens.plan.keys import hash_frames, hash_model, request_key
 from cardiolens.plan.request import Request
 from cardiolens.prompts.case import case_block, lacking
+from cardiolens.prompts.choosing import Asking, Turns, asking, listed, offered
 from cardiolens.prompts.frames import caption_block, frame_block
 from cardiolens.prompts.question import AskedQuestion
 from cardiolens.prompts.render import Closing, question_block, system_message
 from cardiolens.prompts.steps import steps_before
 from cardiolens.prompts.template import template_for
-from cardiolens.record.chain import Stage, rows_of
+from cardiolens.record.chain import Chain, Stage, Steps
+from cardiolens.record.choosing import Choice, Offer
 from cardiolens.select.choose import choose
 from cardiolens.select.feature_store import Features
 from cardiolens.select.selection import Frame, Selection
@@ -38,6 +41,7 @@ ESTIMATED = "estimated_tokens"  # flag of a request whose tokens were not counte
 
 _OPEN = 2  # studies kept open, of some megabytes each
 _DONORS = 256  # the same under control other_patient, which shows each study for many others
+_LONGEST_NOTE = "x " * 250  # as long as what a reader is told of names that are no frames
 _NEAR = 0.9  # of a model's limit: from here on tokens are counted exactly
 
 
@@ -74,6 +78,7 @@ class _Study:
     features: Features
     digests: Mapping[tuple[str, int], FrameDigest]
     shown: dict[object, _FrameBlock] = field(default_factory=dict)
+    offers: dict[tuple[Frame, ...], Offer] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +139,10 @@ class ModelPlanner:
                 selection = self._select(study, question, *protocol)
                 for arm, arm_id in arms:
                     view = self._view(question, arm, _View(study_id, study, selection), frames_of)
-                    request, stages = self._request(question, arm, arm_id, view)
+                    request, chain = self._request(question, arm, arm_id, view)
                     columns.add(request)
-                    columns.stages += rows_of(request.request_key, stages)
+                    if chain is not None:
+                        columns.add_chain(request.request_key, chain)
 
     def _open(self, frames_of: Callable[[str], StudyFrames], study_id: str) -> _Study:
         frames = frames_of(study_id)
@@ -194,13 +200,18 @@ class ModelPlanner:
 
     def _request(
         self, question: PlannedQuestion, arm: Arm, arm_id: str, view: _View
-    ) -> tuple[Request, tuple[Stage, ...]]:
-        """A request; of one that is the last of a chain, the stages too."""
+    ) -> tuple[Request, Chain | None]:
+        """A request; of one that stands for a chain, the chain too."""
         view = self._as_read(self._with_gold(view, question.told, arm.prompt.gold), question.qa_id, arm)
         selection = view.selection
         asked = with_options(question.worded(arm.wording), arm.control, question.qa_id)
         shown = SHOWN.get(arm.control, "frames")
         template = template_for(asked, arm.prompt.style, self._spec.templates, shown=shown)
+        offer, choosing = selection.frames, arm.selector.kind == "self" and selection.skipped is None
+        if choosing:  # counted with the most that may be shown
+            largest = _largest(view.study, offer, _frames_of(arm))
+            view = replace(view, selection=replace(selection, frames=largest))
+            selection = replace(selection, frames=())
         block = self._show(system_message(template), view, question.told, arm.prompt.gold)
         closing: Closing = "json" if self._spec.answer_format == "json" else "letters"
         ending = question_block(asked, len(view.told or selection.frames), template, closing)
@@ -210,6 +221,13 @@ class ModelPlanner:
             first, second, ending = steps_before(ending, len(selection.frames))
             before = first, second
         longest = max_tokens + len(before) * arm.prompt.step_max_tokens  # earlier replies are read, too
+        words: Asking | None = None
+        if choosing:
+            listing = listed(offer, view.study.structure)
+            turns = Turns(_frames_of(arm), arm.selector.rounds)
+            words = asking(listing, asked, template, closing, turns)
+            ending = f"{words.further}\n{words.answer_many}{_LONGEST_NOTE}"
+            longest = max(max_tokens, _tokens_to_ask(turns.frames))
         status, tokens = self._status(selection, block, ending, longest)
         answer_format, option_keys = (
             self._format_of(asked, arm.prompt),
@@ -219,12 +237,17 @@ class ModelPlanner:
         replicate = int(arm.control == "repeat")
         owner = (arm_id, question.qa_id) if self._keyed_by_arm else ()
         decoding = (constraint.text, str(max_tokens), str(replicate), *owner)
-        stages: tuple[Stage, ...] = ()
-        if before and status == PLANNED:
+        prompt, n_before = f"{block.text}{ending}", len(before)
+        chain: Chain | None = None
+        if words is not None:
+            declared = self._offer(view.study, offer)
+            state = hash_frames(self._asked, block.system, "", (declared.key,))
+            choice = self._choice(arm, words, declared, max_tokens, request_key(state, "", *decoding))
+            prompt, n_before, chain = choice.opening, choice.rounds, choice
+        elif before and status == PLANNED:
             stages = self._stages(block, before, arm.prompt.step_max_tokens, (str(replicate), *owner))
-            stages += (
-                Stage(f"{block.text}{ending}", max_tokens, request_key(block.state, ending, *decoding)),
-            )
+            stages += (Stage(prompt, max_tokens, request_key(block.state, ending, *decoding)),)
+            chain = Steps(stages)
         request = Request(
             arm_id=arm_id,
             qa_id=question.qa_id,
@@ -233,21 +256,45 @@ class ModelPlanner:
             subtask=asked.subtask,
             frames=selection.frames,
             system=block.system,
-            prompt=f"{block.text}{ending}",
+            prompt=prompt,
             template=template.name,
             answer_format=answer_format,
             answer_type=asked.answer_type,
             option_keys=option_keys,
             exclusive=asked.exclusive,
             max_tokens=max_tokens,
-            stage=len(before),
+            stage=n_before,
             replicate=replicate,
             flags=(*selection.flags, *self._estimated),
             status=status,
             predicted_tokens=tokens,
-            request_key=request_key(block.state, ending, *decoding, *(stage.key for stage in stages)),
+            request_key=request_key(block.state, ending, *decoding, *_declared(chain)),
         )
-        return request, stages
+        return request, chain if status == PLANNED else None
+
+    def _offer(self, study: _Study, frames: tuple[Frame, ...]) -> Offer:
+        """What a reader may choose among."""
+        if frames not in study.offers:
+            named = offered(frames, study.structure, self._spec.caption)
+            pictures = [study.pictures[frame.volume_id, frame.idx][0] for frame in frames]
+            study.offers[frames] = Offer(digest_of([list(map(list, named)), pictures]), named)
+        return study.offers[frames]
+
+    def _choice(self, arm: Arm, words: Asking, offer: Offer, max_tokens: int, stage_key: str) -> Choice:
+        """The chain of a reader that chooses its frames."""
+        return Choice(
+            offer=offer,
+            budget=_frames_of(arm),
+            rounds=arm.selector.rounds,
+            first=words.first,
+            further=words.further,
+            answer_one=words.answer_one,
+            answer_many=words.answer_many,
+            ask_max_tokens=_tokens_to_ask(_frames_of(arm)),
+            max_tokens=max_tokens,
+            bound=self._model.http is None or self._model.http.dialect == "vllm",
+            stage_key=stage_key,
+        )
 
     def _stages(
         self, block: _FrameBlock, endings: Sequence[str], max_tokens: int, decoding: tuple[str, ...]
@@ -275,6 +322,7 @@ class ModelPlanner:
         if self._read is None:
             return view
         changed = arm.control != "none" or arm.wording or arm.prompt.steps != "none"
+        changed = changed or arm.selector.kind == "self"
         if view.selection.skipped is not None or (qa_id in self._read and not changed):
             return view
         why = "not read in this form" if changed else "not read"
@@ -343,3 +391,34 @@ class ModelPlanner:
         if block.counted is None or tokens + max_tokens > _NEAR * self._model.max_model_len:
             tokens = self._counter.count(block.system, f"{block.text}{ending}", block.sizes)
         return (OVERFLOW if tokens + max_tokens > self._model.max_model_len else PLANNED), tokens
+
+
+def _frames_of(arm: Arm) -> int:
+    """The budget of an arm whose reader chooses its frames."""
+    assert isinstance(arm.budget, int), "a budget in tokens is refused for a reader that chooses"
+    return arm.budget
+
+
+def _largest(study: _Study, offer: Sequence[Frame], budget: int) -> tuple[Frame, ...]:
+    """As many frames as a reader may choose, of those with the most pixels as rendered."""
+
+    def pixels(frame: Frame) -> int:
+        height, width = study.pictures[frame.volume_id, frame.idx][1]
+        return height * width
+
+    return tuple(sorted(offer, key=pixels, reverse=True)[:budget])
+
+
+def _tokens_to_ask(budget: int) -> int:
+    """Limit of a reply that names frames, of about 16 tokens each."""
+    return 64 + 24 * budget
+
+
+def _declared(chain: Chain | None) -> tuple[str, ...]:
+    """What else decides the reply that a chain ends with."""
+    if chain is None:
+        return ()
+    if isinstance(chain, Steps):
+        return tuple(stage.key for stage in chain.stages)
+    prompts = chain.first, chain.further, chain.answer_one, chain.answer_many
+    return chain.stage_key, *prompts, *map(str, (chain.budget, chain.rounds, chain.bound))

@@ -2,24 +2,25 @@
 
 What a chain will ask is declared in the plan, with a mark where each earlier reply will stand. The request of
 a stage and its key follow from the declaration and the earlier replies alone, so how far a chain is can be
-read off the stored completions, and nothing else has to be kept.
+read off the stored completions, and nothing else has to be kept. There are two kinds: steps, which are known
+but for the replies, and choices (`cardiolens.record.choosing`), whose frames depend on them.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens import tables
 from cardiolens.digest import digest_of
-from cardiolens.tables import COMPLETIONS, FINAL, FRAME, STAGES
+from cardiolens.record.choosing import Choice, Offer, Offered
+from cardiolens.record.coming import Coming, filled, without_marks
+from cardiolens.tables import CHOICES, COMPLETIONS, FINAL, OFFERS, STAGES
+from cardiolens.tasks.legal import FREE
 
-_OPEN, _CLOSE = "\ufdd0", "\ufdd1"  # noncharacters of Unicode, which stand in no text of people
-_MARK = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
 _KEPT = (
     "request_key",
     "status",
@@ -32,6 +33,9 @@ _KEPT = (
     "seconds",
 )
 _FOLDER = "stages"
+_CHOICES = "choices"
+_OFFERS = "offers"
+CHOSEN = tuple(name for name in CHOICES.names if name not in ("request_key", "offer_key"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,33 @@ class Stage:
     key: str
 
 
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A chain whose stages are known but for the replies in them; all show the same frames."""
+
+    stages: tuple[Stage, ...]
+
+    @property
+    def most_stages(self) -> int:
+        return len(self.stages)
+
+    def coming(self, replies: Sequence[str]) -> Coming | None:
+        """The next request; None where the chain is at its end."""
+        if len(replies) == len(self.stages):
+            return None
+        stage = self.stages[len(replies)]
+        last = stage is self.stages[-1]
+        asked = key_of(stage, replies), prompt_of(stage, replies), stage.max_tokens
+        return Coming(*asked, constraint=None if last else FREE)
+
+    def failure(self, replies: Sequence[str]) -> str | None:
+        """Nothing: the last reply is the answer."""
+        return None
+
+
+Chain = Steps | Choice
+
+
 class Step(NamedTuple):
     """A stage of a chain whose request is known, and its final completion if there is one."""
 
@@ -50,34 +81,34 @@ class Step(NamedTuple):
     stage: int
     request_key: str
     said: Mapping[str, object] | None  # columns of the completion
-
-
-def mark(stage: int) -> str:
-    """The mark that stands for the reply of a stage."""
-    return f"{_OPEN}{stage}{_CLOSE}"
+    coming: Coming
+    replies: tuple[str, ...]  # of the stages before it
 
 
 def prompt_of(stage: Stage, replies: Sequence[str]) -> str:
     """The prompt of a stage; of a reply nothing may be taken for the place of a frame, or for a mark."""
-    clean = [_without_marks(reply) for reply in replies]
-    return _MARK.sub(lambda found: clean[int(found[1])], stage.prompt)
+    return filled(stage.prompt, [without_marks(reply) for reply in replies])
 
 
 def key_of(stage: Stage, replies: Sequence[str]) -> str:
     """The request key of a stage; equal for chains that ask the same after the same replies."""
-    return digest_of([stage.key, *map(_without_marks, replies)]) if replies else stage.key
+    return digest_of([stage.key, *map(without_marks, replies)]) if replies else stage.key
 
 
-def stages_beside(part: Path) -> Path:
-    """The file of stages that belongs to a part of `requests`; absent where it has no chains."""
-    return part.parent / _FOLDER / part.name
-
-
-def write_stages(part: Path, rows: Sequence[dict[str, object]]) -> None:
-    """Write the stages of the chains of a part, if it has any."""
-    if rows:
-        beside = stages_beside(part)
-        tables.write_part(beside.parent, tables.from_rows(rows, STAGES), STAGES, beside.name)
+def write_chains(
+    part: Path,
+    stages: Sequence[dict[str, object]],
+    choices: Sequence[dict[str, object]],
+    offers: Sequence[dict[str, object]],
+) -> None:
+    """Write the chains of a part of `requests` beside it, if it has any."""
+    for name, rows, schema in (
+        (_FOLDER, stages, STAGES),
+        (_OFFERS, offers, OFFERS),
+        (_CHOICES, choices, CHOICES),
+    ):
+        if rows:
+            tables.write_part(part.parent / name, tables.from_rows(rows, schema), schema, part.name)
 
 
 def rows_of(request_key: str, stages: Iterable[Stage]) -> list[dict[str, object]]:
@@ -94,21 +125,52 @@ def rows_of(request_key: str, stages: Iterable[Stage]) -> list[dict[str, object]
     ]
 
 
-def read_stages(part: Path) -> dict[str, tuple[Stage, ...]]:
+def row_of(request_key: str, choice: Choice) -> dict[str, object]:
+    """A choice as a row of the table."""
+    own = {name: getattr(choice, name) for name in CHOSEN}
+    return {"request_key": request_key, "offer_key": choice.offer.key, **own}
+
+
+def choice_of(row: Mapping[str, Any], offers: Mapping[str, Offer]) -> Choice:
+    """A choice from a row of the table, or of what was made from one."""
+    return Choice(offers[row["offer_key"]], **{name: row[name] for name in CHOSEN})
+
+
+def offer_row(offer: Offer) -> dict[str, object]:
+    """An offer as a row of the table."""
+    return {"offer_key": offer.key, "frames": [frame._asdict() for frame in offer.frames]}
+
+
+def offers_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Offer]:
+    """Offers by their keys, from rows of the table."""
+    return {
+        row["offer_key"]: Offer(row["offer_key"], tuple(Offered(**frame) for frame in row["frames"]))
+        for row in rows
+    }
+
+
+def read_part_chains(part: Path) -> dict[str, Chain]:
     """The chains of one part of `requests`, by request_key."""
-    beside = stages_beside(part)
-    return _chains(tables.read_part(beside, STAGES)) if beside.exists() else {}
-
-
-def read_chains(requests: Path) -> dict[str, tuple[Stage, ...]]:
-    """All chains of a folder of requests, by request_key; empty for a plan without any."""
-    found: dict[str, tuple[Stage, ...]] = {}
-    for part in tables.parts(requests):
-        found |= read_stages(part)
+    stages, choices, offers = (part.parent / name / part.name for name in (_FOLDER, _CHOICES, _OFFERS))
+    found: dict[str, Chain] = {}
+    if stages.exists():
+        found |= _steps(tables.read_part(stages, STAGES))
+    if choices.exists():
+        rows = tables.read_part(choices, CHOICES).to_pylist()
+        offered = offers_of(tables.read_part(offers, OFFERS).to_pylist())
+        found |= {row["request_key"]: choice_of(row, offered) for row in rows}
     return found
 
 
-def walk(chains: Mapping[str, Sequence[Stage]], completions: Path) -> list[Step]:
+def read_chains(requests: Path) -> dict[str, Chain]:
+    """All chains of a folder of requests, by request_key; empty for a plan without any."""
+    found: dict[str, Chain] = {}
+    for part in tables.parts(requests):
+        found |= read_part_chains(part)
+    return found
+
+
+def walk(chains: Mapping[str, Chain], completions: Path) -> list[Step]:
     """Every stage of chains whose request is known by now, stage by stage.
 
     Memory: the replies to these stages, and the keys of the completions.
@@ -117,27 +179,26 @@ def walk(chains: Mapping[str, Sequence[Stage]], completions: Path) -> list[Step]
         return []
     said = tables.read(completions, COMPLETIONS, (*_KEPT, "written_at"))
     said = said.filter(pc.is_in(said["status"], pa.array(FINAL))).sort_by("written_at")
-    replies: dict[str, list[str]] = {chain: [] for chain in chains}
+    replies: dict[str, tuple[str, ...]] = dict.fromkeys(chains, ())
     steps: list[Step] = []
-    stage = 0
     while replies:
-        keys = {chain: key_of(chains[chain][stage], texts) for chain, texts in replies.items()}
-        found = _first(said, set(keys.values()))
-        steps += [Step(chain, stage, key, found.get(key)) for chain, key in keys.items()]
-        stage += 1
-        replies = {
-            chain: [*texts, str(found[keys[chain]]["text"] or "")]
-            for chain, texts in replies.items()
-            if keys[chain] in found and found[keys[chain]]["status"] == "ok" and stage < len(chains[chain])
-        }
+        at = {chain: (chains[chain].coming(texts), texts) for chain, texts in replies.items()}
+        going = {chain: (coming, texts) for chain, (coming, texts) in at.items() if coming is not None}
+        found = _first(said, {coming.request_key for coming, _ in going.values()})
+        replies = {}
+        for chain, (coming, texts) in going.items():
+            row = found.get(coming.request_key)
+            steps.append(Step(chain, len(texts), coming.request_key, row, coming, texts))
+            if row is not None and row["status"] == "ok":
+                replies[chain] = (*texts, str(row["text"] or ""))
     return steps
 
 
 def known_steps(parts: Sequence[str], completions: Path) -> dict[str, Mapping[str, object]]:
     """The final completions of stages of the chains of some parts of `requests`, by request_key."""
-    chains: dict[str, tuple[Stage, ...]] = {}
+    chains: dict[str, Chain] = {}
     for part in parts:
-        chains |= read_stages(Path(part))
+        chains |= read_part_chains(Path(part))
     return {step.request_key: step.said for step in walk(chains, completions) if step.said is not None}
 
 
@@ -147,15 +208,11 @@ def _first(said: pa.Table, keys: set[str]) -> dict[str, dict[str, object]]:
     return {row["request_key"]: row for row in reversed(own.select(_KEPT).to_pylist())}
 
 
-def _chains(rows: pa.Table) -> dict[str, tuple[Stage, ...]]:
+def _steps(rows: pa.Table) -> dict[str, Steps]:
     ordered = rows.sort_by([("request_key", "ascending"), ("stage", "ascending")])
     found: dict[str, list[Stage]] = {}
     for row in ordered.to_pylist():
         own = found.setdefault(row["request_key"], [])
         if row["stage"] == len(own):  # arms may declare the same chain, which is asked once
             own.append(Stage(row["prompt"], row["max_tokens"], row["stage_key"]))
-    return {chain: tuple(stages) for chain, stages in found.items()}
-
-
-def _without_marks(reply: str) -> str:
-    return reply.replace(FRAME, "").replace(_OPEN, "").replace(_CLOSE, "")
+    return {chain: Steps(tuple(stages)) for chain, stages in found.items()}

@@ -48,6 +48,11 @@ class Run:
         return self.root / "verdicts"
 
     @property
+    def seen(self) -> Path:
+        """What readers of chains were shown, stage by stage."""
+        return self.root / "seen"
+
+    @property
     def scores(self) -> Path:
         return self.root / "scores"
 
@@ -145,6 +150,9 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
     for prompt in told["prompt"]:
         if prompt["steps"] == "none":  # which has no step whose length could count
             del prompt["step_max_tokens"]
+    for selector in told["selector"]:
+        if selector["kind"] != "self":  # which asks for no frames
+            del selector["rounds"]
     told["prompt"] = [_without(prompt, _PROMPT_AS_BEFORE) for prompt in told["prompt"]]
     told["dataset"] = _without(told["dataset"], _DATASET_AS_BEFORE)
     return _without(told, _AS_BEFORE)

@@ -70,7 +70,8 @@ def merged(parts: Sequence[Replies]) -> Replies:
     for status, keys in unjudged.items():  # recounted: a reply missing in one run may be in another
         counts[status] = len(keys)
     beside = _first_of(tables.concat([part.beside for part in parts], tables.SCORES))
-    return Replies(joined, beside, parts[0].questions_digest, counts)
+    seen = tables.concat([part.seen for part in parts], tables.SEEN)
+    return Replies(joined, beside, parts[0].questions_digest, seen, counts)
 
 
 def _first_verdicts(of_runs: Sequence[pa.Table]) -> pa.Table:

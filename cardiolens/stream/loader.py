@@ -1,6 +1,6 @@
 """Loader of a study: its missing requests with their rendered frames."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,8 @@ from cardiolens.models.rendering import Rendering, frame_key
 from cardiolens.plan.control import BLANK, blank_digest
 from cardiolens.plan.missing import StudyWork
 from cardiolens.plan.request import Request, read_requests
-from cardiolens.record.chain import Stage, read_stages
+from cardiolens.record.chain import Chain, Stage, Steps, offer_row, read_part_chains, row_of
+from cardiolens.record.choosing import Choice
 from cardiolens.stream.messages import STUDY_ASKS, AskRow, PictureRow, StageRow, StudyAsks
 from cardiolens.study.shards import StoredFrame, read_frames, shaped
 
@@ -42,14 +43,28 @@ class StudyLoader:
     def _study(self, work: StudyWork) -> StudyAsks:
         part = Path(work["part"])
         requests = read_requests(part, work["rows"])
-        chains = read_stages(part) if any(request.stage for request in requests) else {}
+        chains = read_part_chains(part) if any(request.stage for request in requests) else {}
         places = {place for request in requests for place in _places(request)}
         pictures = self._pictures(work["study_id"], places)
         asks = [
-            self._ask(request, attempt, pictures, chains.get(request.request_key, ()))
+            self._ask(request, attempt, pictures, chains.get(request.request_key))
             for request, attempt in zip(requests, work["attempts"], strict=True)
         ]
-        return {"study_id": work["study_id"], "asks": asks, "pictures": list(pictures.values())}
+        own = (chains.get(request.request_key) for request in requests)
+        offers = {chain.offer.key: chain.offer for chain in own if isinstance(chain, Choice)}
+        return {
+            "study_id": work["study_id"],
+            "asks": asks,
+            "pictures": list(pictures.values()),
+            "offers": [offer_row(offer) for offer in offers.values()],
+        }
+
+    def volume(self, study_id: str, volume_id: str) -> dict[int, PictureRow]:
+        """All frames of a volume by idx, read and rendered: for readers that ask for frames later."""
+        own = self.volumes.filter(pc.equal(self.volumes["study_id"], study_id))
+        (row,) = own.filter(pc.equal(own["volume_id"], volume_id)).to_pylist()
+        places = {(volume_id, idx, False) for idx in range(row["n_slices"] * row["n_phases"])}
+        return {place[1]: picture for place, picture in self._pictures(study_id, places).items()}
 
     def _pictures(self, study_id: str, places: set[FramePlace]) -> dict[FramePlace, PictureRow]:
         if not places:
@@ -83,7 +98,7 @@ class StudyLoader:
         request: Request,
         attempt: int,
         pictures: Mapping[FramePlace, PictureRow],
-        stages: Sequence[Stage],
+        chain: Chain | None,
     ) -> AskRow:
         return {
             "request_key": request.request_key,
@@ -97,7 +112,8 @@ class StudyLoader:
             "attempt": attempt,
             "arm_id": request.arm_id if self.tells_questions else None,
             "qa_id": request.qa_id if self.tells_questions else None,
-            "stages": [_stage(stage) for stage in stages] or None,
+            "stages": [_stage(stage) for stage in chain.stages] if isinstance(chain, Steps) else None,
+            "choice": row_of(request.request_key, chain) if isinstance(chain, Choice) else None,
         }
 
 

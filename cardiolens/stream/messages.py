@@ -1,7 +1,7 @@
 """Messages between loader, replica and writer: Arrow schemas, and their rows as types."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TypedDict
 
@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from cardiolens.engine.ask import Ask, ErrorKind, Pictures
-from cardiolens.record.chain import Stage
+from cardiolens.record.chain import Chain, Stage, Steps, choice_of
+from cardiolens.record.choosing import Offer
 from cardiolens.study.shards import shaped
+from cardiolens.tables import CHOICES, OFFERS
 from cardiolens.tasks.legal import read_constraint
 
 PICTURE = pa.struct(
@@ -22,6 +24,7 @@ PICTURE = pa.struct(
         ("pixels", pa.large_binary()),
     ]
 )
+CHOICE = pa.struct([field for field in CHOICES if field.name != "request_key"])
 STAGE = pa.struct([("prompt", pa.string()), ("max_tokens", pa.int32()), ("key", pa.string())])
 ASK = pa.struct(
     [
@@ -36,7 +39,8 @@ ASK = pa.struct(
         ("attempt", pa.int32()),
         ("arm_id", pa.string()),
         ("qa_id", pa.string()),
-        ("stages", pa.list_(STAGE)),  # of a chain, its last one too; null otherwise
+        ("stages", pa.list_(STAGE)),  # of a chain of steps, its last one too; null otherwise
+        ("choice", CHOICE),  # of a chain whose reader chooses its frames; null otherwise
     ]
 )
 
@@ -66,6 +70,7 @@ class AskRow(TypedDict):
     arm_id: str | None
     qa_id: str | None
     stages: Sequence["StageRow"] | None
+    choice: Mapping[str, object] | None
 
 
 class StageRow(TypedDict):
@@ -82,6 +87,7 @@ class StudyAsks(TypedDict):
     study_id: str
     asks: Sequence[AskRow]
     pictures: Sequence[PictureRow]
+    offers: Sequence[Mapping[str, object]]
 
 
 class CompletionRow(TypedDict, total=False):
@@ -101,7 +107,14 @@ class CompletionRow(TypedDict, total=False):
     error: str
 
 
-STUDY_ASKS = pa.schema([("study_id", pa.string()), ("asks", pa.list_(ASK)), ("pictures", pa.list_(PICTURE))])
+STUDY_ASKS = pa.schema(
+    [
+        ("study_id", pa.string()),
+        ("asks", pa.list_(ASK)),
+        ("pictures", pa.list_(PICTURE)),
+        ("offers", pa.list_(pa.struct(list(OFFERS)))),  # of the choices
+    ]
+)
 
 COUNTERS = (
     "ok",
@@ -113,6 +126,8 @@ COUNTERS = (
     "prompt_tokens",
     "cached_tokens",
     "output_tokens",
+    "illegal_selection",
+    "not_shown",  # names that readers asked for and that were no frame to show
     "engine_starts",
     "load_ms",  # duration of these engine starts
     *ErrorKind,  # number of errors of each kind
@@ -158,9 +173,11 @@ def ask_of(row: AskRow) -> Ask:
     )
 
 
-def stages_of(row: AskRow) -> tuple[Stage, ...]:
-    """The stages of a chain; empty for a request that stands alone."""
-    return tuple(Stage(**stage) for stage in row["stages"] or ())
+def chain_of(row: AskRow, offers: Mapping[str, Offer]) -> Chain | None:
+    """The chain that a request stands for; None for one that stands alone."""
+    if row["choice"] is not None:
+        return choice_of(row["choice"], offers)
+    return Steps(tuple(Stage(**stage) for stage in row["stages"])) if row["stages"] else None
 
 
 def pictures_of(rows: Sequence[PictureRow]) -> Pictures:

@@ -94,6 +94,7 @@ def pipeline(
                 plan.spec.stream,
                 partial(known_steps, pc.unique(work["part"]).to_pylist(), _completions(plan, model)),
             ),
+            fn_constructor_kwargs={"load_volume": reader.volume},
             batch_size=1,
             batch_format="pyarrow",
             zero_copy_batch=True,

@@ -17,16 +17,18 @@ from cardiolens.engine.ask import Ask, Engine, FrameWork, NotAskedError, Picture
 from cardiolens.engine.supervisor import Supervisor
 from cardiolens.errors import RunError
 from cardiolens.plan.missing import Done
+from cardiolens.record.chain import Chain, offers_of
 from cardiolens.stream.messages import (
     COUNTERS,
     PROGRESS,
     CompletionRow,
+    PictureRow,
     StudyAsks,
     ask_of,
-    pictures_of,
-    stages_of,
+    chain_of,
 )
-from cardiolens.stream.walk import Said, Settled, Stages, Walk
+from cardiolens.stream.pictures import LoadVolume, StudyPictures
+from cardiolens.stream.walk import Said, Settled, Walk
 from cardiolens.stream.writer import CompletionWriter
 
 _LISTEN_SECONDS = 0.5
@@ -54,6 +56,8 @@ class Replica:
         width: int,
         stream: StreamSpec,
         known_steps: Callable[[], Mapping[str, Said]] = dict,  # stages of chains in the store
+        *,
+        load_volume: LoadVolume | None = None,  # where readers choose their frames
     ) -> None:
         self._engine = make_engine()
         self._width = width
@@ -65,8 +69,9 @@ class Replica:
         self._frames_reported = FrameWork()
         self._answered = _answered_before_restart(completions)
         self._known = known_steps()  # also after a restart, when there are more
-        self._unreported: Counter[str] = Counter()  # tokens and frames of requests that were answered
+        self._unreported: Counter[str] = Counter()  # what was asked took, and names asked for in vain
         self._stages: Counter[int] = Counter()  # requests of each stage of chains, not reported yet
+        self._load_volume = load_volume or _none_to_choose
         self._supervisor: Supervisor | None = None  # made in the loop that it lives in
         self._writer = CompletionWriter(completions, stream.flush_rows, stream.flush_seconds)
         self._listening: asyncio.Task[None] | None = None
@@ -88,8 +93,9 @@ class Replica:
 
     async def _study(self, study: StudyAsks, supervisor: Supervisor) -> pa.Table:
         rows = [row for row in study["asks"] if row["request_key"] not in self._answered]
-        asks = [(ask_of(row), stages_of(row)) for row in rows]
-        pictures = pictures_of(study["pictures"])
+        offers = offers_of(study["offers"] or ())
+        asks = [(ask_of(row), chain_of(row, offers)) for row in rows]
+        pictures = StudyPictures(study["study_id"], study["pictures"], self._load_volume)
         counters = _count(await self._settle_all(asks, pictures, supervisor))
         done = self._engine.frames()
         counters["frames_processed"] = done.processed - self._frames_reported.processed
@@ -105,16 +111,16 @@ class Replica:
         return pa.Table.from_pylist([row], schema=PROGRESS)
 
     async def _settle_all(
-        self, asks: list[tuple[Ask, Stages]], pictures: Pictures, supervisor: Supervisor
+        self, asks: list[tuple[Ask, Chain | None]], pictures: StudyPictures, supervisor: Supervisor
     ) -> list[Settled]:
         """Settle all asks of a study; those that were not sent any more are left out.
 
         An error is raised only after every completion in flight, of all studies, is on disk.
         """
-        walk = Walk(self._known, partial(self._step, pictures=pictures, supervisor=supervisor))
+        ask_step = partial(self._step, pictures=pictures, supervisor=supervisor)
+        walk = Walk(self._known, ask_step, pictures.keys_of)
         answers = [
-            walk.go(ask, stages) if stages else self._complete(ask, pictures, supervisor)
-            for ask, stages in asks
+            walk.go(ask, chain) if chain else self._complete(ask, pictures, supervisor) for ask, chain in asks
         ]
         study = _Held(open=len(asks))
         tasks = [
@@ -126,7 +132,9 @@ class Replica:
         for task in tasks:
             task.add_done_callback(self._settling.discard)
         try:
-            return [settled for settled in await asyncio.gather(*tasks) if settled is not None]
+            all_settled = await asyncio.gather(*tasks)
+            self._unreported["not_shown"] += walk.not_shown
+            return [settled for settled in all_settled if settled is not None]
         except Exception:
             while self._settling:
                 await asyncio.wait(self._settling)
@@ -234,6 +242,10 @@ def _count(settled: list[Settled]) -> dict[str, int]:
         if error_kind is not None:
             counters[error_kind] += 1
     return counters
+
+
+def _none_to_choose(study_id: str, volume_id: str) -> Mapping[int, PictureRow]:
+    raise AssertionError("frames are asked for by name, and the replica was not told where to find them")
 
 
 def _noticed(written: "asyncio.Future[None]") -> None:

@@ -31,7 +31,7 @@ class Standing:
 
     @property
     def executed(self) -> int:
-        return sum(self.counters.get(name, 0) for name in ("ok", "refused", "error"))
+        return sum(self.counters.get(name, 0) for name in ("ok", "refused", "illegal_selection", "error"))
 
     @property
     def done(self) -> int:

@@ -5,53 +5,61 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cardiolens.engine.ask import Ask, ErrorKind
-from cardiolens.record.chain import Stage, key_of, prompt_of
+from cardiolens.engine.ask import FRAMES, Ask, ErrorKind
+from cardiolens.record.chain import Chain
+from cardiolens.record.choosing import Choice
+from cardiolens.record.coming import Coming, Place
 from cardiolens.stream.messages import CompletionRow
-from cardiolens.tasks.legal import FREE
+from cardiolens.tables import ILLEGAL_SELECTION
 
 Settled = tuple[CompletionRow, ErrorKind | None]
 """A completion, and the kind of its error if it failed."""
 
-Stages = tuple[Stage, ...]
 Said = Mapping[str, Any]
 """Columns of a completion in the store."""
 
 _SUMMED = ("prompt_tokens", "cached_tokens", "output_tokens", "seconds")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Walk:
     """The chains of one study; a stage that several of them share is asked once."""
 
     known: Mapping[str, Said]  # final completions of stages, from before
     ask_step: Callable[[Ask, int], Awaitable[Settled]]  # an int: its stage
+    keys_of: Callable[[Sequence[Place]], Awaitable[tuple[str, ...]]]  # of frames, which are loaded first
+    not_shown: int = 0  # names that readers asked for and that were no frame to show
     _asked: dict[str, asyncio.Future[Settled]] = field(default_factory=dict)
 
-    async def go(self, ask: Ask, stages: Sequence[Stage]) -> Settled:
+    async def go(self, ask: Ask, chain: Chain) -> Settled:
         """Go on from the stages whose completions are known, to the end or to the stage that failed.
 
         What comes out stands for the chain: the last reply, and the tokens and seconds of all stages.
         """
         said: list[Said] = []
         replies: list[str] = []
-        for number, stage in enumerate(stages):
-            last = number == len(stages) - 1
-            row, error_kind = await self._said(
-                replace(
-                    ask,
-                    request_key=key_of(stage, replies),
-                    text=prompt_of(stage, replies),
-                    max_tokens=stage.max_tokens,
-                    constraint=ask.constraint if last else FREE,
-                ),
-                number,
-            )
+        while (coming := chain.coming(replies)) is not None:
+            row, error_kind = await self._said(await self._request(ask, coming), len(replies))
             said.append(row)
             if row["status"] != "ok":
-                return _ended(said, len(stages)), error_kind
+                return _ended(said, chain.most_stages), error_kind
             replies.append(row["text"] or "")
-        return _ended(said, len(stages)), None
+        if isinstance(chain, Choice):
+            self.not_shown += sum(chain.after(replies).not_shown)
+        ended = _ended(said, chain.most_stages)
+        if failure := chain.failure(replies):
+            ended |= {"text": "", "status": ILLEGAL_SELECTION, "error": failure}
+        return ended, None
+
+    async def _request(self, ask: Ask, coming: Coming) -> Ask:
+        request = replace(
+            ask, request_key=coming.request_key, text=coming.prompt, max_tokens=coming.max_tokens
+        )
+        if coming.frames is not None:
+            request = replace(request, frame_keys=await self.keys_of(coming.frames))
+        if coming.asks_for_frames:
+            request = replace(request, answer_type=FRAMES, option_keys=())
+        return request if coming.constraint is None else replace(request, constraint=coming.constraint)
 
     async def _said(self, ask: Ask, stage: int) -> tuple[Said, ErrorKind | None]:
         if ask.request_key in self.known:

@@ -156,6 +156,7 @@ async def _answer(planned: Plan, model: ModelSpec, engine: Engine | None) -> Cou
         4096,
         planned.spec.stream,
         partial(known_steps, left.work["part"].to_pylist(), completions),
+        load_volume=read.volume,
     )
 
     async def study(row: int) -> Counter[str]:

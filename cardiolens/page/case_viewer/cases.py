@@ -44,7 +44,7 @@ def study_cases(
         wanted.setdefault(int(sources.study[question]), []).append((question, arm))
     requests, verdicts = (_by_study(some, study) for some in (rows.requests, rows.verdicts))
     for number in sorted(wanted):
-        own = Rows(requests.get(number, ()), verdicts.get(number, ()), rows.replies)
+        own = Rows(requests.get(number, ()), verdicts.get(number, ()), rows.replies, rows.seen)
         yield number, _cases(sources, wanted[number], own, private=private)
 
 
@@ -69,11 +69,13 @@ def _cases(sources: Sources, asked: Collection[Asked], rows: Rows, *, private: b
         reply = rows.replies.get(row["request_key"])
         if not private:
             reply = public_reply(reply, questions[row["qa_id"]])
+        stages = rows.seen.get(row["request_key"], ())
+        prompt, shown = _in_order(row, stages, questions[row["qa_id"]], private=private)
         case = {
             "system": texts.place(row["system"]),
-            "prompt": texts.place(row["prompt"]),
+            "prompt": texts.place(prompt),
             "reply": texts.place(reply),
-            "frames": frames.place(_as_json(row["frames"])),
+            "frames": frames.place(_as_json(shown)),
             "frames_of": number.get(row["frames_study_id"]),
             "flags": row["flags"],
             "status": row["status"],
@@ -91,6 +93,22 @@ def _cases(sources: Sources, asked: Collection[Asked], rows: Rows, *, private: b
         "texts": list(texts.places),
         "frames": [json.loads(text) for text in frames.places],
     }
+
+
+def _in_order(
+    row: CaseRow, stages: Sequence[CaseRow], question: CaseRow, *, private: bool
+) -> tuple[str, Sequence[CaseRow]]:
+    """All that a reader was asked and shown: of a chain its stages' prompts, with the replies between."""
+    if not stages:
+        return row["prompt"], row["frames"] or ()
+    parts, frames = [], []
+    for stage in stages:
+        parts.append(stage["prompt"] if private else public_reply(stage["prompt"], question) or "")
+        frames += row["frames"] if stage["frames"] is None else stage["frames"]
+        if stage is not stages[-1]:
+            reply = stage["reply"] if private else public_reply(stage["reply"], question)
+            parts.append(f"[reply to request {stage['stage'] + 1}]\n{reply or ''}")
+    return "\n\n".join(parts), frames
 
 
 def _as_json(frames: Sequence[CaseRow] | None) -> str:

@@ -1,7 +1,7 @@
 """The tables of a run as the case viewer reads them: single cases and endings, when they are asked for."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ _REQUEST = (
 _VERDICT = ("arm_id", "qa_id", "channel", "status", "parse_status", "rule", "parsed", "gold", "correct")
 _ENDED = ("qa_id", "arm_id", "channel", "status", "parse_status", "correct")
 _SAID = ("request_key", "text", "status", "written_at")
+_STAGE = ("request_key", "stage", "frames", "prompt", "reply")
 _SEPARATOR = "\x1f"
 _LISTINGS = 20  # attempts to read completions that are compacted meanwhile
 
@@ -37,6 +38,7 @@ class Rows:
     requests: Sequence[dict[str, Any]]
     verdicts: Sequence[dict[str, Any]]
     replies: dict[str, str | None]
+    seen: Mapping[str, Sequence[dict[str, Any]]] = field(default_factory=dict)  # stages of chains, in order
 
 
 @dataclass(frozen=True)
@@ -73,15 +75,16 @@ class Sources:
         by_model: dict[str, list[Asked]] = {}
         for question, arm in asked:
             by_model.setdefault(self.header.arms[arm].model, []).append((question, arm))
-        found = Rows([], [], {})
+        found, seen = Rows([], [], {}), {}
         requests, verdicts = [], []
         for model, pairs in by_model.items():
             for part, store, key in self._made(model):
                 own = self._own(part.requests(model), tables.REQUESTS, _REQUEST, pairs)
                 requests += own.to_pylist()
+                seen.update(_seen(part, pc.unique(own["request_key"])))
                 found.replies.update(_replies(store.completions(key), pc.unique(own["request_key"])))
             verdicts += self._own(self.run.verdicts, tables.VERDICTS, _VERDICT, pairs).to_pylist()
-        return Rows(requests, verdicts, found.replies)
+        return Rows(requests, verdicts, found.replies, seen)
 
     def endings(self, arm: int) -> str:
         """How each question ended under an arm, a letter each; `NOT_ASKED` where it was not asked."""
@@ -195,6 +198,15 @@ def _letters(verdicts: pa.RecordBatch) -> np.ndarray:
     read = pc.is_in(verdicts["parse_status"], value_set=pa.array(["ok", "inconsistent"]))
     told = np.where(np.asarray(read), told, ord("u"))
     return np.where(np.asarray(pc.equal(verdicts["status"], "judged")), told, ord("o")).astype(np.uint8)
+
+
+def _seen(run: Run, keys: pa.Array) -> dict[str, list[dict[str, Any]]]:
+    """The stages of those keys that stand for chains, in order."""
+    where = pc.field("request_key").isin(keys)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in tables.query(run.seen, tables.SEEN, _STAGE, where).sort_by("stage").to_pylist():
+        found.setdefault(row["request_key"], []).append(row)
+    return found
 
 
 def _replies(folder: Path, keys: pa.Array) -> dict[str, str | None]:

@@ -17,7 +17,8 @@ from cardiolens.engine.readers import Constant
 from cardiolens.engine.supervisor import Supervisor
 from cardiolens.errors import InputError
 from cardiolens.plan.plan import plan
-from cardiolens.record.chain import Stage, key_of, mark, prompt_of, read_chains, walk
+from cardiolens.record.chain import Stage, Steps, key_of, prompt_of, read_chains, walk
+from cardiolens.record.coming import mark
 from cardiolens.stream.walk import Walk
 from cardiolens.tasks.legal import FREE
 
@@ -203,11 +204,15 @@ async def order_with_one_slot(n_chains):
             asked.append((number, stage))
             return {"status": "ok", "text": reply.text}, None
 
-        stages = [Stage(f"{number}", 8, f"{number}-{stage}") for stage in range(3)]
-        await Walk({}, step).go(ask_named(f"chain {number}"), stages)
+        stages = tuple(Stage(f"{number}", 8, f"{number}-{stage}") for stage in range(3))
+        await Walk({}, step, keys_of=none_to_choose).go(ask_named(f"chain {number}"), Steps(stages))
 
     await asyncio.gather(*map(go, range(n_chains)))
     return asked
+
+
+async def none_to_choose(places):
+    raise AssertionError("these chains show the same frames throughout")
 
 
 def ask_named(key):

@@ -1,0 +1,114 @@
+"""Prompts in which a reader is told what there is of a study and asks for frames by name."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cardiolens.errors import InputError
+from cardiolens.prompts.frames import CaptionLevel, captions
+from cardiolens.prompts.question import AskedQuestion
+from cardiolens.prompts.render import Closing, question_block
+from cardiolens.prompts.template import Template
+from cardiolens.prompts.words import words
+from cardiolens.record.choosing import LEFT, REFUSED, REQUEST, SEEN, SHOWN, Offered
+from cardiolens.record.coming import mark
+from cardiolens.select.selection import Frame
+from cardiolens.study.structure import StudyStructure, VolumeStructure
+
+_NUMBER = 7_777_777  # of frames, in the trial that shows where a template writes their number
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Limits of asking."""
+
+    frames: int  # most that are shown
+    requests: int  # most in which frames are asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """The prompts of a reader that chooses its frames, with marks."""
+
+    first: str
+    further: str
+    answer_one: str
+    answer_many: str
+
+
+def offered(frames: Sequence[Frame], structure: StudyStructure, level: CaptionLevel) -> tuple[Offered, ...]:
+    """Frames by the names under which they may be asked for."""
+    volumes = structure.volumes
+    return tuple(
+        Offered(
+            name_of(frame, volumes[frame.volume_id]),
+            frame.volume_id,
+            frame.idx,
+            captions(volumes[frame.volume_id], level)[frame.idx],
+        )
+        for frame in frames
+    )
+
+
+def name_of(frame: Frame, volume: VolumeStructure) -> str:
+    """The name of a frame: its volume, and slice and phase where there are several: `cine_4ch phase 1`."""
+    where = f" slice {frame.slice + 1}" if volume.n_slices > 1 else ""
+    when = f" {_when(volume)} {frame.phase + 1}" if volume.n_phases > 1 else ""
+    return f"{volume.volume_id}{where}{when}"
+
+
+def listed(frames: Sequence[Frame], structure: StudyStructure) -> str:
+    """The volumes that frames are of, whose frames may all be asked for, and one name as an example."""
+    volumes = [structure.volumes[name] for name in dict.fromkeys(frame.volume_id for frame in frames)]
+    lines = "".join(f"{_listed(volume)}\n" for volume in volumes)
+    return f"{lines}The first of them, for example, is: {name_of(frames[0], volumes[0])}\n"
+
+
+def asking(listing: str, asked: AskedQuestion, template: Template, closing: Closing, turns: Turns) -> Asking:
+    """The prompts for a question, with the list of what may be asked for."""
+    options = "".join(f"{letter}. {text}\n" for letter, text in asked.displayed)
+    about = (
+        f"Frames of the study, by name:\n{listing}"
+        f"Question, which you will answer afterwards: {asked.question}\n{options}{mark(REFUSED)}"
+    )
+    form = 'Reply with JSON alone, with names as in the list: {"frames": ["<name>", ...]}'
+    turn = f"This is request {mark(REQUEST)} of {turns.requests}"
+    most = f"{turns.frames} frame{'' if turns.frames == 1 else 's'}"
+    return Asking(
+        first=f"{about}Choose the frames to look at, at most {most} in all. {turn}. {form}",
+        further=(
+            f"{about}Shown above: {mark(SEEN)}. You may ask for {mark(LEFT)} more, at most {most} in all, "
+            f"or for none with an empty list. {turn}. {form}"
+        ),
+        answer_one=question_block(asked, 1, template, closing),
+        answer_many=_many(asked, template, closing, turns.frames),
+    )
+
+
+def _listed(volume: VolumeStructure) -> str:
+    """One volume of the list: the form of its frames' names, and what it shows."""
+    view = volume.volume_id.rpartition("_")[2]
+    what = f"{words().sequences[volume.sequence]}, {words().views[view]}"
+    slices, phases = volume.n_slices > 1, volume.n_phases > 1
+    along = " (base to apex)" if volume.levels_known and view == "sax" else ""
+    name = f"{volume.volume_id}{' slice S' if slices else ''}{f' {_when(volume)} P' if phases else ''}"
+    ranges = f"{f', S 1 to {volume.n_slices}{along}' if slices else ''}" + (
+        f", P 1 to {volume.n_phases}" if phases else ""
+    )
+    return f"- {name}: {what}{ranges}"
+
+
+def _when(volume: VolumeStructure) -> str:
+    return words().times.get(volume.sequence, "image")
+
+
+def _many(asked: AskedQuestion, template: Template, closing: Closing, budget: int) -> str:
+    """The question after several frames, with a mark for their number."""
+    text = question_block(asked, _NUMBER, template, closing).replace(str(_NUMBER), mark(SHOWN))
+    for number in {2, budget} - {1}:
+        if text.replace(mark(SHOWN), str(number)) != question_block(asked, number, template, closing):
+            raise InputError(
+                f"template {template.name}: says other words for {number} frames than for others, and how "
+                "many a reader will ask for is not known; write {{ n }} alone, with a case for one frame at "
+                "most, or leave selector self out"
+            )
+    return text

@@ -1,0 +1,204 @@
+"""Chains of readers that choose their frames: requests for frames by name, then the question.
+
+What a reader may ask for is declared in the plan. What it has asked for, what it is shown next and whether it
+may ask again follow from the declaration and its replies alone.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+from cardiolens.digest import digest_of
+from cardiolens.plain import one_line
+from cardiolens.record.coming import Coming, Place, filled, without_marks
+from cardiolens.tables import FRAME
+from cardiolens.tasks.legal import FREE, Constraint
+
+# Marks in the prompts of a Choice, in the order of their values.
+REQUEST, SEEN, LEFT, REFUSED, SHOWN = range(5)
+
+_MOST_NAMED = 5  # names that were not shown and are repeated to the reader
+_LONGEST = 60  # characters of such a name
+_ASKED = re.compile(r'\{\s*"frames"\s*:\s*\[[^\[\]{}]*\]\s*\}')
+
+
+class Offered(NamedTuple):
+    """A frame that may be asked for, and the text that stands beside it where it is shown."""
+
+    name: str
+    volume_id: str
+    idx: int
+    caption: str
+
+
+@dataclass(frozen=True)
+class Offer:
+    """The frames that may be asked for, which many questions on a study share."""
+
+    key: str  # a digest of all that the frames are
+    frames: tuple[Offered, ...]  # in the order in which they are shown
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        return {_plain(frame.name): place for place, frame in enumerate(self.frames)}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a reader has asked for so far."""
+
+    shown: tuple[int, ...] = ()  # places in the offer, as asked for
+    not_shown: tuple[int, ...] = ()  # by request: how many names were no frame to show
+    refused: str = ""  # of the last request: which, and why
+    ready: bool = False  # it asks no more: the question comes next
+
+    @property
+    def requests(self) -> int:
+        return len(self.not_shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A chain as planned: what it offers, and its prompts with marks."""
+
+    offer: Offer
+    budget: int
+    rounds: int
+    first: str
+    further: str
+    answer_one: str
+    answer_many: str
+    ask_max_tokens: int
+    max_tokens: int
+    bound: bool  # decoding enforces legal names
+    stage_key: str
+
+    @property
+    def most_stages(self) -> int:
+        return self.rounds + 1
+
+    @property
+    def opening(self) -> str:
+        """The prompt of the first request."""
+        return self._filled(self.first, Asked())
+
+    @property
+    def most_frames(self) -> int:
+        """As many as the budget and the offer have."""
+        return min(self.budget, len(self.offer.frames))
+
+    def coming(self, replies: Sequence[str]) -> Coming | None:
+        """The next request; None where the chain is at its end."""
+        asked = self.after(replies)
+        if asked.ready and len(replies) == asked.requests:
+            shown = sorted(asked.shown)
+            ending = self.answer_one if len(shown) == 1 else self.answer_many
+            return self._request(shown, self._filled(ending, asked), self.max_tokens)
+        if asked.ready or asked.requests == self.rounds:
+            return None
+        shown = sorted(asked.shown)
+        prompt = self._filled(self.further if shown else self.first, asked)
+        request = self._request(shown, prompt, self.ask_max_tokens)
+        return request._replace(constraint=self._constraint(asked), asks_for_frames=True)
+
+    def failure(self, replies: Sequence[str]) -> str | None:
+        """Why a chain at its end has no answer: no request for frames was legal."""
+        asked = self.after(replies)
+        if asked.shown:
+            return None
+        return f"asked for no frame that there is in {asked.requests} requests; {asked.refused}".rstrip("; ")
+
+    def after(self, replies: Sequence[str]) -> Asked:
+        """What was asked for in these replies; those after the requests for frames count no more."""
+        asked = Asked()
+        for reply in replies[: self.rounds]:
+            if asked.ready:
+                break
+            asked = self._with(asked, reply)
+        return asked
+
+    def _with(self, asked: Asked, reply: str) -> Asked:
+        names = _asked_for(reply)
+        shown, refused = list(asked.shown), [] if names is not None else ["the reply was no list of names"]
+        for name in names or ():
+            place = self.offer.places.get(_plain(name))
+            if place is None:
+                refused.append(f"{_quoted(name)} is no frame on offer")
+            elif place in shown:
+                refused.append(f"{_quoted(name)} is shown already")
+            elif len(shown) == self.budget:
+                refused.append(f"{_quoted(name)} is beyond the {self.budget} frames")
+            else:
+                shown.append(place)
+        if not shown and names == ():
+            refused.append("the list was empty")
+        not_shown = (*asked.not_shown, len(refused))
+        full = len(shown) == self.most_frames
+        ready = bool(shown) and (full or names == () or len(not_shown) == self.rounds)
+        more = f"; and {len(refused) - _MOST_NAMED} more" if len(refused) > _MOST_NAMED else ""
+        return replace(
+            asked,
+            shown=tuple(shown),
+            not_shown=not_shown,
+            refused="; ".join(refused[:_MOST_NAMED]) + more,
+            ready=ready,
+        )
+
+    def _filled(self, text: str, asked: Asked) -> str:
+        shown = len(asked.shown)
+        left = self.most_frames - shown
+        refused = f"Not shown of your last request: {asked.refused}.\n" if asked.refused else ""
+        return filled(text, [str(asked.requests + 1), str(shown), str(left), refused, str(shown)])
+
+    def _request(self, shown: Sequence[int], ending: str, max_tokens: int) -> Coming:
+        frames = [self.offer.frames[place] for place in shown]
+        places = tuple(Place(frame.volume_id, frame.idx) for frame in frames)
+        block = "".join(
+            f"Frame {number}:{frame.caption}\n{FRAME}\n" for number, frame in enumerate(frames, start=1)
+        )
+        prompt = f"{block}{ending}"
+        key = digest_of([self.stage_key, prompt, max_tokens, *map(list, places)])
+        return Coming(key, prompt, max_tokens, places)
+
+    def _constraint(self, asked: Asked) -> Constraint:
+        """The frames that are left, as a schema: at least one before any is shown."""
+        if not self.bound:
+            return FREE
+        left = [frame.name for place, frame in enumerate(self.offer.frames) if place not in asked.shown]
+        frames = {
+            "type": "array",
+            "items": {"enum": left},
+            "minItems": 0 if asked.shown else 1,
+            "maxItems": self.most_frames - len(asked.shown),
+        }
+        return Constraint(
+            schema=json.dumps(
+                {
+                    "type": "object",
+                    "properties": {"frames": frames},
+                    "required": ["frames"],
+                    "additionalProperties": False,
+                }
+            )
+        )
+
+
+def _asked_for(reply: str) -> tuple[str, ...] | None:
+    """The names in the last list of a reply; None where it has no such list."""
+    for found in reversed(_ASKED.findall(reply)):
+        try:
+            return tuple(map(str, json.loads(found)["frames"]))
+        except ValueError:
+            continue
+    return None
+
+
+def _plain(name: str) -> str:
+    return " ".join(name.casefold().split())
+
+
+def _quoted(name: str) -> str:
+    return f"'{one_line(without_marks(name), _LONGEST)}'"

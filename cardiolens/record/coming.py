@@ -1,0 +1,44 @@
+"""The next request of a chain, and the marks in its prompt where what is not known yet will stand."""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cardiolens.tables import FRAME
+from cardiolens.tasks.legal import Constraint
+
+_OPEN, _CLOSE = "\ufdd0", "\ufdd1"  # noncharacters of Unicode, which stand in no text of people
+_MARK = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
+
+
+class Place(NamedTuple):
+    """A frame of a study by its canonical index."""
+
+    volume_id: str
+    idx: int
+
+
+class Coming(NamedTuple):
+    """The request of a stage, as it follows from its chain's declaration and the replies so far."""
+
+    request_key: str
+    prompt: str
+    max_tokens: int
+    frames: tuple[Place, ...] | None = None  # None: those of the chain's row in `requests`
+    constraint: Constraint | None = None  # None: the one of the chain's row, for its answer
+    asks_for_frames: bool = False
+
+
+def mark(number: int) -> str:
+    """The mark that stands for the value of a number, such as the reply of a stage."""
+    return f"{_OPEN}{number}{_CLOSE}"
+
+
+def filled(text: str, values: Sequence[str]) -> str:
+    """Text with values in place of its marks; they must hold no mark and no place of a frame."""
+    return _MARK.sub(lambda found: values[int(found[1])], text)
+
+
+def without_marks(text: str) -> str:
+    """Text of strangers, of which nothing is taken for the place of a frame, or for a mark."""
+    return text.replace(FRAME, "").replace(_OPEN, "").replace(_CLOSE, "")

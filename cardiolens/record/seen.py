@@ -1,0 +1,37 @@
+"""What chains showed their readers, stage by stage: the table `seen`, from declarations and completions."""
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from cardiolens import tables
+from cardiolens.record.chain import Chain, Step
+from cardiolens.record.choosing import Choice
+from cardiolens.tables import SEEN
+
+
+def seen_table(chains: Mapping[str, Chain], steps: Sequence[Step]) -> pa.Table:
+    """The stages whose requests are known, by chain and in order."""
+    ordered = sorted(steps, key=lambda step: (step.chain, step.stage))
+    return tables.from_rows([_row(chains[step.chain], step) for step in ordered], SEEN)
+
+
+def _row(chain: Chain, step: Step) -> dict[str, object]:
+    coming, said = step.coming, step.said
+    reply = None if said is None else str(said["text"] or "")
+    return {
+        "request_key": step.chain,
+        "stage": step.stage,
+        "step_key": step.request_key,
+        "frames": None if coming.frames is None else [place._asdict() for place in coming.frames],
+        "prompt": coming.prompt,
+        "reply": reply,
+        "not_shown": _not_shown(chain, step, reply),
+        "status": None if said is None else said["status"],
+    }
+
+
+def _not_shown(chain: Chain, step: Step, reply: str | None) -> int | None:
+    if reply is None or not isinstance(chain, Choice) or not step.coming.asks_for_frames:
+        return None
+    return chain.after((*step.replies, reply)).not_shown[-1]

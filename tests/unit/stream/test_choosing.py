@@ -1,0 +1,298 @@
+"""Readers that choose their frames: what is legal, shown, counted, and found again."""
+
+import json
+import shutil
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_cohort import VIEWS, frame_rows, make_cohort, reader, sweep_spec, swept
+
+from cardiolens import tables
+from cardiolens.engine.ask import FRAMES, ErrorKind, Reply, RequestError
+from cardiolens.engine.readers import Reader, check_readers
+from cardiolens.errors import InputError
+from cardiolens.models.rendering import Rendering
+from cardiolens.plan.plan import plan
+from cardiolens.record.chain import read_chains, walk
+from cardiolens.record.choosing import LEFT, REFUSED, REQUEST, SHOWN, Choice, Offer, Offered
+from cardiolens.record.coming import mark
+
+SELF = {"name": "self", "kind": "self"}
+CLINICAL = {"name": "clinical", "kind": "clinical"}
+K = 4
+N = 6  # frames of the offer of `choice`
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    return make_cohort(tmp_path_factory.mktemp("choosing"), 2)
+
+
+@pytest.fixture
+def fresh(root):
+    shutil.rmtree(root / "store" / "completions", ignore_errors=True)
+    return root
+
+
+def spec_of(root, *models, **changes):
+    changes = {"selector": [SELF], "budget": [K], "subtask": ["C10", "C01"]} | changes
+    return sweep_spec(root, *models or [reader("uniform")], **changes)
+
+
+def stored(planned):
+    (identity,) = planned.identities.values()
+    return planned.store.completions(identity.model_key)
+
+
+def requests_of(planned):
+    (name,) = planned.identities
+    return tables.read(planned.run.requests(name), tables.REQUESTS).to_pylist()
+
+
+def seen_of(planned):
+    found = {}
+    for row in tables.read(planned.run.seen, tables.SEEN).to_pylist():
+        found.setdefault(row["request_key"], []).append(row)
+    return found
+
+
+def choice(budget=3, rounds=2):
+    offer = tuple(Offered(f"cine_4ch phase {n + 1}", "cine_4ch", n, f" phase {n + 1}") for n in range(N))
+    ask = f"{mark(REFUSED)}request {mark(REQUEST)}, {mark(LEFT)} left"
+    many = f"{mark(SHOWN)} frames: what?"
+    return Choice(Offer("o", offer), budget, rounds, ask, ask, "one frame: what?", many, 90, 8, True, "key")
+
+
+def naming(*numbers):
+    return json.dumps({"frames": [f"cine_4ch phase {number}" for number in numbers]})
+
+
+def gone(chain, replies):
+    """The requests of a chain whose reader replies so, and how it ended."""
+    said, asked = [], []
+    while (coming := chain.coming(said)) is not None:
+        asked.append(coming)
+        said.append(next(replies) if coming.asks_for_frames else "ANSWER: A")
+    return asked, said
+
+
+REPLIES = st.one_of(
+    st.lists(st.integers(-2, N + 2), max_size=6).map(lambda numbers: naming(*numbers)),
+    st.text(max_size=20),
+    st.sampled_from(['{"frames": [1, null]}', '{"frames": "all"}', '{"frames": [', naming(1) * 2]),
+)
+
+
+@given(st.integers(1, N + 2), st.integers(1, 4), st.data())
+def test_whatever_is_replied_the_chain_ends_and_shows_no_more_than_its_budget(budget, rounds, data):
+    chain = choice(budget, rounds)
+    asked, said = gone(chain, iter(lambda: data.draw(REPLIES), None))
+    assert 1 <= len(asked) <= rounds + 1 == chain.most_stages
+    for coming in asked:
+        assert len(coming.frames) <= min(budget, N)
+        assert len(set(coming.frames)) == len(coming.frames)
+        assert coming.prompt.count(tables.FRAME) == len(coming.frames)
+        assert all(place.idx in range(N) for place in coming.frames)
+        assert list(coming.frames) == sorted(coming.frames)
+    for before, after in pairwise(asked):
+        assert set(before.frames) <= set(after.frames)
+    answered = not asked[-1].asks_for_frames
+    assert bool(asked[-1].frames) or not answered
+    assert (chain.failure(said) is None) == answered
+
+
+@pytest.mark.parametrize(
+    ("reply", "not_shown", "shown", "said"),
+    [
+        (naming(2, 5), 0, [1, 4], ""),
+        (naming(2, 9), 1, [1], "'cine_4ch phase 9' is no frame on offer"),
+        (naming(2, 2), 1, [1], "is shown already"),
+        (naming(1, 2, 3, 4, 5), 2, [0, 1, 2], "is beyond the 3 frames"),
+        (naming(), 1, [], "the list was empty"),
+        ("I would like the first frame", 1, [], "no list of names"),
+        ('{"frames": [" CINE_4ch   Phase 2"]}', 0, [1], ""),
+        (f"```json\n{naming(2)}\n```", 0, [1], ""),
+        (f"For example {naming(1)}, but better {naming(3)}", 0, [2], ""),
+    ],
+)
+def test_names_are_shown_or_counted_and_told(reply, not_shown, shown, said):
+    asked = choice().after([reply])
+    assert asked.not_shown == (not_shown,)
+    assert sorted(asked.shown) == shown
+    assert said in asked.refused
+    if not shown:
+        assert f"Not shown of your last request: {asked.refused}" in choice().coming([reply]).prompt
+
+
+def test_of_a_hundred_names_that_there_are_not_a_few_are_repeated():
+    wrong = json.dumps({"frames": [f"{mark(3)}{tables.FRAME}{'x' * 500} {n}" for n in range(100)]})
+    asked = choice().after([wrong])
+    assert asked.not_shown == (100,)
+    assert len(asked.refused) < 700
+    prompt = choice().coming([wrong]).prompt
+    assert tables.FRAME not in prompt
+    assert "and 95 more" in prompt
+
+
+def test_keys_differ_where_the_chosen_frames_do_and_not_where_words_do():
+    def answer(reply):
+        return choice().coming([reply, naming()]).request_key
+
+    assert answer(naming(1, 2)) != answer(naming(1, 3))
+    assert answer(naming(1, 2)) != answer(naming(1))
+    assert answer(naming(1, 2)) == answer(f"Well: {naming(2, 1)}")
+    assert answer(naming(1)) != choice().coming([naming(1)]).request_key
+
+
+def test_what_a_schema_allows_is_legal_and_no_more():
+    first, further = choice().coming([]), choice().coming([naming(2)])
+    frames = [json.loads(one.constraint.schema)["properties"]["frames"] for one in (first, further)]
+    assert [one["minItems"] for one in frames] == [1, 0]
+    assert [one["maxItems"] for one in frames] == [3, 2]
+    assert "cine_4ch phase 2" in frames[0]["items"]["enum"]
+    assert "cine_4ch phase 2" not in frames[1]["items"]["enum"]
+
+
+@pytest.mark.parametrize(
+    ("chooses", "frames", "not_shown"),
+    [("greedy", [0, K], [0]), ("lazy", [0, 1, 1], [0, 0]), ("illegal", [0, 0, K], [2, 0])],
+)
+def test_each_manner_is_shown_what_it_asked_for(fresh, chooses, frames, not_shown):
+    planned, judged = swept(spec_of(fresh, reader("oracle", chooses=chooses)))
+    assert judged.replies.counts["ok"] == len(requests_of(planned))
+    assert judged.replies.unrequested == 0
+    assert {row["correct"] for row in judged.replies.verdicts.to_pylist()} == {True}
+    seen = seen_of(planned)
+    assert set(seen) == {request["request_key"] for request in requests_of(planned)}
+    for stages in seen.values():
+        assert [len(stage["frames"]) for stage in stages] == frames
+        assert [stage["not_shown"] for stage in stages] == [*not_shown, None]
+        assert {stage["status"] for stage in stages} == {"ok"}
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_a_selection_that_stays_illegal_ends_with_its_status_and_is_not_asked_again(fresh, rounds):
+    spec = spec_of(fresh, selector=[SELF | {"rounds": rounds}])
+    stubborn = Chooser("nothing of that kind")
+    planned, judged = swept(spec, stubborn)
+    n = len(requests_of(planned))
+    assert judged.replies.counts["illegal_selection"] == n
+    assert judged.replies.unfinished == judged.replies.unrequested == judged.replies.counts["ok"] == 0
+    assert len(stubborn.asked) == n * rounds
+    rows = judged.replies.verdicts.to_pylist()
+    assert {(row["status"], row["parse_status"], row["rule"], row["correct"]) for row in rows} == {
+        ("judged", "parse_error", "illegal_selection", False)
+    }
+    wanted = {request["request_key"] for request in requests_of(planned)}
+    said = [row for row in tables.read(stored(planned), tables.COMPLETIONS).to_pylist()]
+    errors = {row["error"] for row in said if row["request_key"] in wanted}
+    assert errors == {
+        f"asked for no frame that there is in {rounds} requests; the reply was no list of names"
+    }
+    again = Chooser("nothing of that kind")
+    swept(spec, again)
+    assert again.asked == []
+
+
+class Chooser(Reader):
+    """Reader that replies to every request for frames with a text, or with frames by its question."""
+
+    def __init__(self, text=None, fails=""):
+        self.asked, self.shown = [], []
+        self._text, self._fails = text, fails
+
+    async def answer(self, ask, pictures):
+        self.asked.append(ask)
+        self.shown.append([pictures(key) for key in ask.frame_keys])
+        if ask.answer_type != FRAMES:
+            if self._fails == "answer":
+                raise RequestError(ErrorKind.FAILED, "no luck")
+            return Reply(text="ANSWER: A", finish_reason="stop", prompt_tokens=10)
+        if self._fails == "refused":
+            return Reply(text="no", finish_reason="stop", refused=True)
+        names = json.loads(ask.constraint.schema)["properties"]["frames"]["items"]["enum"]
+        text = self._text or json.dumps({"frames": names[len(ask.text) % 7 :: 5][:2]})
+        return Reply(text=text, finish_reason="stop", prompt_tokens=10)
+
+
+def test_the_frames_that_were_chosen_are_those_that_the_engine_gets(fresh):
+    chooser = Chooser()
+    planned, _ = swept(spec_of(fresh), chooser)
+    study = {request["request_key"]: request["study_id"] for request in requests_of(planned)}
+    stages = [stage for stages in seen_of(planned).values() for stage in stages]
+    wanted = {
+        stage["step_key"]: [(study[stage["request_key"]], *frame.values()) for frame in stage["frames"]]
+        for stage in stages
+    }
+    assert {len(frames) for frames in wanted.values()} == {0, 2, K}
+    for ask, shown in zip(chooser.asked, chooser.shown, strict=True):
+        assert ask.text.count(tables.FRAME) == len(shown)
+        for picture, place in zip(shown, wanted[ask.request_key], strict=True):
+            assert np.array_equal(picture, rendered(*place))
+
+
+def rendered(study_id, volume_id, idx):
+    rows = frame_rows(study_id, volume_id, *VIEWS[volume_id]).to_pylist()
+    return Rendering(8).apply(np.frombuffer(rows[idx]["pixels"], np.uint8).reshape(2, 2))
+
+
+@pytest.mark.parametrize(
+    ("fails", "status"), [("answer", "engine_error"), ("refused", "judged")], ids=["failed", "refused"]
+)
+def test_a_stage_that_fails_ends_its_chain(fresh, fails, status):
+    planned, judged = swept(spec_of(fresh), Chooser(fails=fails))
+    assert {row["status"] for row in judged.replies.verdicts.to_pylist()} == {status}
+    again = Chooser()
+    swept(spec_of(fresh), again)
+    n = len(requests_of(planned))
+    assert len(again.asked) == (n if fails == "answer" else 0)  # only the answers are asked again
+
+
+@settings(max_examples=5, deadline=None)
+@given(lost=st.data())
+def test_whatever_rows_are_lost_the_same_tables_come_and_nothing_else_is_asked(root, lost):
+    shutil.rmtree(root / "store" / "completions", ignore_errors=True)
+    planned, whole = swept(spec_of(root), Chooser())
+    table = tables.read(stored(planned), tables.COMPLETIONS)
+    keep = lost.draw(st.lists(st.booleans(), min_size=table.num_rows, max_size=table.num_rows))
+    tables.replace(stored(planned), table.filter(pa.array(keep)), tables.COMPLETIONS)
+    chains = read_chains(planned.run.requests("uniform"))
+    kept = {step.request_key for step in walk(chains, stored(planned)) if step.said}
+    again = Chooser()
+    _, judged = swept(spec_of(root), again)
+    assert judged.replies.verdicts.equals(whole.replies.verdicts)
+    asked = [ask.request_key for ask in again.asked]
+    assert len(asked) == len(set(asked))
+    assert not kept & set(asked)
+
+
+def test_other_arms_are_as_they_were(root):
+    alone = requests_of(plan(spec_of(root, selector=[CLINICAL])))
+    beside = requests_of(plan(spec_of(root, selector=[SELF, CLINICAL])))
+    assert [row for row in beside if row["arm_id"] == alone[0]["arm_id"]] == alone
+
+
+def test_the_most_frames_of_a_plan_are_those_that_may_be_chosen(root):
+    assert plan(spec_of(root)).most_frames == {"uniform": K}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"control": ["none", "blind"]}, "control blind shows other than the chosen frames"),
+        ({"control": ["captions"]}, "control captions shows"),
+        ({"control": ["other_patient"]}, "repeat"),
+        ({"control": ["blank"]}, "leave one of them out"),
+        ({"budget": ["tokens:512"]}, "give a number"),
+        ({"selector": [CLINICAL | {"rounds": 3}]}, "leave them out"),
+        ({"selector": [SELF | {"order": "nested"}]}, "leave out order"),
+        ({"model": [reader("uniform", chooses="all")]}, "greedy, lazy, illegal"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(root, changes, said):
+    with pytest.raises(InputError, match=said):
+        check_readers(spec_of(root, **changes))
