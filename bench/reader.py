@@ -1,7 +1,7 @@
 """What the small reader reads on phantoms that it never saw (docs/reader.md has the tables).
 
-    python -m bench.reader                              # makes the cohort, sweeps it, prints the tables
-    python -m bench.reader --seed 51001 --studies 120 --size ci --out build/reader
+    python -m bench.reader --reader /data/reader        # the folder that train_reader made
+    python -m bench.reader --reader /data/reader --seed 51001 --studies 120 --size ci --out build/reader
 
 Two sweeps with real vLLM on CPU: one selection under every control and both prompts, and selectors x budgets.
 The numbers are the product's own: scores of the run, differences with intervals by patient, and the best
@@ -24,12 +24,14 @@ CHOSEN = "reader_small/clinical/16/standard"
 def main() -> int:
     """Sweep and print; 1 if a sweep fails."""
     words = argparse.ArgumentParser(description=__doc__)
+    words.add_argument("--reader", type=Path, required=True)
     words.add_argument("--seed", type=int, default=51001)
     words.add_argument("--studies", type=int, default=120)
     words.add_argument("--size", choices=("ci", "default"), default="ci")
     words.add_argument("--out", type=Path, default=Path("build/reader"))
     words.add_argument("--words", nargs="*", default=[], help="of both sweeps")
     asked = words.parse_args()
+    asked.out = asked.out.absolute()
     sweep(asked, "controls", f"control=[{','.join(CONTROLS)}]", "budget=[16]", "prompt=[standard,reasoning]")
     controls(read(asked, "controls"))
     sweep(asked, "selection", "selector=[clinical,stratified,random]", "budget=[4,8,16,32]")
@@ -50,6 +52,7 @@ def sweep(asked: argparse.Namespace, name: str, *words: str) -> None:
             *("model=[reader_small]", "answer_format=choice", "tracker=none", *words, *asked.words),
         ],
         check=True,
+        cwd=asked.reader,  # whose conf/ describes the model
     )
 
 

@@ -14,8 +14,6 @@ from cardiolens.models.files import check_architectures, check_files, read_objec
 from cardiolens.models.person import readings_of
 
 EMBEDDED = "embedded"
-_PACKAGED = "packaged/"  # before the name of a folder of weights that ships with this package
-_SHELF = Path(__file__).parent / "packaged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +72,13 @@ def identify(model: ModelSpec, cache: Path) -> Identity:
 
 def absence(model: ModelSpec) -> str | None:
     """The reason why files of a model are not on this machine; None if they are, or if it needs none."""
-    if model.engine != "vllm" or ships(model.source):
+    if model.engine != "vllm" or model.source == EMBEDDED:
         return None
     try:
         _local(model) or _snapshot(model)
     except InputError as error:
         return str(error)
     return None
-
-
-def ships(source: str) -> bool:
-    """Return whether a model comes with this package: built at first use, or as files in it."""
-    return source == EMBEDDED or source.startswith(_PACKAGED)
 
 
 def _served(model: ModelSpec, cache: Path) -> Identity:
@@ -126,26 +119,11 @@ def _resolve(model: ModelSpec, cache: Path) -> tuple[Path, str]:
     if model.source == EMBEDDED:
         folder = _embedded(cache)
         return folder, digest_of_files(_files(folder))
-    if model.source.startswith(_PACKAGED):
-        folder = _on_shelf(model)
-        return folder, digest_of_files(_files(folder))
     local = _local(model)
     if local is not None:
         with known_digests(cache / "digests.json") as sha256:  # reading tens of GiB takes minutes
             return local, digest_of_files(_files(local), sha256)
     return _snapshot(model)
-
-
-def _on_shelf(model: ModelSpec) -> Path:
-    """The folder of a model whose weights ship with this package."""
-    legal = sorted(path.name for path in _SHELF.iterdir() if path.is_dir() and path.name != "__pycache__")
-    name = model.source.removeprefix(_PACKAGED)
-    if name not in legal:
-        raise InputError(
-            f"model {model.name}: source {model.source!r} does not ship with this version; expected one of "
-            f"{', '.join(f'{_PACKAGED}{one}' for one in legal)}, a folder or a hub id"
-        )
-    return _SHELF / name
 
 
 def _local(model: ModelSpec) -> Path | None:

@@ -1,11 +1,19 @@
-"""Training of the small reader: cohorts, two stages, the model with its record."""
+"""Training of the small reader: cohorts, three stages, the model, its record, its entry of `conf/model`."""
 
+from pathlib import Path
+
+import yaml
+
+from cardiolens import tables
 from cardiolens.config.reader import ReaderSpec
 from cardiolens.steps.prepare import prepare_sweep
 from cardiolens.terminal.console import say
 from cardiolens.training.examples import cohort_spec
 from cardiolens.training.learn import learn
+from cardiolens.training.network import IMAGE_SIDE
 from cardiolens.training.record import write_record
+
+NAME = "reader_small"
 
 
 def train_reader(spec: ReaderSpec) -> int:
@@ -18,5 +26,17 @@ def train_reader(spec: ReaderSpec) -> int:
     learn(spec)
     folder = spec.out / "model"
     write_record(spec, folder)
-    say(f"model: {folder} (model.reader_small.source={folder} in a sweep)")
+    _write_entry(spec.out / "conf" / "model" / f"{NAME}.yaml", folder.resolve())
+    say(f"model: {folder}; as model=[{NAME}] in a sweep that is started in {spec.out}")
     return 0
+
+
+def _write_entry(path: Path, source: Path) -> None:
+    entry = {
+        "source": str(source),
+        "kv_cache_gib": 1.0,
+        "long_side": IMAGE_SIDE,
+        "max_tokens": {"standard": 16, "reasoning": 64, "report": 64},
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    tables.write_text(path, yaml.safe_dump({NAME: entry}, sort_keys=False))

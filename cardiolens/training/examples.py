@@ -41,7 +41,7 @@ from cardiolens.training.tissues import shares
 Pictures = NDArray[np.uint8]
 Places = tuple[tuple[str, int], ...]  # volume_id and canonical index of each frame
 
-MODEL = ModelSpec(name="reader_small", source="embedded", long_side=IMAGE_SIDE)
+MODEL = ModelSpec(name="reader_small", source="trained here", long_side=IMAGE_SIDE)
 BUDGETS = {1: 0.04, 4: 0.15, 8: 0.45, 16: 0.28, 32: 0.07, 64: 0.01}
 SELECTORS = {"clinical": 0.5, "random": 0.3, "stratified": 0.15, "uniform": 0.05}
 _CONTROLS: Mapping[Control, float] = {"none": 0.7, "shuffled_options": 0.15, "reversed_options": 0.15}

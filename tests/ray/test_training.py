@@ -51,7 +51,7 @@ def curve(out: Path) -> list[int]:
 def test_a_killed_training_ends_with_the_same_weights_and_refuses_another_recipe(tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     printed = ended(start(whole))
-    assert f"model: {whole / 'model'}" in printed
+    assert f"model: {whole / 'model'}; as model=[reader_small]" in printed
     killed.mkdir()
     for name in ("data", "stores"):
         (killed / name).symlink_to(whole / name)
