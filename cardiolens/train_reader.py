@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -12,6 +13,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     begin()
     try:
+        if find_spec("torch") is None:
+            raise InputError(
+                "training needs PyTorch, which is not installed; run `make setup`, or install the extra encoder"
+            )
         from cardiolens.steps.train_reader import train_reader
 
         return train_reader(read_reader_spec(list(sys.argv[1:] if argv is None else argv)))
