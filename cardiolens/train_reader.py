@@ -15,7 +15,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if find_spec("torch") is None:
             raise InputError(
-                "training needs PyTorch, which is not installed; run `make setup`, or install the extra encoder"
+                "training needs PyTorch, which is not installed; run `make setup`, or add the extra encoder"
             )
         from cardiolens.steps.train_reader import train_reader
 
