@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from cardiolens import tables
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.errors import InputError
+from cardiolens.page.choosing import ChoiceCounts, choices_of
 from cardiolens.page.usage import Usage, usage_of
 from cardiolens.record import documents
 from cardiolens.record.places import Run
@@ -55,6 +56,7 @@ class Facts:
     scores: pa.Table
     analyses: Mapping[str, AnalysisTable]
     usage: tuple[Usage, ...]
+    choices: tuple[ChoiceCounts, ...]  # of arms whose readers chose their frames
     subtasks: Mapping[str, Subtask]
     n_patients: int
     rules: str  # version of the rules that judged the run
@@ -117,6 +119,7 @@ def read_facts(run: Run, parts: Sequence[Run]) -> Facts:
         scores=tables.read(run.scores, tables.SCORES),
         analyses=analyses,
         usage=usage_of(parts, header.specs, header.manifests),
+        choices=choices_of(parts, header.manifests),
         subtasks=_subtasks(header.specs[0].dataset.protocol),
         n_patients=_n_patients(run),
         rules=rules,

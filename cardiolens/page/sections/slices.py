@@ -1,6 +1,8 @@
 """Section on slice protocols and budgets: scores as lines, paired differences, equivalence."""
 
-from cardiolens.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, VALUE, arm_cells, row_cells
+from dataclasses import asdict
+
+from cardiolens.page.columns import ARM, COUNTS, HIGH, LOW, METHOD, SCOPE, VALUE, arm_cells, row_cells
 from cardiolens.page.differences import difference_table, differences
 from cardiolens.page.elements import Chart, Column, Section, Table
 from cardiolens.page.facts import Facts
@@ -8,6 +10,14 @@ from cardiolens.page.facts import Facts
 _LINES = (
     *(Column("model", "model"), Column("prompt", "prompt"), Column("selector", "selection")),
     *(Column("budget", "K"), SCOPE, VALUE, LOW, HIGH, *COUNTS, METHOD),
+)
+_CHOICES = (
+    *ARM,
+    Column("asked", "questions", "count"),
+    Column("requests", "requests for frames, mean", "number"),
+    Column("frames", "frames shown, mean", "number"),
+    Column("refused", "names refused, mean", "number"),
+    Column("unanswered", "without a legal request or not yet answered", "count"),
 )
 _BAND = "Grey band: ±2 points, within which arms count as equivalent (90 % interval, the thick line)."
 
@@ -40,8 +50,20 @@ def slices(facts: Facts) -> Section:
         "Does it matter which slices a model sees, and how many?",
         findings=(*facts.told("slice protocols").findings, *facts.told("slice budgets").findings),
         figures=tuple(figures),
+        tables=_choices(facts),
         notes=() if protocols and budgets else (_missing(bool(protocols), bool(budgets)),),
     )
+
+
+def _choices(facts: Facts) -> tuple[Table, ...]:
+    """What readers asked for that chose their frames themselves; no table for a run without any."""
+    records = [
+        asdict(counts) | arm_cells(arm, facts.simulated)
+        for counts in facts.choices
+        if (arm := facts.arm(counts.arm_id))
+    ]
+    title = "Readers that chose their frames"
+    return (Table.of("choices", title, _CHOICES, records),) if records else ()
 
 
 def _missing(protocols: bool, budgets: bool) -> str:

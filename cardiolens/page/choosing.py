@@ -1,0 +1,74 @@
+"""Readers that choose their frames: what each arm asked for, was shown and was refused."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens import tables
+from cardiolens.record.places import Run
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceCounts:
+    """The questions of one arm that were answered by way of requests for frames."""
+
+    arm_id: str
+    asked: int  # questions
+    requests: float  # for frames, mean of a question
+    frames: float  # shown with the question, mean of those that came so far; NaN without any
+    refused: float  # names that were no frame to show, mean of a question
+    unanswered: int  # questions that no request for frames was legal for, or that were not come to
+
+
+def choices_of(parts: Sequence[Run], manifests: Sequence[Mapping[str, Any]]) -> tuple[ChoiceCounts, ...]:
+    """Counts of every arm whose reader chose; none where no reader did."""
+    found: dict[str, list[_Question]] = {}
+    for run, manifest in zip(parts, manifests, strict=True):
+        questions = _questions(run)
+        for model in manifest["models"] if questions else ():
+            asked = tables.read(run.requests(model), tables.REQUESTS, ["arm_id", "request_key"])
+            kept = asked.filter(pc.is_in(asked["request_key"], value_set=pa.array(list(questions))))
+            for row in kept.to_pylist():
+                found.setdefault(row["arm_id"], []).append(questions[row["request_key"]])
+    return tuple(_counts(arm_id, questions) for arm_id, questions in found.items())
+
+
+@dataclass(slots=True)
+class _Question:
+    """One chain: its requests for frames, the names refused in them, and the frames beside the question."""
+
+    requests: int = 0
+    refused: int = 0
+    frames: int | None = None
+
+
+def _questions(run: Run) -> dict[str, _Question]:
+    """The chains of a run whose frames were asked for, by request_key."""
+    seen = tables.read(run.seen, tables.SEEN, ["request_key", "frames", "not_shown", "status"])
+    found: dict[str, _Question] = {}
+    for row in seen.to_pylist():
+        if row["frames"] is None:  # a chain whose frames the plan knew
+            continue
+        question = found.setdefault(row["request_key"], _Question())
+        if row["not_shown"] is not None:
+            question.requests += 1
+            question.refused += row["not_shown"]
+        elif row["status"] is not None:
+            question.frames = len(row["frames"])
+    return found
+
+
+def _counts(arm_id: str, questions: Sequence[_Question]) -> ChoiceCounts:
+    frames = [question.frames for question in questions if question.frames is not None]
+    return ChoiceCounts(
+        arm_id=arm_id,
+        asked=len(questions),
+        requests=fmean(question.requests for question in questions),
+        frames=fmean(frames) if frames else float("nan"),
+        refused=fmean(question.refused for question in questions),
+        unanswered=len(questions) - len(frames),
+    )
