@@ -59,8 +59,8 @@ class Family:
 FAMILIES: Mapping[str, Family] = {
     "idefics3": Family(
         "Idefics3ForConditionalGeneration",
-        embedded._CHAT_TEMPLATE,
-        embedded._SPECIAL,
+        embedded.CHAT_TEMPLATE,
+        embedded.SPECIAL,
         "<image>",
         {},
         "<end_of_utterance>",

@@ -24,7 +24,7 @@ def idefics3_splitting(folder: Path) -> None:
     images = Idefics3ImageProcessorPil(
         size={"longest_edge": 128}, max_image_size={"longest_edge": 64}, do_image_splitting=True
     )
-    processor = Idefics3Processor(images, tokenizer, image_seq_len=16, chat_template=embedded._CHAT_TEMPLATE)
+    processor = Idefics3Processor(images, tokenizer, image_seq_len=16, chat_template=embedded.CHAT_TEMPLATE)
     processor.save_pretrained(folder)
 
 
@@ -48,7 +48,7 @@ def llava(folder: Path) -> None:
         patch_size=8,
         vision_feature_select_strategy="default",
         num_additional_image_tokens=1,
-        chat_template=embedded._CHAT_TEMPLATE,
+        chat_template=embedded.CHAT_TEMPLATE,
     )
     processor.save_pretrained(folder)
 
@@ -78,7 +78,7 @@ def aria(folder: Path) -> None:
     processor = AriaProcessor(
         AriaImageProcessorPil(),
         tokenizer,
-        chat_template=embedded._CHAT_TEMPLATE.replace("<image>", mark),
+        chat_template=embedded.CHAT_TEMPLATE.replace("<image>", mark),
         size_conversion={490: 16, 980: 32},
     )
     processor.save_pretrained(folder)
