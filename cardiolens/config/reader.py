@@ -12,17 +12,17 @@ Rate = Annotated[float, Field(gt=0, lt=1)]
 class CohortSpec(Spec):
     """A phantom cohort that is learned from; its seed is that of no cohort that ships."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]
-    seed: Seed
-    studies: Positive
-    size: Literal["ci", "default"] = "ci"
-    difficulty: Literal["easy", "standard", "hard"] = "standard"
+    name: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]  # of its folders below out
+    seed: Seed  # decides its studies
+    studies: Positive  # how many
+    size: Literal["ci", "default"] = "ci"  # of frames, and phases of a cycle (docs/phantom.md)
+    difficulty: Literal["easy", "standard", "hard"] = "standard"  # noise and distractors
 
 
 class StageSpec(Spec):
     """A stage of the curriculum."""
 
-    steps: Positive
+    steps: Positive  # of the optimizer
     size: Positive  # frames of a step, or packs
     rate: Rate  # of learning, at its height
 
@@ -32,8 +32,8 @@ class ReaderSpec(Spec):
 
     out: GivenPath  # cohorts, shards, checkpoints and the model
     seed: Seed = 2606  # of first weights and of every draw
-    protocol: str = "openprotocol-1"
-    cohorts: Annotated[tuple[CohortSpec, ...], Field(min_length=1)]
+    protocol: str = "openprotocol-1"  # whose questions are learned
+    cohorts: Annotated[tuple[CohortSpec, ...], Field(min_length=1)]  # that are learned from
     see: StageSpec  # tissues in patches
     read: StageSpec  # answers to questions, by the language model alone
     tune: StageSpec  # answers to questions, by all of it

@@ -9,7 +9,7 @@ from cardiolens.config.reader import ReaderSpec
 from cardiolens.steps.prepare import prepare_sweep
 from cardiolens.terminal.console import say
 from cardiolens.training.examples import cohort_spec
-from cardiolens.training.learn import learn
+from cardiolens.training.learn import check, learn
 from cardiolens.training.network import IMAGE_SIDE
 from cardiolens.training.record import write_record
 
@@ -18,6 +18,7 @@ NAME = "reader_small"
 
 def train_reader(spec: ReaderSpec) -> int:
     """Train as configured; 0 when the model is written, 1 if a study could not be prepared."""
+    check(spec)
     for cohort in spec.cohorts:
         prepared = prepare_sweep(cohort_spec(spec, cohort))
         if prepared.failed:

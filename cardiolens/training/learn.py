@@ -218,11 +218,6 @@ class Training:
         if not path.exists():
             return
         state = torch.load(path, weights_only=True, map_location=self._device)
-        if state["recipe"] != self._recipe.model_dump_json(exclude=_FREE):
-            raise InputError(
-                f"{path}: is of a training with another recipe; give the words with which it was begun, or "
-                "another out"
-            )
         self.network.load_state_dict(state["network"])
         self._heads.load_state_dict(state["heads"])
         self._optimizer.load_state_dict(state["optimizer"])
@@ -286,6 +281,20 @@ def _work(worker: int, recipe: ReaderSpec, meeting: str | None) -> None:
         training.export(recipe.out / "model")
     if meeting is not None:
         dist.destroy_process_group()
+
+
+def check(recipe: ReaderSpec) -> None:
+    """Raise InputError where the device is not there, or `out` has a training with another recipe."""
+    _device(recipe.device)
+    path = recipe.out / STATE
+    if not path.exists():
+        return
+    begun = torch.load(path, weights_only=True, map_location="cpu", mmap=True)["recipe"]
+    if begun != recipe.model_dump_json(exclude=_FREE):
+        raise InputError(
+            f"{path}: is of a training with another recipe; give the words with which it was begun, or "
+            "another out"
+        )
 
 
 def _device(asked: str) -> str:

@@ -18,7 +18,8 @@ from cardiolens.record.privacy import be_private, follow, is_shared, set_privacy
 
 DOORS = (
     *("sweep", "prepare", "judge", "report", "view", "export", "compare", "track", "bundle"),
-    *("ingest", "confirm", "submit", "status", "work", "reread", "store.__main__", "questions.__main__"),
+    *("ingest", "confirm", "submit", "status", "work", "reread", "train_reader"),
+    *("store.__main__", "questions.__main__"),
     "review.__main__",
     "release.__main__",
 )
