@@ -137,25 +137,23 @@ def _flat(part: Path, completions: Path) -> Iterator[Any]:
     """The requests of the chains of one part, those of a case together."""
     from cardiolens import tables
     from cardiolens.plan.request import read_requests
-    from cardiolens.record.chain import prompt_of, read_stages, walk
+    from cardiolens.record.chain import read_part_chains, walk
 
-    chains = read_stages(part)
-    replies: dict[str, list[str]] = {chain: [] for chain in chains}
-    keys: dict[str, list[str]] = {chain: [] for chain in chains}
+    chains = read_part_chains(part)
+    steps: dict[str, list[Any]] = {chain: [] for chain in chains}
     for step in walk(chains, completions):
         assert step.said is not None, "a chain has no end"
-        keys[step.chain].append(step.request_key)
-        replies[step.chain].append(str(step.said["text"]))
+        steps[step.chain].append(step)
     for request in read_requests(part, range(tables.read_part(part, tables.REQUESTS).num_rows)):
-        stages = chains[request.request_key]
-        for number, stage in enumerate(stages):
+        for step in steps[request.request_key]:
+            last = step.stage == chains[request.request_key].most_stages - 1
             yield replace(
                 request,
-                request_key=keys[request.request_key][number],
-                prompt=prompt_of(stage, replies[request.request_key][:number]),
-                max_tokens=stage.max_tokens,
+                request_key=step.request_key,
+                prompt=step.coming.prompt,
+                max_tokens=step.coming.max_tokens,
                 stage=0,
-                answer_format=request.answer_format if number == len(stages) - 1 else FREE,
+                answer_format=request.answer_format if last else FREE,
             )
 
 
