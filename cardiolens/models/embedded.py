@@ -53,12 +53,11 @@ def build(folder: Path) -> None:
     model = Idefics3ForConditionalGeneration(_config(tokenizer)).to(torch.bfloat16)
     folder.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(folder)
-    _processor(tokenizer).save_pretrained(folder)
+    processor(tokenizer).save_pretrained(folder)
 
 
 def _tokenizer() -> Any:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import PreTrainedTokenizerFast
 
     core = Tokenizer(models.BPE())
     core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -70,6 +69,13 @@ def _tokenizer() -> Any:
         show_progress=False,
     )
     core.train_from_iterator(_CORPUS, trainer)
+    return finished(core)
+
+
+def finished(core: Any) -> Any:
+    """A trained tokenizer of the special tokens above, with their roles and the chat template."""
+    from transformers import PreTrainedTokenizerFast
+
     return PreTrainedTokenizerFast(
         tokenizer_object=core,
         bos_token="<bos>",
@@ -104,7 +110,8 @@ def _config(tokenizer: Any) -> Any:
     )
 
 
-def _processor(tokenizer: Any) -> Any:
+def processor(tokenizer: Any, image_tokens: int = 16) -> Any:
+    """The processor of a tokenizer, for frames of 64 pixels that take so many tokens."""
     from transformers import Idefics3Processor
     from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
 
@@ -113,4 +120,4 @@ def _processor(tokenizer: Any) -> Any:
         max_image_size={"longest_edge": IMAGE_SIDE},
         do_image_splitting=False,
     )
-    return Idefics3Processor(images, tokenizer, image_seq_len=16, chat_template=CHAT_TEMPLATE)
+    return Idefics3Processor(images, tokenizer, image_seq_len=image_tokens, chat_template=CHAT_TEMPLATE)

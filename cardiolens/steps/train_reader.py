@@ -6,11 +6,11 @@ import yaml
 
 from cardiolens import tables
 from cardiolens.config.reader import ReaderSpec
+from cardiolens.models.embedded import IMAGE_SIDE
 from cardiolens.steps.prepare import prepare_sweep
 from cardiolens.terminal.console import say
 from cardiolens.training.examples import cohort_spec
 from cardiolens.training.learn import check, learn
-from cardiolens.training.network import IMAGE_SIDE
 from cardiolens.training.record import write_record
 
 NAME = "reader_small"

@@ -1,1 +1,1 @@
-"""Training of the small reader that this package ships: from phantom cohorts to a model that vLLM serves."""
+"""Training of the small reader: from phantom cohorts to a model that vLLM serves."""

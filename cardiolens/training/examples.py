@@ -23,6 +23,7 @@ from cardiolens.config.model import ModelSpec
 from cardiolens.config.reader import CohortSpec, ReaderSpec
 from cardiolens.config.sweep import Control, SweepSpec
 from cardiolens.models.chat import Chat
+from cardiolens.models.embedded import IMAGE_SIDE
 from cardiolens.models.identity import Identity
 from cardiolens.models.rendering import Rendering
 from cardiolens.plan.asked import PlannedQuestion
@@ -35,7 +36,7 @@ from cardiolens.study.overlay import read_overlay
 from cardiolens.study.shards import FrameDigest, read_frames, shaped
 from cardiolens.study.structure import structures
 from cardiolens.tables import PLANNED
-from cardiolens.training.network import IMAGE_SIDE, PATCH
+from cardiolens.training.network import PATCH
 from cardiolens.training.tissues import shares
 
 Pictures = NDArray[np.uint8]

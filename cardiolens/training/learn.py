@@ -26,13 +26,14 @@ from torch import Tensor, nn
 from cardiolens.config.reader import ReaderSpec, StageSpec
 from cardiolens.errors import InputError
 from cardiolens.models.chat import Chat
+from cardiolens.models.embedded import IMAGE_SIDE
 from cardiolens.training.batches import IGNORED, Given, Tokens, given, normalised
-from cardiolens.training.curve import CURVE
 from cardiolens.training.examples import Cohort
-from cardiolens.training.network import IMAGE_SIDE, JOINED, PATCH, make_network, make_processor, save
+from cardiolens.training.network import JOINED, PATCH, make_network, make_processor, save
 from cardiolens.training.tissues import KINDS, concepts, weights
 
 STATE = "state.pt"
+CURVE = "curve.jsonl"  # a line at each checkpoint
 _DETAIL = 0.3  # weight of single patches beside what a whole token is to tell
 _VOLUMES = 2  # whose frames a worker takes in a step of the first stage
 _FREE = {"out", "device", "checkpoint"}  # may change when a training goes on

@@ -9,17 +9,15 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from cardiolens.models.embedded import CHAT_TEMPLATE, SPECIAL
+from cardiolens.models.embedded import CONTEXT, IMAGE_SIDE, SPECIAL, finished, processor
 from cardiolens.prompts.question import AskedQuestion, report_fields
 from cardiolens.prompts.render import question_block
 from cardiolens.prompts.template import template_for
 from cardiolens.prompts.words import words
 from cardiolens.tasks.catalogue import Catalogue, load_catalogue
 
-IMAGE_SIDE = 64  # pixels; 8 x 8 patches
 PATCH = 8  # pixels
 JOINED = 4  # patches along each side of an image token: 2 x 2 tokens a frame
-CONTEXT = 8192
 VOCABULARY = 2048
 # Text that no token joins with its neighbours: numbers (but for totals, "of 25"), letters of options, ends.
 _ALONE = r"(?<! of )(?<!\d)\d+|\b[A-H]\b|[:\n]"
@@ -32,17 +30,7 @@ _TOTALS = (3, 5, 8, 10, 12, 20, 25, 30, 40, 50)  # slices, layers, phases and be
 
 def make_processor(protocol: str) -> Any:
     """The processor: the phrase tokenizer of a protocol's prompts, and frames of 64 pixels."""
-    from transformers import Idefics3Processor
-    from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
-
-    images = Idefics3ImageProcessorPil(
-        size={"longest_edge": IMAGE_SIDE},
-        max_image_size={"longest_edge": IMAGE_SIDE},
-        do_image_splitting=False,
-    )
-    tokens = (IMAGE_SIDE // PATCH // JOINED) ** 2
-    tokenizer = _tokenizer(load_catalogue(protocol))
-    return Idefics3Processor(images, tokenizer, image_seq_len=tokens, chat_template=CHAT_TEMPLATE)
+    return processor(_tokenizer(load_catalogue(protocol)), (IMAGE_SIDE // PATCH // JOINED) ** 2)
 
 
 def make_network(tokenizer: Any, seed: int) -> Any:
@@ -54,20 +42,19 @@ def make_network(tokenizer: Any, seed: int) -> Any:
     return Idefics3ForConditionalGeneration(_config(tokenizer))
 
 
-def save(network: Any, processor: Any, folder: Path) -> None:
-    """Write the model as vLLM loads it, weights as bfloat16; the network itself stays as it is."""
+def save(network: Any, own: Any, folder: Path) -> None:
+    """Write the network and its processor as vLLM loads them, weights as bfloat16; it stays as it is."""
     import copy
 
     import torch
 
     folder.mkdir(parents=True, exist_ok=True)
     copy.deepcopy(network).to(torch.bfloat16).save_pretrained(folder)
-    processor.save_pretrained(folder)
+    own.save_pretrained(folder)
 
 
 def _tokenizer(catalogue: Catalogue) -> Any:
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import PreTrainedTokenizerFast
 
     core = Tokenizer(models.BPE())
     core.pre_tokenizer = pre_tokenizers.Sequence(
@@ -84,15 +71,7 @@ def _tokenizer(catalogue: Catalogue) -> Any:
         show_progress=False,
     )
     core.train_from_iterator(_corpus(catalogue), trainer)
-    return PreTrainedTokenizerFast(
-        tokenizer_object=core,
-        bos_token="<bos>",
-        eos_token="<end_of_utterance>",
-        pad_token="<pad>",
-        additional_special_tokens=list(SPECIAL[3:]),
-        model_max_length=CONTEXT,
-        chat_template=CHAT_TEMPLATE,
-    )
+    return finished(core)
 
 
 def _corpus(catalogue: Catalogue) -> Iterator[str]:

@@ -5,11 +5,9 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-import torch
-
 from cardiolens.config.reader import ReaderSpec
 from cardiolens.plan.cache import code_digest
-from cardiolens.training.curve import CURVE
+from cardiolens.training.learn import CURVE
 
 RECORD = "training.json"
 
@@ -22,7 +20,6 @@ def write_record(spec: ReaderSpec, folder: Path) -> None:
         "recipe": spec.model_dump(mode="json", exclude={"out", "device"}),
         "code": code_digest(),
         "hours": round(curve[-1]["seconds"] / 3600, 2),
-        "threads": torch.get_num_threads(),
         "machine": platform.machine(),
         "versions": {name: version(name) for name in ("torch", "transformers", "tokenizers")},
         "curve": curve,

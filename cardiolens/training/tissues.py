@@ -49,7 +49,7 @@ _IN_FRAME = (
     *(0.0033, 0.0382, 0.0089, 0.0423, 0.0319, 0.0301, 0.0139, 0.0144, 0.0043, 0.0088, 0.0026),
 )
 _MOST = 3.0  # usual shares
-_RARE = 8.0  # weight of a lesion or a jet, which most frames do not show
+_RARE = 8.0  # weight of a lesion of the left ventricle, which most frames do not show
 
 
 def weights() -> NDArray[np.float32]:

@@ -54,7 +54,7 @@ def _ids(words: Any, **tokens: str) -> dict[str, int]:
 def idefics3(words: Any) -> Parts:
     from cardiolens.models import embedded
 
-    return embedded._config(words), embedded._processor(words)
+    return embedded._config(words), embedded.processor(words)
 
 
 def gemma_3(words: Any) -> Parts:

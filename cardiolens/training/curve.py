@@ -1,3 +1,0 @@
-"""The curve of a training: a line at each checkpoint."""
-
-CURVE = "curve.jsonl"
