@@ -9,8 +9,10 @@ _MOST = 20  # log-probabilities per token that vLLM returns at most, unless conf
 
 
 def bound(ask: Ask) -> dict[str, str | list[str]]:
-    """Arguments of vLLM's structured outputs: a legal reply, text that ends in one, or JSON of a schema."""
+    """Arguments of vLLM's structured outputs: a legal reply, text that ends in one, JSON, or named frames."""
     constraint = ask.constraint
+    if constraint.naming is not None:
+        return {"regex": constraint.naming.pattern}
     if constraint.schema:
         return {"json": constraint.schema}
     return {"regex": constraint.pattern} if constraint.reasons_first else {"choice": list(constraint.legal)}

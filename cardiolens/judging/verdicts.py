@@ -119,7 +119,8 @@ def _verdicts(channel: str, sheet: _Sheet, metrics: Sequence[TextMetric]) -> pa.
     columns |= {name: sheet.asked[name] for name in ("arm_id", "qa_id", "request_key")}
     columns |= {"channel": pa.repeat(channel, judged.num_rows), "status": sheet.said["status"]}
     columns |= {name: judged[name] for name in _JUDGED.names}
-    columns["rule"] = pc.if_else(sheet.said["unselected"], ILLEGAL_SELECTION, judged["rule"])
+    for name in ("parse_status", "rule"):  # the last reply is to a request for frames, not to the question
+        columns[name] = pc.if_else(sheet.said["unselected"], ILLEGAL_SELECTION, judged[name])
     return pa.table([columns[name] for name in VERDICTS.names], schema=VERDICTS)
 
 

@@ -15,7 +15,7 @@ from cardiolens.digest import digest_of
 from cardiolens.plain import one_line
 from cardiolens.record.coming import Coming, Place, filled, without_marks
 from cardiolens.tables import FRAME
-from cardiolens.tasks.legal import FREE, Constraint
+from cardiolens.tasks.legal import FREE, Constraint, Naming
 
 # Marks in the prompts of a Choice, in the order of their values.
 REQUEST, SEEN, LEFT, REFUSED, SHOWN = range(5)
@@ -96,13 +96,12 @@ class Choice:
         if asked.ready and len(replies) == asked.requests:
             shown = sorted(asked.shown)
             ending = self.answer_one if len(shown) == 1 else self.answer_many
-            return self._request(shown, self._filled(ending, asked), self.max_tokens)
+            return self._request(shown, self._filled(ending, asked), self.max_tokens, None)
         if asked.ready or asked.requests == self.rounds:
             return None
         shown = sorted(asked.shown)
         prompt = self._filled(self.further if shown else self.first, asked)
-        request = self._request(shown, prompt, self.ask_max_tokens)
-        return request._replace(constraint=self._constraint(asked), asks_for_frames=True)
+        return self._request(shown, prompt, self.ask_max_tokens, self._constraint(asked))
 
     def failure(self, replies: Sequence[str]) -> str | None:
         """Why a chain at its end has no answer: no request for frames was legal."""
@@ -153,37 +152,27 @@ class Choice:
         refused = f"Not shown of your last request: {asked.refused}.\n" if asked.refused else ""
         return filled(text, [str(asked.requests + 1), str(shown), str(left), refused, str(shown)])
 
-    def _request(self, shown: Sequence[int], ending: str, max_tokens: int) -> Coming:
+    def _request(
+        self, shown: Sequence[int], ending: str, max_tokens: int, constraint: Constraint | None
+    ) -> Coming:
+        """A request for frames with its constraint, or the answer, whose constraint is in the stage key."""
         frames = [self.offer.frames[place] for place in shown]
         places = tuple(Place(frame.volume_id, frame.idx) for frame in frames)
         block = "".join(
             f"Frame {number}:{frame.caption}\n{FRAME}\n" for number, frame in enumerate(frames, start=1)
         )
         prompt = f"{block}{ending}"
-        key = digest_of([self.stage_key, prompt, max_tokens, *map(list, places)])
-        return Coming(key, prompt, max_tokens, places)
+        bound = [] if constraint is None else [constraint.text]
+        key = digest_of([self.stage_key, prompt, max_tokens, *map(list, places), *bound])
+        return Coming(key, prompt, max_tokens, places, constraint, asks_for_frames=constraint is not None)
 
     def _constraint(self, asked: Asked) -> Constraint:
-        """The frames that are left, as a schema: at least one before any is shown."""
+        """The frames that are left by their names: at least one before any is shown."""
         if not self.bound:
             return FREE
         left = [frame.name for place, frame in enumerate(self.offer.frames) if place not in asked.shown]
-        frames = {
-            "type": "array",
-            "items": {"enum": left},
-            "minItems": 0 if asked.shown else 1,
-            "maxItems": self.most_frames - len(asked.shown),
-        }
-        return Constraint(
-            schema=json.dumps(
-                {
-                    "type": "object",
-                    "properties": {"frames": frames},
-                    "required": ["frames"],
-                    "additionalProperties": False,
-                }
-            )
-        )
+        most = self.most_frames - len(asked.shown)
+        return Constraint(naming=Naming(tuple(left), least=0 if asked.shown else 1, most=most))
 
 
 def _asked_for(reply: str) -> tuple[str, ...] | None:

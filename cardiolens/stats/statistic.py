@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cardiolens.stats import metrics
 from cardiolens.stats.bootstrap import Interval, effective_patients, percentile
 from cardiolens.stats.items import Floats, Ints, Items
+from cardiolens.tables import ILLEGAL_SELECTION
 
 Key = tuple[str, str]  # metric, scope
 
@@ -31,7 +32,7 @@ class Basis:
 
     n_items: int
     n_patients: int
-    n_parse_error: int  # truncated replies included
+    n_parse_error: int  # truncated replies and illegal selections included
     n_refusal: int
     note: str = ""
     n_effective: float = (
@@ -44,7 +45,9 @@ class Basis:
         return Basis(
             n_items=len(rows.patient),
             n_patients=len(np.unique(rows.patient)),
-            n_parse_error=int(np.isin(rows.parse_status, ["parse_error", "truncated"]).sum()),
+            n_parse_error=int(
+                np.isin(rows.parse_status, ["parse_error", "truncated", ILLEGAL_SELECTION]).sum()
+            ),
             n_refusal=int((rows.parse_status == "refusal").sum()),
             note=note,
         )

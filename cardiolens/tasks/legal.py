@@ -1,5 +1,7 @@
-"""Legal replies to a question with lettered options, as structured decoding enforces them."""
+"""Legal replies, as structured decoding enforces them: letters of options, JSON, and frames by name."""
 
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -7,25 +9,49 @@ from itertools import combinations
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _WHOLE, _LAST_LINE, _SCHEMA = "choice", "last_line", "schema"  # answer formats of structured decoding
+_NAMING = "naming"
+_SPECIAL = re.compile(r"[\\^$.|?*+()\[\]{}/-]")  # in a regular expression
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """A reply that names frames: one line of JSON, with at least and at most so many of these names.
+
+    No schema, because JSON allows white space without end, and small models fill their reply with it.
+    """
+
+    names: tuple[str, ...]
+    least: int
+    most: int
+
+    @property
+    def pattern(self) -> str:
+        """Regular expression of the replies, e.g. `{"frames": ["cine_4ch phase 1", "lge_sax slice 2"]}`."""
+        one = f'"{_any_of([json.dumps(name)[1:-1] for name in self.names])}"'
+        some = f"{one}(, {one}){{0,{self.most - 1}}}"
+        return rf'\{{"frames": \[{some if self.least else f"({some})?"}\]\}}'
 
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
     """Constraint of decoding on a reply; free without legal replies and without a schema.
 
-    Its text is hashed into the request's key, and the engine parses the constraint from the same text, so key
-    and constraint cannot differ.
+    Its text is hashed into the request's key. That of a planned request is parsed from the same text, so key
+    and constraint cannot differ; `naming` follows from a chain's declaration and has a text for keys alone.
     """
 
     legal: tuple[str, ...] = ()
     reasons_first: bool = False  # any text, then a last line `ANSWER: <a legal reply>`
     schema: str = ""  # a JSON schema that the whole reply follows
+    naming: Naming | None = None  # frames that the reply names
 
     @property
     def text(self) -> str:
         """Serialised constraint, e.g. `choice: A|B|A, B`; empty where any reply is legal."""
         if self.schema:
             return f"{_SCHEMA}: {self.schema}"
+        if self.naming is not None:
+            return f"{_NAMING}: {self.naming.pattern}"
         return f"{_LAST_LINE if self.reasons_first else _WHOLE}: {'|'.join(self.legal)}" if self.legal else ""
 
     @property
@@ -78,3 +104,17 @@ def legal_replies(answer_type: str, option_keys: Sequence[str], exclusive: Seque
         for chosen in combinations(combinable, size)
     ]
     return tuple(alone + sets)
+
+
+def _any_of(names: Sequence[str]) -> str:
+    """Regular expression of any of some texts.
+
+    What several begin with stands once: as plain alternatives, hundreds of names may compile for seconds.
+    """
+    tails: dict[str, list[str]] = {}
+    for name in names:
+        tails.setdefault(name[:1], []).append(name[1:])
+    forms = [
+        _SPECIAL.sub(r"\\\g<0>", first) + (_any_of(rest) if first else "") for first, rest in tails.items()
+    ]
+    return forms[0] if len(forms) == 1 else f"({'|'.join(forms)})"

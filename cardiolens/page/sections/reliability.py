@@ -12,6 +12,7 @@ ENDINGS = {
     "inconsistent": "inconsistent",
     "parse_error": "not readable",
     "truncated": "cut off",
+    "illegal_selection": "illegal selection",
     "refusal": "refused",
     "overflow": "too long for the model",
     "skipped": "skipped",
@@ -21,7 +22,7 @@ ENDINGS = {
 
 
 def reliability(facts: Facts) -> Section:
-    """One bar per arm; only the first five kinds of ending enter a score."""
+    """One bar per arm; only the first six kinds of ending enter a score."""
     question = "What stands behind each score: how many questions were answered, and how readably?"
     table = _table(facts)
     if not table.rows:
@@ -32,7 +33,8 @@ def reliability(facts: Facts) -> Section:
         "endings",
         table,
         choices=("model",),
-        note="Not readable, cut off and refused count as wrong; what was not answered is in no score.",
+        note="Not readable, cut off, illegal selection and refused count as wrong; unanswered ones are in "
+        "no score.",
     )
     return Section("reliability", "Reliability", question, figures=(chart,))
 

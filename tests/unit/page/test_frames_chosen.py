@@ -6,28 +6,35 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from page_markup import Markup, records
+from page_run import write_record
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
+import cardiolens
 from cardiolens.engine.ask import Ask, Pictures, Reply
 from cardiolens.engine.readers import Reader
 from cardiolens.page.choosing import ChoiceCounts, choices_of
+from cardiolens.page.facts import read_facts
+from cardiolens.page.render import render
+from cardiolens.page.sections.reliability import ENDINGS
 
 SELF = {"name": "self", "kind": "self"}
 CLINICAL = {"name": "clinical", "kind": "clinical"}
+CHARTS = Path(cardiolens.__file__).parent / "page" / "charts"
 
 
 class Asking(Reader):
     """Reader that asks for some of the names on offer, or for others, and answers A."""
 
-    def __init__(self, choose: Callable[[list[str]], list[str]]) -> None:
+    def __init__(self, choose: Callable[[list[str]], list[str]], finish_reason: str = "stop") -> None:
         self._choose = choose
+        self._finish_reason = finish_reason
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         text = "ANSWER: A"
         if ask.answer_type == "frames":
-            frames = json.loads(ask.constraint.schema)["properties"]["frames"]
-            text = json.dumps({"frames": self._choose(frames["items"]["enum"])})
-        return Reply(text=text, finish_reason="stop", prompt_tokens=1, output_tokens=1)
+            text = json.dumps({"frames": self._choose(list(ask.constraint.naming.names))})
+        return Reply(text=text, finish_reason=self._finish_reason, prompt_tokens=1, output_tokens=1)
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +67,22 @@ def test_a_reader_that_never_asks_legally_has_no_mean_of_frames(root):
     (found,) = counted(root, "illegal", lambda names: ["everything"])
     assert (found.asked, found.unanswered, found.requests) == (2, 2, 2)
     assert math.isnan(found.frames)
+
+
+def test_an_illegal_selection_ends_its_questions_and_is_counted_as_that(root):
+    model = reader("uniform") | {"name": "stubborn"}
+    spec = sweep_spec(root, model, selector=[SELF], budget=[4], subtask=["C10"], name="stubborn")
+    planned, judged = swept(spec, Asking(lambda names: ["everything"], finish_reason="length"))
+    write_record(planned, judged)
+    shown = Markup(render(read_facts(planned.run, [planned.run])).index)
+    assert [row["ending"] for row in records(shown.tables["endings_by_arm"])] == ["illegal selection"]
+    assert [row["ending"] for row in records(shown.tables["endings"])] == ["illegal_selection"]
+
+
+def test_the_chart_of_endings_has_a_colour_for_each():
+    scale = json.loads((CHARTS / "endings.json").read_text())["encoding"]["color"]["scale"]
+    assert scale["domain"] == list(ENDINGS.values())
+    assert len(set(scale["range"])) == len(scale["domain"])
 
 
 def test_runs_of_other_selectors_have_none(root):

@@ -1,7 +1,9 @@
 """Readers that choose their frames: what is legal, shown, counted, and found again."""
 
 import json
+import re
 import shutil
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -148,13 +150,33 @@ def test_keys_differ_where_the_chosen_frames_do_and_not_where_words_do():
     assert answer(naming(1)) != choice().coming([naming(1)]).request_key
 
 
-def test_what_a_schema_allows_is_legal_and_no_more():
-    first, further = choice().coming([]), choice().coming([naming(2)])
-    frames = [json.loads(one.constraint.schema)["properties"]["frames"] for one in (first, further)]
-    assert [one["minItems"] for one in frames] == [1, 0]
-    assert [one["maxItems"] for one in frames] == [3, 2]
-    assert "cine_4ch phase 2" in frames[0]["items"]["enum"]
-    assert "cine_4ch phase 2" not in frames[1]["items"]["enum"]
+def test_what_decoding_allows_is_legal_and_no_more():
+    first, further = (choice().coming(replies).constraint.naming for replies in ([], [naming(2)]))
+    assert [(one.least, one.most) for one in (first, further)] == [(1, 3), (0, 2)]
+    assert "cine_4ch phase 2" in first.names
+    assert "cine_4ch phase 2" not in further.names
+
+
+@given(st.lists(st.integers(0, N + 1), max_size=N), st.booleans())
+def test_a_reply_that_decoding_allows_is_one_line_of_legal_names(numbers, again):
+    said = [naming(2)] if again else []
+    allowed = choice().coming(said).constraint.naming
+    fits = re.fullmatch(allowed.pattern, naming(*numbers)) is not None
+    names = [f"cine_4ch phase {number}" for number in numbers]
+    assert fits == (set(names) <= set(allowed.names) and allowed.least <= len(names) <= allowed.most)
+    if fits:
+        asked = choice().after([*said, naming(*numbers)])
+        assert len(set(names)) == len(asked.shown) - len(said)
+    for white in (" ", "\n", "\t"):
+        for place in range(len(naming(*numbers)) + 1):
+            spread = naming(*numbers)[:place] + white + naming(*numbers)[place:]
+            assert re.fullmatch(allowed.pattern, spread) is None
+
+
+def test_the_key_of_a_request_for_frames_covers_what_binds_its_reply():
+    bound, free = choice(), replace(choice(), bound=False)
+    assert bound.coming([]).prompt == free.coming([]).prompt
+    assert bound.coming([]).request_key != free.coming([]).request_key
 
 
 @pytest.mark.parametrize(
@@ -185,7 +207,7 @@ def test_a_selection_that_stays_illegal_ends_with_its_status_and_is_not_asked_ag
     assert len(stubborn.asked) == n * rounds
     rows = judged.replies.verdicts.to_pylist()
     assert {(row["status"], row["parse_status"], row["rule"], row["correct"]) for row in rows} == {
-        ("judged", "parse_error", "illegal_selection", False)
+        ("judged", "illegal_selection", "illegal_selection", False)
     }
     wanted = {request["request_key"] for request in requests_of(planned)}
     said = [row for row in tables.read(stored(planned), tables.COMPLETIONS).to_pylist()]
@@ -214,7 +236,7 @@ class Chooser(Reader):
             return Reply(text="ANSWER: A", finish_reason="stop", prompt_tokens=10)
         if self._fails == "refused":
             return Reply(text="no", finish_reason="stop", refused=True)
-        names = json.loads(ask.constraint.schema)["properties"]["frames"]["items"]["enum"]
+        names = ask.constraint.naming.names
         text = self._text or json.dumps({"frames": names[len(ask.text) % 7 :: 5][:2]})
         return Reply(text=text, finish_reason="stop", prompt_tokens=10)
 
