@@ -31,13 +31,13 @@ from cardiolens.config.arms import Arm, arms
 from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.record.places import Run, Store
-from cardiolens.results import scoring
+from cardiolens.results import model_replies, scoring
 from cardiolens.results.groups import Groups
 from cardiolens.tasks.catalogue import load_catalogue
 
 QUESTIONS_A_PATIENT = 20
 RIGHT = 0.6
-STEPS = ("judge", "_beside", "scored", "analyses_of")
+STEPS = {"judge": model_replies, "beside": model_replies, "scored": scoring, "analyses_of": scoring}
 
 
 def main() -> None:
@@ -138,8 +138,8 @@ def measure(folder: Path, models: int, patients: int, resamples: int) -> None:
     pa.set_cpu_count(1)
     spent = dict.fromkeys(STEPS, 0.0)
     peaks = dict.fromkeys(STEPS, 0.0)
-    for name in STEPS:
-        setattr(scoring, name, _timed(name, getattr(scoring, name), spent, peaks))
+    for name, module in STEPS.items():
+        setattr(module, name, _timed(name, getattr(module, name), spent, peaks))
     before, started, worked = _peak(), time.perf_counter(), time.process_time()
     names = {model.name: model.name for model in spec.model}
     run = Run(folder / "run")

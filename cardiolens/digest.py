@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 
 DIGEST_BYTES = 16
@@ -10,8 +11,20 @@ DIGEST_BYTES = 16
 
 def digest_of(value: object) -> str:
     """32 hex digits of a value made of JSON types."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.blake2b(text.encode(), digest_size=DIGEST_BYTES).hexdigest()
+    return hashlib.blake2b(_canonical(value).encode(), digest_size=DIGEST_BYTES).hexdigest()
+
+
+def digest_of_rows(rows: Iterable[object]) -> str:
+    """What `digest_of` says of a list of these values, one in memory at a time."""
+    total = hashlib.blake2b(b"[", digest_size=DIGEST_BYTES)
+    for number, row in enumerate(rows):
+        total.update(f"{',' if number else ''}{_canonical(row)}".encode())
+    total.update(b"]")
+    return total.hexdigest()
+
+
+def _canonical(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def sha256_of(file: Path) -> str:
@@ -35,3 +48,9 @@ def digest_of_tree(root: Path) -> str:
         content = hashlib.sha256(path.read_bytes()).hexdigest()
         total.update(f"{path.relative_to(root).as_posix()}\0{content}\n".encode())
     return total.hexdigest()
+
+
+@cache
+def code_digest() -> str:
+    """32 hex digits of the source of this package."""
+    return digest_of_tree(Path(__file__).parent)

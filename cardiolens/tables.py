@@ -9,9 +9,10 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -20,6 +21,8 @@ import pyarrow.parquet as pq
 from cardiolens.errors import InputError, RunError
 
 SCHEMA_VERSION = "1"
+
+Made = TypeVar("Made")
 
 FRAME = "\ufffc"  # marks the place of a frame in a message
 
@@ -356,21 +359,42 @@ def parts(folder: Path) -> list[Path]:
 
 
 def read(folder: Path, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read all parts of a table, or some of its columns; an empty table if there are no parts.
-
-    Another process may compact the parts meanwhile: if a listed part has disappeared, list them again.
-    """
+    """Read all parts of a table, or some of its columns; an empty table if there are no parts."""
     selected = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+    return made_of(folder, schema, columns, lambda parts: concat(parts, selected))
+
+
+def made_of(
+    folder: Path,
+    schema: pa.Schema,
+    columns: Sequence[str] | None,
+    make: Callable[[Iterator[pa.Table]], Made],
+) -> Made:
+    """What a function makes of the parts of a table, which it is given one by one.
+
+    Another process may compact the parts meanwhile: if a listed part has disappeared, all is made again.
+    """
     while True:  # each further listing has lost a part
         listed = parts(folder)
         try:
-            tables = [read_part(path, schema, columns) for path in listed]
+            return make(read_part(path, schema, columns) for path in listed)
         except InputError as error:
             if not isinstance(error.__cause__, FileNotFoundError) or set(listed) <= set(parts(folder)):
                 raise
-        else:
-            break
-    return pa.concat_tables(tables) if tables else selected.empty_table()
+
+
+def count_rows(folder: Path) -> int:
+    """The number of rows of a table, by the footers of its parts; of one that disappears none."""
+    rows = 0
+    for path in parts(folder):
+        try:
+            with open_part(path) as part:
+                rows += part.metadata.num_rows
+        except FileNotFoundError:
+            continue
+        except UNREADABLE as error:
+            raise _not_whole(path, error) from error
+    return rows
 
 
 def open_part(path: Path) -> pq.ParquetFile:

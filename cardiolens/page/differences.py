@@ -103,11 +103,11 @@ class Difference:
         return sentences.change(cause[0].upper() + cause[1:], where, self.row, self._evidence)
 
 
-def differences(facts: Facts, factor: str, scope: str = "tier:") -> list[Difference]:
-    """Every pair of arms that differ in one factor alone, at scopes that begin so."""
+def differences(facts: Facts, factor: str) -> list[Difference]:
+    """Every pair of arms that differ in one factor alone, on every tier."""
     arms = {arm.arm_id: arm for arm in facts.arms}
     found: dict[tuple[str, str, str], dict[str, AnalysisRow]] = {}
-    for row in facts.of_pairs(_METRICS, scope):
+    for row in facts.of_pairs(_METRICS, "tier:"):
         if row["arm_id"] in arms and row["versus_arm_id"] in arms:
             key = row["arm_id"], row["versus_arm_id"], row["scope"]
             found.setdefault(key, {})[row["metric"]] = row

@@ -19,6 +19,9 @@ from cardiolens.results.analyses import AnalysisRow, AnalysisTable, read_judged
 from cardiolens.stats.factors import ArmFactors
 from cardiolens.tasks.catalogue import Subtask, load_catalogue
 
+_TIERS = "tier:"
+_SHOWN = pc.is_null(pc.field("versus_arm_id")) | pc.starts_with(pc.field("scope"), _TIERS)
+
 
 @dataclass(frozen=True, slots=True)
 class Header:
@@ -53,7 +56,7 @@ class Facts:
     specs: tuple[SweepSpec, ...]
     manifests: tuple[Mapping[str, Any], ...]
     arms: tuple[ArmFactors, ...]
-    scores: pa.Table
+    scores: pa.Table  # of single arms, and differences on tiers: most rows are differences elsewhere
     analyses: Mapping[str, AnalysisTable]
     usage: tuple[Usage, ...]
     choices: tuple[ChoiceCounts, ...]  # of arms whose readers chose their frames
@@ -93,7 +96,8 @@ class Facts:
         return self._rows(metrics, scope, pc.is_null(self.scores["versus_arm_id"]))
 
     def of_pairs(self, metrics: Sequence[str], scope: str) -> list[AnalysisRow]:
-        """Rows of scores that are differences of two arms."""
+        """Rows of scores that are differences of two arms on tiers."""
+        assert scope.startswith(_TIERS), "differences at other scopes are not read"
         return self._rows(metrics, scope, pc.is_valid(self.scores["versus_arm_id"]))
 
     def _rows(self, metrics: Sequence[str], scope: str, kind: pa.ChunkedArray) -> list[AnalysisRow]:
@@ -116,7 +120,7 @@ def read_facts(run: Run, parts: Sequence[Run]) -> Facts:
         specs=header.specs,
         manifests=header.manifests,
         arms=header.arms,
-        scores=tables.read(run.scores, tables.SCORES),
+        scores=tables.query(run.scores, tables.SCORES, tables.SCORES.names, _SHOWN),
         analyses=analyses,
         usage=usage_of(parts, header.specs, header.manifests),
         choices=choices_of(parts, header.manifests),

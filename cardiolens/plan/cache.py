@@ -5,23 +5,15 @@ import logging
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 
-import cardiolens
 from cardiolens import tables
-from cardiolens.digest import digest_of, digest_of_tree
+from cardiolens.digest import digest_of
 from cardiolens.given import read_json
 
 _NOTE = "plan.json"
 
 log = logging.getLogger(__name__)
-
-
-@cache
-def code_digest() -> str:
-    """32 hex digits of the source of this package."""
-    return digest_of_tree(Path(cardiolens.__file__).parent)
 
 
 @dataclass(frozen=True, slots=True)

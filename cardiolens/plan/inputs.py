@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 
 from cardiolens.cases.told import Told, read_told, told_path
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.digest import digest_of_tree, sha256_of
+from cardiolens.digest import code_digest, digest_of_tree, sha256_of
 from cardiolens.errors import InputError
 from cardiolens.plan.asked import PlannedQuestion
-from cardiolens.plan.cache import Fingerprint, code_digest
+from cardiolens.plan.cache import Fingerprint
 from cardiolens.plan.control import Subject, donors
 from cardiolens.plan.patients import check_patients, with_patients
 from cardiolens.prompts.question import AskedQuestion, report_fields

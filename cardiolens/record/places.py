@@ -47,6 +47,10 @@ class Run:
     def verdicts(self) -> Path:
         return self.root / "verdicts"
 
+    def judged(self, model: str) -> Path:
+        """What the job of a model judged, until the run is scored."""
+        return self.root / "judged" / model
+
     @property
     def seen(self) -> Path:
         """What readers of chains were shown, stage by stage."""

@@ -1,4 +1,4 @@
-"""The job of one model: answer its missing requests, and record the outcome for the next start."""
+"""The job of one model: answer its missing requests, record the outcome for the next start, and judge it."""
 
 import os
 import time
@@ -11,12 +11,13 @@ from cardiolens.cluster.connect import ray_cluster
 from cardiolens.cluster.stopping import StoppedError
 from cardiolens.config.cluster import SlurmSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.errors import RunError
+from cardiolens.errors import InputError, RunError
 from cardiolens.placement.inventory import nodes_of_ray
 from cardiolens.plan.candidates import place_sweep
 from cardiolens.plan.missing import Missing, missing_of
 from cardiolens.plan.plan import Plan, plan
 from cardiolens.record.places import Run
+from cardiolens.results.scoring import judge_ahead
 from cardiolens.slurm.attempt import Start, begin, end, given_up_on_error
 from cardiolens.slurm.stage import stage_on_nodes
 from cardiolens.steps.answer import answer
@@ -39,23 +40,42 @@ class _Ending:
 
 
 def run_model(run: Run, spec: SweepSpec, model: str, n_nodes: int) -> int:
-    """Answer the missing requests of one model on the configured Ray cluster of `n_nodes` nodes.
+    """Answer the missing requests of one model on a Ray cluster of `n_nodes` nodes, and judge it.
 
-    Returns 0 if none is left, 75 if the job should start again. Any exception ends the job for good; the
-    record of the model then holds the reason.
+    Returns 0 if none is left, 75 if the job should start again. Any exception before the model is judged ends
+    the job for good; the record of the model then holds the reason.
     """
-    with stopping.graceful(), given_up_on_error(run, model):
-        planned = plan(spec, {model})
-        start = Start.of(os.environ, _max_restarts(spec))
-        left = missing_of(planned, model)
-        said = begin(run, model, start, left.done)
-        if not said.go_on:
-            raise RunError(said.reason)
-        if said.bars(start.nodes):
-            return stopping.EXIT_CODE
-        _merge_parts(planned, model)
-        ending = _answer(planned, model, left, n_nodes)
-        return _close(run, planned, model, start, ending)
+    with stopping.graceful():
+        with given_up_on_error(run, model):
+            planned = plan(spec, {model})
+            code = _run(run, planned, model, n_nodes)
+        if code == 0:
+            _judge(planned, model)
+        return code
+
+
+def _run(run: Run, planned: Plan, model: str, n_nodes: int) -> int:
+    start = Start.of(os.environ, _max_restarts(planned.spec))
+    left = missing_of(planned, model)
+    said = begin(run, model, start, left.done)
+    if not said.go_on:
+        raise RunError(said.reason)
+    if said.bars(start.nodes):
+        return stopping.EXIT_CODE
+    _merge_parts(planned, model)
+    ending = _answer(planned, model, left, n_nodes)
+    return _close(run, planned, model, start, ending)
+
+
+def _judge(planned: Plan, model: str) -> None:
+    """Judge a model that is answered; where that fails, its job is done all the same."""
+    key = planned.identities[model].model_key
+    try:
+        n_verdicts = judge_ahead(planned.run, planned.store, model, key, planned.spec)
+    except (InputError, RunError) as error:
+        say(f"{model}: not judged here ({error}); the score job judges it")
+    else:
+        say(f"{model}: {n_verdicts} verdicts")
 
 
 def _max_restarts(spec: SweepSpec) -> int:

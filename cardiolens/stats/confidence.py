@@ -18,6 +18,9 @@ from cardiolens.stats.statistic import Basis, Key, Statistic
 from cardiolens.stats.verdicts import cohort
 from cardiolens.tables import SCORES, from_rows
 
+AUROC = "auroc"
+AVERAGE_PRECISION = "average_precision"
+
 
 @dataclass(frozen=True, slots=True)
 class Probabilities:
@@ -40,18 +43,27 @@ class Probabilities:
 
 
 def confidence_scores(
-    verdicts: pa.Table, requests: pa.Table, completions: pa.Table, resamples: int, seed: int
+    verdicts: pa.Table,
+    requests: pa.Table,
+    completions: pa.Table,
+    resamples: int,
+    seed: int,
+    *,
+    patients: Sequence[str] | None = None,
 ) -> pa.Table:
     """AUROC and average precision of yes-no subtasks and of each option of multi-select, calibration, risk.
 
     Rows as those of `scores`, with metrics `auroc`, `average_precision` (of the second of two options; with
     `.KEY` of one option), and those of `confidence_curves` of each subtask with one right option and of all
-    such of tier 1 together. Items without probabilities stay out; of completions give those that count.
+    such of tier 1 together. Items without probabilities stay out; of completions give those that count,
+    and of some arms alone the patients of all, sorted.
     """
-    patients = cohort(verdicts)
+    patients = cohort(verdicts) if patients is None else patients
+    found = probabilities(verdicts, requests, completions, patients)
+    if not found:
+        return SCORES.empty_table()
     weights = resampling_weights(len(patients), resamples, seed)
     method = f"expanded percentile cluster bootstrap, B={resamples}, seed {seed}"
-    found = probabilities(verdicts, requests, completions, patients)
     rows: list[dict[str, object]] = []
     told: dict[Key, list[Told]] = {}
     for (arm, subtask), items in found.items():
@@ -138,8 +150,8 @@ def _separation(items: Probabilities, times: Floats) -> dict[str, Statistic]:
     basis = Basis.of(items)
     for suffix, option in _options(items):
         curve = measure.Curve.of(items.probability[:, option], items.gold[:, option], times)
-        found[f"auroc{suffix}"] = Statistic(measure.auroc(curve), basis)
-        found[f"average_precision{suffix}"] = Statistic(measure.average_precision(curve), basis)
+        found[f"{AUROC}{suffix}"] = Statistic(measure.auroc(curve), basis)
+        found[f"{AVERAGE_PRECISION}{suffix}"] = Statistic(measure.average_precision(curve), basis)
     return found
 
 

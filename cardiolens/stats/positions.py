@@ -1,6 +1,6 @@
 """Preference of a reader for places in the list of options, whatever stands there (protocol 8.6, 16.8)."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -20,14 +20,21 @@ ORDER_BIAS = "order_bias"
 _PLACES = 26
 
 
-def position_scores(verdicts: pa.Table, requests: pa.Table, resamples: int, seed: int) -> pa.Table:
+def position_scores(
+    verdicts: pa.Table,
+    requests: pa.Table,
+    resamples: int,
+    seed: int,
+    *,
+    patients: Sequence[str] | None = None,
+) -> pa.Table:
     """Share chosen less share right of each displayed place, by arm, of parsed answers.
 
     Rows as those of `scores`, metrics `position_bias.1`, `position_bias.2`, ..., scope `tier:1`. Ordinal
     questions, whose options are never shuffled, stay out. Without shuffling places stand for the options
-    themselves.
+    themselves. Of some arms alone give the patients of all, sorted.
     """
-    patients = cohort(verdicts)
+    patients = cohort(verdicts) if patients is None else patients
     weights = resampling_weights(len(patients), resamples, seed)
     method = f"expanded percentile cluster bootstrap, B={resamples}, seed {seed}"
     asked = requests.filter(pc.is_in(requests["arm_id"], value_set=pc.unique(verdicts["arm_id"])))
@@ -48,15 +55,22 @@ def position_scores(verdicts: pa.Table, requests: pa.Table, resamples: int, seed
 
 
 def order_scores(
-    verdicts: pa.Table, requests: pa.Table, pairs: Collection[tuple[str, str]], resamples: int, seed: int
+    verdicts: pa.Table,
+    requests: pa.Table,
+    pairs: Collection[tuple[str, str]],
+    resamples: int,
+    seed: int,
+    *,
+    patients: Sequence[str] | None = None,
 ) -> pa.Table:
     """Preference for first places on ordinal questions, by arm with reversed options (protocol 16.8).
 
     `pairs`: arms as asked, each with its reversed one. Of an item that was read in both orders the places of
     the chosen option, 0 first to 1 last, add up to 1 where the answer follows the meaning, be it as
     conservative as it may, and to 0 where it is always the first. The metric is 1 less that sum.
+    Of some arms alone give the patients of all, sorted.
     """
-    patients = cohort(verdicts)
+    patients = cohort(verdicts) if patients is None else patients
     weights = resampling_weights(len(patients), resamples, seed)
     method = f"expanded percentile cluster bootstrap, B={resamples}, seed {seed}"
     number = {patient: at for at, patient in enumerate(patients)}

@@ -6,15 +6,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cardiolens import tables
 from cardiolens.record.spool import Spool
 from cardiolens.tables import VERDICTS
 
+_ORDER = ("qa_id", "channel")  # of the verdicts of an arm
+
 
 class Verdicts:
-    """The verdicts of many arms, which lie in a file; arms stand in the order in which they came."""
+    """The verdicts of many arms, which lie in a file; arms stand in the order in which they came.
 
-    def __init__(self) -> None:
-        self._spool = Spool(VERDICTS)
+    `schema` may have more columns than VERDICTS. An arm that came in several parts is sorted.
+    """
+
+    def __init__(self, schema: pa.Schema = VERDICTS) -> None:
+        self._schema = schema
+        self._spool = Spool(schema)
         self._parts: dict[str, list[int]] = {}
 
     @property
@@ -31,10 +38,20 @@ class Verdicts:
         for arm, rows in by_arm(verdicts):
             self._parts.setdefault(arm, []).append(self._spool.add(rows))
 
+    def extend(self, other: "Verdicts") -> None:
+        """Append those of other arms, sorted by arm."""
+        for arm in sorted(other.arms):
+            self.add(other.of_arm(arm, self._schema.names))
+
     def of_arm(self, arm: str, columns: Sequence[str] | None = None) -> pa.Table:
         """The verdicts of one arm, none where it has none."""
-        parts = [self._spool.part(number, columns) for number in self._parts.get(arm, [])]
-        return pa.concat_tables(parts) if parts else VERDICTS.empty_table().select(columns or VERDICTS.names)
+        wanted = self._schema.names if columns is None else list(columns)
+        places = self._parts.get(arm, [])
+        if len(places) == 1:
+            return self._spool.part(places[0], wanted)
+        read = list(dict.fromkeys([*wanted, *_ORDER]))
+        rows = tables.concat((self._spool.part(place, read) for place in places), self._schema)
+        return rows.sort_by([(name, "ascending") for name in _ORDER]).select(wanted)
 
     def blocks(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The verdicts of each arm in turn."""

@@ -64,6 +64,8 @@ def _exit_code(
         f"{requests['reused']} reused, {requests['error']} failed, {requests['overflow']} overflow, "
         f"{requests['skipped']} skipped"
     )
+    if judged.replies.in_jobs:
+        say(f"judged in their own jobs: {', '.join(judged.replies.in_jobs)}")
     if unfinished := judged.replies.unfinished:
         say(f"incomplete: {unfinished} requests have no final completion; run the same command again")
     for warning, n_studies in sorted(prepared.warnings.items()):

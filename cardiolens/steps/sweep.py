@@ -22,7 +22,7 @@ from cardiolens.plan.plan import Plan, plan
 from cardiolens.plan.totals import totals_of
 from cardiolens.record import documents
 from cardiolens.record.places import run_of
-from cardiolens.results.scoring import varied
+from cardiolens.results.judged_arms import varied
 from cardiolens.select.sight import check_encoders
 from cardiolens.steps.answer import answer
 from cardiolens.steps.conclude import conclude

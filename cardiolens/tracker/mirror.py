@@ -38,7 +38,7 @@ class _Mirrored:
     run: Run
     spec: SweepSpec
     manifest: Mapping[str, Any]
-    scores: pa.Table
+    scores: pa.Table  # of single arms: _TABLED
     group: WandbGroup
 
 
@@ -54,7 +54,9 @@ def track(run: Run, tracker: TrackerSpec, *, progress: bool = False) -> bool:
 
     spec, manifest = documents.read_configuration(run), documents.read_manifest(run)
     group = WandbGroup.of(run, spec, tracker, manifest["protocol"], manifest["studies"])
-    mirrored = _Mirrored(run, spec, manifest, tables.read(run.scores, tables.SCORES), group)
+    of_arms = pc.is_null(pc.field("versus_arm_id"))  # differences, which are most rows, are not mirrored
+    scores = tables.query(run.scores, tables.SCORES, _TABLED, of_arms)
+    mirrored = _Mirrored(run, spec, manifest, scores, group)
     try:
         with _staging(tracker):
             _track_sweep(mirrored)
@@ -114,8 +116,7 @@ def _track_sweep(mirrored: _Mirrored) -> None:
 
     with mirrored.group.writing("sweep", tags=["sweep"]) as run:
         run.summary.update(_counters(mirrored.manifest))
-        first = mirrored.scores.filter(pc.is_null(mirrored.scores["versus_arm_id"]))
-        rows = zip(*(first[name].to_pylist() for name in _TABLED), strict=True)
+        rows = zip(*(mirrored.scores[name].to_pylist() for name in _TABLED), strict=True)
         run.log({"scores": wandb.Table(columns=list(_TABLED), data=[list(row) for row in rows])})
         run.log({"confusion": wandb.Table(columns=list(_CONFUSED), data=_confusion(mirrored.run))})
 
@@ -152,24 +153,28 @@ def _counters(manifest: Mapping[str, Any]) -> dict[str, object]:
     return {f"sweep/{part}/{name}": n for part in _COUNTED for name, n in manifest[part].items()}
 
 
+_BETWEEN = "\x1f"  # several answers
 _CONFUSED = ("arm_id", "subtask", "gold", "answered", "n")
 
 
 def _confusion(run: Run) -> list[list[object]]:
     """Counts of (gold, answered) options, over questions with one right option: rows of _CONFUSED."""
-    names = ("arm_id", "subtask", "answer_type", "status", "gold", "parsed")
+    one_right = pc.is_in(pc.field("answer_type"), pa.array(["single", "ordinal"]))
+    where = one_right & (pc.field("status") == "judged")
     counted: Counter[tuple[str, str, str, str]] = Counter()
-    for row in tables.read(run.verdicts, tables.VERDICTS, names).to_pylist():
-        if row["status"] == "judged" and row["answer_type"] in ("single", "ordinal"):
-            said = row["parsed"][0] if row["parsed"] else "none"
-            counted[row["arm_id"], row["subtask"], row["gold"][0], said] += 1
+    for batch in tables.scan(run.verdicts, tables.VERDICTS, ("arm_id", "subtask", "gold", "parsed"), where):
+        answers = {
+            name: pc.fill_null(pc.binary_join(batch[name], _BETWEEN), "") for name in ("gold", "parsed")
+        }
+        rows = pa.table({"arm_id": batch["arm_id"], "subtask": batch["subtask"], **answers})
+        for row in rows.group_by(rows.column_names).aggregate([([], "count_all")]).to_pylist():
+            gold, said = (row[name].partition(_BETWEEN)[0] for name in ("gold", "parsed"))
+            counted[row["arm_id"], row["subtask"], gold, said or "none"] += row["count_all"]
     return [[*key, n] for key, n in sorted(counted.items())]
 
 
 def _values(row: Mapping[str, Any]) -> dict[str, object]:
     """A score with its interval and counts, under names that W&B can chart."""
-    if row["versus_arm_id"] is not None:
-        return {}
     name = summary_name(row["scope"], row["metric"])
     kept = ("low", "high", "n_items", "n_patients")
     return {name: row["value"], **{f"{name}/{column}": row[column] for column in kept}}

@@ -6,7 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from cardiolens.config.reader import ReaderSpec
-from cardiolens.plan.cache import code_digest
+from cardiolens.digest import code_digest
 from cardiolens.training.learn import CURVE
 
 RECORD = "training.json"

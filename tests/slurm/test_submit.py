@@ -6,10 +6,12 @@ import shutil
 import pytest
 from pandas.testing import assert_frame_equal
 
+from cardiolens import tables
 from tests.slurm.conftest import SUBMITTED, Site
 
 pytestmark = pytest.mark.slurm
 MODELS = ("right", "guess", "both")
+JUDGED = ("verdicts", tables.VERDICTS), ("scores", tables.SCORES)
 
 
 def test_jobs_end_in_the_page_of_a_local_sweep(submitted: Site) -> None:
@@ -22,8 +24,24 @@ def test_jobs_end_in_the_page_of_a_local_sweep(submitted: Site) -> None:
     assert (submitted.run / "index.html").exists()
     without_gpus = ("model.both.weight_gib=null", "model.both.max_num_seqs=64")
     local = submitted.swept_here(SUBMITTED[0], *without_gpus)
-    assert_frame_equal(submitted.scores().to_pandas(), local.scores().to_pandas())
+    assert_frame_equal(submitted.scores().to_pandas(), local.scores().to_pandas(), check_exact=True)
     assert [submitted.said(model) for model in MODELS] == [local.said(model) for model in MODELS]
+
+
+def test_two_models_are_judged_on_two_nodes_at_once_as_by_one_process(submitted: Site) -> None:
+    printed = submitted.printed()
+    assert "judged in their own jobs: right, guess, both" in printed
+    records = [submitted.group(model) for model in ("right", "guess")]
+    first, second = (record["attempts"][-1] for record in records)
+    assert first["nodes"] != second["nodes"]
+    assert max(first["started"], second["started"]) < min(first["ended"], second["ended"]), "one by one"
+    in_jobs = [tables.read(submitted.run / name, schema) for name, schema in JUDGED]
+    submitted.verb("judge", f"run={submitted.run}")  # by one process, from the completions
+    in_one = [tables.read(submitted.run / name, schema) for name, schema in JUDGED]
+    for of_jobs, of_one in zip(in_jobs, in_one, strict=True):
+        alike = repr(of_jobs.to_pylist()) == repr(of_one.to_pylist())
+        assert alike
+    assert not (submitted.run / "judged" / "right").exists()
 
 
 def test_a_model_over_two_nodes_works_on_both_and_goes_on_after_preemption(submitted: Site) -> None:

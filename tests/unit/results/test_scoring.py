@@ -18,7 +18,8 @@ from cardiolens.plan.missing import Done
 from cardiolens.plan.plan import Plan
 from cardiolens.record.spool import Spool
 from cardiolens.results.changes import changes
-from cardiolens.results.scoring import Replies, judge_and_write, judge_replies, varied
+from cardiolens.results.judged_arms import varied
+from cardiolens.results.scoring import Replies, judge_and_write, judge_replies
 from cardiolens.stats.verdicts import Verdicts
 
 

@@ -1,0 +1,91 @@
+"""What the job of a model judged, kept for the job that scores: taken over only where it still holds."""
+
+import json
+import socket
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from cardiolens import tables
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.digest import code_digest, digest_of, digest_of_rows, sha256_of
+from cardiolens.given import read_json
+from cardiolens.record.places import deciding
+from cardiolens.results.model_replies import ModelReplies, OnDisk
+from cardiolens.results.stages import StageCounts
+from cardiolens.stats.verdicts import Verdicts
+from cardiolens.tables import SCORES, SEEN, VERDICTS
+from cardiolens.tasks.catalogue import load_catalogue
+
+_NOTE = "judged.json"
+_PLAN = "plan.json"  # names everything that decided the requests
+_AT_ONCE = 4_096  # questions that are Python objects at a time
+
+Mark = Mapping[str, str]
+
+
+def digest_of_questions(questions: pa.Table) -> str:
+    """32 hex digits of questions in any order."""
+    batches = questions.sort_by("qa_id").to_batches(max_chunksize=_AT_ONCE)
+    return digest_of_rows(row for batch in batches for row in batch.to_pylist())
+
+
+def mark_of(own: OnDisk, questions: pa.Table, spec: SweepSpec) -> Mark | None:
+    """Everything that decides what a model is judged to be, by name; None where its plan has no note."""
+    plan = own.requests / _PLAN
+    if not plan.is_file():
+        return None
+    completions = tables.parts(own.completions)
+    return {
+        "plan": sha256_of(plan),
+        "completions": digest_of([[part.name, part.stat().st_size] for part in completions]),
+        "questions": digest_of_questions(questions),
+        "configuration": digest_of(deciding(spec)),
+        "protocol": load_catalogue(spec.dataset.protocol).sha256,
+        "code": code_digest(),
+    }
+
+
+def keep(folder: Path, replies: ModelReplies, mark: Mark) -> None:
+    """Write what was judged; without the note, which comes last, it counts as unfinished."""
+    (folder / _NOTE).unlink(missing_ok=True)
+    of_arms = (replies.verdicts.of_arm(arm, VERDICTS.names) for arm in sorted(replies.verdicts.arms))
+    tables.replace_by(folder / "verdicts", of_arms, VERDICTS)
+    tables.replace(folder / "beside", replies.beside, SCORES)
+    tables.replace(folder / "seen", replies.seen, SEEN)
+    note = {
+        "mark": mark,
+        "node": socket.gethostname(),
+        "counts": replies.counts,
+        "stages": [asdict(stage) for stage in replies.stages],
+        "parts": _sizes(folder),
+    }
+    tables.write_text(folder / _NOTE, json.dumps(note, indent=1) + "\n")
+
+
+def read_kept(folder: Path, mark: Mark | None) -> ModelReplies | None:
+    """What was judged of a model; None unless it is whole and was judged from the same."""
+    try:
+        note: dict[str, Any] = read_json(folder / _NOTE)
+        if mark is None or note["mark"] != mark or note["parts"] != _sizes(folder):
+            return None
+        counts = Counter({str(name): int(number) for name, number in note["counts"].items()})
+        stages = tuple(StageCounts(**stage) for stage in note["stages"])
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):  # no note, or not one of ours
+        return None
+    verdicts = Verdicts()
+    for rows in tables.read_blocks(folder / "verdicts", VERDICTS):
+        verdicts.add(rows)
+    beside, seen = tables.read(folder / "beside", SCORES), tables.read(folder / "seen", SEEN)
+    return ModelReplies(verdicts, beside, seen, counts, stages)
+
+
+def _sizes(folder: Path) -> dict[str, dict[str, int]]:
+    return {
+        name: {part.name: part.stat().st_size for part in tables.parts(folder / name)}
+        for name in ("verdicts", "beside", "seen")
+    }

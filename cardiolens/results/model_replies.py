@@ -1,0 +1,89 @@
+"""One model of a run, judged: its completions → verdicts, and what else is read off its replies."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens import tables
+from cardiolens.config.arms import arms
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.errors import InputError
+from cardiolens.judging.finals import finals
+from cardiolens.judging.text_metrics import TextMetric
+from cardiolens.judging.verdicts import judge
+from cardiolens.record.chain import read_chains, walk
+from cardiolens.record.seen import seen_table
+from cardiolens.results.aligned import aligned
+from cardiolens.results.beside import WITH_REPLIES, beside, with_replies
+from cardiolens.results.stages import StageCounts, count_stages
+from cardiolens.stats.verdicts import Verdicts
+from cardiolens.tables import REQUESTS
+
+
+@dataclass(frozen=True, slots=True)
+class OnDisk:
+    """One model of a run, and where its requests and their completions lie."""
+
+    model: str
+    requests: Path
+    completions: Path
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReplies:
+    """The verdicts of one model, and the counts of its distinct planned requests by ending."""
+
+    verdicts: Verdicts  # which may have more columns
+    beside: pa.Table  # scores that need requests or completions as well
+    seen: pa.Table  # what chains showed the reader
+    counts: Mapping[str, int]
+    stages: tuple[StageCounts, ...]
+
+
+def judge_model(
+    own: OnDisk, questions: pa.Table, spec: SweepSpec, metrics: Sequence[TextMetric]
+) -> ModelReplies:
+    """Judge a model's replies, a block of studies at a time.
+
+    Chains are an exception: they are walked as one, with the replies to their stages in memory.
+    """
+    chains = read_chains(own.requests)
+    steps = walk(chains, own.completions)
+    keys = pa.array(sorted({step.request_key for step in steps}), pa.string())
+    replies = aligned(own.requests, own.completions, keys)
+    rows = Verdicts(WITH_REPLIES)
+    of_chains = pa.array(list(chains), pa.string())
+    times_asked: Counter[str] = Counter()  # rows of the plan by the key of the chain that they ask
+    for asked, said in replies.blocks():
+        of_block = questions.filter(pc.is_in(questions["qa_id"], pc.unique(asked["qa_id"])))
+        verdicts = judge(asked, said, of_block, spec.dataset.protocol, metrics)
+        rows.add(with_replies(verdicts, asked, finals(said)))
+        key = asked["request_key"]
+        times_asked.update(key.filter(pc.is_in(key, of_chains)).to_pylist())
+    of_model = [arm for arm in arms(spec) if arm.model.name == own.model]
+    return ModelReplies(
+        verdicts=rows,
+        beside=beside(rows, of_model, spec.statistics),
+        seen=seen_table(chains, steps),
+        counts=replies.counts,
+        stages=count_stages(steps, times_asked, replies.tried),
+    )
+
+
+def questions_asked(requests: Path) -> pa.Array:
+    """The distinct questions of a model's requests; InputError where there is none."""
+    found = tables.made_of(
+        requests,
+        REQUESTS,
+        ("qa_id",),
+        lambda parts: pc.unique(
+            pa.concat_arrays([pa.array([], pa.string()), *(pc.unique(part["qa_id"]) for part in parts)])
+        ),
+    )
+    if not len(found):
+        raise InputError(f"{requests}: holds no requests; plan the run again (mode=plan)")
+    return found

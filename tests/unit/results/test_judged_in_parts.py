@@ -1,0 +1,132 @@
+"""Judging part by part and in the jobs of models: the same verdicts, counts and scores to the last digit."""
+
+from typing import Any
+
+import pytest
+from page_run import PROMPTS, SELECTORS, with_probabilities
+from small_cohort import make_cohort, reader, sweep_spec, swept
+
+from cardiolens import tables
+from cardiolens.plan import plan as planning
+from cardiolens.plan.plan import Plan
+from cardiolens.results import aligned, model_replies
+from cardiolens.results.scoring import RunResults, judge_ahead, judge_and_write
+from cardiolens.tables import COMPLETIONS, REQUESTS
+
+CONTROLS = ["none", "blind", "shuffled_options", "reversed_options"]
+SOME = ["C02", "L01", "D02", "R-CINE"]
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    """A run with shared requests, probabilities, moved options, doubles, strangers, and failures."""
+    root = make_cohort(tmp_path_factory.mktemp("parts"), 8)
+    statistics = {"min_n": 1, "resamples": 20, "seed": 7, "components": False}
+    options: dict[str, Any] = {"budget": [4], "selector": SELECTORS[:1], "prompt": PROMPTS[:1]}
+    options |= {"control": CONTROLS, "subtask": SOME, "statistics": statistics}
+    readers = reader("noisy", error=0.3), reader("constant", answer="A")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(planning, "PART_ROWS", 20)
+        done, _ = swept(sweep_spec(root, *readers, **options))
+    with_probabilities(done, "noisy")
+    folder = done.store.completions(keys_of(done)["noisy"])
+    rows = tables.read(folder, COMPLETIONS).to_pylist()
+    later = max(row["written_at"] for row in rows)
+    more = [rows[1] | {"written_at": later}, rows[2] | {"written_at": later, "text": "something else"}]
+    more += [rows[3] | {"request_key": "of another sweep"}, rows[4] | {"status": "engine_error"}]
+    more += [rows[5] | {"status": "engine_error"}]
+    left = [row for number, row in enumerate(rows) if number not in (4, 6)]
+    tables.replace(folder, tables.from_rows(left + more, COMPLETIONS), COMPLETIONS)
+    return done
+
+
+def keys_of(planned: Plan) -> dict[str, str]:
+    return {name: identity.model_key for name, identity in planned.identities.items()}
+
+
+def judged(planned: Plan) -> RunResults:
+    return judge_and_write(planned.run, planned.store, keys_of(planned), planned.spec)
+
+
+def judge_in_jobs(planned: Plan) -> None:
+    for model, key in keys_of(planned).items():
+        judge_ahead(planned.run, planned.store, model, key, planned.spec)
+
+
+def said(results: RunResults, planned: Plan) -> tuple[str, ...]:
+    """All that judging gives, to the last digit."""
+    replies, run = results.replies, planned.run
+    written = tables.read(run.verdicts, tables.VERDICTS), tables.read(run.scores, tables.SCORES)
+    counts = sorted((name, number) for name, number in replies.counts.items() if number)
+    tables_of_run = (repr(table.to_pylist()) for table in written)
+    return *tables_of_run, run.analyses.read_text(), repr(counts), repr(replies.stages)
+
+
+def test_parts_of_a_model_change_no_digit(planned: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = judged(planned)
+    whole = said(results, planned)
+    ends = {"ok", "engine_error", "missing", "agreeing", "disagreeing", "unrequested"}
+    assert {name for name, number in results.replies.counts.items() if number} == ends
+    requests = planned.run.requests("noisy")
+    sizes: list[int] = []
+    judge = model_replies.judge
+
+    def counted(asked: Any, *others: Any) -> Any:
+        sizes.append(asked.num_rows)
+        return judge(asked, *others)
+
+    monkeypatch.setattr(aligned, "BLOCK", 16)
+    monkeypatch.setattr(model_replies, "judge", counted)
+    alike = said(judged(planned), planned) == whole  # a difference of the texts would take long to show
+    assert alike
+    assert len(sizes) == 2 * len(tables.parts(requests))
+    assert max(sizes) < tables.count_rows(requests) / 2
+
+
+def test_requests_that_blocks_share_are_counted_once(planned: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aligned, "BLOCK", 16)
+    distinct, shared = 0, 0
+    for model in keys_of(planned):
+        parts = [
+            set(tables.read_part(part, REQUESTS, ("request_key",))["request_key"].to_pylist())
+            for part in tables.parts(planned.run.requests(model))
+        ]
+        distinct += len(set[str]().union(*parts))
+        shared += sum(map(len, parts)) - len(set[str]().union(*parts))
+    assert shared, "a blind request is one for many studies"
+    counts = judged(planned).replies.counts
+    assert sum(counts[name] for name in ("ok", "refused", "engine_error", "missing")) == distinct
+
+
+def test_what_the_jobs_of_models_judged_is_taken_over_once(planned: Plan) -> None:
+    whole = said(judged(planned), planned)
+    judge_in_jobs(planned)
+    results = judged(planned)
+    assert results.replies.in_jobs == ("noisy", "constant")
+    alike = said(results, planned) == whole
+    assert alike
+    assert not list(planned.run.root.glob("judged/*"))
+
+
+def _a_reply_more(planned: Plan) -> None:
+    folder = planned.store.completions(keys_of(planned)["noisy"])
+    row = tables.read(folder, COMPLETIONS).slice(0, 1).to_pylist()[0]
+    strange = tables.from_rows([row | {"request_key": "of a third sweep"}], COMPLETIONS)
+    tables.write_part(folder, strange, COMPLETIONS)
+
+
+def _another_plan(planned: Plan) -> None:
+    note = planned.run.requests("noisy") / "plan.json"
+    note.write_text(note.read_text() + " ")
+
+
+def _half_of_it(planned: Plan) -> None:
+    (part,) = tables.parts(planned.run.judged("noisy") / "verdicts")
+    part.write_bytes(part.read_bytes()[:-20])
+
+
+@pytest.mark.parametrize("change", [_a_reply_more, _another_plan, _half_of_it])
+def test_what_no_longer_holds_is_judged_again(planned: Plan, change: Any) -> None:
+    judge_in_jobs(planned)
+    change(planned)
+    assert judged(planned).replies.in_jobs == ("constant",)
