@@ -385,16 +385,18 @@ def made_of(
 
 def count_rows(folder: Path) -> int:
     """The number of rows of a table, by the footers of its parts; of one that disappears none."""
-    rows = 0
-    for path in parts(folder):
-        try:
-            with open_part(path) as part:
-                rows += part.metadata.num_rows
-        except FileNotFoundError:
-            continue
-        except UNREADABLE as error:
-            raise _not_whole(path, error) from error
-    return rows
+    return sum(count_part(path) for path in parts(folder))
+
+
+def count_part(path: Path) -> int:
+    """The number of rows of a part, by its footer; none where it has disappeared."""
+    try:
+        with open_part(path) as part:
+            return int(part.metadata.num_rows)
+    except FileNotFoundError:
+        return 0
+    except UNREADABLE as error:
+        raise _not_whole(path, error) from error
 
 
 def open_part(path: Path) -> pq.ParquetFile:

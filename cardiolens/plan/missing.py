@@ -1,7 +1,8 @@
 """Requests that still have to be executed: the anti-join of a plan with the completions that exist."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypedDict
 
@@ -11,7 +12,8 @@ import pyarrow.compute as pc
 
 from cardiolens import tables
 from cardiolens.plan.plan import Plan
-from cardiolens.tables import FINAL, PLANNED
+from cardiolens.record.shares import AT_ONCE, Shares, numbered
+from cardiolens.tables import COMPLETIONS, FINAL, PLANNED, REQUESTS
 
 WORK = pa.schema(
     [
@@ -21,6 +23,8 @@ WORK = pa.schema(
         ("attempts", pa.list_(pa.int32())),  # number of the coming try
     ]
 )
+_ASKED = pa.schema([("request_key", pa.string()), ("part", pa.int32()), ("row", pa.int32())])
+_SAID = pa.schema([COMPLETIONS.field(name) for name in ("request_key", "status")])
 
 
 class StudyWork(TypedDict):
@@ -30,27 +34,6 @@ class StudyWork(TypedDict):
     part: str
     rows: list[int]
     attempts: list[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """The state of a model's completions."""
-
-    final: pa.Array  # request keys that need no further try
-    failed: dict[str, int]  # tries of those that an engine failed on
-
-    @classmethod
-    def of(cls, completions: Path) -> "Done":
-        """Read the state from a folder of completions, as it is now."""
-        rows = tables.read(completions, tables.COMPLETIONS, ("request_key", "status"))
-        is_final = pc.is_in(rows["status"], pa.array(FINAL))
-        failed = pc.value_counts(rows.filter(pc.invert(is_final))["request_key"])
-        tries = {entry["values"]: entry["counts"] for entry in failed.to_pylist()}
-        return cls(pc.unique(rows.filter(is_final)["request_key"]), tries)
-
-    def exhausted(self, max_attempts: int) -> pa.Array:
-        """Keys of requests that were tried often enough."""
-        return pa.array([key for key, tries in self.failed.items() if tries >= max_attempts], pa.string())
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,59 +53,62 @@ class Missing:
 def missing(requests: Path, completions: Path, max_attempts: int) -> Missing:
     """Each distinct request without a final completion once, grouped by study.
 
-    Memory: the keys of one part (with controls that show no frames or another patient's, of all parts) and of
-    the completions, and four bytes per missing request.
+    Memory: a share of the keys, and some bytes per missing request.
     """
-    done = Done.of(completions)
-    exhausted = done.exhausted(max_attempts)
-    totals = {"unique": 0, "done": 0, "exhausted": 0}
+    n_shares = 1 + max(map(tables.count_rows, (requests, completions))) // AT_ONCE
+    parts = tables.parts(requests)
+    asked = Shares(_ASKED, n_shares, _planned(parts))
+    columns = ("request_key", "status")
+    said = tables.made_of(completions, COMPLETIONS, columns, partial(Shares, _SAID, n_shares))
+    shares = [_share(asked.of(share), said.of(share), max_attempts) for share in range(n_shares)]
+    left = np.concatenate([share.left for share in shares], axis=1)
+    part, row, attempt = left[:, np.lexsort((left[1], left[0]))]
+    ends = np.searchsorted(part, np.arange(len(parts) + 1))
     rows: list[StudyWork] = []
-    seen: set[str] | None = set() if _shares_keys(requests) else None
-    for part in tables.parts(requests):
-        table = tables.read_part(part, tables.REQUESTS, ("frames_study_id", "status", "request_key"))
-        fresh = _first_planned(table, seen)
-        keys = table["request_key"].take(fresh)
-        is_done, is_exhausted = (_among(keys, known) for known in (done.final, exhausted))
-        totals["unique"] += len(fresh)
-        totals["done"] += int(is_done.sum())
-        totals["exhausted"] += int((is_exhausted & ~is_done).sum())
-        left = fresh[~(is_done | is_exhausted)]
-        rows += _by_study(part, table, left, done.failed)
+    for path, first, end in zip(parts, ends[:-1], ends[1:], strict=True):
+        if end > first:
+            rows += _by_study(path, row[first:end], attempt[first:end])
+    totals = {name: sum(getattr(share, name) for share in shares) for name in ("unique", "done", "exhausted")}
     return Missing(pa.Table.from_pylist(rows, schema=WORK), **totals)
 
 
-def _first_planned(table: pa.Table, seen: set[str] | None) -> np.ndarray:
-    """Rows that ask something for the first time; `seen` collects the keys of earlier parts."""
-    planned = np.flatnonzero(np.asarray(pc.equal(table["status"], PLANNED)))
-    keys = table["request_key"].take(planned).combine_chunks().dictionary_encode()
-    _, first = np.unique(np.asarray(keys.indices), return_index=True)
-    fresh = planned[np.sort(first)]
-    if seen is None:
-        return fresh
-    named = table["request_key"].take(fresh).to_pylist()
-    new = [row for row, key in zip(fresh, named, strict=True) if key not in seen]
-    seen.update(named)
-    return np.array(new, dtype=np.int64)
+def _planned(parts: Sequence[Path]) -> Iterator[pa.Table]:
+    """The planned requests of each part: keys and places."""
+    for number, part in enumerate(parts):
+        table = tables.read_part(part, REQUESTS, ("status", "request_key"))
+        rows = np.flatnonzero(np.asarray(pc.equal(table["status"], PLANNED)))
+        places = pa.array(np.full(len(rows), number, np.int32)), pa.array(rows.astype(np.int32))
+        yield pa.table([table["request_key"].take(rows), *places], schema=_ASKED)
 
 
-def _shares_keys(requests: Path) -> bool:
-    """Return whether parts can share requests: only where a control shows no frames or another patient's."""
-    for part in tables.parts(requests):
-        table = tables.read_part(part, tables.REQUESTS, ("study_id", "frames_study_id"))
-        own = pc.fill_null(pc.equal(table["study_id"], table["frames_study_id"]), False)
-        if not pc.all(own, min_count=0).as_py():
-            return True
-    return False
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """What is missing among a share of the keys."""
+
+    unique: int
+    done: int
+    exhausted: int
+    left: np.ndarray  # (3, request): number of its part, row there, number of the coming try
 
 
-def _among(keys: pa.ChunkedArray, known: pa.Array) -> np.ndarray:
-    return np.asarray(pc.is_in(keys, known), dtype=bool)
+def _share(asked: pa.Table, said: pa.Table, max_attempts: int) -> _Share:
+    """Look up each request where it is asked for the first time."""
+    keys, replied = numbered(asked, said)
+    _, first = np.unique(keys, return_index=True)
+    final = np.asarray(pc.is_in(said["status"], pa.array(FINAL)), dtype=bool)
+    is_done = np.isin(keys[first], replied[final])
+    failures = np.bincount(replied[~final], minlength=max(keys.max(initial=-1), replied.max(initial=-1)) + 1)
+    tries = failures[keys[first]]
+    is_exhausted = (tries >= max_attempts) & ~is_done
+    going = ~(is_done | is_exhausted)
+    places = (np.asarray(asked[name], dtype=np.int32)[first][going] for name in ("part", "row"))
+    left = np.stack([*places, (tries[going] + 1).astype(np.int32)])
+    return _Share(len(first), int(is_done.sum()), int(is_exhausted.sum()), left)
 
 
-def _by_study(part: Path, table: pa.Table, rows: np.ndarray, failed: dict[str, int]) -> Iterator[StudyWork]:
+def _by_study(part: Path, rows: np.ndarray, attempts: np.ndarray) -> Iterator[StudyWork]:
     """One row of work per study."""
-    studies = table["frames_study_id"].take(rows).to_pylist()
-    keys = table["request_key"].take(rows).to_pylist()
+    studies = tables.read_part(part, REQUESTS, ("frames_study_id",))["frames_study_id"].take(rows).to_pylist()
     grouped: dict[str, list[int]] = {}
     for place, study_id in enumerate(studies):
         grouped.setdefault(study_id or "", []).append(place)
@@ -130,8 +116,8 @@ def _by_study(part: Path, table: pa.Table, rows: np.ndarray, failed: dict[str, i
         yield {
             "study_id": study_id,
             "part": str(part),
-            "rows": [int(rows[place]) for place in places],
-            "attempts": [failed.get(keys[place], 0) + 1 for place in places],
+            "rows": rows[places].tolist(),
+            "attempts": attempts[places].tolist(),
         }
 
 

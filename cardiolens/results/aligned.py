@@ -8,8 +8,8 @@ Memory does not grow with the number of requests.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from cardiolens import tables
 from cardiolens.judging.finals import duplicates, finals
+from cardiolens.record.shares import Shares, numbered
 from cardiolens.record.spool import Spool
 from cardiolens.tables import COMPLETIONS, PLANNED, REQUESTS
 
@@ -26,7 +27,6 @@ _ASKED = ("arm_id", "qa_id", "option_keys", "status", "request_key")
 _SAID = ("request_key", "status", "text", "finish_reason", "option_logprobs", "written_at")
 _SAID_ROWS = pa.schema([COMPLETIONS.field(name) for name in _SAID])
 _KEYS = pa.schema([("request_key", pa.string()), ("planned", pa.bool_()), ("block", pa.int32())])
-_PREFIX = 3  # characters of a key that choose its share: 4,096 of a hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,9 @@ class Aligned:
 def aligned(requests: Path, completions: Path, steps: pa.Array) -> Aligned:
     """Lay the completions of a folder beside its requests; `steps` are keys that chains ask beside them."""
     n_shares = 1 + max(map(tables.count_rows, (requests, completions))) // BLOCK
-    parts, keys = _keys_by_share(requests, n_shares)
-    replies = tables.made_of(completions, COMPLETIONS, _SAID, lambda parts: _shared(parts, n_shares))
+    parts = _blocks_of(requests)
+    keys = Shares(_KEYS, n_shares, _keys_of(parts))
+    replies = tables.made_of(completions, COMPLETIONS, _SAID, partial(Shares, _SAID_ROWS, n_shares))
     said, places = Spool(_SAID_ROWS), [list[int]() for _ in parts]
     counts: Counter[str] = Counter(engine_error=0, missing=0, agreeing=0, disagreeing=0, unrequested=0)
     tried: set[str] = set()
@@ -68,73 +69,28 @@ def aligned(requests: Path, completions: Path, steps: pa.Array) -> Aligned:
     return Aligned(parts, counts, frozenset(tried), said, places)
 
 
-def _keys_by_share(requests: Path, n_shares: int) -> tuple[list[list[Path]], "_Shares"]:
-    """Parts of requests by block, and the distinct keys of each block."""
-    keys, blocks = _Shares(_KEYS, n_shares), list[list[Path]]()
-    filled = BLOCK
+def _blocks_of(requests: Path) -> list[list[Path]]:
+    """Parts of requests by block."""
+    blocks, filled = list[list[Path]](), BLOCK
     for part in tables.parts(requests):
-        rows = tables.read_part(part, REQUESTS, ("request_key", "status"))
         if filled >= BLOCK:
             blocks.append([])
             filled = 0
         blocks[-1].append(part)
-        filled += rows.num_rows
-        planned = pc.equal(rows["status"], PLANNED)
-        found = pa.table({"request_key": rows["request_key"], "planned": planned})
-        distinct = found.group_by("request_key").aggregate([("planned", "any")])
-        number = pa.array(np.full(distinct.num_rows, len(blocks) - 1, np.int32))
-        columns = distinct["request_key"], distinct["planned_any"], number
-        keys.add(pa.table(list(columns), schema=_KEYS))
-    keys.flush()
-    return blocks, keys
+        filled += tables.count_part(part)
+    return blocks
 
 
-def _shared(parts: Iterator[pa.Table], n_shares: int) -> "_Shares":
-    found = _Shares(_SAID_ROWS, n_shares)
-    for part in parts:
-        found.add(part)
-    found.flush()
-    return found
-
-
-class _Shares:
-    """Rows of a table by a share of the keys; rows of one key stand in one share, in the order they came."""
-
-    def __init__(self, schema: pa.Schema, n_shares: int) -> None:
-        self._schema = schema
-        self._spool = Spool(schema)
-        self._places: list[list[int]] = [[] for _ in range(n_shares)]
-        self._waiting: list[pa.Table] = []
-
-    def add(self, rows: pa.Table) -> None:
-        """Append rows; they are shared out when there are many."""
-        self._waiting.append(rows)
-        if sum(some.num_rows for some in self._waiting) >= BLOCK:
-            self.flush()
-
-    def flush(self) -> None:
-        """Share out what waits."""
-        if not self._waiting:
-            return
-        rows, self._waiting = pa.concat_tables(self._waiting), []
-        share = _share_of(rows["request_key"], len(self._places))
-        order = np.argsort(share, kind="stable")
-        ends = np.searchsorted(share[order], np.arange(len(self._places) + 1))
-        for places, first, end in zip(self._places, ends[:-1], ends[1:], strict=True):
-            if end > first:
-                places.append(self._spool.add(rows.take(order[first:end])))
-
-    def of(self, share: int) -> pa.Table:
-        """The rows of one share."""
-        return tables.concat(map(self._spool.part, self._places[share]), self._schema)
-
-
-def _share_of(keys: pa.ChunkedArray, n_shares: int) -> np.ndarray:
-    """The share of each key, by its first characters alone: those of a hash are as good as drawn."""
-    first = pc.fill_null(pc.utf8_slice_codeunits(keys, 0, _PREFIX), "")
-    encoded = first.combine_chunks().dictionary_encode()
-    shares = [crc32(prefix.encode()) % n_shares for prefix in encoded.dictionary.to_pylist()]
-    return np.array(shares, np.int64)[np.asarray(encoded.indices)]
+def _keys_of(blocks: Sequence[Sequence[Path]]) -> Iterator[pa.Table]:
+    """The distinct keys of each part."""
+    for number, parts in enumerate(blocks):
+        for part in parts:
+            rows = tables.read_part(part, REQUESTS, ("request_key", "status"))
+            planned = pc.equal(rows["status"], PLANNED)
+            found = pa.table({"request_key": rows["request_key"], "planned": planned})
+            distinct = found.group_by("request_key").aggregate([("planned", "any")])
+            block = pa.array(np.full(distinct.num_rows, number, np.int32))
+            yield pa.table([distinct["request_key"], distinct["planned_any"], block], schema=_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +103,7 @@ class _Lookup:
 
     @staticmethod
     def of(asked: pa.Table, replied: pa.Table) -> "_Lookup":
-        keys = pa.chunked_array([*asked["request_key"].chunks, *replied["request_key"].chunks], pa.string())
-        code = np.asarray(pc.fill_null(keys, "").combine_chunks().dictionary_encode().indices)
-        known, wanted = code[: asked.num_rows], code[asked.num_rows :]
+        known, wanted = numbered(asked, replied)
         order = np.argsort(known, kind="stable")
         first, end = (np.searchsorted(known[order], wanted, side) for side in ("left", "right"))
         return _Lookup(end - first, first, order)
@@ -159,10 +113,12 @@ class _Lookup:
         reply = np.repeat(np.arange(len(self.times)), self.times)
         before = np.repeat(np.cumsum(self.times) - self.times, self.times)
         asking = block[self.order[np.repeat(self.first, self.times) + np.arange(len(reply)) - before]]
-        order = np.argsort(asking, kind="stable")
+        # parts of one block may share a key: each reply once a block
+        pairs = np.unique(asking.astype(np.int64) * len(self.times) + reply)
+        asking, reply = np.divmod(pairs, max(len(self.times), 1))
         for number in np.unique(asking):
-            first, end = np.searchsorted(asking[order], [number, number + 1])
-            yield int(number), reply[order[first:end]]
+            first, end = np.searchsorted(asking, [number, number + 1])
+            yield int(number), reply[first:end]
 
 
 def _ended(asked: pa.Table, completions: pa.Table) -> Counter[str]:

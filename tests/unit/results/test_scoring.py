@@ -14,7 +14,7 @@ from cardiolens import tables
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.errors import InputError
 from cardiolens.findings.analyses import analyse, rows_read
-from cardiolens.plan.missing import Done
+from cardiolens.plan.missing import missing_of
 from cardiolens.plan.plan import Plan
 from cardiolens.record.spool import Spool
 from cardiolens.results.changes import changes
@@ -186,8 +186,8 @@ def test_a_clock_that_was_set_back_changes_nothing(stored: Stored) -> None:
     after = stored.judged()
     assert after.verdicts.equals(before.verdicts)
     assert after.duplicates == {"agreeing": 0, "disagreeing": 0}
-    model_key = next(iter(stored.keys.values()))
-    assert len(Done.of(stored.planned.store.completions(model_key)).final) == len(rows)
+    left = missing_of(stored.planned, "uniform")
+    assert (left.left, left.done) == (0, len(rows))
 
 
 def test_order_and_number_of_part_files_change_no_digit(stored: Stored) -> None:
