@@ -50,6 +50,13 @@ class Missing:
         return self.unique - self.done - self.exhausted
 
 
+def final_keys(completions: Path) -> frozenset[str]:
+    """The keys in a folder of completions that need no further try, as it is now."""
+    rows = tables.read(completions, COMPLETIONS, _SAID.names)
+    is_final = pc.is_in(rows["status"], pa.array(FINAL))
+    return frozenset(rows.filter(is_final)["request_key"].to_pylist())
+
+
 def missing(requests: Path, completions: Path, max_attempts: int) -> Missing:
     """Each distinct request without a final completion once, grouped by study.
 

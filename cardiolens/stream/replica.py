@@ -16,7 +16,7 @@ from cardiolens.config.steps import StreamSpec
 from cardiolens.engine.ask import Ask, Engine, FrameWork, NotAskedError, Pictures, Reply, RequestError
 from cardiolens.engine.supervisor import Supervisor
 from cardiolens.errors import RunError
-from cardiolens.plan.missing import Done
+from cardiolens.plan.missing import final_keys
 from cardiolens.record.chain import Chain, offers_of
 from cardiolens.stream.messages import (
     COUNTERS,
@@ -208,7 +208,7 @@ def _answered_before_restart(completions: Path) -> frozenset[str]:
 
     if not ray.is_initialized() or not ray.get_runtime_context().was_current_actor_reconstructed:
         return frozenset()
-    return frozenset(Done.of(completions).final.to_pylist())
+    return final_keys(completions)
 
 
 async def _complete(answering: Awaitable[Reply]) -> Settled:
