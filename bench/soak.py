@@ -91,7 +91,7 @@ def _disturbed(
 
 
 def _kill_one(driver: int, dice: random.Random, killed: Counter[str]) -> None:
-    others = _descendants(driver)
+    others = descendants(driver)
     if dice.random() < DRIVER_SHARE:
         killed["driver"] += 1
         _kill(driver)
@@ -101,13 +101,14 @@ def _kill_one(driver: int, dice: random.Random, killed: Counter[str]) -> None:
         _kill(victim)
 
 
-def _descendants(pid: int) -> list[int]:
+def descendants(pid: int) -> list[int]:
+    """Processes below one, as the kernel knows them."""
     try:
         tasks = list(Path(f"/proc/{pid}/task").glob("*/children"))
         children = [int(child) for task in tasks for child in task.read_text().split()]
     except OSError:  # it ended meanwhile
         return []
-    return [found for child in children for found in (child, *_descendants(child))]
+    return [found for child in children for found in (child, *descendants(child))]
 
 
 def _name(pid: int) -> str:
