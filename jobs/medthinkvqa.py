@@ -1,6 +1,7 @@
 """After a sweep on MedThinkVQA: `python jobs/medthinkvqa.py scores run=outputs/...` prints accuracy by group
-of cases, `... submit run=outputs/... arm=<arm_id> out=<file>` writes the submission of one arm, and
-`... check file=<file> root=<data> [split=test]` checks one line by line and gives ROUGE-L of its steps.
+of cases, `... submit run=outputs/... arm=<arm_id> out=<file>` writes the submission of one arm,
+`... check file=<file> root=<data> [split=test]` checks one line by line and gives ROUGE-L of its steps, and
+`... judge steps=<file> root=<data> out=<folder> model=<name> [split=test]` has a model judge reasoning.
 """
 
 import json
@@ -14,26 +15,41 @@ from cardiolens import tables
 from cardiolens.cases.files import Source, records
 from cardiolens.cases.submission import submission_problems, write_submission
 from cardiolens.errors import InputError, RunError
+from cardiolens.questions.__main__ import split
+from cardiolens.questions.asking import asking_spec, execute_plan, plan_texts, replies_of
+from cardiolens.questions.reasoning import judged_line, read_reasoning, read_verdicts, requests
+from cardiolens.questions.reasoning_agreement import agreement
 from cardiolens.record.documents import read_configuration
 from cardiolens.record.places import Run
 from cardiolens.record.privacy import be_private
 from cardiolens.results.case_scores import case_scores, step_overlap
+from cardiolens.stats.bootstrap import Interval
 from cardiolens.study.cohort import read_cohort
 
-_WORDS = {"scores": ("run",), "submit": ("run", "arm", "out"), "check": ("file", "root", "split")}
+_WORDS = {
+    "scores": ("run",),
+    "submit": ("run", "arm", "out"),
+    "check": ("file", "root", "split"),
+    "judge": ("steps", "root", "out", "split"),
+}
 _MOST_SHOWN = 20  # mistakes
 
 
 def main(argv: list[str]) -> int:
-    """Do one of the three; return 2 if the input is wrong, 1 if a submission has mistakes, else 0."""
+    """Do one of the four; return 2 if the input is wrong, 1 if a submission has mistakes, else 0."""
     be_private()
     try:
         if not argv or argv[0] not in _WORDS:
             raise InputError(f"{' '.join(argv[:1]) or 'no word'}: choose one of {', '.join(_WORDS)}")
-        words = {"split": "test"} | dict(word.partition("=")[::2] for word in argv[1:])
+        own, about_model = split(argv[1:])
+        words = {"split": "test"} | dict(word.partition("=")[::2] for word in own)
         legal = _WORDS[argv[0]]
         for name in [*(words.keys() - {*legal, "split"}), *(name for name in legal if name not in words)]:
             raise InputError(f"{name}: {argv[0]} takes exactly {', '.join(legal)}; give each as name=value")
+        if argv[0] == "judge":
+            return _judge(words, about_model)
+        if about_model:
+            raise InputError(f"{about_model[0]}: {argv[0]} asks no model; leave it out")
         return {"scores": _scores, "submit": _submit, "check": _check}[argv[0]](words)
     except (InputError, RunError) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -73,10 +89,14 @@ def _submit(words: dict[str, str]) -> int:
     return 0
 
 
-def _check(words: dict[str, str]) -> int:
+def _source(words: dict[str, str]) -> Source:
     if words["split"] not in ("train", "test"):
         raise InputError(f"split={words['split']}: choose train or test")
-    source = Source.of(Path(words["root"]), "train" if words["split"] == "train" else "test")
+    return Source.of(Path(words["root"]), "train" if words["split"] == "train" else "test")
+
+
+def _check(words: dict[str, str]) -> int:
+    source = _source(words)
     path = Path(words["file"])
     problems = list(submission_problems(path, source))
     for problem in problems[:_MOST_SHOWN]:
@@ -97,6 +117,35 @@ def _check(words: dict[str, str]) -> int:
             else f"{name}: none"
         )
     return 0
+
+
+def _judge(words: dict[str, str], about_model: list[str]) -> int:
+    if not about_model:
+        raise InputError("model: has no value; name the entry of conf/model that judges")
+    source, out = _source(words), Path(words["out"])
+    told = read_reasoning(Path(words["steps"]), sum(1 for _ in records(source)))
+    sweep = asking_spec(out / "store", out / "judge", "openprotocol-1", about_model)
+    asked = requests(source, told)
+    planned = plan_texts(sweep, [[one] for one in asked])
+    execute_plan(planned)
+    replies = zip(told, replies_of(planned, asked), strict=True)
+    judged = [read_verdicts(reply, len(one.steps)) for one, reply in replies]
+    path = out / f"steps-{sweep.model[0].name}.jsonl"
+    tables.write_text(path, "".join(map(judged_line, told, judged)))
+    print(f"judged: {len(judged) - judged.count(None)} of {len(told)} lines; others have no legal reply")
+    print("label\tsteps\tcases\tby people\tby judge\taccuracy\tMCC\tkappa")
+    for one in agreement(told, judged):
+        counts = (one.n_steps, one.n_cases, one.n_people, one.n_judge)
+        print(one.label, *counts, *map(_interval, (one.accuracy, one.mcc, one.kappa)), sep="\t")
+    print(f"verdicts: {path}")
+    return 0 if len(judged) > judged.count(None) else 1
+
+
+def _interval(of: Interval) -> str:
+    """A value with its 95 % interval; nothing where it is undefined."""
+    if np.isnan(of.value):
+        return ""
+    return f"{of.value:.2f}" + ("" if np.isnan(of.low) else f" ({of.low:.2f} to {of.high:.2f})")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""The bridge from reports to the stream: requests without frames, their completions in a store, and back.
+"""The bridge from texts to the stream: requests without frames, their completions in a store, and back.
 
-A request is one report and one part of the protocol. Its key is the digest of all that is asked, as in a
-sweep: what the store answers already is not asked again.
+Of a report a request is one part of the protocol. Its key is the digest of all that is asked, as in a sweep:
+what the store answers already is not asked again.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -45,6 +46,17 @@ from cardiolens.terminal import bars
 _MAX_TOKENS = 3072  # of a reply, where the model declares none for reports
 
 
+@dataclass(frozen=True, slots=True)
+class TextRequest:
+    """A question about a text, whose reply is JSON of a schema."""
+
+    text_id: str
+    name: str  # of the question, among those on the same text
+    system: str
+    prompt: str
+    schema: str
+
+
 def model_spec(spec: QuestionsSpec, words: Sequence[str]) -> SweepSpec:
     """The sweep that asks one model about reports; InputError for several, or one that is not greedy."""
     if spec.studies is None:
@@ -69,11 +81,10 @@ def asking_spec(studies: Path, out: Path, protocol: str, words: Sequence[str]) -
     listed = [_one_model(word) for word in words]
     sweep = read_spec([*listed, *where])
     if len(sweep.model) != 1:
-        raise InputError(f"model: {len(sweep.model)} models are named; the second extractor is one of them")
+        raise InputError(f"model: {len(sweep.model)} models are named; name the one that reads")
     if sweep.model[0].sampling.temperature:
         raise InputError(
-            f"model.{sweep.model[0].name}.sampling.temperature: findings are extracted at temperature 0; "
-            "leave it out"
+            f"model.{sweep.model[0].name}.sampling.temperature: texts are read at temperature 0; leave it out"
         )
     check_readers(sweep)
     check_access(sweep)
@@ -86,65 +97,87 @@ def ask(
 ) -> list[tuple[list[Record], Rejects]]:
     """Findings of one model, and what is not believed of it, of each report in order."""
     planned = plan_of(sweep, sections, catalogue)
+    execute_plan(planned)
+    return told(planned, sections, catalogue)
+
+
+def execute_plan(planned: Plan) -> None:
+    """Ask what the store does not answer yet."""
     left = {name: missing_of(planned, name) for name in planned.identities}
     if any(work.left for work in left.values()):
         documents.log_to(planned.run)
-        with ray_cluster(sweep.cluster):
-            placement = place_sweep(planned, left, nodes_of_ray(sweep.cluster))
+        with ray_cluster(planned.spec.cluster):
+            placement = place_sweep(planned, left, nodes_of_ray(planned.spec.cluster))
             with stopping.graceful(), bars.shown() as terminal:
                 execute(planned, placement, left, partial(begin_watches, (terminal,)))
         stopping.raise_if_stopping()
-    return told(planned, sections, catalogue)
 
 
 def plan_of(sweep: SweepSpec, sections: Sequence[Record], catalogue: Catalogue) -> Plan:
     """A plan whose requests are on disk: each report and each part of the protocol once."""
+    asked = [[_about(given, part) for part in _parts(given, catalogue)] for given in sections]
+    return plan_texts(sweep, asked, protocol=catalogue.protocol, catalogue_sha256=catalogue.sha256)
+
+
+def plan_texts(
+    sweep: SweepSpec,
+    texts: Sequence[Sequence[TextRequest]],
+    *,
+    protocol: str = "",
+    catalogue_sha256: str = "",
+) -> Plan:
+    """A plan whose requests are on disk: those on each text, which stay together."""
     (model,) = sweep.model
     store, run = Store(sweep.store), run_of(sweep)
     with fault_of(model.name):
         identity = identify(model, store.models)
     columns = RequestColumns()
     _clear(run.requests(model.name))
-    for number, given in enumerate(sections):
-        for part in _parts(given, catalogue):
-            columns.add(_request(model, identity, given, part))
-        if len(columns) >= PART_ROWS or number == len(sections) - 1:
+    for number, of_text in enumerate(texts):
+        for asked in of_text:
+            columns.add(_request(model, identity, asked))
+        if len(columns) >= PART_ROWS or number == len(texts) - 1:
             name = f"part-{number:08d}.parquet"
             tables.write_part(run.requests(model.name), columns.table(), tables.REQUESTS, name)
             columns = RequestColumns()
-    asked = sum(len(_parts(given, catalogue)) for given in sections)
     return Plan(
         spec=sweep,
         run=run,
         store=store,
         arms=(),
         identities={model.name: identity},
-        study_ids=tuple(given["study_id"] for given in sections),
+        study_ids=tuple(asked.text_id for of_text in texts for asked in of_text[:1]),
         volumes=tables.empty(tables.VOLUMES),
         questions_sha256="",
-        protocol=catalogue.protocol,
-        catalogue_sha256=catalogue.sha256,
-        status_counts={PLANNED: asked},
+        protocol=protocol,
+        catalogue_sha256=catalogue_sha256,
+        status_counts={PLANNED: sum(map(len, texts))},
         most_frames={model.name: 0},
         seconds=0.0,
         failed={},
     )
 
 
+def replies_of(planned: Plan, asked: Sequence[TextRequest]) -> list[str | None]:
+    """The whole reply to each request; None where there is none, or where its limit cut it."""
+    (model,) = planned.spec.model
+    identity = planned.identities[model.name]
+    replies = _replies(planned.store.completions(identity.model_key))
+    return [replies.get(_request(model, identity, one).request_key) for one in asked]
+
+
 def told(
     planned: Plan, sections: Sequence[Record], catalogue: Catalogue
 ) -> list[tuple[list[Record], Rejects]]:
     """What the store's completions say of each report; a request without one is a reject."""
-    (model,) = planned.spec.model
-    identity = planned.identities[model.name]
-    replies = _replies(planned.store.completions(identity.model_key))
+    asked = [[(part, _about(given, part)) for part in _parts(given, catalogue)] for given in sections]
+    replies = iter(replies_of(planned, [request for own in asked for _, request in own]))
     results = []
-    for given in sections:
+    for given, own in zip(sections, asked, strict=True):
         items: list[Record] = []
         rejects: Rejects = []
-        for part in _parts(given, catalogue):
-            key = _request(model, identity, given, part).request_key
-            found, lost = read_reply(given["text"], replies.get(key), part)
+        for part, _ in own:
+            found, lost = read_reply(given["text"], next(replies), part)
             items += [one.record(number) for number, one in enumerate(found, start=len(items) + 1)]
             rejects += [
                 reject(2, one.reason, study_id=given["study_id"], subtask=one.subtask, part=part.name)
@@ -159,24 +192,27 @@ def _parts(given: Mapping[str, str], catalogue: Catalogue) -> list[Part]:
     return [part for part in parts(catalogue) if given.get("sequence") in (None, part.name)]
 
 
-def _request(model: ModelSpec, identity: Identity, given: Mapping[str, str], part: Part) -> Request:
-    prompt, schema = part.prompt(given["text"]), part.schema
-    constraint = constraint_of("schema", "report", (schema,), ())
+def _about(given: Mapping[str, str], part: Part) -> TextRequest:
+    return TextRequest(given["report_id"], part.name, SYSTEM, part.prompt(given["text"]), part.schema)
+
+
+def _request(model: ModelSpec, identity: Identity, asked: TextRequest) -> Request:
+    constraint = constraint_of("schema", "report", (asked.schema,), ())
     max_tokens = model.max_tokens.get("report") or _MAX_TOKENS
-    state = hash_frames(hash_model(identity.model_key, model.sampling), SYSTEM, "", ())
+    state = hash_frames(hash_model(identity.model_key, model.sampling), asked.system, "", ())
     return Request(
         arm_id="questions",
-        qa_id=f"{given['report_id']}:{part.name}",
-        study_id=given["report_id"],
+        qa_id=f"{asked.text_id}:{asked.name}",
+        study_id=asked.text_id,
         frames_study_id=None,
-        subtask=part.name,
+        subtask=asked.name,
         frames=(),
-        system=SYSTEM,
-        prompt=prompt,
+        system=asked.system,
+        prompt=asked.prompt,
         template="questions",
         answer_format="schema",
         answer_type="report",
-        option_keys=(schema,),
+        option_keys=(asked.schema,),
         exclusive=(),
         max_tokens=max_tokens,
         stage=2,
@@ -184,7 +220,7 @@ def _request(model: ModelSpec, identity: Identity, given: Mapping[str, str], par
         flags=(),
         status=PLANNED,
         predicted_tokens=None,
-        request_key=request_key(state, prompt, constraint.text, str(max_tokens), "0"),
+        request_key=request_key(state, asked.prompt, constraint.text, str(max_tokens), "0"),
     )
 
 

@@ -1,0 +1,193 @@
+"""A judge of reasoning about cases of MedThinkVQA: what a model is asked, and what of it is believed.
+
+Steps come split, so that model and people speak of the same ones. The judge is told the answer and the
+discussion of the case: it is no reader.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from cardiolens.cases.case import LETTERS, read_case
+from cardiolens.cases.files import Source, embeds, records
+from cardiolens.errors import InputError
+from cardiolens.given import parse_json, read_text
+from cardiolens.questions.asking import TextRequest
+from cardiolens.tables import FRAME
+
+ERRORS = ("Reasoning", "Image Understanding", "Clinical Scenario", "Medical Knowledge")
+MOST_STEPS = 15  # of a case (protocol 12)
+
+_SYSTEM = (
+    "You judge the reasoning of somebody who was shown a case, its images and five options. You know the "
+    "answer. You judge each step by itself, and reply with one JSON object and no other text."
+)
+_ASKED = """History: {history}
+
+Options:
+{options}
+
+Answer: {answer}
+
+Imaging findings: {findings}
+
+Discussion: {discussion}
+
+Steps of the reasoning:
+{steps}
+
+Reply with {{"steps": [{{"is_factual": ..., "is_critical": ..., "error_types": [...]}}]}}, one entry for \
+each of the {count} steps, in their order.
+- is_factual: true where all that the step states is right for this case.
+- is_critical: true where the choice among the options rests on the step.
+- error_types: what is wrong with it, of {errors}; empty where it is factual.
+"""
+_KEYS = ("is_factual", "is_critical", "error_types")
+_LEGAL = f"is_factual and is_critical (true or false) and error_types (a list of {', '.join(ERRORS)})"
+
+
+@dataclass(frozen=True, slots=True)
+class StepVerdict:
+    """What a judge or a person says of one step."""
+
+    is_factual: bool
+    is_critical: bool
+    error_types: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """The steps of one reader about one case, and what people say of each where they were asked."""
+
+    line: int  # of its file
+    case: int  # line of the case in the data, from 1
+    steps: tuple[str, ...]
+    people: tuple[StepVerdict, ...] | None
+
+
+def read_reasoning(path: Path, n_cases: int) -> list[Reasoning]:
+    """Every line of a file of steps; InputError names line and field, what is legal, and the remedy."""
+    try:
+        lines = read_text(path).splitlines()
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"steps={path}: cannot be read as UTF-8 text ({error})") from None
+    found = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            record = parse_json(line)
+            found.append(_reasoning(record if isinstance(record, dict) else {}, number, n_cases))
+        except (InputError, ValueError) as error:
+            raise InputError(f"{path}:{number}: {error}; correct the line") from None
+    if not found:
+        raise InputError(f"steps={path}: has no line; give one object with case and steps a line")
+    return found
+
+
+def _reasoning(record: Mapping[str, Any], line: int, n_cases: int) -> Reasoning:
+    if unknown := sorted(record.keys() - {"case", "steps", "people"}):
+        raise InputError(f"{unknown[0]} is unknown; legal are case, steps and people")
+    case, steps, people = (record.get(name) for name in ("case", "steps", "people"))
+    if type(case) is not int or not 1 <= case <= n_cases:
+        raise InputError(f"case is {case!r}; expected the line of a case, 1 to {n_cases}")
+    texts = steps if isinstance(steps, list) else []
+    if not 1 <= len(texts) <= MOST_STEPS or not all(_is_step(text) for text in texts):
+        raise InputError(f"steps is no list of 1 to {MOST_STEPS} texts")
+    said = None if people is None else _verdicts(people, len(texts))
+    if people is not None and said is None:
+        raise InputError(f"people is not one object for each of the {len(texts)} steps with {_LEGAL}")
+    return Reasoning(line, case, tuple(texts), said)
+
+
+def _is_step(text: object) -> bool:
+    return isinstance(text, str) and bool(text.strip()) and FRAME not in text
+
+
+def _verdicts(entries: object, count: int) -> tuple[StepVerdict, ...] | None:
+    """Verdicts on so many steps; None where they are anything else."""
+    if not isinstance(entries, list) or len(entries) != count:
+        return None
+    found = [_verdict(entry) for entry in entries]
+    whole = tuple(one for one in found if one is not None)
+    return whole if len(whole) == count else None
+
+
+def _verdict(entry: object) -> StepVerdict | None:
+    if not isinstance(entry, dict) or entry.keys() != set(_KEYS):
+        return None
+    factual, critical, errors = (entry[name] for name in _KEYS)
+    if not isinstance(factual, bool) or not isinstance(critical, bool) or not isinstance(errors, list):
+        return None
+    if not all(error in ERRORS for error in errors):
+        return None
+    return StepVerdict(factual, critical, tuple(error for error in ERRORS if error in errors))
+
+
+def requests(source: Source, told: Sequence[Reasoning]) -> list[TextRequest]:
+    """What the judge is asked, a request for each line of steps."""
+    wanted = {one.case for one in told}
+    embedded = embeds(source)
+    prompts = {
+        number: _case(record, number, embedded=embedded)
+        for number, record in records(source)
+        if number in wanted
+    }
+    return [
+        TextRequest(
+            f"line-{one.line:06d}",
+            "step3",
+            _SYSTEM,
+            _ASKED.format(
+                **prompts[one.case],
+                steps="\n".join(f"{number}. {step}" for number, step in enumerate(one.steps, start=1)),
+                count=len(one.steps),
+                errors=", ".join(ERRORS),
+            ),
+            _schema(len(one.steps)),
+        )
+        for one in told
+    ]
+
+
+def _case(record: Mapping[str, Any], number: int, *, embedded: bool) -> dict[str, str]:
+    case = read_case(record, number, embeds=embedded)
+    told = {
+        "history": case.history,
+        "options": "\n".join(f"{key}. {text}" for key, text in zip(LETTERS, case.options, strict=True)),
+        "answer": case.answer,
+        "findings": case.findings or "not given",
+        "discussion": str(record.get("discussion") or "not given"),
+    }
+    return {name: text.replace(FRAME, " ") for name, text in told.items()}
+
+
+def _schema(count: int) -> str:
+    entry = {
+        "type": "object",
+        "properties": {
+            "is_factual": {"type": "boolean"},
+            "is_critical": {"type": "boolean"},
+            "error_types": {"type": "array", "maxItems": len(ERRORS), "items": {"enum": list(ERRORS)}},
+        },
+        "required": list(_KEYS),
+        "additionalProperties": False,
+    }
+    steps = {"type": "array", "minItems": count, "maxItems": count, "items": entry}
+    whole = {"type": "object", "properties": {"steps": steps}, "required": ["steps"]}
+    return json.dumps(whole | {"additionalProperties": False})
+
+
+def read_verdicts(reply: str | None, count: int) -> tuple[StepVerdict, ...] | None:
+    """The verdicts of a reply, one a step; None where it is not just that."""
+    try:
+        read = parse_json(reply or "")
+    except ValueError:
+        return None
+    return _verdicts(read["steps"], count) if isinstance(read, dict) and read.keys() == {"steps"} else None
+
+
+def judged_line(one: Reasoning, verdicts: tuple[StepVerdict, ...] | None) -> str:
+    """A line of the file of verdicts; `judge` is null where the model gave none."""
+    judge = None if verdicts is None else [asdict(verdict) for verdict in verdicts]
+    return json.dumps({"line": one.line, "case": one.case, "judge": judge}, ensure_ascii=False) + "\n"

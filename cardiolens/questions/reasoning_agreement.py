@@ -1,0 +1,84 @@
+"""How far a judge of reasoning agrees with people, over steps that both judged."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from cardiolens.questions.reasoning import ERRORS, Reasoning, StepVerdict
+from cardiolens.stats.bootstrap import Interval, percentile, resampling_weights
+from cardiolens.stats.items import Floats
+from cardiolens.stats.metrics import ratio, weighted_agreement
+
+RESAMPLES, SEED = 2000, 2026
+Judged = tuple[StepVerdict, ...] | None
+
+_DIFFERENT = 1.0 - np.eye(2)
+
+
+def _has(error: str, step: StepVerdict) -> bool:
+    return error in step.error_types
+
+
+_LABELS: dict[str, Callable[[StepVerdict], bool]] = {
+    "is_factual": lambda step: step.is_factual,
+    "is_critical": lambda step: step.is_critical,
+    **{f"error: {name}": partial(_has, name) for name in ERRORS},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LabelAgreement:
+    """Agreement on one label, with 95 % intervals over cases; NaN where undefined."""
+
+    label: str
+    n_steps: int
+    n_cases: int
+    n_people: int  # steps of which people say it
+    n_judge: int
+    accuracy: Interval  # share of steps on which both say the same
+    mcc: Interval
+    kappa: Interval
+
+
+def agreement(told: Sequence[Reasoning], judged: Sequence[Judged]) -> Iterator[LabelAgreement]:
+    """Agreement on every label, over the steps that people and judge both have verdicts on."""
+    pairs = [
+        (one.case, person, judge)
+        for one, verdicts in zip(told, judged, strict=True)
+        if one.people is not None and verdicts is not None
+        for person, judge in zip(one.people, verdicts, strict=True)
+    ]
+    places = {case: place for place, case in enumerate(sorted({case for case, _, _ in pairs}))}
+    weights = resampling_weights(len(places), RESAMPLES if len(places) > 1 else 0, SEED)
+    for label, of in _LABELS.items():
+        table = np.zeros((len(places), 2, 2))  # case, people, judge
+        for case, person, judge in pairs:
+            table[places[case], int(of(person)), int(of(judge))] += 1
+        counts: Floats = np.einsum("rp,pij->rij", weights, table)
+        whole = counts[0]
+        yield LabelAgreement(
+            label=label,
+            n_steps=len(pairs),
+            n_cases=len(places),
+            n_people=int(whole[1].sum()),
+            n_judge=int(whole[:, 1].sum()),
+            accuracy=_interval(
+                ratio(np.trace(counts, axis1=-2, axis2=-1), counts.sum(axis=(-2, -1))), places
+            ),
+            mcc=_interval(_mcc(counts), places),
+            kappa=_interval(weighted_agreement(counts, _DIFFERENT), places),
+        )
+
+
+def _mcc(counts: Floats) -> Floats:
+    """Matthews' correlation of tables (..., 2, 2); NaN where one side always says the same."""
+    (no_no, no_yes), (yes_no, yes_yes) = np.moveaxis(counts, (-2, -1), (0, 1))
+    rows, columns = counts.sum(axis=-1), counts.sum(axis=-2)
+    spread = np.sqrt(rows[..., 0] * rows[..., 1] * columns[..., 0] * columns[..., 1])
+    return ratio(no_no * yes_yes - no_yes * yes_no, spread)
+
+
+def _interval(values: Floats, places: dict[int, int]) -> Interval:
+    return percentile(values, patients=len(places) if len(places) > 1 else np.inf)

@@ -1,0 +1,167 @@
+"""Steps of reasoning judged by a model: what a file may hold, what is believed, agreement with people."""
+
+import asyncio
+import json
+import re
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from cardiolens.cases.files import Source
+from cardiolens.cases.make import make_cases
+from cardiolens.engine.ask import Ask, Pictures, Reply
+from cardiolens.engine.readers import Reader
+from cardiolens.errors import InputError
+from cardiolens.models.rendering import Rendering
+from cardiolens.plan.missing import missing_of
+from cardiolens.questions.asking import asking_spec, plan_texts, replies_of
+from cardiolens.questions.reasoning import (
+    ERRORS,
+    Reasoning,
+    StepVerdict,
+    judged_line,
+    read_reasoning,
+    read_verdicts,
+    requests,
+)
+from cardiolens.questions.reasoning_agreement import agreement
+from cardiolens.stream.loader import StudyLoader
+from cardiolens.stream.replica import Replica
+from cardiolens.tasks.legal import constraint_of
+
+STEP = {"is_factual": True, "is_critical": False, "error_types": []}
+LINE = {"case": 1, "steps": ["There is a disc.", "So it is dyslumia."], "people": [STEP, STEP]}
+RIGHT, WRONG = StepVerdict(True, True, ()), StepVerdict(False, True, (ERRORS[1],))
+
+
+def written(folder: Path, *lines: Any) -> Path:
+    path = folder / "steps.jsonl"
+    path.write_text("".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"case": 4}, "case is 4; expected the line of a case, 1 to 3"),
+        ({"case": True}, "case is True"),
+        ({"steps": []}, "steps is no list of 1 to 15 texts"),
+        ({"steps": ["x"] * 16}, "steps is no list of 1 to 15 texts"),
+        ({"steps": ["x", " "]}, "steps is no list of 1 to 15 texts"),
+        ({"people": [STEP]}, "people is not one object for each of the 2 steps"),
+        ({"people": [STEP, STEP | {"error_types": ["Typing"]}]}, "Reasoning, Image Understanding"),
+        ({"people": [STEP, STEP | {"is_factual": 1}]}, "people is not one object"),
+        ({"answer": "A"}, "answer is unknown; legal are case, steps and people"),
+    ],
+)
+def test_a_line_that_cannot_be_used_is_named_with_its_field(tmp_path: Path, change: Any, said: str) -> None:
+    path = written(tmp_path, LINE, LINE | change)
+    with pytest.raises(InputError, match=re.escape(said)) as raised:
+        read_reasoning(path, 3)
+    assert f"{path}:2: " in str(raised.value)
+
+
+@pytest.mark.parametrize("line", ["{", "[1]", ""])
+def test_what_is_no_object_is_named_too(tmp_path: Path, line: str) -> None:
+    with pytest.raises(InputError, match=r"steps\.jsonl:2: "):
+        read_reasoning(written(tmp_path, LINE, line, LINE), 3)
+
+
+def test_the_judge_is_told_answer_and_steps_and_never_what_people_said(tmp_path: Path) -> None:
+    make_cases(tmp_path, 2, 1)
+    people = [STEP | {"error_types": [ERRORS[3]]}, STEP]
+    told = read_reasoning(written(tmp_path, LINE | {"case": 2, "people": people}), 2)
+    (asked,) = requests(Source.of(tmp_path, "test"), told)
+    (without,) = requests(Source.of(tmp_path, "test"), [replace(told[0], people=None)])
+    assert asked == without
+    for text in ("1. There is a disc.\n2. So it is dyslumia.", "Answer: B", "is the sign of"):
+        assert text in asked.prompt
+    assert constraint_of("schema", "report", (asked.schema,), ()).schema == asked.schema
+    assert json.loads(asked.schema)["properties"]["steps"]["minItems"] == 2
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        None,
+        "",
+        "true",
+        json.dumps({"steps": [STEP]}),
+        json.dumps({"steps": [STEP, STEP, STEP]}),
+        json.dumps({"steps": [STEP, STEP | {"why": "x"}]}),
+        json.dumps({"steps": [STEP, STEP], "why": "x"}),
+        json.dumps({"steps": [STEP, STEP]})[:-1],
+    ],
+)
+def test_a_reply_is_believed_whole_or_not_at_all(reply: str | None) -> None:
+    assert read_verdicts(reply, 2) is None
+    assert read_verdicts(json.dumps({"steps": [STEP, STEP]}), 2) == (StepVerdict(True, False, ()),) * 2
+
+
+def test_agreement_is_that_of_the_steps_that_both_judged() -> None:
+    people = [[RIGHT, WRONG, RIGHT], [WRONG], [RIGHT, RIGHT, WRONG, WRONG], [RIGHT]]
+    judge = [[RIGHT, RIGHT, RIGHT], [WRONG], [WRONG, RIGHT, WRONG, RIGHT], None]
+    told = [Reasoning(at, at, ("x",) * len(said), tuple(said)) for at, said in enumerate(people, start=1)] + [
+        Reasoning(5, 4, ("x",), None)
+    ]
+    found = {one.label: one for one in agreement(told, [*(said and tuple(said) for said in judge), (RIGHT,)])}
+    factual = found["is_factual"]
+    assert (factual.n_steps, factual.n_cases, factual.n_people, factual.n_judge) == (8, 3, 4, 5)
+    # 3 steps that both hold true, 2 that both hold false, 1 and 2 that they differ on
+    assert factual.accuracy.value == pytest.approx(5 / 8)
+    assert factual.kappa.value == pytest.approx((5 / 8 - 1 / 2) / (1 - 1 / 2))
+    assert factual.mcc.value == pytest.approx((3 * 2 - 1 * 2) / (4 * 4 * 5 * 3) ** 0.5)
+    assert factual.kappa.low < factual.kappa.value < factual.kappa.high
+    assert found[f"error: {ERRORS[1]}"].kappa.value == pytest.approx(factual.kappa.value)
+    critical = found["is_critical"]
+    assert critical.accuracy.value == 1
+    assert critical.kappa.value != critical.kappa.value, "undefined where nobody says anything else"
+
+
+def test_without_labels_there_is_no_agreement() -> None:
+    (first, *_) = agreement([Reasoning(1, 1, ("x",), None)], [(RIGHT,)])
+    assert first.n_steps == 0
+    assert first.accuracy.value != first.accuracy.value
+
+
+class Judge(Reader):
+    """Engine that finds fault with every second step."""
+
+    async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
+        assert ask.constraint.schema
+        count = json.loads(ask.constraint.schema)["properties"]["steps"]["minItems"]
+        verdicts = [asdict(RIGHT if place % 2 == 0 else WRONG) for place in range(count)]
+        return Reply(text=json.dumps({"steps": verdicts}), finish_reason="stop")
+
+
+def test_each_line_is_asked_once_through_the_stream(tmp_path: Path) -> None:
+    make_cases(tmp_path / "data", 2, 1)
+    path = written(tmp_path, LINE, LINE | {"case": 2, "steps": ["One.", "Two.", "Three."], "people": None})
+    told = read_reasoning(path, 2)
+    asked = requests(Source.of(tmp_path / "data", "test"), told)
+    sweep = asking_spec(tmp_path / "store", tmp_path / "judge", "openprotocol-1", ["model=uniform"])
+    for expected in (2, 0):
+        planned = plan_texts(sweep, [[one] for one in asked])
+        ((name, identity),) = planned.identities.items()
+        left = missing_of(planned, name)
+        assert left.left == expected
+        read = StudyLoader(planned.store.root, planned.volumes, Rendering(None), False)
+        replica = Replica(Judge, planned.store.completions(identity.model_key), 64, sweep.stream)
+        asyncio.run(run_all(replica, read, left.work))
+    judged = [
+        read_verdicts(reply, len(one.steps))
+        for one, reply in zip(told, replies_of(planned, asked), strict=True)
+    ]
+    assert judged == [(RIGHT, WRONG), (RIGHT, WRONG, RIGHT)]
+    kept = json.loads(judged_line(told[0], judged[0]))
+    assert (kept["line"], kept["case"]) == (1, 1)
+    assert kept["judge"] == [json.loads(json.dumps(asdict(one))) for one in (RIGHT, WRONG)]
+
+
+async def run_all(replica: Replica, read: StudyLoader, work: pa.Table) -> None:
+    for row in range(work.num_rows):
+        async for _ in replica(read(work.slice(row, 1))):
+            pass
