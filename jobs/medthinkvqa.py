@@ -133,8 +133,13 @@ def _judge(words: dict[str, str], about_model: list[str]) -> int:
     path = out / f"steps-{sweep.model[0].name}.jsonl"
     tables.write_text(path, "".join(map(judged_line, told, judged)))
     print(f"judged: {len(judged) - judged.count(None)} of {len(told)} lines; others have no legal reply")
-    print("label\tsteps\tcases\tby people\tby judge\taccuracy\tMCC\tkappa")
-    for one in agreement(told, judged):
+    labels = list(agreement(told, judged))
+    if not labels[0].n_steps:
+        print("agreement: none, because no step was judged by people and by the model")
+        labels = []
+    else:
+        print("label\tsteps\tcases\tby people\tby judge\taccuracy\tMCC\tkappa")
+    for one in labels:
         counts = (one.n_steps, one.n_cases, one.n_people, one.n_judge)
         print(one.label, *counts, *map(_interval, (one.accuracy, one.mcc, one.kappa)), sep="\t")
     print(f"verdicts: {path}")
