@@ -146,7 +146,9 @@ STAGES = _schema(
     ("stage", pa.int32()),  # from 0; all of a chain stand here, the last one too
     ("prompt", pa.string()),  # with marks where earlier replies will stand
     ("max_tokens", pa.int32()),
-    ("stage_key", pa.string()),  # of stage 0 its request_key; of a later one it goes into it
+    ("stage_key", pa.string()),  # of stage 0 and of samples its request_key; of a later one it goes into it
+    ("seed", pa.int64()),  # of a sample, with which it is drawn; null in other chains
+    ("temperature", pa.float64()),  # of a sample; null in other chains
 )
 
 OFFERED = pa.struct(
@@ -190,8 +192,8 @@ SEEN = _schema(
 COMPLETIONS = _schema(
     "completions",
     ("request_key", pa.string()),
-    ("text", pa.string()),
-    ("finish_reason", pa.string()),
+    ("text", pa.string()),  # of the reply; of several samples one line of JSON each
+    ("finish_reason", pa.string()),  # stop, length, the engine's own word; samples: of several
     ("option_logprobs", pa.map_(pa.string(), pa.float64())),  # by letter displayed; docs/statistics.md
     ("prompt_tokens", pa.int32()),
     ("cached_tokens", pa.int32()),

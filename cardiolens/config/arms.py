@@ -81,4 +81,5 @@ def _unasked(selector: SelectorSpec) -> set[str]:
 def _unused(prompt: PromptSpec) -> set[str]:
     """Options of a prompt that later versions added and that it does not use: they change no known id."""
     unused = set() if prompt.gold != "none" else {"gold"}
-    return unused if prompt.steps != "none" else unused | {"steps", "step_max_tokens"}
+    unused |= set() if prompt.steps != "none" else {"steps", "step_max_tokens"}
+    return unused if prompt.samples > 1 else unused | {"samples", "temperature"}

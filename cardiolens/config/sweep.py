@@ -72,11 +72,34 @@ class PromptSpec(Spec):
         "none"  # self: of cases, the model describes and sums up before it answers
     )
     step_max_tokens: Positive = 512  # of the reply to a step
+    samples: Positive = 1  # replies to one question, of which the answer that most give counts
+    # of these samples, above 0; with one sample it is the model's sampling.temperature
+    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
 
     @model_validator(mode="after")
     def _own_words(self) -> "PromptSpec":
         if self.steps == "self" and self.gold != "none":
             raise ValueError(f"steps self and gold {self.gold} both tell what is in the images; choose one")
+        return self
+
+    @model_validator(mode="after")
+    def _drawn(self) -> "PromptSpec":
+        if self.samples > 1 and not self.temperature:
+            given = "none" if self.temperature is None else f"{self.temperature:g}"
+            raise ValueError(
+                f"samples {self.samples} would all be the same reply with temperature {given}; give one "
+                "above 0, e.g. temperature: 0.7, or samples: 1"
+            )
+        if self.samples == 1 and self.temperature is not None:
+            raise ValueError(
+                f"temperature {self.temperature:g} is that of several samples, and samples is 1; give more, "
+                "e.g. samples: 5, or set the model's sampling.temperature"
+            )
+        if self.samples > 1 and self.steps != "none":
+            raise ValueError(
+                f"samples {self.samples} go with a single request, and steps {self.steps} make several; give "
+                "samples: 1, or leave out steps"
+            )
         return self
 
 
@@ -262,6 +285,32 @@ class SweepSpec(Spec):
                 f"budget {counted[0]}: with selector {choosing[0]} a reader asks for a number of frames; "
                 "give a number, e.g. 16, or leave that selector out"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _sampled(self) -> "SweepSpec":
+        """Several samples are drawn with seeds of their own, by what answers again when it is asked again."""
+        several = [prompt for prompt in self.prompt if prompt.samples > 1]
+        if not several:
+            return self
+        prompt = f"prompt {several[0].name} asks for {several[0].samples} samples"
+        if choosing := [selector.name for selector in self.selector if selector.kind == "self"]:
+            raise ValueError(
+                f"{prompt}, and with selector {choosing[0]} each would choose other frames; leave one of "
+                "them out"
+            )
+        for model in self.model:
+            if model.engine == "person":
+                raise ValueError(
+                    f"{prompt}, and {model.name} is a person, who read each question once; leave one of them "
+                    "out"
+                )
+            if model.http is not None and not model.http.sends_sampling:
+                raise ValueError(
+                    f"{prompt}, with a temperature and a seed for each, and model {model.name} has "
+                    "http.sends_sampling: false; set it true if the server takes them, or leave one of them "
+                    "out"
+                )
         return self
 
     @model_validator(mode="after")

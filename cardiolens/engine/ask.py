@@ -27,6 +27,8 @@ class Ask:
     attempt: int = 1
     arm_id: str | None = None  # set for readers of the truth and for people's readings only
     qa_id: str | None = None  # as arm_id
+    seed: int | None = None  # of one of several samples; None: the model's, as configured
+    temperature: float | None = None  # as seed
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 
+from cardiolens.config.model import Sampling
 from cardiolens.engine.ask import Ask
 
 _MOST = 20  # log-probabilities per token that vLLM returns at most, unless configured (max_logprobs)
@@ -16,6 +17,12 @@ def bound(ask: Ask) -> dict[str, str | list[str]]:
     if constraint.schema:
         return {"json": constraint.schema}
     return {"regex": constraint.pattern} if constraint.reasons_first else {"choice": list(constraint.legal)}
+
+
+def drawn(sampling: Sampling, ask: Ask) -> tuple[float, int | None]:
+    """Temperature and seed of a request: its own as one of several samples, otherwise the model's."""
+    temperature = sampling.temperature if ask.temperature is None else ask.temperature
+    return temperature, sampling.seed if ask.seed is None else ask.seed
 
 
 def direct(ask: Ask) -> bool:

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 from cardiolens.cluster.staging import nearby
 from cardiolens.config.model import ModelSpec
 from cardiolens.engine.ask import Ask, ErrorKind, FrameWork, Pictures, Reply, RequestError
-from cardiolens.engine.decoding import alternatives, bound, direct, option_logprobs
+from cardiolens.engine.decoding import alternatives, bound, direct, drawn, option_logprobs
 from cardiolens.engine.encoder_cache import enlarge, room_on_cpu, room_on_gpu
 from cardiolens.engine.failure import failure_of
 from cardiolens.engine.gpu_memory import batched_tokens, gpu_gib, turn_on, wait_for_memory
@@ -175,11 +175,11 @@ class VllmEngine:
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
-        sampling = self._model.sampling
+        temperature, seed = drawn(self._model.sampling, ask)
         return SamplingParams(
-            temperature=sampling.temperature,
-            top_p=sampling.top_p,
-            seed=sampling.seed,
+            temperature=temperature,
+            top_p=self._model.sampling.top_p,
+            seed=seed,
             max_tokens=ask.max_tokens,
             structured_outputs=StructuredOutputsParams(**bound(ask)) if ask.constraint != FREE else None,
             logprobs=alternatives(ask) if direct(ask) else None,

@@ -49,7 +49,7 @@ class Judgement:
 
 def judge_choice(case: Case, reply: CaseReply) -> Judgement:
     """Judge a reply to a single, ordinal or multi question; an unparsed one is wrong, or the empty set."""
-    parsed = Parsed((), "none", "refusal") if reply.refused else _parse_shown(case, reply)
+    parsed = read_choice(case, reply)
     return Judgement(
         parse_status=parsed.status,
         rule=parsed.rule,
@@ -58,6 +58,11 @@ def judge_choice(case: Case, reply: CaseReply) -> Judgement:
         correct=set(parsed.keys) == set(case.answer),
         counts=_COUNTS[case.answer_type](case, parsed.keys),
     )
+
+
+def read_choice(case: Case, reply: CaseReply) -> Parsed:
+    """The options that a reply to a choice question names, by original keys."""
+    return Parsed((), "none", "refusal") if reply.refused else _parse_shown(case, reply)
 
 
 def _parse_shown(case: Case, reply: CaseReply) -> Parsed:

@@ -12,6 +12,8 @@ from cardiolens.judging.case import Case, CaseReply, Judgement, case_of, judge_c
 from cardiolens.judging.finals import finals
 from cardiolens.judging.report import judge_fields, judge_text, texts
 from cardiolens.judging.text_metrics import TextMetric
+from cardiolens.judging.vote import elected
+from cardiolens.record.samples import SAMPLED, samples_of
 from cardiolens.tables import ILLEGAL_SELECTION, VERDICTS
 
 Judge = Callable[[Case, CaseReply], Judgement]
@@ -28,7 +30,7 @@ _JUDGED = pa.schema(
     [VERDICTS.field(name) for name in ("parse_status", "rule", "parsed", "gold", "correct", "counts")]
 )
 _BLANK = CaseReply("", refused=False, cut=False, shown=())
-_REPLY = ("text", "refused", "cut", "shown")
+_REPLY = ("text", "refused", "cut", "sampled", "shown")
 _SEPARATOR = "\x1f"
 
 
@@ -107,6 +109,7 @@ def _said(asked: pa.Table, completions: pa.Table) -> pa.Table:
             "text": pc.if_else(replied, pc.fill_null(reply["text"], ""), pa.scalar(None, pa.string())),
             "refused": pc.fill_null(pc.equal(reply["status"], "refused"), False),
             "cut": pc.fill_null(pc.equal(reply["finish_reason"], "length"), False),
+            "sampled": pc.fill_null(pc.equal(reply["finish_reason"], SAMPLED), False),
             "unselected": pc.fill_null(pc.equal(reply["status"], ILLEGAL_SELECTION), False),
             "shown": pc.fill_null(pc.binary_join(asked["option_keys"], _SEPARATOR), ""),
         }
@@ -131,7 +134,8 @@ def _judged(channel: str, sheet: _Sheet, metrics: Sequence[TextMetric]) -> pa.Ta
     case_of_row = np.array([number[case] for case in sheet.cases], dtype=np.int64)[sheet.question]
     first, spread = _distinct([case_of_row, *(_codes(sheet.said[name]) for name in _REPLY)])
     cases = [distinct_cases[at] for at in case_of_row[first]]
-    replies = [_reply(row) for row in sheet.said.take(first).to_pylist()]
+    said = sheet.said.take(first).to_pylist()
+    replies = [_reply(case, row) for case, row in zip(cases, said, strict=True)]
     judgements = [
         CHANNELS[case.answer_type][channel](case, reply or _BLANK)
         for case, reply in zip(cases, replies, strict=True)
@@ -145,11 +149,15 @@ def _judged(channel: str, sheet: _Sheet, metrics: Sequence[TextMetric]) -> pa.Ta
     return pa.Table.from_pylist(rows, schema=_JUDGED).take(spread)
 
 
-def _reply(said: dict[str, object]) -> CaseReply | None:
-    """The reply that is judged; None where no completion is final."""
+def _reply(case: Case, said: dict[str, object]) -> CaseReply | None:
+    """The reply that is judged, of several samples the elected one; None where no completion is final."""
     if said["text"] is None:
         return None
     shown = tuple(str(said["shown"]).split(_SEPARATOR)) if said["shown"] else ()
+    samples = samples_of(str(said["text"])) if said["sampled"] else ()
+    if samples:
+        replies = [CaseReply(one.text, refused=one.refused, cut=one.cut, shown=shown) for one in samples]
+        return elected(case, replies)
     return CaseReply(str(said["text"]), refused=bool(said["refused"]), cut=bool(said["cut"]), shown=shown)
 
 

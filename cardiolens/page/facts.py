@@ -12,7 +12,7 @@ from cardiolens import tables
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.errors import InputError
 from cardiolens.page.choosing import ChoiceCounts, choices_of
-from cardiolens.page.usage import Usage, usage_of
+from cardiolens.page.usage import ArmUsage, Usage, usage_of, usage_of_arms
 from cardiolens.record import documents
 from cardiolens.record.places import Run
 from cardiolens.results.analyses import AnalysisRow, AnalysisTable, read_judged
@@ -59,6 +59,7 @@ class Facts:
     scores: pa.Table  # of single arms, and differences on tiers: most rows are differences elsewhere
     analyses: Mapping[str, AnalysisTable]
     usage: tuple[Usage, ...]
+    arm_usage: tuple[ArmUsage, ...]  # where questions take several requests
     choices: tuple[ChoiceCounts, ...]  # of arms whose readers chose their frames
     subtasks: Mapping[str, Subtask]
     n_patients: int
@@ -123,6 +124,7 @@ def read_facts(run: Run, parts: Sequence[Run]) -> Facts:
         scores=tables.query(run.scores, tables.SCORES, tables.SCORES.names, _SHOWN),
         analyses=analyses,
         usage=usage_of(parts, header.specs, header.manifests),
+        arm_usage=usage_of_arms(parts, header.specs, header.manifests),
         choices=choices_of(parts, header.manifests),
         subtasks=_subtasks(header.specs[0].dataset.protocol),
         n_patients=_n_patients(run),

@@ -1,4 +1,4 @@
-"""Usage of a run by model: tokens and seconds, summed over the distinct requests that count."""
+"""Usage of a run by model, and by arm where questions take several requests."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +30,57 @@ class Usage:
     cached_tokens: int
     output_tokens: int
     seconds: float  # summed over requests, which overlap in time
+
+
+@dataclass(frozen=True, slots=True)
+class ArmUsage:
+    """What one arm would take if it were asked alone; arms of a sweep share requests."""
+
+    arm_id: str
+    answered: int  # questions with a final completion
+    requests: int  # that these took
+    prompt_tokens: int
+    output_tokens: int
+
+
+def usage_of_arms(
+    parts: Sequence[Run], specs: Sequence[SweepSpec], manifests: Sequence[Mapping[str, Any]]
+) -> tuple[ArmUsage, ...]:
+    """Usage of every arm in its order; none where each question is one request."""
+    if not any(manifest.get("stages") for manifest in manifests):
+        return ()
+    arms = [arm["arm_id"] for manifest in manifests for arm in manifest["arms"]]
+    found: dict[str, dict[str, tuple[int, int, int]]] = {arm: {} for arm in arms}  # by question
+    for run, spec, manifest in zip(parts, specs, manifests, strict=True):
+        stages = _stages_seen(run)
+        for model, facts in manifest["models"].items():
+            columns = ("arm_id", "qa_id", "stage", "status", "request_key")
+            asked = tables.read(run.requests(model), tables.REQUESTS, columns)
+            planned = asked.filter(pc.equal(asked["status"], "planned"))
+            said = tables.read(
+                Store(spec.store).completions(facts["model_key"]), tables.COMPLETIONS, _COLUMNS
+            )
+            final = finals(
+                said.filter(pc.is_in(said["request_key"], value_set=pc.unique(planned["request_key"])))
+            )
+            took = {row["request_key"]: row for row in final.to_pylist()}
+            for row in planned.to_pylist():
+                if (end := took.get(row["request_key"])) is not None:
+                    requests = stages.get(row["request_key"], row["stage"] + 1)  # samples: as planned
+                    tokens = end["prompt_tokens"] or 0, end["output_tokens"] or 0
+                    found[row["arm_id"]][row["qa_id"]] = (requests, *tokens)
+    return tuple(
+        ArmUsage(arm, len(own), *map(sum, zip(*own.values(), strict=True)))
+        for arm, own in found.items()
+        if own
+    )
+
+
+def _stages_seen(run: Run) -> dict[str, int]:
+    """Number of requests that chains whose stages follow from replies came to, by request_key."""
+    seen = tables.read(run.seen, tables.SEEN, ("request_key", "status"))
+    answered = seen.filter(pc.is_valid(seen["status"]))
+    return {row["values"]: row["counts"] for row in pc.value_counts(answered["request_key"]).to_pylist()}
 
 
 def usage_of(

@@ -6,7 +6,7 @@ from operator import attrgetter
 import pyarrow as pa
 
 from cardiolens.plan.request import FrameRef, Request
-from cardiolens.record.chain import Chain, Steps, row_of, rows_of
+from cardiolens.record.chain import Chain, Samples, Steps, row_of, rows_of
 from cardiolens.record.choosing import Offer
 from cardiolens.select.selection import Frame
 from cardiolens.tables import REQUESTS
@@ -38,7 +38,7 @@ class RequestColumns:
 
     def add_chain(self, request_key: str, chain: Chain) -> None:
         """Append the chain that a request stands for."""
-        if isinstance(chain, Steps):
+        if isinstance(chain, Steps | Samples):
             self.stages += rows_of(request_key, chain.stages)
         else:
             self.choices.append(row_of(request_key, chain))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
 
 from cardiolens.cases.told import Gold, Told
@@ -26,7 +26,7 @@ from cardiolens.prompts.question import AskedQuestion
 from cardiolens.prompts.render import Closing, question_block, system_message
 from cardiolens.prompts.steps import steps_before
 from cardiolens.prompts.template import template_for
-from cardiolens.record.chain import Chain, Stage, Steps
+from cardiolens.record.chain import Chain, Samples, Stage, Steps
 from cardiolens.record.choosing import Choice, Offer
 from cardiolens.select.choose import choose
 from cardiolens.select.feature_store import Features
@@ -235,9 +235,11 @@ class ModelPlanner:
         )
         constraint = constraint_of(answer_format, asked.answer_type, option_keys, asked.exclusive)
         replicate = int(arm.control == "repeat")
-        owner = (arm_id, question.qa_id) if self._keyed_by_arm else ()
+        several = arm.prompt.samples > 1 and asked.answer_type != "report"  # a report has no majority
+        owner = (arm_id, question.qa_id) if self._is_own(several) else ()
         decoding = (constraint.text, str(max_tokens), str(replicate), *owner)
-        prompt, n_before = f"{block.text}{ending}", len(before)
+        prompt = f"{block.text}{ending}"
+        n_before = arm.prompt.samples - 1 if several else len(before)
         chain: Chain | None = None
         if words is not None:
             declared = self._offer(view.study, offer)
@@ -248,6 +250,9 @@ class ModelPlanner:
             stages = self._stages(block, before, arm.prompt.step_max_tokens, (str(replicate), *owner))
             stages += (Stage(prompt, max_tokens, request_key(block.state, ending, *decoding)),)
             chain = Steps(stages)
+        elif several and status == PLANNED:
+            key = partial(request_key, block.state, ending, *decoding)
+            chain = Samples(_samples(prompt, max_tokens, key, arm))
         request = Request(
             arm_id=arm_id,
             qa_id=question.qa_id,
@@ -271,6 +276,10 @@ class ModelPlanner:
             request_key=request_key(block.state, ending, *decoding, *_declared(chain)),
         )
         return request, chain if status == PLANNED else None
+
+    def _is_own(self, several: bool) -> bool:
+        """Return whether an arm shares no completion with others; samples have seeds, so they may."""
+        return self._model.told_questions if several else self._keyed_by_arm
 
     def _offer(self, study: _Study, frames: tuple[Frame, ...]) -> Offer:
         """What a reader may choose among."""
@@ -414,11 +423,21 @@ def _tokens_to_ask(budget: int) -> int:
     return 64 + 24 * budget
 
 
+def _samples(prompt: str, max_tokens: int, key: Callable[..., str], arm: Arm) -> tuple[Stage, ...]:
+    """The samples of one question. Their keys tell nothing of their number, so fewer are part of more."""
+    temperature, first = arm.prompt.temperature, arm.model.sampling.seed or 0
+    assert temperature, "checked when the configuration was read"
+    return tuple(
+        Stage(prompt, max_tokens, key("sample", str(temperature), str(seed)), seed, temperature)
+        for seed in range(first, first + arm.prompt.samples)
+    )
+
+
 def _declared(chain: Chain | None) -> tuple[str, ...]:
     """What else decides the reply that a chain ends with."""
     if chain is None:
         return ()
-    if isinstance(chain, Steps):
+    if isinstance(chain, Steps | Samples):
         return tuple(stage.key for stage in chain.stages)
     prompts = chain.first, chain.further, chain.answer_one, chain.answer_many
     return chain.stage_key, *prompts, *map(str, (chain.budget, chain.rounds, chain.bound))

@@ -2,8 +2,9 @@
 
 What a chain will ask is declared in the plan, with a mark where each earlier reply will stand. The request of
 a stage and its key follow from the declaration and the earlier replies alone, so how far a chain is can be
-read off the stored completions, and nothing else has to be kept. There are two kinds: steps, which are known
-but for the replies, and choices (`cardiolens.record.choosing`), whose frames depend on them.
+read off the stored completions, and nothing else has to be kept. There are three kinds: steps, known but for
+the replies; choices (`cardiolens.record.choosing`), whose frames depend on them; and samples, which depend on
+nothing and stand together for one question.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,6 +33,7 @@ _KEPT = (
     "output_tokens",
     "seconds",
 )
+_OF_STAGE = ("prompt", "max_tokens", "stage_key", "seed", "temperature")
 _FOLDER = "stages"
 _CHOICES = "choices"
 _OFFERS = "offers"
@@ -45,6 +47,8 @@ class Stage:
     prompt: str
     max_tokens: int
     key: str
+    seed: int | None = None  # of a sample
+    temperature: float | None = None  # of a sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,22 @@ class Steps:
         return None
 
 
-Chain = Steps | Choice
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Several replies to one request, each drawn with a seed of its own; none waits for another."""
+
+    stages: tuple[Stage, ...]
+
+    @property
+    def all_coming(self) -> tuple[Coming, ...]:
+        """The requests of all samples."""
+        return tuple(
+            Coming(stage.key, stage.prompt, stage.max_tokens, seed=stage.seed, temperature=stage.temperature)
+            for stage in self.stages
+        )
+
+
+Chain = Steps | Choice | Samples
 
 
 class Step(NamedTuple):
@@ -120,9 +139,16 @@ def rows_of(request_key: str, stages: Iterable[Stage]) -> list[dict[str, object]
             "prompt": stage.prompt,
             "max_tokens": stage.max_tokens,
             "stage_key": stage.key,
+            "seed": stage.seed,
+            "temperature": stage.temperature,
         }
         for number, stage in enumerate(stages)
     ]
+
+
+def staged(stages: Sequence[Stage]) -> Steps | Samples:
+    """The chain of these stages; those of samples have a seed."""
+    return Steps(tuple(stages)) if stages[0].seed is None else Samples(tuple(stages))
 
 
 def row_of(request_key: str, choice: Choice) -> dict[str, object]:
@@ -154,7 +180,7 @@ def read_part_chains(part: Path) -> dict[str, Chain]:
     stages, choices, offers = (part.parent / name / part.name for name in (_FOLDER, _CHOICES, _OFFERS))
     found: dict[str, Chain] = {}
     if stages.exists():
-        found |= _steps(tables.read_part(stages, STAGES))
+        found |= _staged(tables.read_part(stages, STAGES))
     if choices.exists():
         rows = tables.read_part(choices, CHOICES).to_pylist()
         offered = offers_of(tables.read_part(offers, OFFERS).to_pylist())
@@ -179,10 +205,11 @@ def walk(chains: Mapping[str, Chain], completions: Path) -> list[Step]:
         return []
     said = tables.read(completions, COMPLETIONS, (*_KEPT, "written_at"))
     said = said.filter(pc.is_in(said["status"], pa.array(FINAL))).sort_by("written_at")
-    replies: dict[str, tuple[str, ...]] = dict.fromkeys(chains, ())
-    steps: list[Step] = []
+    in_turn = {chain: one for chain, one in chains.items() if not isinstance(one, Samples)}
+    replies: dict[str, tuple[str, ...]] = dict.fromkeys(in_turn, ())
+    steps = _drawn(chains, said)
     while replies:
-        at = {chain: (chains[chain].coming(texts), texts) for chain, texts in replies.items()}
+        at = {chain: (in_turn[chain].coming(texts), texts) for chain, texts in replies.items()}
         going = {chain: (coming, texts) for chain, (coming, texts) in at.items() if coming is not None}
         found = _first(said, {coming.request_key for coming, _ in going.values()})
         replies = {}
@@ -192,6 +219,21 @@ def walk(chains: Mapping[str, Chain], completions: Path) -> list[Step]:
             if row is not None and row["status"] == "ok":
                 replies[chain] = (*texts, str(row["text"] or ""))
     return steps
+
+
+def _drawn(chains: Mapping[str, Chain], said: pa.Table) -> list[Step]:
+    """Every sample of chains that are samples: all requests are known from the plan."""
+    drawn = [
+        (chain, number, coming)
+        for chain, one in chains.items()
+        if isinstance(one, Samples)
+        for number, coming in enumerate(one.all_coming)
+    ]
+    found = _first(said, {coming.request_key for _, _, coming in drawn})
+    return [
+        Step(chain, number, coming.request_key, found.get(coming.request_key), coming, ())
+        for chain, number, coming in drawn
+    ]
 
 
 def known_steps(parts: Sequence[str], completions: Path) -> dict[str, Mapping[str, object]]:
@@ -208,11 +250,11 @@ def _first(said: pa.Table, keys: set[str]) -> dict[str, dict[str, object]]:
     return {row["request_key"]: row for row in reversed(own.select(_KEPT).to_pylist())}
 
 
-def _steps(rows: pa.Table) -> dict[str, Steps]:
+def _staged(rows: pa.Table) -> dict[str, Steps | Samples]:
     ordered = rows.sort_by([("request_key", "ascending"), ("stage", "ascending")])
     found: dict[str, list[Stage]] = {}
     for row in ordered.to_pylist():
         own = found.setdefault(row["request_key"], [])
         if row["stage"] == len(own):  # arms may declare the same chain, which is asked once
-            own.append(Stage(row["prompt"], row["max_tokens"], row["stage_key"]))
-    return {chain: Steps(tuple(stages)) for chain, stages in found.items()}
+            own.append(Stage(*(row[name] for name in _OF_STAGE)))
+    return {chain: staged(stages) for chain, stages in found.items()}

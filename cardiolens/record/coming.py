@@ -27,6 +27,8 @@ class Coming(NamedTuple):
     frames: tuple[Place, ...] | None = None  # None: those of the chain's row in `requests`
     constraint: Constraint | None = None  # None: the one of the chain's row, for its answer
     asks_for_frames: bool = False
+    seed: int | None = None  # of a sample; None: the model's
+    temperature: float | None = None  # of a sample; None: the model's
 
 
 def mark(number: int) -> str:

@@ -1,18 +1,22 @@
-"""What chains showed their readers, stage by stage: the table `seen`, from declarations and completions."""
+"""What chains showed their readers, stage by stage: the table `seen`, from declarations and completions.
+
+Samples show nothing but what their row in `requests` has, and their row in `completions` holds each reply.
+"""
 
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
 from cardiolens import tables
-from cardiolens.record.chain import Chain, Step
+from cardiolens.record.chain import Chain, Samples, Step
 from cardiolens.record.choosing import Choice
 from cardiolens.tables import SEEN
 
 
 def seen_table(chains: Mapping[str, Chain], steps: Sequence[Step]) -> pa.Table:
-    """The stages whose requests are known, by chain and in order."""
-    ordered = sorted(steps, key=lambda step: (step.chain, step.stage))
+    """The stages whose requests are known, by chain and in order; those of samples are left out."""
+    in_turn = [step for step in steps if not isinstance(chains[step.chain], Samples)]
+    ordered = sorted(in_turn, key=lambda step: (step.chain, step.stage))
     return tables.from_rows([_row(chains[step.chain], step) for step in ordered], SEEN)
 
 

@@ -14,7 +14,7 @@ from cardiolens.models.rendering import Rendering, frame_key
 from cardiolens.plan.control import BLANK, blank_digest
 from cardiolens.plan.missing import StudyWork
 from cardiolens.plan.request import Request, read_requests
-from cardiolens.record.chain import Chain, Stage, Steps, offer_row, read_part_chains, row_of
+from cardiolens.record.chain import Chain, Samples, Stage, Steps, offer_row, read_part_chains, row_of
 from cardiolens.record.choosing import Choice
 from cardiolens.stream.messages import STUDY_ASKS, AskRow, PictureRow, StageRow, StudyAsks
 from cardiolens.study.shards import StoredFrame, read_frames, shaped
@@ -112,13 +112,21 @@ class StudyLoader:
             "attempt": attempt,
             "arm_id": request.arm_id if self.tells_questions else None,
             "qa_id": request.qa_id if self.tells_questions else None,
-            "stages": [_stage(stage) for stage in chain.stages] if isinstance(chain, Steps) else None,
+            "stages": [_stage(stage) for stage in chain.stages]
+            if isinstance(chain, Steps | Samples)
+            else None,
             "choice": row_of(request.request_key, chain) if isinstance(chain, Choice) else None,
         }
 
 
 def _stage(stage: Stage) -> StageRow:
-    return {"prompt": stage.prompt, "max_tokens": stage.max_tokens, "key": stage.key}
+    return {
+        "prompt": stage.prompt,
+        "max_tokens": stage.max_tokens,
+        "key": stage.key,
+        "seed": stage.seed,
+        "temperature": stage.temperature,
+    }
 
 
 def _places(request: Request) -> list[FramePlace]:

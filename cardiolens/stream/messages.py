@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from cardiolens.engine.ask import Ask, ErrorKind, Pictures
-from cardiolens.record.chain import Chain, Stage, Steps, choice_of
+from cardiolens.record.chain import Chain, Stage, choice_of, staged
 from cardiolens.record.choosing import Offer
 from cardiolens.study.shards import shaped
 from cardiolens.tables import CHOICES, OFFERS
@@ -25,7 +25,15 @@ PICTURE = pa.struct(
     ]
 )
 CHOICE = pa.struct([field for field in CHOICES if field.name != "request_key"])
-STAGE = pa.struct([("prompt", pa.string()), ("max_tokens", pa.int32()), ("key", pa.string())])
+STAGE = pa.struct(
+    [
+        ("prompt", pa.string()),
+        ("max_tokens", pa.int32()),
+        ("key", pa.string()),
+        ("seed", pa.int64()),
+        ("temperature", pa.float64()),
+    ]
+)
 ASK = pa.struct(
     [
         ("request_key", pa.string()),
@@ -39,7 +47,7 @@ ASK = pa.struct(
         ("attempt", pa.int32()),
         ("arm_id", pa.string()),
         ("qa_id", pa.string()),
-        ("stages", pa.list_(STAGE)),  # of a chain of steps, its last one too; null otherwise
+        ("stages", pa.list_(STAGE)),  # of a chain of steps, its last one too, or of samples; null otherwise
         ("choice", CHOICE),  # of a chain whose reader chooses its frames; null otherwise
     ]
 )
@@ -79,6 +87,8 @@ class StageRow(TypedDict):
     prompt: str
     max_tokens: int
     key: str
+    seed: int | None
+    temperature: float | None
 
 
 class StudyAsks(TypedDict):
@@ -177,7 +187,7 @@ def chain_of(row: AskRow, offers: Mapping[str, Offer]) -> Chain | None:
     """The chain that a request stands for; None for one that stands alone."""
     if row["choice"] is not None:
         return choice_of(row["choice"], offers)
-    return Steps(tuple(Stage(**stage) for stage in row["stages"])) if row["stages"] else None
+    return staged([Stage(**stage) for stage in row["stages"]]) if row["stages"] else None
 
 
 def pictures_of(rows: Sequence[PictureRow]) -> Pictures:

@@ -148,10 +148,15 @@ class Replica:
 
     async def _step(self, ask: Ask, stage: int, *, pictures: Pictures, supervisor: Supervisor) -> Settled:
         """Ask one stage of a chain; its completion is on its way to disk when this returns."""
-        row, error_kind = await self._complete(ask, pictures, supervisor, goes_on=stage > 0)
+        later = stage > 0 and ask.seed is None  # samples of a question come one after another anyway
+        row, error_kind = await self._complete(ask, pictures, supervisor, goes_on=later)
         row |= {"request_key": ask.request_key, "node": self._node, "attempt": ask.attempt}
-        self._writer.add(row).add_done_callback(_noticed)
+        written = self._writer.add(row)
+        written.add_done_callback(_noticed)
         self._stages[stage] += 1
+        if self._stopped:  # the chain will not come to its end, and nothing else waits for the disk
+            self._writer.flush_soon()
+            await asyncio.wait([written])
         return row, error_kind
 
     async def _complete(

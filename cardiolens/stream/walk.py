@@ -1,14 +1,18 @@
-"""The walk along a chain: each stage is rendered and keyed from the replies before it, and asked once."""
+"""The walk along a chain: each stage is rendered and keyed from the replies before it, and asked once.
+
+Samples of a question depend on nothing and are asked together.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cardiolens.engine.ask import FRAMES, Ask, ErrorKind
-from cardiolens.record.chain import Chain
+from cardiolens.engine.ask import FRAMES, Ask, ErrorKind, NotAskedError
+from cardiolens.record.chain import Chain, Samples
 from cardiolens.record.choosing import Choice
 from cardiolens.record.coming import Coming, Place
+from cardiolens.record.samples import SAMPLED, Sample, held
 from cardiolens.stream.messages import CompletionRow
 from cardiolens.tables import ILLEGAL_SELECTION
 
@@ -36,6 +40,8 @@ class Walk:
 
         What comes out stands for the chain: the last reply, and the tokens and seconds of all stages.
         """
+        if isinstance(chain, Samples):
+            return await self._drawn(ask, chain)
         said: list[Said] = []
         replies: list[str] = []
         while (coming := chain.coming(replies)) is not None:
@@ -51,12 +57,28 @@ class Walk:
             ended |= {"text": "", "status": ILLEGAL_SELECTION, "error": failure}
         return ended, None
 
+    async def _drawn(self, ask: Ask, chain: Samples) -> Settled:
+        """Ask for all samples at once; an error is raised only after each of them has ended."""
+        asked = [
+            self._said(await self._request(ask, coming), number)
+            for number, coming in enumerate(chain.all_coming)
+        ]
+        ended = await asyncio.gather(*asked, return_exceptions=True)
+        errors = [one for one in ended if isinstance(one, BaseException)]
+        if errors:  # a sample that was not asked any more is no cause
+            raise next((error for error in errors if not isinstance(error, NotAskedError)), errors[0])
+        settled = [one for one in ended if not isinstance(one, BaseException)]
+        kinds = [kind for _, kind in settled if kind is not None]
+        return _gathered([row for row, _ in settled]), kinds[0] if kinds else None
+
     async def _request(self, ask: Ask, coming: Coming) -> Ask:
         request = replace(
             ask, request_key=coming.request_key, text=coming.prompt, max_tokens=coming.max_tokens
         )
         if coming.frames is not None:
             request = replace(request, frame_keys=await self.keys_of(coming.frames))
+        if coming.seed is not None:
+            request = replace(request, seed=coming.seed, temperature=coming.temperature)
         if coming.asks_for_frames:
             request = replace(request, answer_type=FRAMES, option_keys=())
         return request if coming.constraint is None else replace(request, constraint=coming.constraint)
@@ -67,6 +89,21 @@ class Walk:
         if ask.request_key not in self._asked:
             self._asked[ask.request_key] = asyncio.ensure_future(self.ask_step(ask, stage))
         return await self._asked[ask.request_key]
+
+
+def _gathered(said: Sequence[Said]) -> CompletionRow:
+    """The completion of all samples of a question; refused if each was, failed if one has failed."""
+    row: Any = {name: sum(one.get(name) or 0 for one in said) for name in _SUMMED}
+    for number, one in enumerate(said, start=1):
+        if one["status"] == "engine_error":
+            row |= {"status": "engine_error", "error": f"sample {number} of {len(said)}: {one.get('error')}"}
+            break
+    else:
+        refused = all(one["status"] == "refused" for one in said)
+        text = held(Sample(one["text"] or "", one["finish_reason"] or "", one["status"]) for one in said)
+        row |= {"text": text, "finish_reason": SAMPLED, "status": "refused" if refused else "ok"}
+    gathered: CompletionRow = row
+    return gathered
 
 
 def _ended(said: Sequence[Said], n_stages: int) -> CompletionRow:

@@ -1,7 +1,7 @@
 """A request as the bytes of an OpenAI-compatible call.
 
 The bytes hold the messages, frames as PNG without metadata, and decoding options. They hold no id of a study,
-a patient, a question or a request, and no seed but the configured one.
+a patient, a question or a request, and no seed but the configured one or a sample's number added to it.
 """
 
 import json
@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from cardiolens.config.model import ModelSpec
 from cardiolens.engine.ask import Ask
-from cardiolens.engine.decoding import bound, one_letter
+from cardiolens.engine.decoding import bound, drawn, one_letter
 from cardiolens.tables import FRAME
 from cardiolens.tasks.legal import FREE
 
@@ -44,8 +44,9 @@ def body(model: ModelSpec, ask: Ask, url_of: Callable[[str], str]) -> bytes:
     }
     if http.sends_sampling:
         sampling = model.sampling
-        fields |= {"temperature": sampling.temperature, "top_p": sampling.top_p}
-        fields |= {} if sampling.seed is None else {"seed": sampling.seed}
+        temperature, seed = drawn(sampling, ask)
+        fields |= {"temperature": temperature, "top_p": sampling.top_p}
+        fields |= {} if seed is None else {"seed": seed}
     if model.template_options:
         fields["chat_template_kwargs"] = dict(model.template_options)
     if ask.constraint != FREE and http.dialect == "vllm":

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
+from cardiolens.page.columns import ARM, arm_cells
 from cardiolens.page.elements import Chart, Column, Section, Table
 from cardiolens.page.facts import Facts
 from cardiolens.results.analyses import AnalysisRow
@@ -20,6 +21,13 @@ _COLUMNS = (
     Column("per_request", "prompt tokens per request", "score"),
     Column("seconds", "seconds, summed over requests", "score"),
     Column("gpus", "GPUs", "count"),
+)
+
+
+_BY_ARM = (
+    *(*ARM, Column("answered", "questions answered", "count")),
+    *(Column("requests", "requests", "count"), Column("per_question", "requests per question", "score")),
+    *(Column("prompt_tokens", "prompt tokens", "count"), Column("output_tokens", "output tokens", "count")),
 )
 
 
@@ -40,7 +48,7 @@ def cost(facts: Facts) -> Section:
         "Cost",
         "What did it take?",
         figures=figures,
-        tables=(_by_model(facts), _seconds(facts)),
+        tables=(_by_model(facts), *_by_arm(facts), _seconds(facts)),
         notes=(
             "Requests overlap in an engine: their summed seconds are not wall-clock time. Steps are those of "
             "the last invocation, which reuses what earlier ones computed.",
@@ -80,6 +88,17 @@ def _by_model(facts: Facts) -> Table:
         for usage in facts.usage
     ]
     return Table.of("usage", "By model", _COLUMNS, records)
+
+
+def _by_arm(facts: Facts) -> tuple[Table, ...]:
+    """What each arm would take alone; nothing where each question is one request."""
+    records = [
+        asdict(usage) | {"per_question": usage.requests / usage.answered} | arm_cells(arm, facts.simulated)
+        for usage in facts.arm_usage
+        if (arm := facts.arm(usage.arm_id))
+    ]
+    title = "By arm, as if it were asked alone"
+    return (Table.of("arm-usage", title, _BY_ARM, records),) if records else ()
 
 
 def _waves(manifest: AnalysisRow) -> list[list[dict[str, Any]]]:

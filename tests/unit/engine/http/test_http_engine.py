@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from io import BytesIO
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from cardiolens.config.model import ModelSpec
+from cardiolens.config.model import ModelSpec, Sampling
 from cardiolens.engine.ask import Ask
 from cardiolens.engine.http.access import check_access, is_loopback, proxy_of, way_to
 from cardiolens.engine.http.body import body, data_url, messages
@@ -201,6 +202,14 @@ def test_decoding_is_sent_as_the_server_understands_it() -> None:
     )
     expected = {"model": "some-model", "max_completion_tokens": 8, "reasoning_effort": "low"}
     assert sent(thinking, ask()) == expected
+
+
+def test_a_sample_is_sent_with_its_own_seed_and_temperature() -> None:
+    """The model's own stand in every other request."""
+    served = model().model_copy(update={"sampling": Sampling(temperature=0.2, seed=40)})
+    assert {sent(served, ask())[name] for name in ("temperature", "seed")} == {0.2, 40}
+    one = sent(served, replace(ask(), seed=41, temperature=0.7))
+    assert (one["temperature"], one["seed"]) == (0.7, 41)
 
 
 def reply(asked: Ask, **changes: Any) -> Any:
