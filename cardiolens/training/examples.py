@@ -36,8 +36,7 @@ from cardiolens.study.overlay import read_overlay
 from cardiolens.study.shards import FrameDigest, read_frames, shaped
 from cardiolens.study.structure import structures
 from cardiolens.tables import PLANNED
-from cardiolens.training.network import PATCH
-from cardiolens.training.tissues import shares
+from cardiolens.training.tissues import pixel_kinds
 
 Pictures = NDArray[np.uint8]
 Places = tuple[tuple[str, int], ...]  # volume_id and canonical index of each frame
@@ -120,8 +119,8 @@ class Cohort:
             asked.append(Asked(request.subtask, words, self._replies(request)))
         return Pack(shown, pictures, tuple(asked))
 
-    def volume(self, study_id: str, draw: Random, most: int) -> tuple[Pictures, NDArray[np.float32]]:
-        """Draw frames of one volume, and the share of each tissue in each patch (frame, patch, kind)."""
+    def volume(self, study_id: str, draw: Random, most: int) -> tuple[Pictures, NDArray[np.uint8]]:
+        """Draw frames of one volume, and the kind of tissue in each of their pixels (frame, row, column)."""
         rows = self._rows(study_id)
         of_sequence: dict[str, list[Any]] = defaultdict(list)
         for row in rows.to_pylist():
@@ -135,7 +134,7 @@ class Cohort:
         overlay = read_overlay(study, manifest, row)
         assert overlay is not None, "a training cohort is made with masks"
         masks = [overlay.mask.displayed(overlay.mask.stored(idx)) for idx in chosen]
-        return pictures, np.stack([shares(mask, IMAGE_SIDE // PATCH) for mask in masks])
+        return pictures, np.stack([pixel_kinds(mask, IMAGE_SIDE) for mask in masks])
 
     def _requests(
         self,
