@@ -101,7 +101,7 @@ class Cohort:
         groups: dict[object, list[PlannedQuestion]] = defaultdict(list)
         for question in self._inputs.questions[study_id]:
             if question.asked.answer_type != "report":
-                groups[question.route].append(question)
+                groups[question.route.sequence, question.route.views].append(question)
         weights = [_weight(group) for group in groups.values()]
         group = draw.choices(list(groups.values()), weights)[0]
         control: Control = _drawn(_SHOWN, draw)
@@ -114,6 +114,8 @@ class Cohort:
             pictures[:] = 0
         shown, asked = "", []
         for request in requests:
+            if request.frames != requests[0].frames:
+                continue  # a route of the same views may still choose otherwise
             whole = chat.prompt(request.system, request.prompt)
             shown, words = _halves(whole)
             asked.append(Asked(request.subtask, words, self._replies(request)))
