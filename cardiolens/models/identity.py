@@ -14,8 +14,6 @@ from cardiolens.models.files import check_architectures, check_files, read_objec
 from cardiolens.models.person import readings_of
 
 EMBEDDED = "embedded"
-_PACKAGED = "packaged/"  # before the name of a model whose weights are in this package
-_SHELF = Path(__file__).parent / "packaged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,25 +126,8 @@ def _resolve(model: ModelSpec, cache: Path) -> tuple[Path, str]:
     return _snapshot(model)
 
 
-def ships(model: ModelSpec) -> bool:
-    """Return whether every installation of this package has the model's files, or can make them."""
-    return model.source == EMBEDDED or model.source.startswith(_PACKAGED)
-
-
-def _packaged(model: ModelSpec) -> Path:
-    folder = _SHELF / model.source.removeprefix(_PACKAGED)
-    if folder.parent != _SHELF or not folder.is_dir():
-        shipped = ", ".join(sorted(_PACKAGED + one.name for one in _SHELF.iterdir() if one.is_dir()))
-        raise InputError(
-            f"model {model.name}: {model.source!r} is not in this package; choose from {shipped}"
-        )
-    return folder
-
-
 def _local(model: ModelSpec) -> Path | None:
     """The folder that the source of a model names; None for a hub id."""
-    if model.source.startswith(_PACKAGED):
-        return _packaged(model)
     local = Path(model.source).expanduser()
     if local.is_dir():
         return local.resolve()

@@ -132,9 +132,11 @@ class Training:
 
     def _see(self, draw: Random, hits: Counter[str], asked: Counter[str]) -> float:
         pictures, truths = [], []
-        for _ in range(_VOLUMES):
+        share = self._share(self._recipe.see.size)
+        volumes = min(_VOLUMES, share)
+        for _ in range(volumes):
             cohort, study = draw.choice(self._studies)
-            shown, truth = cohort.volume(study, draw, self._share(self._recipe.see.size) // _VOLUMES)
+            shown, truth = cohort.volume(study, draw, share // volumes)
             pictures.append(shown)
             truths.append(truth)
         kinds = np.concatenate(truths)
@@ -181,8 +183,7 @@ class Training:
         if self._recipe.workers == 1:
             return
         moving = self._moving(name)
-        gradients = [torch.zeros_like(one) if one.grad is None else one.grad for one in moving]
-        flat = torch.cat([one.reshape(-1) for one in gradients])
+        flat = flat_gradient(moving)
         dist.all_reduce(flat)
         flat /= self._recipe.workers
         at = 0
@@ -240,6 +241,13 @@ class Training:
         self._heads.load_state_dict(state["heads"])
         self._optimizer.load_state_dict(state["optimizer"])
         self._step, self._seconds = state["step"], state["seconds"]
+
+
+def flat_gradient(parameters: Sequence[nn.Parameter]) -> Tensor:
+    """Gradients of parameters one after the other; zeros where a parameter has none."""
+    return torch.cat(
+        [(torch.zeros_like(one) if one.grad is None else one.grad).reshape(-1) for one in parameters]
+    )
 
 
 def answered(network: Any, one: Given, image: int, *, sees: bool = True) -> tuple[Tensor, Tensor, Tensor]:

@@ -65,6 +65,12 @@ def pixel_kinds(mask: NDArray[np.integer], side: int) -> NDArray[np.uint8]:
     return _TABLE[mask[np.ix_(taken, taken)].astype(np.uint8)]
 
 
+def healed(kinds: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Kinds of pixels where lesions cannot be told from the wall that they lie in."""
+    lesion = np.isin(kinds, LESIONS)
+    return np.where(lesion, kinds - _N_WALLS, kinds).astype(np.uint8)
+
+
 def concepts(kinds: NDArray[np.uint8], parts: int) -> NDArray[np.float32]:
     """What each image token is to tell, (frame, token, concept): usual shares of its own part, and of all.
 

@@ -11,6 +11,7 @@ from cardiolens.training.tissues import (
     WEIGHTS,
     concept_weights,
     concepts,
+    healed,
     pixel_kinds,
 )
 
@@ -55,6 +56,14 @@ def test_a_token_tells_its_own_part_and_the_whole_and_a_wall_has_its_lesions():
     assert whole[0, LESIONS[0] - 1] > 0
     assert (own > 0).sum() == 2
     assert (whole[0] > 0).sum() == 2
+
+
+def test_before_contrast_arrives_a_lesion_is_wall_and_nothing_else_changes():
+    kinds = np.arange(len(KINDS), dtype=np.uint8).reshape(1, 1, -1)
+    seen = healed(kinds)[0, 0]
+    assert tuple(seen[list(LESIONS)]) == WALLS
+    others = [kind for kind in range(len(KINDS)) if kind not in LESIONS]
+    assert list(seen[others]) == others
 
 
 def test_the_ground_counts_least():
