@@ -24,7 +24,8 @@ _BLOOD = (
 _MUSCLE = (*range(1, 18), codes.PAPILLARY, codes.RV_WALL)
 _AORTA = (codes.AORTA, codes.DESCENDING_AORTA)
 _BIAS = 0.15
-_RV_ARRIVAL, _LV_ARRIVAL, _MUSCLE_ARRIVAL = 6.0, 11.0, 13.0
+_RV_ARRIVAL, _LV_ARRIVAL = 6.0, 11.0
+MUSCLE_ARRIVAL = 13.0  # beat; a perfusion defect cannot be seen before
 _DEFECT_AMPLITUDE, _DEFECT_DELAY = 0.35, 3.0
 
 
@@ -97,7 +98,7 @@ def blood_signal(t: float, arrival: float, beta: float) -> float:
 
 def muscle_signal(t: float, amplitude: float = 1.0, delay: float = 0.0) -> float:
     """Myocardium over beats: uptake and slow wash-out."""
-    late = t - _MUSCLE_ARRIVAL - delay
+    late = t - MUSCLE_ARRIVAL - delay
     if late <= 0:
         return 0.12
     return round(0.12 + amplitude * 0.40 * (1 - math.exp(-late / 4)) * (0.6 + 0.4 * math.exp(-late / 25)), 9)

@@ -26,6 +26,7 @@ from cardiolens.models.chat import Chat
 from cardiolens.models.embedded import IMAGE_SIDE
 from cardiolens.models.identity import Identity
 from cardiolens.models.rendering import Rendering
+from cardiolens.phantom.signal import MUSCLE_ARRIVAL
 from cardiolens.plan.asked import PlannedQuestion
 from cardiolens.plan.control import BLANK
 from cardiolens.plan.inputs import Inputs, read_inputs
@@ -36,8 +37,7 @@ from cardiolens.study.overlay import read_overlay
 from cardiolens.study.shards import FrameDigest, read_frames, shaped
 from cardiolens.study.structure import structures
 from cardiolens.tables import PLANNED
-from cardiolens.training.network import PATCH
-from cardiolens.training.tissues import shares
+from cardiolens.training.tissues import healed, pixel_kinds
 
 Pictures = NDArray[np.uint8]
 Places = tuple[tuple[str, int], ...]  # volume_id and canonical index of each frame
@@ -50,7 +50,9 @@ _CONTROLS: Mapping[Control, float] = {"none": 0.7, "shuffled_options": 0.15, "re
 _SHOWN: Mapping[Control, float] = {"none": 0.92, "blind": 0.04, "blank": 0.04}
 _REASONED = 0.15  # of the questions
 _POINTS = 5  # lines of a reasoned reply
-# How often the questions that share a route are drawn, by sequence; and of groups that hold a subtask.
+# How often frames of a sequence are drawn to be seen: lesions are scarce, and cine shows none.
+_FRAMES = {"cine": 0.2, "lge": 0.35, "perfusion": 0.25, "t2": 0.2}
+# How often the questions that share views are drawn, by sequence; and of groups that hold a subtask.
 _WEIGHTS = {"cine": 0.15, "lge": 2.0, "perfusion": 2.0, "t2": 1.5, "multi": 1.5}
 _OFTEN = {"C01": 3.0}  # with C02, C05, C06, C09 and C10
 
@@ -102,7 +104,7 @@ class Cohort:
         groups: dict[object, list[PlannedQuestion]] = defaultdict(list)
         for question in self._inputs.questions[study_id]:
             if question.asked.answer_type != "report":
-                groups[question.route].append(question)
+                groups[question.route.sequence, question.route.views].append(question)
         weights = [_weight(group) for group in groups.values()]
         group = draw.choices(list(groups.values()), weights)[0]
         control: Control = _drawn(_SHOWN, draw)
@@ -115,18 +117,21 @@ class Cohort:
             pictures[:] = 0
         shown, asked = "", []
         for request in requests:
+            if request.frames != requests[0].frames:
+                continue  # a route of the same views may still choose otherwise
             whole = chat.prompt(request.system, request.prompt)
             shown, words = _halves(whole)
             asked.append(Asked(request.subtask, words, self._replies(request)))
         return Pack(shown, pictures, tuple(asked))
 
-    def volume(self, study_id: str, draw: Random, most: int) -> tuple[Pictures, NDArray[np.float32]]:
-        """Draw frames of one volume, and the share of each tissue in each patch (frame, patch, kind)."""
+    def volume(self, study_id: str, draw: Random, most: int) -> tuple[Pictures, NDArray[np.uint8]]:
+        """Draw frames of one volume, and the kind of tissue in each of their pixels (frame, row, column)."""
         rows = self._rows(study_id)
         of_sequence: dict[str, list[Any]] = defaultdict(list)
         for row in rows.to_pylist():
             of_sequence[row["sequence"]].append(row)
-        row = draw.choice(draw.choice([of_sequence[name] for name in sorted(of_sequence)]))
+        shown = sorted(of_sequence)
+        row = draw.choice(of_sequence[draw.choices(shown, [_FRAMES[name] for name in shown])[0]])
         n_frames = row["n_slices"] * row["n_phases"]
         chosen = sorted(draw.sample(range(n_frames), min(most, n_frames)))
         pictures = self._pictures(study_id, tuple((row["volume_id"], idx) for idx in chosen))
@@ -135,7 +140,11 @@ class Cohort:
         overlay = read_overlay(study, manifest, row)
         assert overlay is not None, "a training cohort is made with masks"
         masks = [overlay.mask.displayed(overlay.mask.stored(idx)) for idx in chosen]
-        return pictures, np.stack([shares(mask, IMAGE_SIDE // PATCH) for mask in masks])
+        kinds = np.stack([pixel_kinds(mask, IMAGE_SIDE) for mask in masks])
+        if row["sequence"] == "perfusion":
+            early = [idx % row["n_phases"] <= MUSCLE_ARRIVAL for idx in chosen]
+            kinds[early] = healed(kinds[early])
+        return pictures, kinds
 
     def _requests(
         self,

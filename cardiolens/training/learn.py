@@ -1,9 +1,10 @@
 """Training of the small reader in three stages: what lies where in a frame, then questions, then both.
 
-Stage `see`: image encoder and connector learn the shares of tissues in each patch of a frame, from the
-phantom's masks. Stage `read`: the language model learns to answer, from packs as a sweep would ask them, with
-options in their own order. Stage `tune`: the whole network does, with options moved too. A checkpoint holds
-all that decides what follows, so that a run that was stopped goes on as if it had not been.
+Stage `see`: image encoder and connector learn the tissue of each pixel of a frame, and to tell in each image
+token how much there is of each, from the phantom's masks. Stage `read`: the language model learns to answer,
+from packs as a sweep would ask them, with options in their own order. Stage `tune`: the whole network does,
+with options moved too. A checkpoint holds all that decides what follows, so that a run that was stopped goes
+on as if it had not been.
 """
 
 import json
@@ -30,23 +31,26 @@ from cardiolens.models.embedded import IMAGE_SIDE
 from cardiolens.training.batches import IGNORED, Given, Tokens, given, normalised
 from cardiolens.training.examples import Cohort
 from cardiolens.training.network import JOINED, PATCH, make_network, make_processor, save
-from cardiolens.training.tissues import KINDS, concepts, weights
+from cardiolens.training.tissues import KINDS, LESIONS, WALLS, WEIGHTS, concept_weights, concepts
 
 STATE = "state.pt"
 CURVE = "curve.jsonl"  # a line at each checkpoint
-_DETAIL = 0.3  # weight of single patches beside what a whole token is to tell
-_VOLUMES = 2  # whose frames a worker takes in a step of the first stage
+_VOLUMES = 3  # whose frames a worker takes in a step of the first stage
 _FREE = {"out", "device", "checkpoint"}  # may change when a training goes on
 
 
 class Heads(nn.Module):
-    """What is thrown away after training: readings of tissues from patches and from image tokens."""
+    """What is thrown away after training: the reading of each pixel's tissue from its patch."""
 
     def __init__(self, network: Any) -> None:
         super().__init__()
-        wide, text = network.config.vision_config.hidden_size, network.config.text_config.hidden_size
-        self.patch = nn.Linear(wide, len(KINDS))
-        self.token = nn.Linear(text, len(KINDS) * JOINED * JOINED)
+        self.patch = nn.Linear(network.config.vision_config.hidden_size, PATCH * PATCH * len(KINDS))
+
+    def pixels(self, patches: Tensor) -> Tensor:
+        """Logits of each pixel's kind, (frame, kind, row, column)."""
+        side = IMAGE_SIDE // PATCH
+        told = self.patch(patches).reshape(-1, side, side, PATCH, PATCH, len(KINDS))
+        return told.permute(0, 5, 1, 3, 2, 4).reshape(-1, len(KINDS), IMAGE_SIDE, IMAGE_SIDE)
 
 
 class Training:
@@ -87,15 +91,16 @@ class Training:
                 self._optimizer = self._fresh_optimizer()
             self._set_rate(stage, done)
             self._optimizer.zero_grad(set_to_none=True)
-            loss = self._see(draw) if name == "see" else self._read(name, stage, draw, hits, asked)
-            losses.append(loss)
-            self._agree()
+            losses.append(
+                self._see(draw, hits, asked) if name == "see" else self._read(name, stage, draw, hits, asked)
+            )
+            self._agree(name)
             nn.utils.clip_grad_norm_(self._parameters(), 1.0)
             self._optimizer.step()
             self._step += 1
             self._seconds = before + time.monotonic() - begun
             if self._step % recipe.checkpoint == 0 or self._step == last:
-                right = {name: round(hits[name] / asked[name], 3) for name in sorted(asked)}
+                right = {name: round(hits[name] / asked[name], 3) for name in sorted(asked) if asked[name]}
                 line = {
                     "step": self._step,
                     "stage": name,
@@ -125,26 +130,27 @@ class Training:
             begun += stage.steps
         raise AssertionError("a training that is over has no next step")
 
-    def _see(self, draw: Random) -> float:
+    def _see(self, draw: Random, hits: Counter[str], asked: Counter[str]) -> float:
         pictures, truths = [], []
-        for _ in range(_VOLUMES):
+        share = self._share(self._recipe.see.size)
+        volumes = min(_VOLUMES, share)
+        for _ in range(volumes):
             cohort, study = draw.choice(self._studies)
-            shown, truth = cohort.volume(study, draw, self._share(self._recipe.see.size) // _VOLUMES)
+            shown, truth = cohort.volume(study, draw, share // volumes)
             pictures.append(shown)
             truths.append(truth)
-        whole = torch.from_numpy(np.concatenate(truths)).to(self._device)
-        told = torch.from_numpy(concepts(np.concatenate(truths), IMAGE_SIDE // PATCH, JOINED)).to(
-            self._device
+        kinds = np.concatenate(truths)
+        told = torch.from_numpy(concepts(kinds, IMAGE_SIDE // PATCH // JOINED)).to(self._device)
+        truth = torch.from_numpy(kinds).long().to(self._device)
+        patches, tokens = encoded(self.network, normalised(np.concatenate(pictures)).to(self._device))
+        pixels = self._heads.pixels(patches)
+        weigh = torch.from_numpy(concept_weights()).to(self._device)
+        error = ((tokens[..., : told.shape[-1]] - told).square() * weigh).mean()
+        loss = error + nn.functional.cross_entropy(
+            pixels, truth, weight=torch.tensor(WEIGHTS, device=self._device)
         )
-        seen, tokens = encoded(self.network, normalised(np.concatenate(pictures)).to(self._device))
-        patch = self._heads.patch(seen)
-        side = IMAGE_SIDE // PATCH // JOINED
-        token = self._heads.token(tokens).reshape(len(whole), side, side, JOINED, JOINED, len(KINDS))
-        token = token.permute(0, 1, 3, 2, 4, 5).reshape(whole.shape)
-        weigh = torch.from_numpy(weights()).to(self._device)
-        concept = ((tokens[..., : told.shape[-1]] - told).square() * weigh).mean()
-        loss = concept + _DETAIL * (_apart(patch, whole) + _apart(token, whole))
         loss.backward()  # type: ignore[no-untyped-call]
+        _overlap(pixels.argmax(1), truth, hits, asked)
         return float(loss.detach())
 
     def _read(
@@ -169,18 +175,30 @@ class Training:
         """Part of a step's packs or frames that one worker takes."""
         return max(1, size // self._recipe.workers)
 
-    def _agree(self) -> None:
-        """Replace gradients by their mean over the workers, who so keep the same weights."""
+    def _agree(self, name: str) -> None:
+        """Replace gradients by their mean over the workers, who so keep the same weights.
+
+        A worker whose packs show no frame has no gradient for what sees, where another has one.
+        """
         if self._recipe.workers == 1:
             return
-        gradients = [one.grad for one in self._parameters() if one.grad is not None]
-        flat = torch.cat([one.reshape(-1) for one in gradients])
+        moving = self._moving(name)
+        flat = flat_gradient(moving)
         dist.all_reduce(flat)
         flat /= self._recipe.workers
         at = 0
-        for one in gradients:
-            one.copy_(flat[at : at + one.numel()].view_as(one))
+        for one in moving:
+            one.grad = flat[at : at + one.numel()].view_as(one).clone()
             at += one.numel()
+
+    def _moving(self, name: str) -> list[nn.Parameter]:
+        """Parameters that a stage changes."""
+        model = self.network.model
+        eyes = [*model.vision_model.parameters(), *model.connector.parameters()]
+        if name == "see":
+            return [*eyes, *self._heads.parameters()]
+        words = [*model.text_model.parameters(), *self.network.lm_head.parameters()]
+        return words if name == "read" else [*eyes, *words]
 
     def _parameters(self) -> list[nn.Parameter]:
         return [*self.network.parameters(), *self._heads.parameters()]
@@ -225,6 +243,13 @@ class Training:
         self._step, self._seconds = state["step"], state["seconds"]
 
 
+def flat_gradient(parameters: Sequence[nn.Parameter]) -> Tensor:
+    """Gradients of parameters one after the other; zeros where a parameter has none."""
+    return torch.cat(
+        [(torch.zeros_like(one) if one.grad is None else one.grad).reshape(-1) for one in parameters]
+    )
+
+
 def answered(network: Any, one: Given, image: int, *, sees: bool = True) -> tuple[Tensor, Tensor, Tensor]:
     """Logits, labels and weights of every token of a reply; `image` is the token that a frame replaces."""
     text = network.model.text_model
@@ -259,6 +284,14 @@ def _count(one: Given, logits: Tensor, hits: Counter[str], asked: Counter[str]) 
     for place, subtask in one.letters:
         asked[subtask] += 1
         hits[subtask] += int(best[row[place]] == one.labels[0, place])
+
+
+def _overlap(told: Tensor, truth: Tensor, hits: Counter[str], asked: Counter[str]) -> None:
+    """Count pixels of lesions and of the wall so that hits / asked is their Dice coefficient."""
+    for name, kinds in (("lesion", LESIONS), ("wall", WALLS + LESIONS)):
+        mine, true = (torch.isin(one, torch.tensor(kinds, device=one.device)) for one in (told, truth))
+        hits[name] += 2 * int((mine & true).sum())
+        asked[name] += int(mine.sum()) + int(true.sum())
 
 
 def learn(recipe: ReaderSpec) -> None:
@@ -304,13 +337,3 @@ def _device(asked: str) -> str:
     if asked != "auto":
         return asked
     return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def _apart(told: Tensor, truth: Tensor) -> Tensor:
-    """Mean squared error of shares; rare tissues weigh as much as common ones."""
-    spread = torch.tensor(_SPREADS, device=told.device)
-    return (((told - truth) / spread) ** 2).mean()
-
-
-_SPREADS = [0.2] * 5 + [0.1] * 5 + [0.3] + [0.1] + [0.25] + [0.1] + [0.2] * 2 + [0.1] * 6
-assert len(_SPREADS) == len(KINDS)

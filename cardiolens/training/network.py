@@ -15,6 +15,7 @@ from cardiolens.prompts.render import question_block
 from cardiolens.prompts.template import template_for
 from cardiolens.prompts.words import words
 from cardiolens.tasks.catalogue import Catalogue, load_catalogue
+from cardiolens.training.vision import localise
 
 PATCH = 8  # pixels
 JOINED = 4  # patches along each side of an image token: 2 x 2 tokens a frame
@@ -24,6 +25,7 @@ _ALONE = r"(?<! of )(?<!\d)\d+|\b[A-H]\b|[:\n]"
 _VISION = {"hidden_size": 128, "intermediate_size": 384, "num_hidden_layers": 5, "num_attention_heads": 4}
 _TEXT = {"hidden_size": 192, "intermediate_size": 512, "num_hidden_layers": 4, "num_attention_heads": 6}
 _SPREAD = 0.07  # of first weights: the inverse root of the width; the library's 0.02 is for wider ones
+_QUIET = 0.005  # spread of first weights of the connector, whose tokens are to tell tissues and little else
 _FRAME_NUMBERS = 65
 _TOTALS = (3, 5, 8, 10, 12, 20, 25, 30, 40, 50)  # slices, layers, phases and beats that are usual
 
@@ -39,7 +41,10 @@ def make_network(tokenizer: Any, seed: int) -> Any:
     from transformers import Idefics3ForConditionalGeneration
 
     torch.manual_seed(seed)
-    return Idefics3ForConditionalGeneration(_config(tokenizer))
+    network = Idefics3ForConditionalGeneration(_config(tokenizer))
+    localise(network.model.vision_model)
+    torch.nn.init.normal_(network.model.connector.modality_projection.proj.weight, std=_QUIET)
+    return network
 
 
 def save(network: Any, own: Any, folder: Path) -> None:

@@ -1,13 +1,17 @@
-"""Shares of tissues in the patches of a frame, from masks: what the image encoder learns first."""
+"""Tissues of a frame, from the phantom's masks: what the image encoder learns first.
+
+Each pixel has one kind of tissue; each image token tells how much of every kind lies in its own part of the
+frame and in all of it.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.phantom import codes
 
-# AHA segments of the four walls (protocol 1.3)
+# AHA segments of the four walls and of the apical cap (protocol 1.3)
 _WALLS = ((1, 7, 13), (2, 3, 8, 9, 14), (4, 10, 15), (5, 6, 11, 12, 16), (17,))
-_LESIONS = len(_WALLS)  # place of the first kind of lesion
+_N_WALLS = len(_WALLS)
 _OTHERS = (
     (codes.LV_BLOOD,),
     (codes.PAPILLARY,),
@@ -22,24 +26,27 @@ _OTHERS = (
     (codes.LESION + codes.RV_WALL,),
     (codes.LESION + codes.PAPILLARY,),
 )
+_HURT = (codes.LESION, codes.OBSTRUCTION)
+KINDS: tuple[tuple[int, ...], ...] = (  # codes of each kind; 0 is everything that lies around a heart
+    (),
+    *(tuple(added + segment for added in (0, codes.DARK_RIM) for segment in wall) for wall in _WALLS),
+    *(tuple(added + segment for added in _HURT for segment in wall) for wall in _WALLS),
+    *_OTHERS,
+)
+WALLS = tuple(range(1, 1 + _N_WALLS))
+LESIONS = tuple(range(1 + _N_WALLS, 1 + 2 * _N_WALLS))
+_COMMON = {0: 1.0, 1 + 2 * _N_WALLS: 4.0, 3 + 2 * _N_WALLS: 4.0}  # ground and the blood of both ventricles
+_SCARCE = 8.0
+# How much a pixel of each kind counts: about the inverse root of its share, within limits.
+WEIGHTS = tuple(_COMMON.get(kind, _SCARCE) for kind in range(len(KINDS)))
 
+_TABLE = np.zeros(256, np.uint8)
+for _kind, _codes in enumerate(KINDS):
+    _TABLE[[code for code in _codes if code < 256]] = _kind
 
-def _kinds() -> tuple[tuple[int, ...], ...]:
-    """Codes of each kind of tissue; a kind that lies in another is counted in both."""
-    added = (0, codes.LESION, codes.OBSTRUCTION, codes.DARK_RIM)
-    walls = tuple(tuple(part + segment for part in added for segment in wall) for wall in _WALLS)
-    lesions = tuple(tuple(part + segment for part in added[1:3] for segment in wall) for wall in _WALLS)
-    return (*walls, *lesions, *_OTHERS)
-
-
-KINDS = _kinds()
-_TABLE = np.zeros((256, len(KINDS)), np.float32)
-for _place, _kind in enumerate(KINDS):
-    _TABLE[[code for code in _kind if code < 256], _place] = 1
-
-
-# Usual share of each kind where it is found, of a quarter of a frame and of a whole one (150 volumes of
-# cohort a2). Concepts are in these units, so that a small scar counts as much as a large cavity.
+# Usual share of each kind but the ground where it is found, of a quarter of a frame and of a whole one (150
+# volumes of cohort a2); a wall has its lesions. Concepts are in these units, so that a small scar counts as
+# much as a large cavity.
 _IN_QUARTER = (
     *(0.0213, 0.0261, 0.0222, 0.0331, 0.0142, 0.0114, 0.0124, 0.0111, 0.0209, 0.0125, 0.0594),
     *(0.0074, 0.0760, 0.0172, 0.0963, 0.1276, 0.1061, 0.0141, 0.0283, 0.0115, 0.0176, 0.0058),
@@ -52,28 +59,34 @@ _MOST = 3.0  # usual shares
 _RARE = 8.0  # weight of a lesion of the left ventricle, which most frames do not show
 
 
-def weights() -> NDArray[np.float32]:
-    """How much each concept counts, (2 kinds)."""
-    own = [_RARE if _LESIONS <= place < _LESIONS + len(_WALLS) else 1.0 for place in range(len(KINDS))]
-    return np.array([*own, *own], np.float32)
+def pixel_kinds(mask: NDArray[np.integer], side: int) -> NDArray[np.uint8]:
+    """Kind of tissue in each pixel, uint8 (side, side), of a square displayed mask of any size."""
+    taken = ((np.arange(side) + 0.5) * mask.shape[0] / side).astype(int)
+    return _TABLE[mask[np.ix_(taken, taken)].astype(np.uint8)]
 
 
-def concepts(patches: NDArray[np.float32], side: int, joined: int) -> NDArray[np.float32]:
-    """What an image token is to tell, (frame, token, 2 kinds): usual shares of its own patches, and of all.
+def healed(kinds: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Kinds of pixels where lesions cannot be told from the wall that they lie in."""
+    lesion = np.isin(kinds, LESIONS)
+    return np.where(lesion, kinds - _N_WALLS, kinds).astype(np.uint8)
 
-    `patches` are shares (frame, patch, kind) of side x side patches, of which joined x joined make a token.
+
+def concepts(kinds: NDArray[np.uint8], parts: int) -> NDArray[np.float32]:
+    """What each image token is to tell, (frame, token, concept): usual shares of its own part, and of all.
+
+    `kinds` are those of pixels (frame, row, column); parts x parts tokens share a frame.
     """
-    n, _, kinds = patches.shape
-    parts = patches.reshape(n, side // joined, joined, side // joined, joined, kinds).mean(axis=(2, 4))
-    own = parts.reshape(n, -1, kinds)
+    n, side, _ = kinds.shape
+    painted = np.eye(len(KINDS), dtype=np.float32)[kinds]
+    shares = painted.reshape(n, parts, side // parts, parts, side // parts, -1).mean(axis=(2, 4))
+    shares[..., WALLS] += shares[..., LESIONS]
+    own = shares.reshape(n, parts * parts, -1)[..., 1:]
     whole = np.broadcast_to(own.mean(axis=1, keepdims=True), own.shape)
     told = np.concatenate([own / np.array(_IN_QUARTER), whole / np.array(_IN_FRAME)], axis=-1)
     return np.asarray(np.minimum(told, _MOST), np.float32)
 
 
-def shares(mask: NDArray[np.integer], side: int) -> NDArray[np.float32]:
-    """Share of each kind in each patch, (patch, kind), of a displayed mask cut into side x side patches."""
-    height, width = mask.shape
-    painted = _TABLE[mask.astype(np.uint8)]
-    parts = painted.reshape(side, height // side, side, width // side, -1).mean(axis=(1, 3))
-    return np.asarray(parts.reshape(side * side, -1), np.float32)
+def concept_weights() -> NDArray[np.float32]:
+    """How much the error of each concept counts."""
+    own = [_RARE if kind in LESIONS else 1.0 for kind in range(1, len(KINDS))]
+    return np.array([*own, *own], np.float32)

@@ -7,8 +7,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from random import Random
 
 import pytest
+
+from cardiolens.config.compose import read_reader_spec
+from cardiolens.models.chat import Chat
+from cardiolens.training.examples import Cohort
 
 pytestmark = pytest.mark.ray
 
@@ -48,10 +53,28 @@ def curve(out: Path) -> list[int]:
     return [json.loads(line)["step"] for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def test_a_killed_training_ends_with_the_same_weights_and_refuses_another_recipe(tmp_path: Path) -> None:
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    printed = ended(start(whole))
-    assert f"model: {whole / 'model'}; as model=[reader_small]" in printed
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A training that nothing happened to."""
+    folder = tmp_path_factory.mktemp("trained") / "whole"
+    printed = ended(start(folder))
+    assert f"model: {folder / 'model'}; as model=[reader_small]" in printed
+    return folder
+
+
+def test_questions_share_the_frames_of_a_pack(whole: Path) -> None:
+    recipe = read_reader_spec([f"out={whole}", *SHORT])
+    cohort, chat, draw = Cohort(recipe, recipe.cohorts[0]), Chat(whole / "processor"), Random(5)
+    packs = [cohort.pack(cohort.study_ids[0], chat, draw, moved=False) for _ in range(40)]
+    asked = [{one.subtask for one in pack.asked} for pack in packs if pack is not None]
+    assert any({"C01", "C02", "C05"} <= subtasks for subtasks in asked), asked
+    assert all(pack.shown.count("<image>") == len(pack.pictures) for pack in packs if pack is not None)
+
+
+def test_a_killed_training_ends_with_the_same_weights_and_refuses_another_recipe(
+    whole: Path, tmp_path: Path
+) -> None:
+    killed = tmp_path / "killed"
     killed.mkdir()
     for name in ("data", "stores"):
         (killed / name).symlink_to(whole / name)

@@ -105,3 +105,17 @@ def test_any_text_survives_the_tokenizer(processor):
     tokenizer = processor.tokenizer
     for text in ("naïve Köhler 37 °C ≥ 12.5 %", "A, B and C\n\n  tabs\t", "慢性心不全 🫀", "ANSWER: A, C"):
         assert tokenizer.decode(tokenizer(text, add_special_tokens=False).input_ids) == text
+
+
+def test_gradients_of_packs_with_and_without_frames_can_be_added(network, processor):
+    from cardiolens.training.learn import answered, flat_gradient
+
+    tokens = Tokens(processor)
+    sizes = set()
+    for n_frames in (0, 2):
+        network.zero_grad(set_to_none=True)
+        logits, labels, _ = answered(network, given(pack(n_frames), tokens), tokens.image)
+        torch.nn.functional.cross_entropy(logits, labels).backward()
+        sizes.add(flat_gradient(list(network.parameters())).numel())
+    network.zero_grad(set_to_none=True)
+    assert sizes == {sum(one.numel() for one in network.parameters())}
