@@ -49,7 +49,7 @@ class Heads(nn.Module):
     def pixels(self, patches: Tensor) -> Tensor:
         """Logits of each pixel's kind, (frame, kind, row, column)."""
         side = IMAGE_SIDE // PATCH
-        told = self.patch(patches).reshape(-1, side, side, PATCH, PATCH, len(KINDS))
+        told: Tensor = self.patch(patches).reshape(-1, side, side, PATCH, PATCH, len(KINDS))
         return told.permute(0, 5, 1, 3, 2, 4).reshape(-1, len(KINDS), IMAGE_SIDE, IMAGE_SIDE)
 
 
@@ -136,9 +136,9 @@ class Training:
         volumes = min(_VOLUMES, share)
         for _ in range(volumes):
             cohort, study = draw.choice(self._studies)
-            shown, truth = cohort.volume(study, draw, share // volumes)
+            shown, painted = cohort.volume(study, draw, share // volumes)
             pictures.append(shown)
-            truths.append(truth)
+            truths.append(painted)
         kinds = np.concatenate(truths)
         told = torch.from_numpy(concepts(kinds, IMAGE_SIDE // PATCH // JOINED)).to(self._device)
         truth = torch.from_numpy(kinds).long().to(self._device)
