@@ -47,8 +47,8 @@ def collapse(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
 def _claim(what: str, indices: _Indices, evidence: Evidence) -> Finding:
     """The flag in words: its interval is that of the modal excess, the index stands beside it."""
     limit = 100 * EXCESS
-    index = float(str(indices["collapse_index"]["value"]))
-    claim = f"{what} (collapse index {index:.1f}, its most frequent answer beyond its prevalence by more "
+    index = sentences.signed(float(str(indices["collapse_index"]["value"])))
+    claim = f"{what} (collapse index {index}, its most frequent answer beyond its prevalence by more "
     claim += f"than {limit:g} points)"
     finding = sentences.threshold(claim, indices["modal_excess"], limit, evidence, beyond=True)
     if finding.verdict == "supported" and not _is_collapsed(indices):

@@ -51,7 +51,10 @@ class Evidence:
             return Evidence(bounds=bounds, differing=differing)
         size = _FAMILY.search(str(tested["method"]))
         number = int(size.group(1)) if size else 1
-        return Evidence(float(str(tested["value"])), number, bounds, differing)
+        p = float(str(tested["value"]))
+        if equivalence and int(str(tested["n_patients"])) < FEWEST_PATIENTS:
+            p = math.nan  # it is that of an interval on which nothing rests
+        return Evidence(p, number, bounds, differing)
 
 
 def places(scores: Sequence[Row]) -> dict[Place, dict[str, Row]]:

@@ -152,7 +152,7 @@ def _ends(interval: Interval, level: int) -> str:
 
 def signed(value: float, places: int = 1) -> str:
     """A number as printed, with a minus sign that is one."""
-    return f"{value:.{places}f}".replace("-", "−")
+    return "undefined" if math.isnan(value) else f"{value:.{places}f}".replace("-", "−")
 
 
 def _patients(row: Row) -> str:

@@ -272,6 +272,23 @@ def test_equivalence_must_hold_where_requests_differ() -> None:
     assert sentences.equivalence("X", "Y", "t", every, beside).verdict == "cannot tell"
 
 
+def test_equivalence_of_few_patients_has_neither_an_interval_nor_a_p() -> None:
+    given = row("primary.equivalence", "tier:1", 0.0, 0.0, 0.0, n_patients=4)
+    few = {
+        name: one | {"n_patients": 4} for name, one in carried_by("primary", "primary.equivalence").items()
+    }
+    found = sentences.equivalence("X", "Y", "t", given, few)
+    assert found.verdict == "cannot tell"
+    assert "no interval to rely on, not tested" in found.sentence
+    assert "p = " not in found.sentence
+
+
+def test_a_value_that_is_not_defined_is_said_to_be_so() -> None:
+    given = row("primary", "tier:1", math.nan, math.nan, math.nan)
+    found = sentences.equivalence("X", "Y", "t", given, {})
+    assert "difference undefined, no interval to rely on, not tested" in found.sentence
+
+
 def test_nothing_is_claimed_that_items_which_fell_out_could_turn() -> None:
     given = row("primary", "tier:1", 6.3, 5.0, 7.6)
     bounds = row("primary.bounds", "tier:1", 6.3, -1.0, 9.0, n_items=40, method="incomplete, 40 of 200")
