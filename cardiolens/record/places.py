@@ -130,7 +130,10 @@ _DATASET_AS_BEFORE: tuple[tuple[str, Any], ...] = (
     ("allow_unverified", False),
     ("split", "test"),
 )
-_PROMPT_AS_BEFORE: tuple[tuple[str, Any], ...] = (("gold", "none"), ("steps", "none"))
+_PROMPT_AS_BEFORE: tuple[tuple[str, Any], ...] = (
+    *(("gold", "none"), ("steps", "none")),
+    *(("samples", 1), ("temperature", None)),
+)
 
 
 def run_of(spec: SweepSpec) -> Run:
