@@ -2,8 +2,8 @@
 
     .venv/bin/python bench/plan.py [override ...]
 
-Uses the store of the demo (run `make demo` first). The time includes writing the requests, but not the start
-of the model's tokenizer.
+Uses the store of phantom_ci (`python -m cardiolens.prepare dataset=phantom_ci` makes it). The time includes
+writing the requests, but not the start of the model's tokenizer.
 """
 
 import sys

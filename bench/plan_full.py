@@ -3,7 +3,8 @@
     .venv/bin/python bench/plan_full.py [override ...]
 
 The 670 studies have the structure of the default phantom and frames of one byte each, since planning reads no
-pixels; their questions are those of the demo's cohort (run `make demo` first), study by study in turn.
+pixels; their questions are those of phantom_ci (`python -m cardiolens.prepare dataset=phantom_ci` makes it),
+study by study in turn.
 `uniform` replaces the third selector: features of 800,000 frames are not made here, see bench/selection.py.
 """
 
@@ -45,11 +46,14 @@ def main() -> None:
             wall, processor = time.monotonic() - began, time.process_time() - used
             (identity,) = planned.identities.values()
             work = missing(planned.run.requests("tiny"), planned.store.completions(identity.model_key), 1)
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+            peak, others = (
+                resource.getrusage(who).ru_maxrss / 2**20
+                for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+            )
             print(
                 f"{len(planned.arms)} arms: {planned.asked} requests, {work.unique} unique, "
-                f"{planned.overflow} overflow: {wall:.1f} s ({processor:.1f} s of processor), "
-                f"{planned.asked / wall:.0f}/s, peak {peak:.2f} GiB",
+                f"{planned.overflow} overflow: {wall:.1f} s ({processor:.1f} s of this process), "
+                f"{planned.asked / wall:.0f}/s, peak {peak:.2f} GiB, of another process {others:.2f} GiB",
                 flush=True,
             )
 
@@ -116,7 +120,7 @@ def _frames(study_id: str, volume: VolumeStructure) -> pa.Table:
 
 
 def _write_questions(path: Path) -> None:
-    """Write the demo's questions under new study ids: study k gets those of the demo's study k mod 12."""
+    """Write the questions of phantom_ci under new study ids: study k gets those of its study k mod 12."""
     asked: dict[str, list[dict[str, object]]] = {}
     for line in QUESTIONS.read_text().splitlines():
         row = json.loads(line)

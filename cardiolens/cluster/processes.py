@@ -3,25 +3,27 @@
 import multiprocessing
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from threading import Thread
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from cardiolens.errors import RunError
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
+_given: list[Callable[[Any], Any]] = []  # the function, in a started process
 
 
 def spread(
     function: Callable[[_Item], _Result], items: Iterable[_Item], *, chunk: int = 1, worth: bool = True
-) -> Iterator[_Result]:
+) -> Generator[_Result, None, None]:
     """Yield the function of each item in order; in this process where it is not worth starting others.
 
-    `function` and items are pickled. Items are taken as processes get free, so that few are in memory.
+    `function` is pickled once for each process, which may keep what it needs again in it; items are pickled,
+    and taken as processes get free, so that few are in memory.
     RunError where a process was killed; where this one is, the others end as well.
     """
     cores = len(os.sched_getaffinity(0))
@@ -29,12 +31,12 @@ def spread(
         yield from map(function, items)
         return
     alone = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(cores, alone, initializer=_begin) as pool:
+    with ProcessPoolExecutor(cores, alone, initializer=_begin, initargs=(function,)) as pool:
         waiting: deque[Future[list[_Result]]] = deque()
         left = iter(items)
         try:
             while some := list(islice(left, chunk)):
-                waiting.append(pool.submit(_each, function, some))
+                waiting.append(pool.submit(_each, some))
                 if len(waiting) > cores:
                     yield from waiting.popleft().result()
             for last in waiting:
@@ -47,8 +49,9 @@ def spread(
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _begin() -> None:
-    """Let this process use one core, and end when the one that started it is gone: it would wait forever."""
+def _begin(function: Callable[[Any], Any]) -> None:
+    """Keep the function, use one core, and end with the process that started this one."""
+    _given.append(function)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when NumPy is imported, with the first task
     Thread(target=_watch, daemon=True).start()
 
@@ -60,5 +63,6 @@ def _watch() -> None:
     os._exit(1)
 
 
-def _each(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+def _each(items: Sequence[Any]) -> list[Any]:
+    [function] = _given
     return [function(item) for item in items]

@@ -29,7 +29,8 @@ from cardiolens.plan.candidates import place_sweep
 from cardiolens.plan.columns import RequestColumns
 from cardiolens.plan.keys import hash_frames, hash_model, request_key
 from cardiolens.plan.missing import missing_of
-from cardiolens.plan.plan import PART_ROWS, Plan
+from cardiolens.plan.parts import PART_ROWS
+from cardiolens.plan.plan import Plan
 from cardiolens.plan.request import Request
 from cardiolens.questions.model import SYSTEM, Part, parts, read_reply
 from cardiolens.questions.reports import Rejects, reject

@@ -7,7 +7,7 @@ from page_run import PROMPTS, SELECTORS, with_probabilities
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens import tables
-from cardiolens.plan import plan as planning
+from cardiolens.plan import parts as planning
 from cardiolens.plan.plan import Plan
 from cardiolens.results import aligned, model_replies
 from cardiolens.results.scoring import RunResults, judge_ahead, judge_and_write

@@ -1,0 +1,158 @@
+"""Parts of a plan: the requests of one model on whole studies, made by as many processes as there are cores.
+
+Which studies share a part follows from how many questions they have, so every part can be made anywhere and
+in any order, and the plan is the same byte for byte.
+"""
+
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+
+import pyarrow.compute as pc
+
+from cardiolens import tables
+from cardiolens.cluster.processes import spread
+from cardiolens.config.arms import Arm
+from cardiolens.config.model import ModelSpec
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.models.chat import Chat
+from cardiolens.models.fault import BlamingCounter, ModelError, fault_of
+from cardiolens.models.identity import Identity
+from cardiolens.models.tokens import EstimatedTokens, TokenCounter
+from cardiolens.plan.asked import PlannedQuestion
+from cardiolens.plan.columns import RequestColumns
+from cardiolens.plan.inputs import Inputs
+from cardiolens.plan.planner import ModelPlanner, StudyFrames
+from cardiolens.record.chain import offer_row, write_chains
+from cardiolens.record.places import Run
+from cardiolens.select.feature_store import read_features
+from cardiolens.study.shards import read_digests
+from cardiolens.study.structure import structures
+
+PART_ROWS = 4_096
+_WORTH = 60_000  # requests; a process starts in about the time of 20,000
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part that is to be made."""
+
+    model: str  # its name
+    number: int  # from 0
+    study_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Counts of the parts of one model, and why it cannot be planned if it cannot."""
+
+    status_counts: Counter[str] = field(default_factory=Counter)
+    most_frames: int = 0  # that one request shows
+    error: ModelError | None = None
+
+    def __add__(self, other: "Made") -> "Made":
+        return Made(
+            self.status_counts + other.status_counts,
+            max(self.most_frames, other.most_frames),
+            self.error or other.error,
+        )
+
+
+def write_parts(
+    spec: SweepSpec, inputs: Inputs, run: Run, arms: Sequence[Arm], identities: Mapping[str, Identity]
+) -> Generator[tuple[str, Made], None, None]:
+    """Write the requests of models; yields each model's name with its counts when its last part is written.
+
+    What is in their folders is added to. A model that cannot be asked has an error in place of counts that
+    hold; the others are made all the same.
+    """
+    n_arms = Counter(arm.model.name for arm in arms)
+    parts = [part for name in identities for part in _parts(name, n_arms[name], inputs.questions)]
+    n_requests = sum(n_arms[name] for name in identities) * sum(map(len, inputs.questions.values()))
+    of_model = Made()
+    maker = _Maker(spec, inputs, run, arms, identities)
+    with closing(spread(maker, parts, worth=n_requests >= _WORTH)) as made:
+        for at, (part, one) in enumerate(zip(parts, made, strict=True)):
+            of_model += one
+            if at + 1 == len(parts) or parts[at + 1].model != part.model:
+                yield part.model, of_model
+                of_model = Made()
+
+
+def _parts(model: str, n_arms: int, questions: Mapping[str, Sequence[PlannedQuestion]]) -> Iterator[Part]:
+    """Studies in order, as many to a part as fill it."""
+    number, rows, study_ids = 0, 0, list[str]()
+    for study_id, asked in questions.items():
+        if not asked:
+            continue
+        study_ids.append(study_id)
+        rows += len(asked) * n_arms
+        if rows >= PART_ROWS:
+            yield Part(model, number, tuple(study_ids))
+            number, rows, study_ids = number + 1, 0, []
+    if study_ids:
+        yield Part(model, number, tuple(study_ids))
+
+
+class _Maker:
+    """Makes one part after the other, in a process that keeps the planner of the last one's model."""
+
+    def __init__(
+        self,
+        spec: SweepSpec,
+        inputs: Inputs,
+        run: Run,
+        arms: Sequence[Arm],
+        identities: Mapping[str, Identity],
+    ) -> None:
+        self._spec, self._inputs, self._run = spec, inputs, run
+        self._arms, self._identities = arms, identities
+        self._known = structures(inputs.volumes)
+        self._last: tuple[str, ModelPlanner | ModelError] | None = None
+
+    def __call__(self, part: Part) -> Made:
+        """Write a part and count it."""
+        if self._last is None or self._last[0] != part.model:
+            self._last = part.model, self._begun(part.model)
+        planner = self._last[1]
+        if isinstance(planner, ModelError):
+            return Made(error=planner)
+        columns = RequestColumns()
+        try:
+            for study_id in part.study_ids:
+                planner.add_study(columns, study_id, self._inputs.questions[study_id], self._frames_of)
+        except ModelError as error:
+            self._last = part.model, error
+            return Made(error=error)
+        folder, name = self._run.requests(part.model), f"part-{part.number:05d}.parquet"
+        offers = [*map(offer_row, columns.offers.values())]
+        write_chains(folder / name, columns.stages, columns.choices, offers)
+        tables.write_part(folder, columns.table(), tables.REQUESTS, name)
+        return Made(columns.status_counts(), columns.most_frames)
+
+    def _begun(self, name: str) -> ModelPlanner | ModelError:
+        own = [arm for arm in self._arms if arm.model.name == name]
+        model, identity = own[0].model, self._identities[name]
+        try:
+            return ModelPlanner(self._spec, model, identity, own, _counter(model, identity))
+        except ModelError as error:
+            return error
+
+    def _frames_of(self, study_id: str) -> StudyFrames:
+        volumes, root = self._inputs.volumes, self._inputs.store.root
+        rows = volumes.filter(pc.equal(volumes["study_id"], study_id))
+        features = {sight.encoder: read_features(root, rows, sight) for sight in self._inputs.sights}
+        return StudyFrames(self._known[study_id], read_digests(root, rows), features)
+
+
+def _counter(model: ModelSpec, identity: Identity) -> TokenCounter | None:
+    """The counter of tokens of a model's prompts; None where nothing can count them."""
+    if identity.folder is not None:
+        with fault_of(model.name):
+            chat = Chat.of(model, identity.folder)
+        return BlamingCounter(model.name, chat)
+    if model.estimates_tokens:
+        assert model.image_tokens is not None
+        return EstimatedTokens(model.image_tokens)
+    return None
