@@ -12,21 +12,22 @@ from cardiolens.tables import OVERFLOW, PLANNED
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Counts over the requests of one model."""
+    """Counts over the requests of one model; the tokens of a chain are those of its last stage, each time."""
 
     asked: int
     overflow: int
     skipped: int
     frames_referenced: int  # by distinct planned requests
     frames_distinct: int
-    prompt_tokens: int | None  # of distinct planned requests; None where the reader has no tokens
+    sent: int  # distinct planned requests with all stages of those that are chains, at most
+    prompt_tokens: int | None  # of these; None where the reader has no tokens
     output_tokens: int  # that their replies may have at most
 
 
 def totals_of(requests: Path) -> Totals:
     """Read the plan of one model part by part; a study's requests stand in one part, so parts add up."""
     sums = dict.fromkeys(
-        ("asked", "overflow", "skipped", "frames_referenced", "frames_distinct", "output_tokens"), 0
+        ("asked", "overflow", "skipped", "frames_referenced", "frames_distinct", "sent", "output_tokens"), 0
     )
     tokens: int | None = None
     for part in tables.parts(requests):
@@ -34,6 +35,7 @@ def totals_of(requests: Path) -> Totals:
             "frames_study_id",
             "frames",
             "max_tokens",
+            "stage",
             "status",
             "predicted_tokens",
             "request_key",
@@ -48,8 +50,10 @@ def totals_of(requests: Path) -> Totals:
         referenced, distinct = _frames(unique)
         sums["frames_referenced"] += referenced
         sums["frames_distinct"] += distinct
-        sums["output_tokens"] += pc.sum(unique["max_tokens"]).as_py() or 0
-        counted = pc.sum(unique["predicted_tokens"]).as_py()
+        stages = pc.add(unique["stage"], 1)
+        sums["sent"] += pc.sum(stages).as_py() or 0
+        sums["output_tokens"] += pc.sum(pc.multiply(unique["max_tokens"], stages)).as_py() or 0
+        counted = pc.sum(pc.multiply(unique["predicted_tokens"], stages)).as_py()
         tokens = tokens if counted is None else (tokens or 0) + counted
     return Totals(**sums, prompt_tokens=tokens)
 

@@ -36,6 +36,9 @@ def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, T
         frames = (total.frames_referenced, total.frames_distinct)
         table.add_row(model, str(len(arms)), *(f"{count:,}" for count in (*counts, *frames)), tokens)
     console.print(table)
+    for model, left in missing.items():
+        if (sent := totals[model].sent) > left.unique:
+            say(f"{model}: its {left.unique:,} distinct questions are {sent:,} requests at most, in stages")
     if (primary := plan.spec.primary) is not None:
         say(
             f"primary comparison: {primary.model} against {primary.versus} on tier {primary.tier}, declared "

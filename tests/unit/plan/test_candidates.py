@@ -31,7 +31,7 @@ def work(left: int, done: int, studies: int) -> Missing:
 
 
 def test_tokens_of_what_is_left_and_declared_limits_reach_the_placement():
-    totals = Totals(100, 0, 0, 0, 0, prompt_tokens=1000, output_tokens=400)
+    totals = Totals(100, 0, 0, 0, 0, 100, prompt_tokens=1000, output_tokens=400)
     spec = model(weight_gib=16.0, tensor_parallel=2, replicas=3, attention_heads=32, parameters=8)
     found = candidate(spec, "gpu", None, work(left=25, done=75, studies=5), totals)
     assert (found.prompt_tokens, found.output_tokens, found.requests, found.studies) == (250, 100, 25, 5)
@@ -126,7 +126,7 @@ def test_what_no_placement_can_mean_is_refused_when_it_is_read(options, said):
 
 def test_the_table_names_size_replicas_hours_and_the_reason():
     left = work(left=10, done=0, studies=50)
-    totals = Totals(10, 0, 0, 0, 0, prompt_tokens=36_000_000, output_tokens=0)
+    totals = Totals(10, 0, 0, 0, 0, 10, prompt_tokens=36_000_000, output_tokens=0)
     one = candidate(model(weight_gib=131.0, parameters=70, replicas=1), "gpu", None, left, totals)
     (row,) = placement_rows(place(EIGHT, [one]))
     seconds = 60 + 131 + 36e6 * 70 / 80_000 / 4

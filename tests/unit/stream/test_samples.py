@@ -15,7 +15,9 @@ from cardiolens.config.arms import arms
 from cardiolens.engine.ask import ErrorKind, Reply, RequestError
 from cardiolens.engine.readers import Reader
 from cardiolens.errors import InputError
+from cardiolens.plan.missing import missing_of
 from cardiolens.plan.plan import plan
+from cardiolens.plan.totals import totals_of
 from cardiolens.record.chain import read_chains, walk
 from cardiolens.record.samples import SAMPLED, Sample, held, samples_of
 from cardiolens.results.scoring import judge_and_write
@@ -319,3 +321,11 @@ def test_the_majority_is_right_as_often_as_the_binomial_says_and_costs_n_times_a
     assert abs(right - wanted) < 3 * math.sqrt(wanted * (1 - wanted) / questions)
     if n > 1:
         assert [counted[stage_counter(number)] for number in range(n + 1)] == [questions] * n + [0]
+
+
+def test_a_dry_run_counts_every_sample(fresh):
+    once, thrice = plan(spec_of(fresh, ONE)), plan(spec_of(fresh, several(3)))
+    single, several_ = (totals_of(one.run.requests("uniform")) for one in (once, thrice))
+    assert single.sent == missing_of(once, "uniform").unique == single.asked
+    assert several_.sent == 3 * single.sent
+    assert several_.output_tokens == 3 * single.output_tokens
