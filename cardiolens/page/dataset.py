@@ -30,6 +30,11 @@ _REQUEST = (
     "flags",
 )
 _SAID = ("text", "finish_reason", "prompt_tokens", "cached_tokens", "output_tokens", "seconds")
+_SEEN = ("request_key", "stage", "frames", "not_shown", "status")  # of chains, without prompts and replies
+_BESIDE = {
+    "scores": "`scores` is the run's table of that name.",
+    "seen": "`seen` has the frames that each stage of a chain showed, by `request_key`, and how it ended.",
+}
 _SEPARATOR = "\x1f"
 
 _MADE = ("protocol", "dataset", "cardiolens", "questions_sha256", "cohort_digest")
@@ -68,9 +73,13 @@ def write_dataset(run: Run, *, patient_ids: bool) -> Path:
             place = folder / "answers" / f"model={model}" / f"part-{number:05d}.parquet"
             with tables.atomic(place) as beside:
                 pq.write_table(part, beside, compression="zstd")
-    with tables.atomic(folder / "scores" / "scores.parquet") as beside:
-        pq.write_table(tables.read(run.scores, tables.SCORES), beside, compression="zstd")
-    tables.write_text(folder / "README.md", card_of(header, schema, rows))
+    whole = {"scores": tables.read(run.scores, tables.SCORES)}
+    if run.seen.exists():
+        whole["seen"] = tables.read(run.seen, tables.SEEN, _SEEN)
+    for name, table in whole.items():
+        with tables.atomic(folder / name / f"{name}.parquet") as beside:
+            pq.write_table(table, beside, compression="zstd")
+    tables.write_text(folder / "README.md", card_of(header, schema, rows, sorted(whole)))
     return folder
 
 
@@ -161,8 +170,11 @@ def _pairs(counts: list[tuple[str, float]] | None) -> list[dict[str, Any]]:
     return [{"name": name, "value": value} for name, value in counts or ()]
 
 
-def card_of(header: Header, schema: pa.Schema, rows: int) -> str:
-    """The data card: a YAML header as Hugging Face reads it, how to open the files, and every column."""
+def card_of(header: Header, schema: pa.Schema, rows: int, others: Sequence[str]) -> str:
+    """The data card: a YAML header as Hugging Face reads it, how to open the files, and every column.
+
+    `others`: the tables beside the answers.
+    """
     head = {
         "pretty_name": f"CardioLens run {header.name}",
         "task_categories": ["visual-question-answering"],
@@ -170,7 +182,7 @@ def card_of(header: Header, schema: pa.Schema, rows: int) -> str:
         "size_categories": [_size(rows)],
         "configs": [
             {"config_name": "answers", "data_files": "answers/*/*.parquet", "default": True},
-            {"config_name": "scores", "data_files": "scores/*.parquet"},
+            *({"config_name": name, "data_files": f"{name}/*.parquet"} for name in others),
         ],
     }
     manifest = header.manifests[0]
@@ -203,7 +215,7 @@ pyarrow.dataset.dataset("answers", partitioning="hive")
 | `model` | `string` | {_OWN["model"][1]} |
 {columns}
 
-`scores` is the run's table of that name.
+{" ".join(_BESIDE[name] for name in others)}
 """
 
 

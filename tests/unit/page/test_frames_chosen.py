@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from page_markup import Markup, records
 from page_run import write_record
+from pyarrow import parquet
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
 import cardiolens
 from cardiolens.engine.ask import Ask, Pictures, Reply
 from cardiolens.engine.readers import Reader
 from cardiolens.page.choosing import ChoiceCounts, choices_of
+from cardiolens.page.dataset import write_dataset
 from cardiolens.page.facts import read_facts
 from cardiolens.page.render import render
 from cardiolens.page.sections.reliability import ENDINGS
@@ -87,3 +89,17 @@ def test_the_chart_of_endings_has_a_colour_for_each():
 
 def test_runs_of_other_selectors_have_none(root):
     assert counted(root, "flat", lambda names: names, CLINICAL) == []
+
+
+def test_an_export_has_the_frames_that_were_chosen_and_no_words(root):
+    spec = sweep_spec(root, reader("uniform"), selector=[SELF], budget=[4], subtask=["C10"], name="exported")
+    planned, results = swept(spec, Asking(lambda names: names[:4]))
+    write_record(planned, results)
+    folder = write_dataset(planned.run, patient_ids=False)
+    rows = parquet.read_table(folder / "seen" / "seen.parquet").to_pylist()
+    answered = parquet.read_table(folder / "answers")["request_key"].to_pylist()
+    last = {row["request_key"]: row for row in rows}
+    assert set(answered) == set(last)
+    assert all(len(row["frames"]) == 4 for row in last.values())
+    assert not {"prompt", "reply"} & set(rows[0])
+    assert "seen/*.parquet" in (folder / "README.md").read_text()
