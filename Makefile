@@ -12,7 +12,7 @@ setup:  ## make .venv with everything that a sweep on CPU needs
 setup-dev:
 	@requirements/setup.sh dev
 
-demo: setup  ## set up, make a phantom cohort, sweep it with the embedded model on CPU, show the scores
+demo: setup  ## set up, make a phantom cohort, sweep it with a small model on CPU, show the scores
 	$(python) -m cardiolens.sweep +experiment=demo
 
 test: setup-dev  ## run the tests, in two halves side by side

@@ -4,9 +4,9 @@
     .venv/bin/python -m bench.gpu --rehearse           tiny models on CPU, the same code
 
 Models have real sizes and weights drawn at random (bench/on_gpu/models.py); nothing is fetched. For each size
-and for tensor parallel 1, and 2 where there are two GPUs, the demo's form of a sweep runs through the stream
-and through bare vLLM (offline API): the same requests in the same order, the same constraints,
-log-probabilities, image ids and settings of the engine. While minutes are left, pairs are repeated. Every
+and for tensor parallel 1, and 2 where there are two GPUs, a small sweep runs through the stream and
+through bare vLLM (offline API): the same requests in the same order, the same constraints, log-probabilities,
+image ids and settings of the engine. While minutes are left, pairs are repeated. Every
 part is printed as it ends; FOLDER then holds results.json, results.md and the log of each part. A part that
 the minutes cut off counts with what it had answered. Never run on a GPU so far.
 
@@ -35,7 +35,8 @@ from cardiolens.cluster.connect import for_workers
 from cardiolens.engine.root_cause import cause_in
 
 ROOT = Path(__file__).resolve().parents[1]
-SWEEP = ["+experiment=demo", "tracker=none", "cluster.grace_seconds=5", "cluster.object_store_gib=4"]
+SWEEP = ["dataset=phantom_ci", "selector=[clinical,random]", "budget=[8,16]", "prompt=[standard]"]
+SWEEP += ["answer_format=choice", "tracker=none", "cluster.grace_seconds=5", "cluster.object_store_gib=4"]
 REHEARSED = ["subtask=[C10,L01]", "budget=[3]", "cluster.object_store_gib=0.5"]
 COMMAND = [sys.executable, "-m", "bench.on_gpu.part"]
 PAIRS = 3  # at most

@@ -1,6 +1,7 @@
 """What breaks between a study's file and a reader's eye cost the small reader (docs/reader.md).
 
-    python -m bench.pixels --reader /data/reader        # the folder that train_reader made
+    python -m bench.pixels
+    python -m bench.pixels --reader /data/reader        # one that train_reader made, in its folder
 
 Copies of the same phantom studies, in each of which one thing is wrong, are read in one sweep with real vLLM.
 A fault of the same kind in preprocessing, shards, selection or rendering would do the same to the copy that
@@ -31,13 +32,23 @@ from cardiolens.phantom.cohort import make_cohort
 Frames = NDArray[Any]  # (x, y, slice, phase), as stored
 Break = Callable[[Frames], Frames]
 
+_TALL = 4  # slices of a stack that can be one off: of a shorter one, preparation refuses an edge shown twice
 WRONG_STUDY = "wrong_study"
 WINDOW = "window"
 UNTOUCHED = "untouched"
+
+
+def _shifted(frames: Frames) -> Frames:
+    """Each slice where the next one belongs; the first stands twice, and the last is gone."""
+    if frames.shape[2] < _TALL:
+        return frames
+    return np.concatenate([frames[:, :, :1], frames[:, :, :-1]], axis=2)
+
+
 FRAMES: Mapping[str, Break] = {
     UNTOUCHED: lambda frames: frames,
     "reversed": lambda frames: frames[:, :, ::-1, ::-1],
-    "slice_off": lambda frames: np.roll(frames, 1, axis=2),
+    "slice_off": _shifted,
     "phase_off": lambda frames: np.roll(frames, frames.shape[3] // 3, axis=3),
     "turned": lambda frames: np.rot90(frames, axes=(0, 1)),
     "mirrored": lambda frames: frames[::-1],
@@ -50,26 +61,31 @@ _UNSEEN = (0.0, 65535.0)  # a window as wide as the file's numbers, as if none w
 def main() -> int:
     """Make cohorts, sweep and print; 1 if the sweep fails."""
     words = argparse.ArgumentParser(description=__doc__)
-    words.add_argument("--reader", type=Path, required=True)
+    words.add_argument("--reader", type=Path)
     words.add_argument("--seed", type=int, default=61007)
     words.add_argument("--studies", type=int, default=20)
     words.add_argument("--out", type=Path, default=Path("build/pixels"))
+    words.add_argument("--words", nargs="*", default=[], help="of the sweep")
     asked = words.parse_args()
-    out = asked.out.absolute()
-    make_cohort(PhantomSpec(seed=asked.seed, n_sampled=asked.studies), out / "whole")
+    show(read(asked.out.absolute(), asked.seed, asked.studies, *asked.words, folder=asked.reader))
+    return 0
+
+
+def read(
+    out: Path, seed: int, studies: int, *words: str, folder: Path | None = None
+) -> dict[str, dict[str, bool]]:
+    """Make the cohorts in a folder and read them; answers as `right` has them."""
+    make_cohort(PhantomSpec(seed=seed, n_sampled=studies), out / "whole")
     break_cohort(out / "whole", out / "broken")
-    broken, model = out / "broken", "model=[reader_small]"
     command = [
         *(sys.executable, "-m", "cardiolens.sweep", "dataset=real", "dataset.name=broken", "name=pixels"),
-        *(f"dataset.studies={broken}/studies", f"dataset.questions={broken}/questions.jsonl"),
-        *(f"store={out}/store", f"outputs={out}/outputs", model, "selector=[clinical]", "budget=[16]"),
-        *("prompt=[standard]", "answer_format=choice", "tracker=none"),
+        *(f"dataset.studies={out}/broken/studies", f"dataset.questions={out}/broken/questions.jsonl"),
+        *(f"store={out}/store", f"outputs={out}/outputs", "model=[reader_small]", "selector=[clinical]"),
+        *("budget=[16]", "prompt=[standard]", "answer_format=choice", "tracker=none", *words),
     ]
-    ended = subprocess.run(command, cwd=asked.reader, check=False)  # whose conf/ describes the model
-    if ended.returncode == 0:
-        (run,) = (out / "outputs").iterdir()
-        show(right(run))
-    return ended.returncode
+    subprocess.run(command, cwd=folder, check=True)  # whose conf/ describes a model of its own
+    (run,) = (out / "outputs").iterdir()
+    return right(run)
 
 
 def right(run: Path) -> dict[str, dict[str, bool]]:
@@ -85,13 +101,18 @@ def right(run: Path) -> dict[str, dict[str, bool]]:
 def show(answers: Mapping[str, Mapping[str, bool]]) -> None:
     """Print the table."""
     print("\n| break | n | right, % | lost | won | p |\n|---|---|---|---|---|---|")
-    whole = answers[UNTOUCHED]
     for name in BREAKS:
         broken = answers[name]
-        lost = sum(whole[qa_id] and not broken[qa_id] for qa_id in whole)
-        won = sum(broken[qa_id] and not whole[qa_id] for qa_id in whole)
+        lost, won = changed(answers, name)
         share = 100 * sum(broken.values()) / len(broken)
         print(f"| {name} | {len(broken)} | {share:.1f} | {lost} | {won} | {sign_test(lost, won):.2g} |")
+
+
+def changed(answers: Mapping[str, Mapping[str, bool]], name: str) -> tuple[int, int]:
+    """Questions that a break made wrong, and right."""
+    whole, broken = answers[UNTOUCHED], answers[name]
+    lost = sum(whole[qa_id] and not broken[qa_id] for qa_id in whole)
+    return lost, sum(broken[qa_id] and not whole[qa_id] for qa_id in whole)
 
 
 def sign_test(lost: int, won: int) -> float:

@@ -1,11 +1,12 @@
 """What the small reader reads on phantoms that it never saw (docs/reader.md has the tables).
 
-    python -m bench.reader --reader /data/reader        # the folder that train_reader made
-    python -m bench.reader --reader /data/reader --seed 51001 --studies 120 --size ci --out build/reader
+    python -m bench.reader --seed 51001 --studies 120 --size ci --out build/reader
+    python -m bench.reader --reader /data/reader        # one that train_reader made, in its folder
 
 Two sweeps with real vLLM on CPU: one selection under every control and both prompts, and selectors x budgets.
-The numbers are the product's own: scores of the run, differences with intervals by patient, and the best
-constant answer of the same items (chosen in hindsight, which flatters the constant).
+The numbers are the product's own: scores of the run, differences with intervals by patient, the best constant
+answer of the same items (chosen in hindsight, which flatters the constant), and skill, the share of what that
+leaves that the reader takes.
 """
 
 import argparse
@@ -24,7 +25,7 @@ CHOSEN = "reader_small/clinical/16/standard"
 def main() -> int:
     """Sweep and print; 1 if a sweep fails."""
     words = argparse.ArgumentParser(description=__doc__)
-    words.add_argument("--reader", type=Path, required=True)
+    words.add_argument("--reader", type=Path)
     words.add_argument("--seed", type=int, default=51001)
     words.add_argument("--studies", type=int, default=120)
     words.add_argument("--size", choices=("ci", "default"), default="ci")
@@ -52,7 +53,7 @@ def sweep(asked: argparse.Namespace, name: str, *words: str) -> None:
             *("model=[reader_small]", "answer_format=choice", "tracker=none", *words, *asked.words),
         ],
         check=True,
-        cwd=asked.reader,  # whose conf/ describes the model
+        cwd=asked.reader,  # whose conf/ describes a model of its own
     )
 
 
@@ -64,17 +65,18 @@ def read(asked: argparse.Namespace, name: str) -> Any:
 
 def controls(run: Any) -> None:
     """Print what images add, by subtask, and what each control takes away."""
-    arms = {arm["label"]: arm["arm_id"] for arm in run.manifest["arms"]}
+    arms = labels(run)
     own, blind = arms[CHOSEN], arms[f"{CHOSEN}/blind"]
-    print("\n| scope | n | images | blind | images - blind | best constant |\n|---|---|---|---|---|---|")
+    print("\n| scope | n | images | blind | images - blind | best constant | skill |")
+    print("|---|---|---|---|---|---|---|")
     for scope in scopes(run):
         seen, closed = one(run, scope, own), one(run, scope, blind)
         if seen is None or closed is None:
             continue
-        best = one(run, scope, own, metric="best_constant")
+        best, beyond = (one(run, scope, own, metric=f"primary.{name}") for name in ("constant", "skill"))
         print(
             f"| {scope} | {seen['n_items']} | {told(seen)} | {closed['value']:.1f} | "
-            f"{told(one(run, scope, own, blind))} | {'-' if best is None else format(best['value'], '.1f')} |"
+            f"{told(one(run, scope, own, blind))} | {best['value']:.1f} | {told(beyond)} |"
         )
     print("\n| arm | tier 1 | tier 3 |\n|---|---|---|")
     for label, arm in arms.items():
@@ -83,11 +85,20 @@ def controls(run: Any) -> None:
 
 def selection(run: Any) -> None:
     """Print scores of selectors and budgets, of tier 1 and of what is localised."""
-    arms = {arm["label"]: arm["arm_id"] for arm in run.manifest["arms"]}
+    arms = labels(run)
     wanted = ("tier:1", "subtask:L02", "subtask:L03", "subtask:P02", "subtask:C10")
     print(f"\n| arm | {' | '.join(wanted)} |\n|---|{'---|' * len(wanted)}")
     for label, arm in arms.items():
         print(f"| {label} | {' | '.join(told(one(run, scope, arm)) for scope in wanted)} |")
+
+
+def labels(run: Any) -> dict[str, str]:
+    """Ids of the run's arms by what they vary; selectors are named with their seed."""
+    parts = ("model", "selector", "budget", "prompt")
+    return {
+        "/".join([*(str(arm[part]) for part in parts), *({arm["control"]} - {"none"})]): arm["arm_id"]
+        for arm in run.manifest["arms"]
+    }
 
 
 def scopes(run: Any) -> Iterator[str]:

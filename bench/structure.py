@@ -22,7 +22,14 @@ TRIPS = {  # verb and its words; the function from which on files are counted
     "question to request": ("sweep", ["mode=plan"], "plan"),
     "completion to score": ("judge", [], "judge"),
 }
-SWEEP = ["model=[uniform]", "selector=[clinical]", "budget=[8]", "prompt=[standard]", "dataset=phantom_ci"]
+SWEEP = [
+    "model=[uniform]",
+    "selector=[clinical]",
+    "budget=[8]",
+    "prompt=[standard]",
+    "dataset=phantom_ci",
+    "control=[none]",
+]
 SWEEP += ["limit=1", "subtask=[C01]", "store=store", "outputs=outputs", "+experiment=demo"]
 
 TRACE = """

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from cardiolens.config.compose import legal_names, read_spec
 from cardiolens.config.model import ModelCard, ModelSpec
+from cardiolens.models.identity import ships
 from cardiolens.placement.footprint import Candidate, Node
 from cardiolens.placement.placement import place
 from cardiolens.placement.schedule import schedule
@@ -74,7 +75,7 @@ def placement_table(models: Sequence[ModelSpec], cluster: Sequence[Node]) -> Ite
 
 
 def _published(model: ModelSpec) -> bool:
-    return model.engine == "vllm" and model.source != "embedded"
+    return model.engine == "vllm" and not ships(model.source)
 
 
 def _card(model: ModelSpec) -> ModelCard:

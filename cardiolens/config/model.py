@@ -75,7 +75,7 @@ class ModelSpec(Spec):
 
     name: str  # the name of its file
     engine: EngineName = "vllm"  # what answers; below person: simulated readers
-    source: str = ""  # embedded | a local folder | a hub id; http: its processor; person: the file
+    source: str = ""  # embedded | packaged/name | folder | hub id; http: its processor; person: the file
     revision: str | None = None  # http: as declared, e.g. a commit, a snapshot's name or a date
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = "bfloat16"  # of weights and computation
     quantization: str | None = None  # as vLLM calls it
@@ -163,7 +163,9 @@ class ModelSpec(Spec):
     @model_validator(mode="after")
     def _sourced(self) -> "ModelSpec":
         if self.engine == "vllm" and not self.source:
-            raise ValueError("a vllm model needs source: a hub id, a local folder or 'embedded'")
+            raise ValueError(
+                "a vllm model needs source: a hub id, a local folder, 'packaged/reader_small' or 'embedded'"
+            )
         if self.engine == "person" and not self.source:
             raise ValueError("a person needs source: a file of readings that cardiolens.review export wrote")
         if (self.engine == "http") != (self.http is not None):

@@ -36,7 +36,6 @@ class ReaderSpec(Spec):
     cohorts: Annotated[tuple[CohortSpec, ...], Field(min_length=1)]  # that are learned from
     see: StageSpec  # tissues in patches
     read: StageSpec  # answers to questions, by the language model alone
-    tune: StageSpec  # answers to questions, by all of it
     warm_up: Positive = 200  # steps of each stage
     decay: Annotated[float, Field(ge=0)] = 0.02  # of weights
     checkpoint: Positive = 250  # steps between checkpoints

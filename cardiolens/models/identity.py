@@ -13,7 +13,9 @@ from cardiolens.models.digest_cache import known_digests
 from cardiolens.models.files import check_architectures, check_files, read_object
 from cardiolens.models.person import readings_of
 
-EMBEDDED = "embedded"
+EMBEDDED = "embedded"  # built at first use
+_PACKAGED = "packaged/"  # begins the source of a model whose files come with this package
+_SHELF = Path(__file__).parent / "packaged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +72,14 @@ def identify(model: ModelSpec, cache: Path) -> Identity:
     return Identity(_key(model.name, facts), folder, facts, adapter)
 
 
+def ships(source: str) -> bool:
+    """Return whether the files of a source come with this package, or are built by it."""
+    return source == EMBEDDED or source.startswith(_PACKAGED)
+
+
 def absence(model: ModelSpec) -> str | None:
     """The reason why files of a model are not on this machine; None if they are, or if it needs none."""
-    if model.engine != "vllm" or model.source == EMBEDDED:
+    if model.engine != "vllm" or ships(model.source):
         return None
     try:
         _local(model) or _snapshot(model)
@@ -119,6 +126,9 @@ def _resolve(model: ModelSpec, cache: Path) -> tuple[Path, str]:
     if model.source == EMBEDDED:
         folder = _embedded(cache)
         return folder, digest_of_files(_files(folder))
+    if model.source.startswith(_PACKAGED):
+        folder = _packaged(model)
+        return folder, digest_of_files(_files(folder))
     local = _local(model)
     if local is not None:
         with known_digests(cache / "digests.json") as sha256:  # reading tens of GiB takes minutes
@@ -161,6 +171,18 @@ def _embedded(cache: Path) -> Path:
             if not folder.exists():
                 raise
     return folder
+
+
+def _packaged(model: ModelSpec) -> Path:
+    """The folder of a model that comes with this package."""
+    names = sorted(folder.name for folder in _SHELF.iterdir() if folder.is_dir())
+    name = model.source.removeprefix(_PACKAGED)
+    if name not in names:
+        raise InputError(
+            f"model {model.name}: source {model.source!r} is not in this package, which has "
+            f"{', '.join(f'{_PACKAGED}{one}' for one in names)}; give one of them, a folder or a hub id"
+        )
+    return _SHELF / name
 
 
 def _snapshot(model: ModelSpec) -> tuple[Path, str]:

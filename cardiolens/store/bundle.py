@@ -17,7 +17,7 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.digest import sha256_of
 from cardiolens.errors import InputError, RunError
 from cardiolens.given import read_json
-from cardiolens.models.identity import EMBEDDED, Identity, identify
+from cardiolens.models.identity import Identity, identify, ships
 from cardiolens.record.places import Store
 
 INDEX = "bundle.json"
@@ -105,7 +105,7 @@ def _gather_data(spec: SweepSpec, folder: Path) -> None:
 def _gather_model(model: ModelSpec, identity: Identity, folder: Path) -> None:
     """Copy the files of a model: a folder as it is, a hub model in the hub's cache layout to keep its key."""
     options = model.model_dump(mode="json", exclude_unset=True, exclude={"name"})
-    if identity.folder is not None and model.source != EMBEDDED:
+    if identity.folder is not None and not ships(model.source):
         if Path(model.source).expanduser().is_dir():
             options["source"] = f"./models/{model.name}"
             shutil.copytree(identity.folder, folder / options["source"])

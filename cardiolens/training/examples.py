@@ -45,7 +45,6 @@ Places = tuple[tuple[str, int], ...]  # volume_id and canonical index of each fr
 MODEL = ModelSpec(name="reader_small", source="trained here", long_side=IMAGE_SIDE)
 BUDGETS = {1: 0.04, 4: 0.15, 8: 0.45, 16: 0.28, 32: 0.07, 64: 0.01}
 SELECTORS = {"clinical": 0.5, "random": 0.3, "stratified": 0.15, "uniform": 0.05}
-_CONTROLS: Mapping[Control, float] = {"none": 0.7, "shuffled_options": 0.15, "reversed_options": 0.15}
 # Of the packs: the model learns what to say where nothing is shown.
 _SHOWN: Mapping[Control, float] = {"none": 0.92, "blind": 0.04, "blank": 0.04}
 _REASONED = 0.15  # of the questions
@@ -96,11 +95,8 @@ class Cohort:
             for qa_id, answer in zip(table["qa_id"].to_pylist(), table["answer"].to_pylist(), strict=True)
         }
 
-    def pack(self, study_id: str, chat: Chat, draw: Random, *, moved: bool) -> Pack | None:
-        """Draw a selection of a study and the questions about it; None where nothing can be asked.
-
-        `moved`: the options of some questions stand in another order.
-        """
+    def pack(self, study_id: str, chat: Chat, draw: Random) -> Pack | None:
+        """Draw a selection of a study and the questions about it; None where nothing can be asked."""
         groups: dict[object, list[PlannedQuestion]] = defaultdict(list)
         for question in self._inputs.questions[study_id]:
             if question.asked.answer_type != "report":
@@ -108,7 +104,7 @@ class Cohort:
         weights = [_weight(group) for group in groups.values()]
         group = draw.choices(list(groups.values()), weights)[0]
         control: Control = _drawn(_SHOWN, draw)
-        requests = list(self._requests(study_id, group, control, draw, moved=moved))
+        requests = list(self._requests(study_id, group, control, draw))
         if not requests:
             return None
         places: Places = tuple((frame.volume_id, frame.idx) for frame in requests[0].frames)
@@ -147,13 +143,7 @@ class Cohort:
         return pictures, kinds
 
     def _requests(
-        self,
-        study_id: str,
-        group: Sequence[PlannedQuestion],
-        control: Control,
-        draw: Random,
-        *,
-        moved: bool,
+        self, study_id: str, group: Sequence[PlannedQuestion], control: Control, draw: Random
     ) -> Iterator[Request]:
         selector = _drawn(SELECTORS, draw)
         spec = next(one for one in self._spec.selector if one.name == selector)
@@ -162,9 +152,8 @@ class Cohort:
         prompts = {prompt.name: prompt for prompt in self._spec.prompt}
         columns = _Requests()
         for question in group:
-            changed = _drawn(_CONTROLS, draw) if moved and control == "none" else control
             style = "reasoning" if draw.random() < _REASONED else "standard"
-            arm = Arm(MODEL, spec, seed, budget, prompts[style], changed, draw.randrange(3))
+            arm = Arm(MODEL, spec, seed, budget, prompts[style], control, draw.randrange(3))
             planner = ModelPlanner(self._spec, MODEL, _IDENTITY, [arm], None)
             planner.add_study(columns, study_id, [question], self._frames_of)  # type: ignore[arg-type]
         yield from (request for request in columns.requests if request.status == PLANNED)

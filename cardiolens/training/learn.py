@@ -1,10 +1,9 @@
-"""Training of the small reader in three stages: what lies where in a frame, then questions, then both.
+"""Training of the small reader in two stages: what lies where in a frame, then questions about frames.
 
 Stage `see`: image encoder and connector learn the tissue of each pixel of a frame, and to tell in each image
 token how much there is of each, from the phantom's masks. Stage `read`: the language model learns to answer,
-from packs as a sweep would ask them, with options in their own order. Stage `tune`: the whole network does,
-with options moved too. A checkpoint holds all that decides what follows, so that a run that was stopped goes
-on as if it had not been.
+from packs as a sweep would ask them, while the image encoder rests. A checkpoint holds all that decides what
+follows, so that a run that was stopped goes on as if it had not been.
 """
 
 import json
@@ -91,9 +90,7 @@ class Training:
                 self._optimizer = self._fresh_optimizer()
             self._set_rate(stage, done)
             self._optimizer.zero_grad(set_to_none=True)
-            losses.append(
-                self._see(draw, hits, asked) if name == "see" else self._read(name, stage, draw, hits, asked)
-            )
+            losses.append(self._see(draw, hits, asked) if name == "see" else self._read(draw, hits, asked))
             self._agree(name)
             nn.utils.clip_grad_norm_(self._parameters(), 1.0)
             self._optimizer.step()
@@ -118,7 +115,7 @@ class Training:
     @property
     def _stages(self) -> tuple[tuple[str, StageSpec], ...]:
         recipe = self._recipe
-        return ("see", recipe.see), ("read", recipe.read), ("tune", recipe.tune)
+        return ("see", recipe.see), ("read", recipe.read)
 
     @property
     def _place(self) -> tuple[str, StageSpec, int]:
@@ -153,20 +150,19 @@ class Training:
         _overlap(pixels.argmax(1), truth, hits, asked)
         return float(loss.detach())
 
-    def _read(
-        self, name: str, stage: StageSpec, draw: Random, hits: Counter[str], asked: Counter[str]
-    ) -> float:
+    def _read(self, draw: Random, hits: Counter[str], asked: Counter[str]) -> float:
         losses: list[float] = []
-        while len(losses) < self._share(stage.size):
+        share = self._share(self._recipe.read.size)
+        while len(losses) < share:
             cohort, study = draw.choice(self._studies)
-            pack = cohort.pack(study, self._chat, draw, moved=name == "tune")
+            pack = cohort.pack(study, self._chat, draw)
             if pack is None:
                 continue
             one = given(pack, self._tokens).to(self._device)
-            logits, labels, counts = answered(self.network, one, self._tokens.image, sees=name == "tune")
+            logits, labels, counts = answered(self.network, one, self._tokens.image)
             _count(one, logits, hits, asked)
             each = nn.functional.cross_entropy(logits, labels, reduction="none")
-            loss = (each * counts).sum() / self._share(stage.size)
+            loss = (each * counts).sum() / share
             loss.backward()  # type: ignore[no-untyped-call]
             losses.append(float(loss.detach()))
         return sum(losses)
@@ -176,14 +172,11 @@ class Training:
         return max(1, size // self._recipe.workers)
 
     def _agree(self, name: str) -> None:
-        """Replace gradients by their mean over the workers, who so keep the same weights.
-
-        A worker whose packs show no frame has no gradient for what sees, where another has one.
-        """
+        """Replace gradients by their mean over the workers, who so keep the same weights."""
         if self._recipe.workers == 1:
             return
         moving = self._moving(name)
-        flat = flat_gradient(moving)
+        flat = torch.cat([_gradient(one).reshape(-1) for one in moving])
         dist.all_reduce(flat)
         flat /= self._recipe.workers
         at = 0
@@ -197,8 +190,7 @@ class Training:
         eyes = [*model.vision_model.parameters(), *model.connector.parameters()]
         if name == "see":
             return [*eyes, *self._heads.parameters()]
-        words = [*model.text_model.parameters(), *self.network.lm_head.parameters()]
-        return words if name == "read" else [*eyes, *words]
+        return [*model.text_model.parameters(), *self.network.lm_head.parameters()]
 
     def _parameters(self) -> list[nn.Parameter]:
         return [*self.network.parameters(), *self._heads.parameters()]
@@ -243,19 +235,20 @@ class Training:
         self._step, self._seconds = state["step"], state["seconds"]
 
 
-def flat_gradient(parameters: Sequence[nn.Parameter]) -> Tensor:
-    """Gradients of parameters one after the other; zeros where a parameter has none."""
-    return torch.cat(
-        [(torch.zeros_like(one) if one.grad is None else one.grad).reshape(-1) for one in parameters]
-    )
+def _gradient(parameter: nn.Parameter) -> Tensor:
+    assert parameter.grad is not None, "every step of a stage uses all that the stage changes"
+    return parameter.grad
 
 
-def answered(network: Any, one: Given, image: int, *, sees: bool = True) -> tuple[Tensor, Tensor, Tensor]:
-    """Logits, labels and weights of every token of a reply; `image` is the token that a frame replaces."""
+def answered(network: Any, one: Given, image: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Logits, labels and weights of every token of a reply; `image` is the token that a frame replaces.
+
+    What sees stays as it is: nothing is learned through the frames.
+    """
     text = network.model.text_model
     words = text.embed_tokens(one.tokens)
     if len(one.pictures):
-        with torch.set_grad_enabled(sees and torch.is_grad_enabled()):  # else what sees stays as it is
+        with torch.no_grad():
             _, frames = encoded(network, one.pictures)
         words = words.masked_scatter((one.tokens == image)[..., None].expand_as(words), frames)
     hidden = text(

@@ -100,5 +100,5 @@ def test_a_sweep_of_readers_calls_nobody(folder: Path) -> None:
 @pytest.mark.slow
 def test_the_demo_with_its_engine_calls_nobody(folder: Path) -> None:
     printed, calls = traced([sys.executable, "-m", "cardiolens.sweep", "+experiment=demo", "limit=4"], folder)
-    assert "tiny" in printed
+    assert "reader_small" in printed
     assert beyond(calls) == set()

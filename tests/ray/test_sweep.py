@@ -18,7 +18,13 @@ from tests.wandb_files import logged
 
 pytestmark = pytest.mark.ray
 
-DEMO = ["+experiment=demo", "model=[tiny,oracle,uniform]", "budget=[8]", "statistics.min_n=1"]
+DEMO = [
+    "+experiment=demo",
+    "model=[tiny,oracle,uniform]",
+    "control=[none]",
+    "budget=[8]",
+    "statistics.min_n=1",
+]
 
 
 @pytest.fixture(scope="module")

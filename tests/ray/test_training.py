@@ -22,10 +22,8 @@ SHORT = [
     *(
         "see.steps=2",
         "see.size=4",
-        "read.steps=3",
+        "read.steps=5",
         "read.size=2",
-        "tune.steps=2",
-        "tune.size=2",
         "checkpoint=1",
         "device=cpu",
     ),
@@ -65,7 +63,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_questions_share_the_frames_of_a_pack(whole: Path) -> None:
     recipe = read_reader_spec([f"out={whole}", *SHORT])
     cohort, chat, draw = Cohort(recipe, recipe.cohorts[0]), Chat(whole / "processor"), Random(5)
-    packs = [cohort.pack(cohort.study_ids[0], chat, draw, moved=False) for _ in range(40)]
+    packs = [cohort.pack(cohort.study_ids[0], chat, draw) for _ in range(40)]
     asked = [{one.subtask for one in pack.asked} for pack in packs if pack is not None]
     assert any({"C01", "C02", "C05"} <= subtasks for subtasks in asked), asked
     assert all(pack.shown.count("<image>") == len(pack.pictures) for pack in packs if pack is not None)
@@ -89,7 +87,7 @@ def test_a_killed_training_ends_with_the_same_weights_and_refuses_another_recipe
     one, other = ((folder / "model" / "model.safetensors").read_bytes() for folder in (whole, killed))
     assert one == other
     record = json.loads((killed / "model" / "training.json").read_text())
-    assert [line["stage"] for line in record["curve"]] == ["see"] * 2 + ["read"] * 3 + ["tune"] * 2
+    assert [line["stage"] for line in record["curve"]] == ["see"] * 2 + ["read"] * 5
     assert record["recipe"]["seed"] == 2606
     refused = ended(start(killed, "seed=5"), expect=2)
     assert "another recipe; give the words with which it was begun, or another out" in refused

