@@ -19,10 +19,11 @@ from cardiolens.questions.__main__ import split
 from cardiolens.questions.asking import asking_spec, execute_plan, plan_texts, replies_of
 from cardiolens.questions.reasoning import judged_line, read_reasoning, read_verdicts, requests
 from cardiolens.questions.reasoning_agreement import agreement
-from cardiolens.record.documents import read_configuration
-from cardiolens.record.places import Run
+from cardiolens.record.documents import read_configuration, read_manifest
+from cardiolens.record.places import Run, Store
 from cardiolens.record.privacy import be_private
 from cardiolens.results.case_scores import case_scores, step_overlap
+from cardiolens.results.case_steps import said_by_case
 from cardiolens.stats.bootstrap import Interval
 from cardiolens.study.cohort import read_cohort
 
@@ -84,7 +85,15 @@ def _submit(words: dict[str, str]) -> int:
         raise InputError(f"arm={words['arm']}: is not in the run; choose from {', '.join(sorted(arms))}")
     rows = verdicts.filter(pc.equal(verdicts["arm_id"], words["arm"])).to_pylist()
     read = {row["study_id"]: row["parsed"][0] for row in rows if row["parsed"]}
-    write_submission(Path(words["out"]), Source.of(spec.dataset.root, spec.dataset.split), read, {})
+    manifest = read_manifest(run)
+    (model,) = [one["model"] for one in manifest["arms"] if one["arm_id"] == words["arm"]]
+    completions = Store(spec.store).completions(manifest["models"][model]["model_key"])
+    said = said_by_case(run.requests(model), completions, words["arm"])
+    write_submission(Path(words["out"]), Source.of(spec.dataset.root, spec.dataset.split), read, said)
+    in_steps = [one for one in said.values() if one.summary is not None]
+    unsplit = sum(one.images is None for one in in_steps)
+    if unsplit:
+        print(f"step 1 left out of {unsplit} of {len(in_steps)} cases: not one description per image shown")
     print(f"submission: {words['out']}")
     return 0
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,32 @@ _LEGAL_STEPS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a model said of a case beside its letter; steps only where it was asked for them."""
+
+    rationale: str = ""
+    images: Mapping[int, str] | None = None  # findings of each image shown, by its slot from 1
+    summary: str | None = None
+
+    def steps(self, n_images: int) -> dict[str, object]:
+        """`prediction_twi` of a case; an image that was not shown has no findings, which is an empty text."""
+        if self.summary is None:
+            return {}
+        found: dict[str, object] = {"step2_integrated_summary": self.summary}
+        found["step3_differential_reasoning"] = self.rationale
+        if self.images is None:
+            return found
+        return {"step1_per_image_findings": [self.images.get(k + 1, "") for k in range(n_images)]} | found
+
+
 def write_submission(
-    path: Path, source: Source, predictions: Mapping[str, str], rationales: Mapping[str, str]
+    path: Path, source: Source, predictions: Mapping[str, str], said: Mapping[str, Said]
 ) -> None:
     """Write every record unchanged and in order with its prediction; InputError for a case without one.
 
-    `predictions` and `rationales` are by name of the study. No letter is guessed: a case whose reply could
-    not be read has none, and the file would not be valid.
+    `predictions` and `said` are by name of the study. No letter is guessed: a case whose reply could not be
+    read has none, and the file would not be valid.
     """
     lines = []
     for number, record in records(source):
@@ -39,7 +59,10 @@ def write_submission(
                 f"{source.where(number)}: prediction is missing; expected one of {', '.join(LETTERS)} for "
                 "every case; ask again with answer_format=choice, which leaves no reply unreadable"
             )
-        added = {"prediction": predictions[name], "prediction_rationale": rationales.get(name, "")}
+        words = said.get(name, Said())
+        added: dict[str, object] = {"prediction": predictions[name], "prediction_rationale": words.rationale}
+        if steps := words.steps(record["image_count"]):
+            added["prediction_twi"] = steps
         lines.append(json.dumps(record | added, ensure_ascii=False) + "\n")
     tables.write_text(path, "".join(lines))
 

@@ -1,0 +1,105 @@
+"""The submission of an arm holds what the model said: its letters, its words, and its steps by image."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from chain_cohort import DIRECT, SELF, make_cohort, spec_of
+from page_run import write_record
+from small_cohort import swept
+
+from cardiolens.cases.files import Source, records
+from cardiolens.cases.submission import submission_problems
+from cardiolens.engine.ask import Ask, Pictures, Reply
+from cardiolens.engine.readers import Reader
+from cardiolens.record.chain import read_chains
+from cardiolens.record.places import Run
+from cardiolens.results.case_steps import beside_letter, by_image
+from jobs import medthinkvqa
+
+N = 5
+
+
+class Describes(Reader):
+    """Reader that describes every image it is shown, and says why before it answers.
+
+    `heading`: of each description; `lost`: how many images it leaves out.
+    """
+
+    def __init__(self, heading: str = "Image {}: ", lost: int = 0) -> None:
+        self._heading, self._lost = heading, lost
+
+    async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
+        step = "3" if "ANSWER" in ask.text else re.findall(r"Step (\d):", ask.text)[-1]
+        shown = range(1, len(ask.frame_keys) + 1 - self._lost)
+        said = {
+            "1": "\n".join(f"{self._heading.format(k)}seen {k}\nand more" for k in shown),
+            "2": "all in all",
+            "3": "It fits best.\nANSWER: C",
+        }
+        return Reply(text=said[step], finish_reason="stop", prompt_tokens=10, output_tokens=1)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return make_cohort(tmp_path, N)
+
+
+def submitted(root: Path, reader: Reader, prompt: dict) -> tuple[list[dict], Run]:
+    planned, judged = swept(spec_of(root, prompt), reader)
+    write_record(planned, judged)
+    (arm,) = planned.arms
+    path = root / "sent.jsonl"
+    words = [f"run={planned.run.root}", f"arm={arm.arm_id}", f"out={path}"]
+    assert medthinkvqa.main(["submit", *words]) == 0
+    source = Source.of(root, "test")
+    assert not list(submission_problems(path, source))
+    return [record for _, record in records(Source(root, path, "test"))], planned.run
+
+
+@pytest.mark.parametrize("heading", ["Image {}: ", "**Image {}:** ", "- image {}. ", "IMAGE #{} - "])
+def test_steps_stand_by_the_slots_of_the_images_that_were_shown(root, heading):
+    lines, run = submitted(root, Describes(heading), SELF)
+    assert read_chains(run.requests("uniform"))
+    some_hidden = False
+    for line in lines:
+        steps = line["prediction_twi"]
+        found = steps["step1_per_image_findings"]
+        assert len(found) == line["image_count"]
+        told = [text for text in found if text]
+        assert told == [f"seen {k}\nand more" for k in range(1, min(3, line["image_count"]) + 1)]
+        some_hidden |= "" in found
+        assert steps["step2_integrated_summary"] == "all in all"
+        assert steps["step3_differential_reasoning"] == "It fits best.\nANSWER: C"
+        assert line["prediction"] == "C"
+    assert some_hidden
+
+
+def test_descriptions_that_do_not_match_the_images_are_left_out_and_said(root, capsys):
+    lines, _ = submitted(root, Describes(lost=1), SELF)
+    assert {"step1_per_image_findings" in line["prediction_twi"] for line in lines} == {False}
+    assert f"step 1 left out of {N} of {N} cases" in capsys.readouterr().out
+
+
+def test_a_direct_answer_has_a_rationale_and_no_steps(root):
+    lines, _ = submitted(root, Describes(), DIRECT)
+    assert {line["prediction_rationale"] for line in lines} == {"It fits best.\nANSWER: C"}
+    assert not any("prediction_twi" in line for line in lines)
+
+
+def test_words_of_a_reply():
+    assert [*map(beside_letter, ("B", " (c). ", "ANSWER: A", "Final answer: D", "answer is e"))] == [""] * 5
+    assert beside_letter('{"answer": "B", "explanation": "why"}') == "why"
+    assert beside_letter('{"answer": "B"}') == ""
+    assert beside_letter("A ring.\nANSWER: B") == "A ring.\nANSWER: B"
+    assert beside_letter("Abscess") == "Abscess"
+
+
+def test_numbers_that_are_not_one_after_the_other_are_no_descriptions():
+    assert by_image("Image 1: a\nImage 3: b", 2) is None
+    assert by_image("Image 2: a\nImage 1: b", 2) is None
+    assert by_image("Image 1: a\nImage 1: b", 2) is None
+    assert by_image("As in Image 1: nothing", 1) == ["As in Image 1: nothing"]
+    assert by_image("", 1) is None
+    assert json.dumps(by_image("Before.\nImage 1: a, see Image 2: b", 1)) == '["a, see Image 2: b"]'
