@@ -1,4 +1,4 @@
-"""What a model said about cases beside its letters: the rationale and the steps that a submission can hold."""
+"""What a model said about cases beside its letters: the rationale and the steps of a submission."""
 
 import json
 import re
