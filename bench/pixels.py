@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import comb
 from pathlib import Path
 from typing import Any
@@ -65,18 +65,25 @@ def main() -> int:
     words.add_argument("--seed", type=int, default=61007)
     words.add_argument("--studies", type=int, default=20)
     words.add_argument("--out", type=Path, default=Path("build/pixels"))
+    words.add_argument("--breaks", nargs="+", choices=BREAKS[1:], default=BREAKS[1:])
     words.add_argument("--words", nargs="*", default=[], help="of the sweep")
     asked = words.parse_args()
-    show(read(asked.out.absolute(), asked.seed, asked.studies, *asked.words, folder=asked.reader))
+    out, breaks = asked.out.absolute(), (UNTOUCHED, *asked.breaks)
+    show(read(out, asked.seed, asked.studies, *asked.words, breaks=breaks, folder=asked.reader))
     return 0
 
 
 def read(
-    out: Path, seed: int, studies: int, *words: str, folder: Path | None = None
+    out: Path,
+    seed: int,
+    studies: int,
+    *words: str,
+    breaks: Sequence[str] = BREAKS,
+    folder: Path | None = None,
 ) -> dict[str, dict[str, bool]]:
     """Make the cohorts in a folder and read them; answers as `right` has them."""
     make_cohort(PhantomSpec(seed=seed, n_sampled=studies), out / "whole")
-    break_cohort(out / "whole", out / "broken")
+    break_cohort(out / "whole", out / "broken", breaks)
     command = [
         *(sys.executable, "-m", "cardiolens.sweep", "dataset=real", "dataset.name=broken", "name=pixels"),
         *(f"dataset.studies={out}/broken/studies", f"dataset.questions={out}/broken/questions.jsonl"),
@@ -101,8 +108,7 @@ def right(run: Path) -> dict[str, dict[str, bool]]:
 def show(answers: Mapping[str, Mapping[str, bool]]) -> None:
     """Print the table."""
     print("\n| break | n | right, % | lost | won | p |\n|---|---|---|---|---|---|")
-    for name in BREAKS:
-        broken = answers[name]
+    for name, broken in sorted(answers.items(), key=lambda one: BREAKS.index(one[0])):
         lost, won = changed(answers, name)
         share = 100 * sum(broken.values()) / len(broken)
         print(f"| {name} | {len(broken)} | {share:.1f} | {lost} | {won} | {sign_test(lost, won):.2g} |")
@@ -121,15 +127,15 @@ def sign_test(lost: int, won: int) -> float:
     return sum(comb(n, k) for k in range(lost, n + 1)) / 2**n
 
 
-def break_cohort(cohort: Path, out: Path) -> None:
-    """Write studies and questions of a phantom cohort once untouched and once for each break.
+def break_cohort(cohort: Path, out: Path, breaks: Sequence[str] = BREAKS) -> None:
+    """Write studies and questions of a phantom cohort once for each break.
 
     The ids say which: `turned-PH-0001`. Headers, captions and questions stay what they are.
     """
     ids = sorted(folder.name for folder in (cohort / "studies").iterdir())
     asked = [json.loads(line) for line in (cohort / "questions.jsonl").read_text().splitlines()]
     records = []
-    for name in BREAKS:
+    for name in breaks:
         for study_id in ids:
             folder = out / "studies" / f"{name}-{study_id}"
             shutil.copytree(cohort / "studies" / study_id, folder)
