@@ -12,7 +12,7 @@ from bench.pixels import UNTOUCHED, changed, read, sign_test
 
 pytestmark = pytest.mark.ray
 
-# Not one slice off, which this reader does not see (docs/reader.md), and test_place_of_frames does; mirrored is as turned.
+# One slice off is not among them: test_place_of_frames sees it, this reader does not (docs/reader.md).
 BREAKS = ("reversed", "phase_off", "turned", "window", "wrong_study")
 READ = "subtask=[C01,C02,C04,C06,C08,C10,L01,L03,L05,P01,P02,P03,P04,T01,D01]"
 Answers = Mapping[str, Mapping[str, bool]]

@@ -1,4 +1,4 @@
-"""What a caption says of a frame is true of its pixels, from the NIfTI file to the picture that an engine gets.
+"""Captions are true of the pixels of their frames, from the NIfTI file to the picture that an engine gets.
 
 The pixels of each frame are a code of its volume, slice and phase, so one slice or phase off, a swapped frame
 or a caption that is one too far shows here, whoever chose the frames.
@@ -37,7 +37,8 @@ CODE = {
 }
 SIDE = 16
 CAPTION = re.compile(
-    r"^Frame (\d+): ([^,]+), (.+?)(?:, slice (\d+) of (\d+) \(base to apex\))?(?:, (?:phase|time) (\d+) of (\d+))?$",
+    r"^Frame (\d+): ([^,]+), (.+?)"
+    r"(?:, slice (\d+) of (\d+) \(base to apex\))?(?:, (?:phase|time) (\d+) of (\d+))?$",
     re.MULTILINE,
 )
 SELECTORS = [
