@@ -27,6 +27,15 @@ _PROMPTING = {
     "precision": "precision",
     "recall": "recall",
 }
+_INSTEAD: Mapping[str, str] = {  # what no control is, beside each control
+    "blind": "Seeing the frames instead of none",
+    "captions": "Seeing the frames with their captions instead of the captions alone",
+    "blank": "Seeing the frames instead of black ones",
+    "other_patient": "Seeing the patient's own frames instead of another's",
+    "shuffled_options": "Reading the options in their own order instead of a shuffled one",
+    "reversed_options": "Reading the options in their own order instead of the reverse",
+    "repeat": "Being asked the first time instead of again",
+}
 _NAMED = ("image_gain", "text_shortcut", POSITION_BIAS, ANSWERS_CHANGED)
 _DIFFERENCES = (
     *("primary", "primary.swap_p", "primary.holm_p", "primary.bounds"),
@@ -35,7 +44,12 @@ _DIFFERENCES = (
 
 
 def analyse(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> list[Analysis]:
-    """Every analysis that the scores of these arms allow; those without a row are left out."""
+    """Every analysis that the scores of these arms allow; those without a row are left out.
+
+    What is said of models comes before what is said of simulated readers, and of controls, in each.
+    """
+    later = {arm.arm_id: (arm.simulated, arm.control != "none") for arm in arms}
+    scores = sorted(scores, key=lambda row: later.get(str(row["arm_id"]), (False, False)))
     made: tuple[Callable[[Sequence[Row], Sequence[ArmFactors]], Analysis], ...] = (
         collapse,
         slice_protocols,
@@ -135,9 +149,14 @@ def controls(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
         if pair.metric in _DIFFERENCES and (pair.ours.control == "none" or _of_captions(pair))
     ]
     shown, captions = ([pair for pair in pairs if _of_captions(pair) == of] for of in (False, True))
-    cause = "Asking without control instead of with {theirs}"
     score = {"primary": "the score"}
-    said = _changes(scores, shown, "control", score, cause)
+    said = tuple(
+        finding
+        for control, instead in _INSTEAD.items()
+        for finding in _changes(
+            scores, [pair for pair in shown if pair.theirs.control == control], "control", score, instead
+        )
+    )
     said += _changes(scores, captions, "control", score, "Reading the {ours} of frames instead of none")
     labels = factors_of(arms)
     named = [row for row in scores if str(row["metric"]).partition(".")[0] in _NAMED]

@@ -12,6 +12,7 @@ from cardiolens.stats.inference import MARGIN, Support, detectable_difference, e
 from cardiolens.stats.rows import Row
 
 _NORMAL_95 = 1.959963984540054
+_LEAST_P = 0.001  # below which a p has no number
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +137,8 @@ def tested(claim: str, p: float, detail: str) -> Finding:
     if math.isnan(p):
         return Finding("cannot tell", f"It cannot be told whether {claim}: {detail}, no test possible.")
     if p <= LEVEL:
-        return Finding("supported", f"{claim[0].upper()}{claim[1:]}: {detail}, p = {p:.3g}.")
-    return Finding("cannot tell", f"It cannot be told whether {claim}: {detail}, p = {p:.3g}.")
+        return Finding("supported", f"{claim[0].upper()}{claim[1:]}: {detail}, {_chance(p, 3)}.")
+    return Finding("cannot tell", f"It cannot be told whether {claim}: {detail}, {_chance(p, 3)}.")
 
 
 def _numbers(interval: Interval, level: int) -> str:
@@ -165,12 +166,17 @@ def _judged(row: Row) -> str:
     return f"{_patients(row)} ({first})" if first.startswith(INCOMPLETE) else _patients(row)
 
 
+def _chance(p: float, digits: int = 2) -> str:
+    """A p as printed; below a thousandth no resampling and no normal tail is exact."""
+    return f"p < {_LEAST_P:g}" if p < _LEAST_P else f"p = {p:.{digits}g}"
+
+
 def _adjusted(evidence: Evidence) -> str:
     if math.isnan(evidence.adjusted_p):
         return ", not tested"
     if evidence.alone:
-        return f", p = {evidence.adjusted_p:.2g}, declared before the run and tested alone"
-    return f", p = {evidence.adjusted_p:.2g} after Holm over {evidence.comparisons}"
+        return f", {_chance(evidence.adjusted_p)}, declared before the run and tested alone"
+    return f", {_chance(evidence.adjusted_p)} after Holm over {evidence.comparisons}"
 
 
 def _fallen(evidence: Evidence) -> str:
