@@ -1,4 +1,4 @@
-"""Answers of the first screen: the best model, and the effects of selection, budget and prompting."""
+"""Answers of the first screen: the best model, whether images count, and selection, budget and prompting."""
 
 import math
 from collections import Counter
@@ -25,11 +25,12 @@ _WORDS = {"selector": "slice selections", "budget": "budgets", "prompt": "prompt
 
 
 def answers(facts: Facts) -> list[Answer]:
-    """The declared comparison, then four answers, each no stronger than its intervals.
+    """The declared comparison, then five answers, each no stronger than its intervals.
 
     What was not varied is said to be so.
     """
-    return [*_declared(facts), _best(facts), *(_answer(facts, factor) for factor in _QUESTIONS)]
+    varied = (_answer(facts, factor) for factor in _QUESTIONS)
+    return [*_declared(facts), _best(facts), _images(facts), *varied]
 
 
 def _declared(facts: Facts) -> list[Answer]:
@@ -108,26 +109,50 @@ def _interval(row: AnalysisRow) -> str:
     return f"{row['value']:.1f} % (95 % CI {row['low']:.1f} to {row['high']:.1f})"
 
 
+def _images(facts: Facts) -> Answer:
+    """Whether frames raise the score above what the same arm gets without any."""
+    question = "Do the images matter?"
+    found = [one for one in _counted(facts, differences(facts, "control")) if one.theirs.control == "blind"]
+    if not found:
+        said = "No arm was asked without images (control=[none,blind]), so scores may rest on the text alone."
+        return Answer("images", question, "Not tested", said)
+    verdicts = Counter(one.change.verdict for one in found)
+    raised, lowered, n = verdicts["supported"], verdicts["not supported"], len(found)
+    verdict = f"Yes, in {raised} of {n} comparisons" if raised else "Cannot be told"
+    if lowered and not raised:
+        verdict = f"They lower the score in {lowered} of {n}"
+    elif not raised and Counter(one.reading for one in found)["equivalent"] == n:
+        verdict = f"No, within {MARGIN:g} points throughout"
+    least = min(found, key=lambda one: float(one.row["value"]))
+    said = (
+        f"{n} comparisons with the same arm shown no image: {raised} are higher, {lowered} lower after "
+        f"Holm over all that the run varied. Smallest gain {_chosen(least)}."
+    )
+    return Answer("images", question, verdict, said, _estimates(found))
+
+
 def _answer(facts: Facts, factor: str) -> Answer:
     found = _counted(facts, differences(facts, factor))
     if not found:
         said = f"All arms that can be compared have the same {_NAMES[factor]}."
         return Answer(factor, _QUESTIONS[factor], "Not varied", said)
-    readings = [one.reading for one in found]
-    counts = Counter(readings)
-    pairs = sorted(zip(found, readings, strict=True), key=lambda pair: float(pair[0].row["value"]))
-    estimates = tuple(
+    counts = Counter(one.reading for one in found)
+    said = _sentence(factor, found, counts)
+    return Answer(factor, _QUESTIONS[factor], _verdict(len(found), counts), said, _estimates(found))
+
+
+def _estimates(found: Sequence[Difference]) -> tuple[Estimate, ...]:
+    """Differences by their size."""
+    return tuple(
         Estimate(
             f"{one.comparison}, {one.ours.model}, {one.scope.replace(':', ' ')}",
             one.row["value"],
             one.row["low"],
             one.row["high"],
-            reading,
+            one.reading,
         )
-        for one, reading in pairs
+        for one in sorted(found, key=lambda one: float(one.row["value"]))
     )
-    said = _sentence(factor, found, counts)
-    return Answer(factor, _QUESTIONS[factor], _verdict(len(found), counts), said, estimates)
 
 
 def _counted(facts: Facts, found: Sequence[Difference]) -> list[Difference]:
@@ -149,13 +174,20 @@ def _verdict(n: int, counts: Counter[Reading]) -> str:
 
 def _sentence(factor: str, found: Sequence[Difference], counts: Counter[Reading]) -> str:
     most = max(found, key=lambda one: abs(float(one.row["value"])))
-    row = most.row
+    return (
+        f"{len(found)} comparisons of {_WORDS[factor]}: {counts['shown']} show a difference after Holm over "
+        f"all that the run varied, {counts['equivalent']} are equivalent within "
+        f"{MARGIN:g} points. Largest change {_chosen(most)}."
+    )
+
+
+def _chosen(one: Difference) -> str:
+    """A difference that was chosen among several by its size."""
+    row = one.row
     interval = "no interval to rely on"
     if not math.isnan(row["low"]) and row["n_patients"] >= FEWEST_PATIENTS:
         interval = f"95 % CI {signed(row['low'])} to {signed(row['high'])}, not widened for the choice"
     return (
-        f"{len(found)} comparisons of {_WORDS[factor]}: {counts['shown']} show a difference after Holm over "
-        f"all that the run varied, {counts['equivalent']} are equivalent within "
-        f"{MARGIN:g} points. Largest change {signed(row['value'])} points ({interval}): {most.comparison}, "
-        f"{most.ours.model}, {most.scope.replace(':', ' ')}, {row['n_patients']} patients{_incomplete(row)}."
+        f"{signed(row['value'])} points ({interval}): {one.comparison}, {one.ours.model}, "
+        f"{one.scope.replace(':', ' ')}, {row['n_patients']} patients{_incomplete(row)}"
     )

@@ -47,7 +47,7 @@ def test_every_section_is_drawn_without_complaint(page: Page) -> None:
         page.locator(".sections > section").evaluate_all("all => all.map(one => one.id)") == SECTIONS.split()
     )
     assert page.locator("figure").count() > 8
-    assert page.locator(".answer .verdict").count() == 4
+    assert page.locator(".answer .verdict").count() == 5
     first_paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
     assert first_paint < 2000
 

@@ -13,6 +13,8 @@ from page_run import finished, full_spec, reply_instead, small_spec, with_probab
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens import tables
+from cardiolens.engine.ask import Ask, Pictures, Reply
+from cardiolens.engine.readers import Reader, open_reader
 from cardiolens.judging.parse import RULES_VERSION
 from cardiolens.page import embed as embedding
 from cardiolens.page.answers import answers
@@ -24,6 +26,7 @@ from cardiolens.page.facts import Facts, read_facts
 from cardiolens.page.render import SECTIONS, render
 from cardiolens.page.strip import strip
 from cardiolens.page.write import write_page
+from cardiolens.plan.plan import Plan, plan
 from cardiolens.record.places import Run
 from cardiolens.results.analyses import read_rules
 
@@ -113,7 +116,7 @@ def facts_with(facts: Facts, **changes: Any) -> Facts:
 
 def test_an_answer_claims_a_difference_only_where_it_holds_among_all(run: Run) -> None:
     facts = read_facts(run, [run])
-    for answer in answers(facts)[1:]:
+    for answer in answers(facts)[2:]:
         shown = sum(one.tone == "shown" for one in answer.estimates)
         assert answer.verdict.startswith("Yes") == (shown > 0)
         assert all(not one.low <= 0 <= one.high for one in answer.estimates if one.tone == "shown")
@@ -134,7 +137,39 @@ def test_with_few_patients_nothing_is_claimed(tmp_path: Path) -> None:
     assert "1 patient:" in page
     assert "no claim is made with fewer than 20" in " ".join(page.split())
     told = [answer.verdict for answer in answers(read_facts(run, [run]))[1:]]
-    assert told == ["Cannot be told", "Not varied", "Cannot be told"]
+    assert told == ["Not tested", "Cannot be told", "Not varied", "Cannot be told"]
+
+
+class Sighted(Reader):
+    """Oracle that knows nothing where it is shown no frame; with `reversed`, where it is shown one."""
+
+    def __init__(self, planned: Plan, *, reversed_: bool) -> None:
+        (model,) = planned.spec.model
+        self._oracle = open_reader(model, planned.store.questions, {arm.arm_id: arm for arm in planned.arms})
+        self._reversed = reversed_
+
+    async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
+        if bool(ask.frame_keys) != self._reversed:
+            return await self._oracle.answer(ask, pictures)
+        return Reply(text="ANSWER: A", finish_reason="stop", prompt_tokens=1, output_tokens=1)
+
+
+@pytest.mark.parametrize(
+    ("reversed_", "verdict"), [(False, "Yes, in 4 of 4"), (True, "They lower the score in 4")]
+)
+def test_images_count_only_where_a_reader_needs_them(tmp_path: Path, reversed_: bool, verdict: str) -> None:
+    changes = {
+        "control": ["none", "blind"],
+        "budget": [8, 16],
+        "subtask": ["C02", "C10", "L01", "D01", "D02"],
+    }
+    spec = sweep_spec(make_cohort(tmp_path, 24), reader("oracle"), **changes)
+    planned, judged = swept(spec, Sighted(plan(spec), reversed_=reversed_))
+    write_record(planned, judged)
+    images = answers(read_facts(planned.run, [planned.run]))[1]
+    assert images.question == "Do the images matter?"
+    assert images.verdict.startswith(verdict)
+    assert len(images.estimates) == 4
 
 
 def test_a_tier_with_too_few_items_in_a_cohort_part_makes_a_page(tmp_path: Path) -> None:
