@@ -31,15 +31,16 @@ def equivalence(
     `beside` are all rows of the comparison by metric. Claimed only if it also holds on items whose requests
     differ (protocol 16.7); that they differ by more only where the test of their difference carries it.
     """
-    evidence = Evidence.of(beside, "primary.equivalence")
-    verdict, rests = _equivalence(row, evidence, Evidence.of(beside, "primary"))
+    evidence, differs = Evidence.of(beside, "primary.equivalence"), Evidence.of(beside, "primary")
+    verdict, rests = _equivalence(row, evidence, differs)
     said = {
         "supported": f"{ours} and {theirs} are equivalent within {MARGIN:g} points on {where}",
         "not supported": f"{ours} and {theirs} differ by more than {MARGIN:g} points on {where}",
         "cannot tell": f"Whether {ours} and {theirs} are equivalent within {MARGIN:g} points on {where} "
         "cannot be told",
     }[verdict]
-    numbers = f"difference {_numbers(interval_of(row), 90)}{_adjusted(evidence)}, {_patients(row)}"
+    tested = f"{_adjusted(differs)} for any difference" if verdict == "not supported" else _adjusted(evidence)
+    numbers = f"difference {_numbers(interval_of(row), 90)}{tested}, {_patients(row)}"
     return Finding(verdict, f"{said}: {numbers}{_same(row)}{rests}{_fallen(evidence)}.")
 
 

@@ -20,6 +20,7 @@ _QUESTIONS = {
     "budget": "Does the slice budget matter?",
     "prompt": "Does prompting matter?",
 }
+_SIGHT = "with images − without"
 _NAMES = {"selector": "slice selection", "budget": "budget", "prompt": "prompt"}
 _WORDS = {"selector": "slice selections", "budget": "budgets", "prompt": "prompts"}
 
@@ -126,9 +127,9 @@ def _images(facts: Facts) -> Answer:
     least = min(found, key=lambda one: float(one.row["value"]))
     said = (
         f"{n} comparisons with the same arm shown no image: {raised} are higher, {lowered} lower after "
-        f"Holm over all that the run varied. Smallest gain {_chosen(least)}."
+        f"Holm over all that the run varied. Smallest gain {_chosen(least, _SIGHT)}."
     )
-    return Answer("images", question, verdict, said, _estimates(found))
+    return Answer("images", question, verdict, said, _estimates(found, _SIGHT))
 
 
 def _answer(facts: Facts, factor: str) -> Answer:
@@ -141,11 +142,11 @@ def _answer(facts: Facts, factor: str) -> Answer:
     return Answer(factor, _QUESTIONS[factor], _verdict(len(found), counts), said, _estimates(found))
 
 
-def _estimates(found: Sequence[Difference]) -> tuple[Estimate, ...]:
-    """Differences by their size."""
+def _estimates(found: Sequence[Difference], comparison: str = "") -> tuple[Estimate, ...]:
+    """Differences by their size; `comparison` says what was subtracted, where one word says it of all."""
     return tuple(
         Estimate(
-            f"{one.comparison}, {one.ours.model}, {one.scope.replace(':', ' ')}",
+            f"{comparison or one.comparison}, {one.ours.model}, {one.scope.replace(':', ' ')}",
             one.row["value"],
             one.row["low"],
             one.row["high"],
@@ -181,13 +182,13 @@ def _sentence(factor: str, found: Sequence[Difference], counts: Counter[Reading]
     )
 
 
-def _chosen(one: Difference) -> str:
+def _chosen(one: Difference, comparison: str = "") -> str:
     """A difference that was chosen among several by its size."""
     row = one.row
     interval = "no interval to rely on"
     if not math.isnan(row["low"]) and row["n_patients"] >= FEWEST_PATIENTS:
         interval = f"95 % CI {signed(row['low'])} to {signed(row['high'])}, not widened for the choice"
     return (
-        f"{signed(row['value'])} points ({interval}): {one.comparison}, {one.ours.model}, "
+        f"{signed(row['value'])} points ({interval}): {comparison or one.comparison}, {one.ours.model}, "
         f"{one.scope.replace(':', ' ')}, {row['n_patients']} patients{_incomplete(row)}"
     )
