@@ -12,7 +12,10 @@ Place = tuple[int, int]  # start and length
 
 
 class NamelessFile:
-    """A file that this process alone can read; it is gone with the process, even where that is killed."""
+    """A file that this process alone can write; it is gone with the process, even where that is killed.
+
+    Pickled, it is read by the processes of this user that are started meanwhile.
+    """
 
     def __init__(self) -> None:
         self._file, path = mkstemp(prefix="cardiolens-")
@@ -34,6 +37,14 @@ class NamelessFile:
                 "space, or name another folder in TMPDIR, then run again"
             ) from error
         return place
+
+    def __getstate__(self) -> str:
+        return f"/proc/{os.getpid()}/fd/{self._file}"
+
+    def __setstate__(self, path: str) -> None:
+        self._file = os.open(path, os.O_RDONLY)
+        weakref.finalize(self, os.close, self._file)
+        self._end = 0
 
     def read(self, place: Place) -> bytearray:
         """The bytes at a place."""

@@ -1,7 +1,7 @@
 """All that was asked, arm by arm, without holding it all: what scores of many arms are computed from."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -11,6 +11,7 @@ from cardiolens.stats.items import Items
 from cardiolens.stats.shelf import Shelf
 from cardiolens.stats.verdicts import Verdicts, by_arm, cohort
 from cardiolens.stats.vocabulary import Vocabulary
+from cardiolens.tables import VERDICTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,10 @@ class Asked(Mapping[str, Answers]):
             if answers.items.judged.any() or answers.reports.judged.any():
                 judged.append(arm)
         return Asked(verdicts, shelf, sorted(judged), patients, judged_shares(verdicts))
+
+    def without_verdicts(self) -> "Asked":
+        """The same answers, for a process that does not need the verdicts that they were read from."""
+        return replace(self, verdicts=VERDICTS.empty_table())
 
     @property
     def judged(self) -> "Judged":

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from cardiolens.cluster.processes import spread
 from cardiolens.errors import InputError
 from cardiolens.stats.answers import Answers
 from cardiolens.stats.asked import Asked
@@ -41,6 +42,8 @@ METRICS = frozenset(
     }
 )
 DIFFERING = "primary.equivalence_differing"
+MANY = 2**24  # resampled patients of all arms, or pairs, from which other processes are worth their start
+_CHUNK = 16  # pairs that a process takes at once; neighbours share arms
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,30 +95,51 @@ def difference_rows(
 ) -> Iterator[tuple[list[dict[str, object]], list[Tested]]]:
     """Rows of scores of each pair of each family, and its tests, of which Holm adjusts the p-values.
 
-    `statistics` are the compared ones of each arm. A pair is compared on the items that both were judged on.
+    `statistics` are the compared ones of each arm. A pair is compared on the items that both were judged on,
+    in other processes where that is worth their start; neither number nor order of these changes a digit.
     """
-    of_arm = asked.judged
-    whole: Shelf[Cells] = Shelf()  # of arms that are compared on all that they were judged on
-    for name, pairs in families.items():
-        for arm, versus in pairs:
-            pair = Pair.of(of_arm, asked, arm, versus)
-            ours, theirs = (
-                statistics[one] if pair.complete else compared(sampling.statistics(common))
-                for one, common in ((arm, pair.arm), (versus, pair.versus))
-            )
-            if pair.complete:
-                for one in {arm, versus} - set(whole):
-                    whole[one] = Cells.of(of_arm[one], sampling.patients)
-                sides = whole[arm], whole[versus]
-            else:
-                sides = Cells.of(pair.arm, sampling.patients), Cells.of(pair.versus, sampling.patients)
-            arms = {"arm_id": arm, "versus_arm_id": versus}
-            found = [arms | row for row in _pair_rows(pair, ours, theirs, sides, sampling)]
-            real = arm not in simulated and versus not in simulated
-            yield (
-                found,
-                [Tested(name.partition(" | ")[0], row, not real) for row in found if is_test(row)],
-            )
+    pairs = [(name.partition(" | ")[0], *pair) for name, of in families.items() for pair in of]
+    compare = _Comparison(asked.without_verdicts(), statistics, sampling, frozenset(simulated))
+    many = len(pairs) * sampling.weights.size >= MANY
+    return spread(compare, pairs, chunk=_CHUNK, worth=many)
+
+
+class _Comparison:
+    """Compares two arms after the other, in a process that keeps the cells of those it has met."""
+
+    def __init__(
+        self,
+        asked: Asked,
+        statistics: Mapping[str, Mapping[Key, Statistic]],
+        sampling: Resampling,
+        simulated: frozenset[str],
+    ) -> None:
+        self._asked, self._statistics = asked, statistics
+        self._sampling, self._simulated = sampling, simulated
+        self._whole: Shelf[Cells] | None = None  # of arms that are compared on all that they were judged on
+
+    def __call__(self, of: tuple[str, str, str]) -> tuple[list[dict[str, object]], list[Tested]]:
+        """The rows of a pair, which is what is compared, an arm and another; and its tests."""
+        question, arm, versus = of
+        sampling = self._sampling
+        pair = Pair.of(self._asked.judged, self._asked, arm, versus)
+        if pair.complete:
+            ours, theirs = self._statistics[arm], self._statistics[versus]
+            sides = self._cells(arm), self._cells(versus)
+        else:
+            ours, theirs = (compared(sampling.statistics(common)) for common in (pair.arm, pair.versus))
+            sides = Cells.of(pair.arm, sampling.patients), Cells.of(pair.versus, sampling.patients)
+        arms = {"arm_id": arm, "versus_arm_id": versus}
+        found = [arms | row for row in _pair_rows(pair, ours, theirs, sides, sampling)]
+        real = self._simulated.isdisjoint((arm, versus))
+        return found, [Tested(question, row, not real) for row in found if is_test(row)]
+
+    def _cells(self, arm: str) -> Cells:
+        if self._whole is None:
+            self._whole = Shelf()
+        if arm not in self._whole:
+            self._whole[arm] = Cells.of(self._asked.judged[arm], self._sampling.patients)
+        return self._whole[arm]
 
 
 def is_test(row: Mapping[str, object]) -> bool:

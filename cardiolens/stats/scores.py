@@ -11,7 +11,7 @@ from cardiolens.record.spool import Spool
 from cardiolens.stats.answers import Answers
 from cardiolens.stats.asked import Asked
 from cardiolens.stats.bootstrap import resampling_weights
-from cardiolens.stats.differences import Families, Resampling, compared, difference_rows
+from cardiolens.stats.differences import MANY, Families, Resampling, compared, difference_rows
 from cardiolens.stats.endings import marked
 from cardiolens.stats.factors import ArmPair
 from cardiolens.stats.families import Tests
@@ -27,7 +27,6 @@ from cardiolens.stats.verdicts import Verdicts
 from cardiolens.tables import SCORES, from_rows
 
 _AT_ONCE = 16_384  # rows that are turned into a part of the table
-_MANY = 2**24  # resampled patients of all arms from which other processes are worth their start
 
 
 def score(verdicts: pa.Table | Verdicts, *settings: Any, **options: Any) -> pa.Table:
@@ -70,7 +69,7 @@ def scored(
     kept: Shelf[dict[Key, Statistic]] = Shelf()
     of_headlines: Shelf[dict[Key, Statistic]] = Shelf()
     tasks = (_Task(arm, answers, arm in blind, sampling) for arm, answers in asked.judged.items())
-    many = len(asked.arms) * weights.size >= _MANY
+    many = len(asked.arms) * weights.size >= MANY
     for scores in spread(_of_arm, tasks, worth=many):
         kept[scores.arm] = scores.compared
         if scores.arm in ranked:

@@ -13,12 +13,19 @@ AT_HAND = 32  # values kept in memory: an arm is compared with several others in
 
 
 class Shelf(Mapping[str, Value]):
-    """A mapping whose values are pickled and read by this process alone."""
+    """A mapping whose values are pickled, written by this process alone; pickled itself, others read it."""
 
     def __init__(self) -> None:
         self._file = NamelessFile()
         self._places: dict[str, Place] = {}
         self._at_hand: OrderedDict[str, Value] = OrderedDict()
+
+    def __getstate__(self) -> tuple[NamelessFile, dict[str, Place]]:
+        return self._file, self._places
+
+    def __setstate__(self, state: tuple[NamelessFile, dict[str, Place]]) -> None:
+        self._file, self._places = state
+        self._at_hand = OrderedDict()
 
     def __setitem__(self, name: str, value: Value) -> None:
         self._places[name] = self._file.append(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))

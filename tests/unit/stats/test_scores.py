@@ -2,6 +2,7 @@
 
 import os
 import random
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
+from cardiolens.stats import differences
 from cardiolens.stats import scores as of_scores
 from cardiolens.stats.bootstrap import effective_patients, percentile, resampling_weights
 from cardiolens.stats.scores import score
@@ -139,11 +141,20 @@ def test_method_names_the_interval() -> None:
 
 
 def test_processes_change_no_digit(monkeypatch) -> None:
-    rows = table(cohort(15, arms="abc"))
-    alone = score(rows, 5, 100, seed=7)
-    monkeypatch.setattr(of_scores, "_MANY", 0)
+    rows = cohort(15, arms="abcd")
+    rows = [
+        row for row in rows if (row["arm_id"], row["qa_id"]) != ("d", rows[-1]["qa_id"])
+    ]  # on fewer items
+    pairs = {"model | ": [*combinations("abcd", 2)], "budget | x": [("a", "b"), ("c", "d")]}
+    asked = {"seed": 7, "families": pairs, "simulated": {"c"}, "swaps": 50}
+    alone = score(table(rows), 5, 100, **asked)
+    assert "d" in alone["versus_arm_id"].to_pylist()
+    for module in (of_scores, differences):
+        monkeypatch.setattr(module, "MANY", 0)
+    monkeypatch.setattr(differences, "_CHUNK", 1)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-    assert same(score(rows, 5, 100, seed=7), alone)
+    for given in (table(rows), by_arm_of(rows)):
+        assert same(score(given, 5, 100, **asked), alone)
 
 
 def test_order_and_parts_change_no_digit() -> None:
@@ -156,6 +167,13 @@ def test_order_and_parts_change_no_digit() -> None:
     for part in parts:
         by_arm.add(part)
     assert same(score(by_arm, 5, 200, seed=2026), once)
+
+
+def by_arm_of(rows) -> Verdicts:
+    """Verdicts in a file, which other processes read as well."""
+    found = Verdicts()
+    found.add(table(rows))
+    return found
 
 
 def test_same_seed_same_interval_and_other_seed_another() -> None:
