@@ -5,10 +5,12 @@ in any order, and the plan is the same byte for byte.
 """
 
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens import tables
@@ -27,6 +29,7 @@ from cardiolens.plan.planner import ModelPlanner, StudyFrames
 from cardiolens.record.chain import offer_row, write_chains
 from cardiolens.record.places import Run
 from cardiolens.select.feature_store import read_features
+from cardiolens.select.sight import Sight
 from cardiolens.study.shards import read_digests
 from cardiolens.study.structure import structures
 
@@ -41,6 +44,15 @@ class Part:
     model: str  # its name
     number: int  # from 0
     study_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A part with what is known of its studies, so that no process holds those of all parts."""
+
+    part: Part
+    questions: Mapping[str, Sequence[PlannedQuestion]]  # by study
+    volumes: pa.Table  # of its studies and of those whose frames stand in for theirs
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +83,8 @@ def write_parts(
     parts = [part for name in identities for part in _parts(name, n_arms[name], inputs.questions)]
     n_requests = sum(n_arms[name] for name in identities) * sum(map(len, inputs.questions.values()))
     of_model = Made()
-    maker = _Maker(spec, inputs, run, arms, identities)
-    with closing(spread(maker, parts, worth=n_requests >= _WORTH)) as made:
+    maker = _Maker(spec, inputs.sights, run, arms, identities)
+    with closing(spread(maker, _work(parts, inputs), worth=n_requests >= _WORTH)) as made:
         for at, (part, one) in enumerate(zip(parts, made, strict=True)):
             of_model += one
             if at + 1 == len(parts) or parts[at + 1].model != part.model:
@@ -95,33 +107,46 @@ def _parts(model: str, n_arms: int, questions: Mapping[str, Sequence[PlannedQues
         yield Part(model, number, tuple(study_ids))
 
 
+def _work(parts: Iterable[Part], inputs: Inputs) -> Iterator[_Work]:
+    """Parts with the questions and the volumes of their studies."""
+    rows: dict[str, list[int]] = {}
+    for place, study_id in enumerate(inputs.volumes["study_id"].to_pylist()):
+        rows.setdefault(study_id, []).append(place)
+    for part in parts:
+        questions = {study_id: inputs.questions[study_id] for study_id in part.study_ids}
+        donors = {one.donor for asked in questions.values() for one in asked if one.donor is not None}
+        places = [place for study_id in sorted({*part.study_ids, *donors}) for place in rows[study_id]]
+        yield _Work(part, questions, inputs.volumes.take(places))
+
+
 class _Maker:
     """Makes one part after the other, in a process that keeps the planner of the last one's model."""
 
     def __init__(
         self,
         spec: SweepSpec,
-        inputs: Inputs,
+        sights: Sequence[Sight],
         run: Run,
         arms: Sequence[Arm],
         identities: Mapping[str, Identity],
     ) -> None:
-        self._spec, self._inputs, self._run = spec, inputs, run
+        self._spec, self._sights, self._run = spec, sights, run
         self._arms, self._identities = arms, identities
-        self._known = structures(inputs.volumes)
         self._last: tuple[str, ModelPlanner | ModelError] | None = None
 
-    def __call__(self, part: Part) -> Made:
+    def __call__(self, work: _Work) -> Made:
         """Write a part and count it."""
+        part = work.part
         if self._last is None or self._last[0] != part.model:
             self._last = part.model, self._begun(part.model)
         planner = self._last[1]
         if isinstance(planner, ModelError):
             return Made(error=planner)
         columns = RequestColumns()
+        frames_of = _Frames(self._spec.store, self._sights, work.volumes)
         try:
             for study_id in part.study_ids:
-                planner.add_study(columns, study_id, self._inputs.questions[study_id], self._frames_of)
+                planner.add_study(columns, study_id, work.questions[study_id], frames_of)
         except ModelError as error:
             self._last = part.model, error
             return Made(error=error)
@@ -139,11 +164,18 @@ class _Maker:
         except ModelError as error:
             return error
 
-    def _frames_of(self, study_id: str) -> StudyFrames:
-        volumes, root = self._inputs.volumes, self._inputs.store.root
-        rows = volumes.filter(pc.equal(volumes["study_id"], study_id))
-        features = {sight.encoder: read_features(root, rows, sight) for sight in self._inputs.sights}
-        return StudyFrames(self._known[study_id], read_digests(root, rows), features)
+
+class _Frames:
+    """What a planner asks of the frames of a study of a part."""
+
+    def __init__(self, store: Path, sights: Sequence[Sight], volumes: pa.Table) -> None:
+        self._store, self._sights, self._volumes = store, sights, volumes
+        self._known = structures(volumes)
+
+    def __call__(self, study_id: str) -> StudyFrames:
+        rows = self._volumes.filter(pc.equal(self._volumes["study_id"], study_id))
+        features = {sight.encoder: read_features(self._store, rows, sight) for sight in self._sights}
+        return StudyFrames(self._known[study_id], read_digests(self._store, rows), features)
 
 
 def _counter(model: ModelSpec, identity: Identity) -> TokenCounter | None:

@@ -42,10 +42,16 @@ def files(planned: Plan) -> dict[str, bytes]:
     }
 
 
-def test_several_processes_write_the_bytes_of_one(root: Path, monkeypatch: pytest.MonkeyPatch):
-    alone = plan(sweep(root, "alone"))
+ELSEWHERE = {"control": ["none", "other_patient"], "selector": ARMS["selector"][:1]}  # frames of another part
+
+
+@pytest.mark.parametrize("changes", [{}, ELSEWHERE], ids=["chains", "frames of others"])
+def test_several_processes_write_the_bytes_of_one(
+    root: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object]
+):
+    alone = plan(sweep(root, "alone", **changes))
     monkeypatch.setattr(parts, "_WORTH", 0)
-    spread = plan(sweep(root, "spread"))
+    spread = plan(sweep(root, "spread", **changes))
     assert alone.run.requests("tiny") != spread.run.requests("tiny")
     assert files(spread) == files(alone)
     assert {name.split("/")[0] for name in files(alone)} == {"tiny", "uniform", "noisy"}
