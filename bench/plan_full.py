@@ -80,7 +80,8 @@ def _volume_row(study_id: str, volume: VolumeStructure) -> dict[str, object]:
     return {
         "study_id": study_id,
         "patient_id": study_id,
-        "cohort": [],
+        "cohort": ["full"],
+        "species": "phantom",
         "volume_id": volume.volume_id,
         "sequence": volume.sequence,
         "view": volume.view,
@@ -88,6 +89,7 @@ def _volume_row(study_id: str, volume: VolumeStructure) -> dict[str, object]:
         "n_phases": volume.n_phases,
         "height": 256,
         "width": 256,
+        "spacing_mm": [1.5, 1.5, 10.0],
         "spatial_order": "base_to_apex",
         "key_layers": list(volume.key_layers),
         "ed_phase": volume.ed_phase,
@@ -95,6 +97,9 @@ def _volume_row(study_id: str, volume: VolumeStructure) -> dict[str, object]:
         "t_on": volume.t_on,
         "t_peak": volume.t_peak,
         "layout_source": "declared",
+        "window_low": 0.0,
+        "window_high": 1.0,
+        "source_sha256": f"{study_id}/{volume.volume_id}",
     }
 
 

@@ -286,15 +286,12 @@ def _prepare_batch(
 
 
 def prepare_dataset(spec: SweepSpec) -> int:
-    """Prepare the dataset of a sweep; 0 only if every study is prepared."""
+    """Prepare the dataset of a sweep as a sweep does; 0 only if every study is prepared."""
     shown = logging.StreamHandler()
     shown.setFormatter(PlainFormatter("%(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[shown])
     check_encoders(spec)
-    failed = prepare(spec.dataset, spec.store, spec.strict, spec.cluster).failed
-    for sight in sights_of(spec):
-        prepare_features(spec.store, sight, spec.cluster)
-    return 1 if failed else 0
+    return 1 if prepare_sweep(spec).failed else 0
 
 
 def prepare_sweep(spec: SweepSpec) -> Prepared:

@@ -12,9 +12,10 @@ import pytest
 
 from cardiolens.cluster.connect import ray_cluster
 from cardiolens.config.cluster import ClusterSpec
+from cardiolens.config.compose import read_spec
 from cardiolens.config.dataset import DatasetSpec
 from cardiolens.errors import InputError, RunError
-from cardiolens.steps.prepare import prepare
+from cardiolens.steps.prepare import prepare, prepare_dataset
 from cardiolens.study.cohort import read_cohort, tried
 from cardiolens.study.manifest import read_study
 from cardiolens.study.shards import read_volumes
@@ -110,3 +111,10 @@ def test_a_store_in_the_way_is_one_error(dataset, tmp_path):
     (tmp_path / "store" / "volumes").write_text("a file where a folder belongs")
     with pytest.raises(RunError, match="volumes"):
         prepare(dataset, tmp_path / "store", strict=False)
+
+
+def test_the_verb_makes_a_phantom_cohort_as_a_sweep_does(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["dataset=phantom_ci", "dataset.phantom.canonical=[PH-NORMAL]", "dataset.phantom.n_sampled=0"]
+    assert prepare_dataset(read_spec([*words, "store=store"])) == 0
+    assert read_cohort(tmp_path / "store").studies.keys() == {"PH-NORMAL"}
