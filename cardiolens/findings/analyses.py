@@ -1,6 +1,7 @@
 """The analyses of protocol 11 as tables and sentences, made from the rows of scores."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,8 @@ from cardiolens.stats.headlines import PREFIX
 from cardiolens.stats.positions import ORDER_BIAS, POSITION_BIAS
 from cardiolens.stats.repeats import ANSWERS_CHANGED
 from cardiolens.stats.rows import ONE_ANSWER, Row
+
+_Making = Callable[[Sequence[Row], Sequence[ArmFactors]], Analysis]
 
 _PROMPTING = {
     "primary": "the score",
@@ -46,11 +49,11 @@ _DIFFERENCES = (
 def analyse(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> list[Analysis]:
     """Every analysis that the scores of these arms allow; those without a row are left out.
 
-    What is said of models comes before what is said of simulated readers, and of controls, in each.
+    Sentences on arms under a control stand after the others.
     """
-    later = {arm.arm_id: (arm.simulated, arm.control != "none") for arm in arms}
-    scores = sorted(scores, key=lambda row: later.get(str(row["arm_id"]), (False, False)))
-    made: tuple[Callable[[Sequence[Row], Sequence[ArmFactors]], Analysis], ...] = (
+    later = {arm.arm_id: arm.control != "none" for arm in arms}
+    scores = sorted(scores, key=lambda row: later.get(str(row["arm_id"]), False))
+    made: tuple[_Making, ...] = (
         collapse,
         slice_protocols,
         slice_budgets,
@@ -62,9 +65,19 @@ def analyse(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> list[Analysis]
     )
     found = [
         landscape(scores, {arm.model for arm in arms if arm.simulated}),
-        *(make(scores, arms) for make in made),
+        *(_of_both(make, scores, arms) for make in made),
     ]
     return [analysis for analysis in found if analysis.rows]
+
+
+def _of_both(make: _Making, scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
+    """An analysis of all arms; simulated readers come last and are families of tests of their own."""
+    whole = make(scores, arms)
+    models, readers = ([arm for arm in arms if arm.simulated == kind] for kind in (False, True))
+    if not (models and readers):
+        return whole
+    said, beside = (make(scores, some).findings for some in (models, readers))
+    return replace(whole, findings=(*said, *(replace(one, simulated=True) for one in beside)))
 
 
 def rows_read(scores: pa.Table, arms: Sequence[ArmFactors]) -> pa.Table:

@@ -21,6 +21,7 @@ class Finding:
 
     verdict: Support
     sentence: str
+    simulated: bool = False  # on a simulated reader, in a run with models
 
 
 def equivalence(

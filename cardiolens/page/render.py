@@ -70,8 +70,9 @@ def render(facts: Facts) -> Page:
 
 
 def _first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """First few findings, those with a clear verdict before those that cannot tell."""
-    return tuple(sorted(findings, key=lambda finding: finding.verdict == "cannot tell"))[:_SHOWN_SENTENCES]
+    """First few findings, those on models first, and then those with a clear verdict."""
+    ordered = sorted(findings, key=lambda finding: (finding.simulated, finding.verdict == "cannot tell"))
+    return tuple(ordered[:_SHOWN_SENTENCES])
 
 
 def _with_sentences(section: Section) -> Section:

@@ -44,6 +44,7 @@ _SEAL = "digest"  # of the rest of the file; earlier versions wrote none
 class _Finding(BaseModel):
     verdict: Support
     sentence: str
+    simulated: bool = False
 
 
 class _Analysis(BaseModel):
@@ -100,6 +101,7 @@ def write_analyses(path: Path, analyses: Sequence[Analysis]) -> None:
                 "name": analysis.name,
                 "findings": [
                     {"verdict": finding.verdict, "sentence": finding.sentence}
+                    | ({"simulated": True} if finding.simulated else {})
                     for finding in analysis.findings
                 ],
                 "table": [_defined(row) for row in analysis.rows],
@@ -144,7 +146,10 @@ def read_judged(run: Run) -> tuple[str, dict[str, AnalysisTable]]:
     analyses = {
         entry["name"]: AnalysisTable(
             [_numbered(row) for row in entry["table"]],
-            tuple(Finding(finding["verdict"], finding["sentence"]) for finding in entry["findings"]),
+            tuple(
+                Finding(one["verdict"], one["sentence"], one.get("simulated", False))
+                for one in entry["findings"]
+            ),
         )
         for entry in tree["analyses"]
     }

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -329,3 +330,16 @@ def test_a_headline_averages_seeds_before_protocols() -> None:
     assert [found["low"], found["high"]] == pytest.approx([wanted.low, wanted.high])
     assert (found["n_items"], found["n_patients"], found["n_parse_error"]) == (30, 5, 3)
     assert found["method"] == ("mean over selection protocols clinical random (3 arms); by resampling")
+
+
+def test_a_simulated_reader_beside_a_model_changes_no_sentence_on_it_and_stands_after_it() -> None:
+    """Arms of the reader sort before those of the model, and their tests must not enlarge its family."""
+    own = [row("auroc", f"subtask:{name}", 80, 60, 97, arm_id="z") for name in ("C11", "L01")]
+    other = [row("auroc", f"subtask:{name}", 99, 98, 100, arm_id="a") for name in ("C11", "L01", "P01")]
+    model, reader = arm("z"), replace(arm("a", model="oracle"), simulated=True)
+    (alone,) = (one for one in analyse(own, [model]) if one.name == "confidence")
+    (both,) = (one for one in analyse([*other, *own], [reader, model]) if one.name == "confidence")
+    assert both.findings[:2] == alone.findings
+    assert [finding.simulated for finding in both.findings] == [False, False, True, True, True]
+    (readers,) = (one for one in analyse(other, [reader]) if one.name == "confidence")
+    assert not any(finding.simulated for finding in readers.findings), "alone they are what the run is about"
