@@ -9,6 +9,7 @@ from chain_cohort import DIRECT, SELF, make_cohort, spec_of
 from page_run import write_record
 from small_cohort import swept
 
+from cardiolens import tables
 from cardiolens.cases.files import Source, records
 from cardiolens.cases.submission import submission_problems
 from cardiolens.engine.ask import Ask, Pictures, Reply
@@ -62,14 +63,17 @@ def submitted(root: Path, reader: Reader, prompt: dict) -> tuple[list[dict], Run
 def test_steps_stand_by_the_slots_of_the_images_that_were_shown(root, heading):
     lines, run = submitted(root, Describes(heading), SELF)
     assert read_chains(run.requests("uniform"))
+    requests = tables.read(run.requests("uniform"), tables.REQUESTS).sort_by("study_id").to_pylist()
     some_hidden = False
-    for line in lines:
+    for line, request in zip(lines, requests, strict=True):
         steps = line["prediction_twi"]
         found = steps["step1_per_image_findings"]
         assert len(found) == line["image_count"]
         told = [text for text in found if text]
         assert told == [f"seen {k}\nand more" for k in range(1, min(3, line["image_count"]) + 1)]
-        some_hidden |= "" in found
+        shown = [frame["idx"] for frame in request["frames"]]
+        assert [place for place, text in enumerate(found) if text] == shown
+        some_hidden |= shown != [*range(len(shown))]
         assert steps["step2_integrated_summary"] == "all in all"
         assert steps["step3_differential_reasoning"] == "It fits best.\nANSWER: C"
         assert line["prediction"] == "C"
