@@ -1,11 +1,32 @@
-"""Rules for all tests: each begins with the usual umask; with CI set, nothing but GPU tests may skip."""
+"""Rules for all tests.
+
+Each begins with the usual umask. With CI set, nothing but GPU tests may skip. Property tests draw other examples
+each time, there as on a user's machine; the header names the seed, and `--hypothesis-seed=N` draws the same again.
+"""
 
 import os
+import random
 from collections.abc import Generator, Iterator
 
 import pytest
+from hypothesis import settings
 
 ON_CI = os.environ.get("CI", "") not in {"", "0", "false"}
+
+# Truth is checked, not speed: a busy machine must not fail a property. Where CI is set, hypothesis would by itself
+# draw the same examples for ever.
+settings.register_profile("drawn_anew", deadline=None, derandomize=False, print_blob=True)
+settings.load_profile("drawn_anew")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"--hypothesis-seed={config.option.hypothesis_seed}"
 
 
 @pytest.fixture(autouse=True)

@@ -1,14 +1,10 @@
-"""Properties are checked for truth, not for speed: a busy machine must not fail them.
-
-One small phantom study with its store is prepared once, for tests that plan.
-"""
+"""One small phantom study with its store, prepared once for tests that plan."""
 
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from cardiolens.config.compose import read_spec
 from cardiolens.config.dataset import PhantomSpec, Windows
@@ -16,10 +12,6 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.phantom.cohort import make_cohort
 from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.group import prepare_group
-
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
-
 
 @pytest.fixture(scope="session")
 def prepared_phantom(tmp_path_factory: pytest.TempPathFactory) -> Path:

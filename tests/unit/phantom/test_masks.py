@@ -4,8 +4,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import ndimage
 
 from cardiolens.phantom import codes
@@ -168,13 +166,14 @@ def layer(masks, left):
     return "C" if high > 0.85 else "B"
 
 
-@settings(max_examples=8, deadline=None)
-@given(
-    st.sampled_from([name for name in NAMES if "L02" in truth(name)]),
-    st.sampled_from(["lge_4ch", "lge_2ch", "lge_3ch"]),
-)
+@pytest.mark.parametrize("name", [name for name in NAMES if "L02" in truth(name)])
+@pytest.mark.parametrize("long_axis", ["lge_4ch", "lge_2ch", "lge_3ch"])
 def test_views_agree_on_a_lesion(name, long_axis):
-    """Where a long-axis plane crosses the stack, both show the same tissue."""
+    """Where a long-axis plane crosses the stack, both show the same tissue, give or take a pixel each way.
+
+    A row of the plane lies up to 0.4 mm above or below the slice, and a lesion may end between the two (in
+    PH-INFLAM it does), so its rows above and below count as well.
+    """
     heart = Heart(study(2026, name).parameters)
     look = appearance("easy", "seed", SIZE.spacing_mm)
     view = views()[long_axis]
@@ -192,9 +191,9 @@ def test_views_agree_on_a_lesion(name, long_axis):
         seen = (columns >= 0) & (columns < SIZE.pixels) & (rows >= 0) & (rows < SIZE.pixels)
         lesion = masks.codes[number] // codes.LESION == 1
         core, near = ndimage.binary_erosion(lesion), ndimage.binary_dilation(lesion, iterations=2)
-        other = (crossing.masks[0][row] // codes.LESION == 1)[seen]
-        assert not (core[rows[seen], columns[seen]] & ~other).any()
-        assert not (other & ~near[rows[seen], columns[seen]]).any()
+        around = (crossing.masks[0][row - 1 : row + 2] // codes.LESION == 1)[:, seen]
+        assert not (core[rows[seen], columns[seen]] & ~around.any(axis=0)).any()
+        assert not (around.all(axis=0) & ~near[rows[seen], columns[seen]]).any()
 
 
 def test_every_value_of_a_mask_has_a_name():
