@@ -1,0 +1,1 @@
+"""What every package stands on: errors, digests, provenance, and reading what strangers made."""

@@ -1,0 +1,1 @@
+"""From completions to claims: verdicts, statistics, claims in sentences, the results of a run."""

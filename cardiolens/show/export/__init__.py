@@ -1,0 +1,1 @@
+"""Tables of a run for other programs: CSV, JSON Lines, LaTeX, inspect_ai logs."""
