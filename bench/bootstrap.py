@@ -13,9 +13,9 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 
-from cardiolens.stats.factors import ArmFactors, families
-from cardiolens.stats.scores import score
-from cardiolens.tables import VERDICTS
+from cardiolens.score.statistics.factors import ArmFactors, families
+from cardiolens.score.statistics.scores import score
+from cardiolens.storage.tables import VERDICTS
 
 TYPES = ("multi",) * 17 + ("ordinal",) * 7 + ("single",) * 8
 LETTERS = np.array(list("ABCDE"))

@@ -37,7 +37,7 @@ JOB = Path(__file__).parents[1] / "jobs" / "medthinkvqa.py"
 
 
 def main() -> None:
-    from cardiolens.cases.make import make_cases
+    from cardiolens.protocol.medthinkvqa.make import make_cases
 
     cases = int(sys.argv[1]) if len(sys.argv) > 1 else CASES
     own = sys.argv[2:]
@@ -87,7 +87,7 @@ def alive(pid: int) -> bool:
 
 def keys(root: Path) -> list[tuple[str, str]]:
     """The model and the request of every completion on disk."""
-    from cardiolens import tables
+    from cardiolens.storage import tables
 
     folder = root / "store" / "completions"
     found = [] if not folder.is_dir() else [path for path in folder.iterdir() if path.is_dir()]

@@ -53,7 +53,7 @@ class Pace:
 
 
 def main() -> None:
-    from cardiolens.cases.make import make_cases
+    from cardiolens.protocol.medthinkvqa.make import make_cases
 
     logging.disable(logging.WARNING)
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
@@ -68,11 +68,11 @@ def main() -> None:
 
 def compare(words: list[str], rounds: int, flat: Path) -> None:
     """Ask chains, then their requests flat, so many times; print each round and the median ratio."""
-    from cardiolens.cluster.connect import ray_cluster
     from cardiolens.config.compose import read_spec
-    from cardiolens.plan.missing import missing
-    from cardiolens.plan.plan import plan
-    from cardiolens.steps.prepare import prepare_sweep
+    from cardiolens.inference.plan.missing import missing
+    from cardiolens.inference.plan.plan import plan
+    from cardiolens.runtime.connect import ray_cluster
+    from cardiolens.workflow.steps.prepare import prepare_sweep
 
     spec = read_spec(words)
     ratios = []
@@ -108,9 +108,9 @@ def compare(words: list[str], rounds: int, flat: Path) -> None:
 
 def _asked(planned: Any, left: Any) -> Pace:
     """Stream what is missing of the sweep's one model."""
-    from cardiolens.placement.inventory import nodes_of_ray
-    from cardiolens.plan.candidates import place_sweep
-    from cardiolens.stream.execution import execute
+    from cardiolens.inference.placement.inventory import nodes_of_ray
+    from cardiolens.inference.plan.candidates import place_sweep
+    from cardiolens.inference.stream.execution import execute
 
     (model,) = planned.spec.model
     of_model, pace = {model.name: left}, Pace()
@@ -121,8 +121,8 @@ def _asked(planned: Any, left: Any) -> Pace:
 
 def _write_flat(planned: Any, completions: Path, flat: Path) -> None:
     """Plan the requests of finished chains as requests that stand alone."""
-    from cardiolens import tables
-    from cardiolens.plan.columns import RequestColumns
+    from cardiolens.inference.plan.columns import RequestColumns
+    from cardiolens.storage import tables
 
     shutil.rmtree(flat, ignore_errors=True)
     (model,) = planned.spec.model
@@ -135,9 +135,9 @@ def _write_flat(planned: Any, completions: Path, flat: Path) -> None:
 
 def _flat(part: Path, completions: Path) -> Iterator[Any]:
     """The requests of the chains of one part, those of a case together."""
-    from cardiolens import tables
-    from cardiolens.plan.request import read_requests
-    from cardiolens.record.chain import read_part_chains, walk
+    from cardiolens.inference.plan.request import read_requests
+    from cardiolens.protocol.dialogue.chain import read_part_chains, walk
+    from cardiolens.storage import tables
 
     chains = read_part_chains(part)
     steps: dict[str, list[Any]] = {chain: [] for chain in chains}

@@ -16,12 +16,12 @@ from itertools import product
 import numpy as np
 from scipy import stats
 
-from cardiolens.findings.analyses import analyse
-from cardiolens.findings.sentences import Finding
-from cardiolens.stats.factors import ArmFactors, families
-from cardiolens.stats.headlines import headlines
-from cardiolens.stats.scores import score
-from cardiolens.tables import VERDICTS, from_rows
+from cardiolens.score.claims.analyses import analyse
+from cardiolens.score.claims.sentences import Finding
+from cardiolens.score.statistics.factors import ArmFactors, families
+from cardiolens.score.statistics.headlines import headlines
+from cardiolens.score.statistics.scores import score
+from cardiolens.storage.tables import VERDICTS, from_rows
 
 # answer type, options, tier, share of patients asked
 SUBTASKS = {

@@ -12,9 +12,9 @@ from itertools import product
 
 import numpy as np
 
-from cardiolens.stats.components import components
-from cardiolens.stats.factors import ArmFactors
-from cardiolens.stats.items import Items
+from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.score.statistics.items import Items
+from cardiolens.score.statistics.variance_components import components
 
 SIZES = {"model": 4, "protocol": 3, "budget": 3, "prompt": 2}
 DEVIATIONS = {"patient": 0.7, "subtask": 0.5, "item": 0.6, "model": 0.6, "protocol": 0.3, "budget": 0.2}

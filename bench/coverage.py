@@ -15,15 +15,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.stats import metrics
-from cardiolens.stats.bootstrap import effective_patients, resampling_weights
-from cardiolens.stats.inference import equivalent
-from cardiolens.stats.paired import mcnemar_of, wilcoxon
-from cardiolens.stats.references import gold_classes
-from cardiolens.stats.report_metrics import of_entities
-from cardiolens.stats.states import Answered, state_of
-from cardiolens.stats.statistic import Basis, Statistic
-from cardiolens.stats.swaps import coins, swap_p
+from cardiolens.score.statistics import metrics
+from cardiolens.score.statistics.bootstrap import effective_patients, resampling_weights
+from cardiolens.score.statistics.hypothesis_tests import equivalent
+from cardiolens.score.statistics.paired import mcnemar_of, wilcoxon
+from cardiolens.score.statistics.references import gold_classes
+from cardiolens.score.statistics.report_metrics import of_entities
+from cardiolens.score.statistics.states import Answered, state_of
+from cardiolens.score.statistics.statistic import Basis, Statistic
+from cardiolens.score.statistics.swap_test import coins, swap_p
 
 Floats = NDArray[np.float64]
 

@@ -47,12 +47,12 @@ def run(way: str, out: Path, words: list[str]) -> None:
     """All requests of the sweep one other way; writes when each was finished."""
     import ray
 
-    from cardiolens.cluster.connect import ray_cluster
     from cardiolens.config.compose import read_spec
-    from cardiolens.models.rendering import Rendering
-    from cardiolens.plan.missing import missing
-    from cardiolens.plan.plan import plan
-    from cardiolens.stream.loader import StudyLoader
+    from cardiolens.inference.models.rendering import Rendering
+    from cardiolens.inference.plan.missing import missing
+    from cardiolens.inference.plan.plan import plan
+    from cardiolens.inference.stream.loader import StudyLoader
+    from cardiolens.runtime.connect import ray_cluster
 
     spec = read_spec(words)
     with ray_cluster(spec.cluster):
@@ -82,7 +82,7 @@ def run(way: str, out: Path, words: list[str]) -> None:
 def _prompts(study: dict[str, Any], chat: Any) -> list[dict[str, Any]]:
     from PIL import Image
 
-    from cardiolens.stream.messages import ask_of, pictures_of
+    from cardiolens.inference.stream.messages import ask_of, pictures_of
 
     pictures = pictures_of(study["pictures"])
     images = {row["key"]: Image.fromarray(pictures(row["key"])).convert("RGB") for row in study["pictures"]}
@@ -103,7 +103,7 @@ class _SyncActor:
     def __init__(self, folder: str, options: dict[str, Any]) -> None:
         from vllm import LLM
 
-        from cardiolens.models.chat import Chat
+        from cardiolens.inference.models.chat import Chat
 
         self._llm = LLM(folder, **options)
         self._chat = Chat(Path(folder))
@@ -139,7 +139,7 @@ class _Explode:
     """Turns studies into one row per request, as ray.data.llm expects them."""
 
     def __init__(self, folder: str) -> None:
-        from cardiolens.models.chat import Chat
+        from cardiolens.inference.models.chat import Chat
 
         self._chat = Chat(Path(folder))
 

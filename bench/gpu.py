@@ -31,8 +31,8 @@ from bench.on_gpu.busy import Gpus
 from bench.on_gpu.engine import Marks
 from bench.on_gpu.models import SIZES, words_of, write
 from bench.on_gpu.results import Part, Results
-from cardiolens.cluster.connect import for_workers
-from cardiolens.engine.root_cause import cause_in
+from cardiolens.inference.engine.root_cause import cause_in
+from cardiolens.runtime.connect import for_workers
 
 ROOT = Path(__file__).resolve().parents[1]
 SWEEP = ["dataset=phantom_ci", "selector=[clinical,random]", "budget=[8,16]", "prompt=[standard]"]

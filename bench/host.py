@@ -33,16 +33,16 @@ def main() -> None:
 
 def _measure(words: list[str], written: Path) -> None:
     from cardiolens.config.compose import read_spec
-    from cardiolens.engine.ask import Ask
-    from cardiolens.engine.readers import Constant
-    from cardiolens.engine.vllm_engine import VllmEngine
-    from cardiolens.models.identity import identify
-    from cardiolens.models.rendering import Rendering
-    from cardiolens.plan.missing import missing
-    from cardiolens.plan.plan import plan
-    from cardiolens.stream.loader import StudyLoader
-    from cardiolens.stream.messages import ask_of, pictures_of
-    from cardiolens.stream.replica import Replica
+    from cardiolens.inference.engine.ask import Ask
+    from cardiolens.inference.engine.readers import Constant
+    from cardiolens.inference.engine.vllm_engine import VllmEngine
+    from cardiolens.inference.models.identity import identify
+    from cardiolens.inference.models.rendering import Rendering
+    from cardiolens.inference.plan.missing import missing
+    from cardiolens.inference.plan.plan import plan
+    from cardiolens.inference.stream.loader import StudyLoader
+    from cardiolens.inference.stream.messages import ask_of, pictures_of
+    from cardiolens.inference.stream.replica import Replica
 
     spec = read_spec(words)
     planned = plan(spec)

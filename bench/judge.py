@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from cardiolens.judging.verdicts import judge
-from cardiolens.tables import COMPLETIONS, QUESTIONS, REQUESTS, from_rows
+from cardiolens.score.verdicts.verdicts import judge
+from cardiolens.storage.tables import COMPLETIONS, QUESTIONS, REQUESTS, from_rows
 
 TEXTS = ("Basal segment", "Mid segment", "Apical segment", "Apex", "Papillary muscle")
 OPTIONS = [{"key": key, "text": text} for key, text in zip("ABCDE", TEXTS, strict=True)]

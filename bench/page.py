@@ -18,15 +18,15 @@ import numpy as np
 import pyarrow as pa
 
 from bench.bootstrap import arms, verdicts
-from cardiolens import tables
 from cardiolens.config.steps import StatisticsSpec
-from cardiolens.page.write import write_page
-from cardiolens.record.places import Run, Store
-from cardiolens.results.analyses import analyses_of, write_analyses
-from cardiolens.results.groups import Groups
-from cardiolens.stats.asked import Asked
-from cardiolens.stats.factors import families
-from cardiolens.stats.scores import scored
+from cardiolens.score.run_results.analyses import analyses_of, write_analyses
+from cardiolens.score.run_results.groups import Groups
+from cardiolens.score.statistics.arm_answers import Asked
+from cardiolens.score.statistics.factors import families
+from cardiolens.score.statistics.scores import scored
+from cardiolens.show.page.write import write_page
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run, Store
 
 PATIENTS = 670
 PART_ROWS = 16_384

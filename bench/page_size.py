@@ -23,18 +23,18 @@ import pyarrow as pa
 
 from bench.bootstrap import verdicts
 from bench.page import prompt, write_record
-from cardiolens import tables
+from cardiolens.commands.view import served_of
 from cardiolens.config.steps import StatisticsSpec
-from cardiolens.page.case_viewer.write import write_viewer
-from cardiolens.page.facts import read_facts, read_header
-from cardiolens.page.render import render
-from cardiolens.record.places import Run, Store
-from cardiolens.results.analyses import analyses_of, write_analyses
-from cardiolens.results.groups import Groups
-from cardiolens.stats.asked import Asked
-from cardiolens.stats.factors import ArmFactors, families
-from cardiolens.stats.scores import score
-from cardiolens.view import served_of
+from cardiolens.score.run_results.analyses import analyses_of, write_analyses
+from cardiolens.score.run_results.groups import Groups
+from cardiolens.score.statistics.arm_answers import Asked
+from cardiolens.score.statistics.factors import ArmFactors, families
+from cardiolens.score.statistics.scores import score
+from cardiolens.show.page.case_viewer.write import write_viewer
+from cardiolens.show.page.page_data import read_facts, read_header
+from cardiolens.show.page.render import render
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run, Store
 
 PATIENTS = 670
 PATIENTS_OF_PAGE = 20  # whose verdicts the page's analyses are made of

@@ -26,14 +26,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import tables
 from cardiolens.config.arms import Arm, arms
 from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.record.places import Run, Store
-from cardiolens.results import model_replies, scoring
-from cardiolens.results.groups import Groups
-from cardiolens.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.score.run_results import model_replies, scoring
+from cardiolens.score.run_results.groups import Groups
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run, Store
 
 QUESTIONS_A_PATIENT = 20
 RIGHT = 0.6

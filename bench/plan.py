@@ -11,7 +11,7 @@ import tempfile
 import time
 
 from cardiolens.config.compose import read_spec
-from cardiolens.plan.plan import plan
+from cardiolens.inference.plan.plan import plan
 
 
 def main() -> None:

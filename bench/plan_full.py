@@ -18,10 +18,10 @@ from pathlib import Path
 import pyarrow as pa
 from selection import study
 
-from cardiolens import tables
 from cardiolens.config.compose import read_spec
-from cardiolens.plan.missing import missing
-from cardiolens.plan.plan import plan
+from cardiolens.inference.plan.missing import missing
+from cardiolens.inference.plan.plan import plan
+from cardiolens.storage import tables
 from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
 from cardiolens.study.shards import part_writer, pixel_digest
 from cardiolens.study.structure import VolumeStructure

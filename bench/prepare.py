@@ -27,10 +27,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cardiolens.cluster.connect import ray_cluster
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.dataset import DatasetSpec
-from cardiolens.steps.prepare import prepare
+from cardiolens.runtime.connect import ray_cluster
+from cardiolens.workflow.steps.prepare import prepare
 
 PART_BYTES = 192 << 20  # of pixels per part
 

@@ -17,15 +17,15 @@ from pathlib import Path
 
 import numpy as np
 
-from cardiolens.cluster.connect import be_quiet
 from cardiolens.config.compose import read_spec
 from cardiolens.config.model import ModelSpec
-from cardiolens.engine.ask import Ask, FrameWork, Pictures, Reply
-from cardiolens.placement.placement import Deployment
-from cardiolens.plan.missing import missing_of
-from cardiolens.plan.plan import Plan, plan
-from cardiolens.steps.sweep import sweep
-from cardiolens.stream import pipeline
+from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply
+from cardiolens.inference.placement.placement import Deployment
+from cardiolens.inference.plan.missing import missing_of
+from cardiolens.inference.plan.plan import Plan, plan
+from cardiolens.inference.stream import pipeline
+from cardiolens.runtime.connect import be_quiet
+from cardiolens.workflow.steps.sweep import sweep
 
 
 class StandIn:

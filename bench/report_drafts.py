@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cardiolens.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.catalogue import load_catalogue
 
 MAKE = Path(__file__).resolve().parents[1] / "jobs" / "make_phantom.py"
 Counts = dict[str, Counter[str]]  # told, right and wrong, by style and by subtask

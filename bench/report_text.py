@@ -5,8 +5,8 @@ from pathlib import Path
 
 import yaml
 
-from cardiolens.judging.text.extract import Entity, extract
-from cardiolens.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.report_text.extract import Entity, extract
 
 Pair = tuple[set[Entity], frozenset[Entity]]  # what a reader finds, what the extractor finds
 

@@ -10,14 +10,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from cardiolens.review.accounts import Role, Session
-from cardiolens.review.desk import Desk
-from cardiolens.review.items import Item, Items
-from cardiolens.review.ledger import NAME, Ledger, Line, now
-from cardiolens.review.pictures import Pictures
-from cardiolens.review.queue import Asked, Queue
-from cardiolens.tasks.catalogue import load_catalogue
-from cardiolens.tasks.questions import given_questions
+from cardiolens.curation.review.accounts import Role, Session
+from cardiolens.curation.review.desk import Desk
+from cardiolens.curation.review.items import Item, Items
+from cardiolens.curation.review.ledger import NAME, Ledger, Line, now
+from cardiolens.curation.review.pictures import Pictures
+from cardiolens.curation.review.queue import Asked, Queue
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.questions import given_questions
 
 STRETCH = 100
 

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from cardiolens.config.sweep import SelectorSpec
-from cardiolens.select.choose import choose
-from cardiolens.select.feature_store import StudyFeatures
-from cardiolens.select.features import volume_features
-from cardiolens.select.route import Route
-from cardiolens.select.selection import Frame
+from cardiolens.protocol.select.choose import choose
+from cardiolens.protocol.select.feature_store import StudyFeatures
+from cardiolens.protocol.select.features import volume_features
+from cardiolens.protocol.select.route import Route
+from cardiolens.protocol.select.selection import Frame
+from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.structure import StudyStructure, VolumeStructure
-from cardiolens.tasks.catalogue import load_catalogue
 
 BUDGETS = (8, 16, 32, 64)
 ROUTES = [Route.of(subtask) for subtask in load_catalogue("openprotocol-1").subtasks.values()]

@@ -129,7 +129,7 @@ def _kill(pid: int) -> None:
 
 def _counted(root: Path) -> tuple[int, int, int]:
     """Numbers of requests planned, completions written, and requests without a final completion."""
-    from cardiolens import tables
+    from cardiolens.storage import tables
 
     (run,) = (root / "outputs").iterdir()
     planned: set[tuple[str, str]] = set()

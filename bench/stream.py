@@ -52,7 +52,7 @@ def _rate(finished_s: list[float]) -> float:
 
 
 def _streamed(overrides: list[str], folder: Path) -> list[float]:
-    from cardiolens import tables
+    from cardiolens.storage import tables
 
     command = [sys.executable, "-m", "cardiolens.sweep", *overrides]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -77,10 +77,10 @@ def engine_options(planned: Any) -> dict[str, Any]:
 
 def engine_of(planned: Any) -> Any:
     """Engine of the sweep's one model, not started."""
-    from cardiolens.engine.vllm_engine import VllmEngine
-    from cardiolens.placement.inventory import nodes_to_plan_with
-    from cardiolens.plan.candidates import place_sweep
-    from cardiolens.plan.missing import missing
+    from cardiolens.inference.engine.vllm_engine import VllmEngine
+    from cardiolens.inference.placement.inventory import nodes_to_plan_with
+    from cardiolens.inference.plan.candidates import place_sweep
+    from cardiolens.inference.plan.missing import missing
 
     (model,) = planned.spec.model
     left = {model.name: missing(planned.run.requests(model.name), Path("nowhere"), 1)}
@@ -95,12 +95,12 @@ def bare(out: Path, overrides: list[str]) -> None:
     from vllm.config import SchedulerConfig
 
     from cardiolens.config.compose import read_spec
-    from cardiolens.models.chat import Chat
-    from cardiolens.models.rendering import Rendering
-    from cardiolens.plan.missing import missing
-    from cardiolens.plan.plan import plan
-    from cardiolens.stream.loader import StudyLoader
-    from cardiolens.stream.messages import ask_of, pictures_of
+    from cardiolens.inference.models.chat import Chat
+    from cardiolens.inference.models.rendering import Rendering
+    from cardiolens.inference.plan.missing import missing
+    from cardiolens.inference.plan.plan import plan
+    from cardiolens.inference.stream.loader import StudyLoader
+    from cardiolens.inference.stream.messages import ask_of, pictures_of
 
     planned = plan(read_spec(overrides))
     (model,) = planned.spec.model

@@ -77,8 +77,8 @@ def _swept(words: list[str]) -> dict[str, Any]:
 def _fewest(words: list[str]) -> tuple[int, int, int]:
     """Number of distinct frames, fewest prompt tokens, and tokens per block of the engine's cache."""
     from cardiolens.config.compose import read_spec
-    from cardiolens.plan.missing import missing
-    from cardiolens.plan.plan import plan
+    from cardiolens.inference.plan.missing import missing
+    from cardiolens.inference.plan.plan import plan
 
     planned = plan(read_spec(words))
     (model,) = planned.spec.model
@@ -112,10 +112,10 @@ def _block_size(planned: Any) -> int:
 
 def _sequences(planned: Any, left: Any) -> Iterator[tuple[list[object], tuple[str, ...]]]:
     """Yield the prompt of each missing request as tokens, a frame's as (its key, n), and its frames' keys."""
-    from cardiolens.models.chat import Chat
-    from cardiolens.models.rendering import Rendering
-    from cardiolens.stream.loader import StudyLoader
-    from cardiolens.stream.messages import ask_of
+    from cardiolens.inference.models.chat import Chat
+    from cardiolens.inference.models.rendering import Rendering
+    from cardiolens.inference.stream.loader import StudyLoader
+    from cardiolens.inference.stream.messages import ask_of
 
     (model,) = planned.spec.model
     folder = planned.identities[model.name].folder

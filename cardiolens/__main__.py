@@ -6,9 +6,9 @@ import sys
 
 def main() -> int:
     """Do the verb that the command line names; without one, list them."""
-    from cardiolens.errors import InputError
-    from cardiolens.terminal.help import ASKED, known_verb, overview
-    from cardiolens.terminal.verb import tell
+    from cardiolens.base.errors import InputError
+    from cardiolens.commands.command import tell
+    from cardiolens.commands.help import ASKED, known_verb, overview
 
     match sys.argv[1:]:
         case []:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import yaml
 
-from cardiolens.tasks.catalogue import Catalogue, load_catalogue
-from cardiolens.tasks.protocol import protocol_folder
+from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
+from cardiolens.protocol.tasks.protocol import protocol_folder
 
 SUBTASK = {
     "id": "T05",

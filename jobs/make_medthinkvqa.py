@@ -5,9 +5,9 @@
 import sys
 from pathlib import Path
 
-from cardiolens.cases.make import SEED, TEST, TRAIN, make_cases
-from cardiolens.errors import InputError, RunError
-from cardiolens.record.privacy import be_private
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.protocol.medthinkvqa.make import SEED, TEST, TRAIN, make_cases
+from cardiolens.storage.permissions import be_private
 
 _NUMBERS = {"test": TEST, "train": TRAIN, "seed": SEED}
 

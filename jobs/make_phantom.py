@@ -10,15 +10,15 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 
-from cardiolens.cluster.connect import ray_cluster
+from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.compose import read_spec
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.errors import InputError, RunError
 from cardiolens.phantom.cohort import make_cohort, planned
 from cardiolens.phantom.dicom.export import make_export
 from cardiolens.phantom.dicom.spec import ExportSpec, export_spec
 from cardiolens.phantom.free_text.write import make_reports
-from cardiolens.record.privacy import be_private
+from cardiolens.runtime.connect import ray_cluster
+from cardiolens.storage.permissions import be_private
 
 _DICOM = tuple(ExportSpec.model_fields)
 _OWN = ("out", "masks", "reports", "format", *_DICOM)

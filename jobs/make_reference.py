@@ -15,12 +15,12 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from cardiolens import tables
 from cardiolens.config.base import Spec
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.config.questions import QuestionsSpec
 from cardiolens.config.reader import ReaderSpec
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.storage import tables
 
 _REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 _ROOTS: Mapping[str, type[Spec]] = {

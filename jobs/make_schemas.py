@@ -4,15 +4,15 @@ import json
 from importlib.resources import files
 from pathlib import Path
 
+from cardiolens.protocol.tasks import schema as question
 from cardiolens.study import schema as study
-from cardiolens.tasks import schema as question
 
 
 def schemas() -> dict[Path, str]:
     """Text of every schema, by the file that holds it."""
     made = {
         f"cardiolens.study/{study.SCHEMA_NAME}": study.study_schema(),
-        f"cardiolens.tasks/{question.SCHEMA_NAME}": question.question_schema(),
+        f"cardiolens.protocol.tasks/{question.SCHEMA_NAME}": question.question_schema(),
     }
     return {_path(place): json.dumps(tree, indent=1) + "\n" for place, tree in made.items()}
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from cardiolens import tables
-from cardiolens.errors import InputError, RunError
-from cardiolens.record import documents
-from cardiolens.record.places import Run
-from cardiolens.terminal.verb import begin, read_run, tell
-from cardiolens.tracker.mirror import check_tracker, summary_name
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.commands.command import begin, tell
+from cardiolens.show.tracker.mirror import check_tracker, summary_name
+from cardiolens.storage import documents, tables
+from cardiolens.storage.places import Run
+from cardiolens.storage.run_word import read_run
 
 _WAYS = (  # properties of models
     "requests/done",

@@ -11,20 +11,20 @@ from pathlib import Path
 import numpy as np
 import pyarrow.compute as pc
 
-from cardiolens import tables
-from cardiolens.cases.files import Source, records
-from cardiolens.cases.submission import submission_problems, write_submission
-from cardiolens.errors import InputError, RunError
-from cardiolens.questions.__main__ import split
-from cardiolens.questions.asking import asking_spec, execute_plan, plan_texts, replies_of
-from cardiolens.questions.reasoning import judged_line, read_reasoning, read_verdicts, requests
-from cardiolens.questions.reasoning_agreement import agreement
-from cardiolens.record.documents import read_configuration, read_manifest
-from cardiolens.record.places import Run, Store
-from cardiolens.record.privacy import be_private
-from cardiolens.results.case_scores import case_scores, step_overlap
-from cardiolens.results.case_steps import said_by_case
-from cardiolens.stats.bootstrap import Interval
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.commands.questions import split
+from cardiolens.curation.questions.model_extraction import asking_spec, execute_plan, plan_texts, replies_of
+from cardiolens.curation.questions.reasoning import judged_line, read_reasoning, read_verdicts, requests
+from cardiolens.curation.questions.reasoning_agreement import agreement
+from cardiolens.protocol.medthinkvqa.files import Source, records
+from cardiolens.protocol.medthinkvqa.submission import submission_problems, write_submission
+from cardiolens.score.run_results.case_rationales import said_by_case
+from cardiolens.score.run_results.case_scores import case_scores, step_overlap
+from cardiolens.score.statistics.bootstrap import Interval
+from cardiolens.storage import tables
+from cardiolens.storage.documents import read_configuration, read_manifest
+from cardiolens.storage.permissions import be_private
+from cardiolens.storage.places import Run, Store
 from cardiolens.study.cohort import read_cohort
 
 _WORDS = {

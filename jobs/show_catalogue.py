@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from cardiolens.config.compose import legal_names, read_spec
 from cardiolens.config.model import ModelCard, ModelSpec
-from cardiolens.models.identity import ships
-from cardiolens.placement.footprint import Candidate, Node
-from cardiolens.placement.placement import place
-from cardiolens.placement.schedule import schedule
-from cardiolens.terminal.placement import COLUMNS, cluster_of, placement_rows
+from cardiolens.inference.models.identity import ships
+from cardiolens.inference.placement.footprint import Candidate, Node
+from cardiolens.inference.placement.placement import place
+from cardiolens.inference.placement.schedule import schedule
+from cardiolens.show.terminal.placement import COLUMNS, cluster_of, placement_rows
 
 STUDIES = 200  # in our phantom cohort
 QUESTIONS = 13_494  # in the paper

@@ -10,10 +10,10 @@ import json
 import sys
 from pathlib import Path
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
-from cardiolens.errors import InputError
-from cardiolens.record.privacy import be_private
-from cardiolens.select.show import draw, find_study, records
+from cardiolens.protocol.select.show import draw, find_study, records
+from cardiolens.storage.permissions import be_private
 
 OWN = {"study": "", "format": "picture", "out": "outputs/selection"}
 

@@ -7,9 +7,9 @@ Windows are those of the dataset that further words name, as for a sweep: `datas
 import sys
 from pathlib import Path
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
-from cardiolens.errors import InputError
-from cardiolens.record.privacy import be_private
+from cardiolens.storage.permissions import be_private
 from cardiolens.study.sheet import study_sheet
 
 USAGE = (

@@ -1,7 +1,8 @@
 """Rules for all tests.
 
-Each begins with the usual umask. With CI set, nothing but GPU tests may skip. Property tests draw other examples
-each time, there as on a user's machine; the header names the seed, and `--hypothesis-seed=N` draws the same again.
+Each begins with the usual umask. With CI set, nothing but GPU tests may skip. Property tests draw other
+examples each time, there as on a user's machine; the header names the seed, and `--hypothesis-seed=N` draws
+the same again.
 """
 
 import os
@@ -13,8 +14,8 @@ from hypothesis import settings
 
 ON_CI = os.environ.get("CI", "") not in {"", "0", "false"}
 
-# Truth is checked, not speed: a busy machine must not fail a property. Where CI is set, hypothesis would by itself
-# draw the same examples for ever.
+# Truth is checked, not speed: a busy machine must not fail a property. Where CI is set, hypothesis would by
+# itself draw the same examples for ever.
 settings.register_profile("drawn_anew", deadline=None, derandomize=False, print_blob=True)
 settings.load_profile("drawn_anew")
 

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from cardiolens.config.model import ModelSpec
-from cardiolens.engine.arguments import known_options
-from cardiolens.engine.ask import Ask, Pictures, Reply
-from cardiolens.engine.starting import use_all_threads
-from cardiolens.engine.vllm_engine import VllmEngine
-from cardiolens.models.identity import Identity
-from cardiolens.placement.placement import Deployment
-from cardiolens.tables import FRAME
-from cardiolens.tasks.legal import Constraint
+from cardiolens.inference.engine.arguments import known_options
+from cardiolens.inference.engine.ask import Ask, Pictures, Reply
+from cardiolens.inference.engine.startup import use_all_threads
+from cardiolens.inference.engine.vllm_engine import VllmEngine
+from cardiolens.inference.models.identity import Identity
+from cardiolens.inference.placement.placement import Deployment
+from cardiolens.protocol.tasks.legal import Constraint
+from cardiolens.storage.tables import FRAME
 
 _STREAMS = tuple(Path(f"/proc/self/fd/{fd}") for fd in (1, 2))
 _NUMBER = r"([\d.]+)"

@@ -21,7 +21,7 @@ def main() -> None:
 def prepare(marks: Marks, words: list[str]) -> None:
     """Make the cohort and its shards."""
     from cardiolens.config.compose import read_spec
-    from cardiolens.steps.prepare import prepare_sweep
+    from cardiolens.workflow.steps.prepare import prepare_sweep
 
     prepare_sweep(read_spec(words))
     marks.note("prepared")
@@ -32,15 +32,15 @@ def stream(marks: Marks, words: list[str]) -> None:
     import ray
 
     from bench.on_gpu.engine import make_marked
-    from cardiolens.cluster import stopping
-    from cardiolens.cluster.connect import ray_cluster
     from cardiolens.config.compose import read_spec
-    from cardiolens.placement.inventory import nodes_of_ray
-    from cardiolens.plan.candidates import place_sweep
-    from cardiolens.plan.missing import missing_of
-    from cardiolens.plan.plan import plan
-    from cardiolens.stream import pipeline
-    from cardiolens.stream.execution import execute
+    from cardiolens.inference.placement.inventory import nodes_of_ray
+    from cardiolens.inference.plan.candidates import place_sweep
+    from cardiolens.inference.plan.missing import missing_of
+    from cardiolens.inference.plan.plan import plan
+    from cardiolens.inference.stream import pipeline
+    from cardiolens.inference.stream.execution import execute
+    from cardiolens.runtime import stopping
+    from cardiolens.runtime.connect import ray_cluster
 
     marks.note("imported", ray=ray.__version__)
     spec = read_spec(words)
@@ -65,11 +65,11 @@ def bare(marks: Marks, words: list[str]) -> None:
     from bench.on_gpu.engine import WARM, fitting, parts_of, settings_of, warm_frame, written, written_since
     from bench.stream import engine_of
     from cardiolens.config.compose import read_spec
-    from cardiolens.models.rendering import Rendering
-    from cardiolens.plan.missing import missing
-    from cardiolens.plan.plan import plan
-    from cardiolens.stream.loader import StudyLoader
-    from cardiolens.stream.messages import ask_of, pictures_of
+    from cardiolens.inference.models.rendering import Rendering
+    from cardiolens.inference.plan.missing import missing
+    from cardiolens.inference.plan.plan import plan
+    from cardiolens.inference.stream.loader import StudyLoader
+    from cardiolens.inference.stream.messages import ask_of, pictures_of
 
     marks.note("imported")
     spec = read_spec(words)

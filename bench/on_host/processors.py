@@ -68,8 +68,8 @@ def measure(family: str, more: Mapping[str, Any]) -> dict[str, float]:
     from vllm.v1.engine.input_processor import InputProcessor
     from vllm.v1.serial_utils import MsgpackEncoder
 
-    from cardiolens.models.chat import Chat
-    from cardiolens.tables import FRAME
+    from cardiolens.inference.models.chat import Chat
+    from cardiolens.storage.tables import FRAME
     from tests.families.build import build
     from tests.families.families import FAMILIES
 

@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from cardiolens.plain import one_line
+from cardiolens.base.sanitize import one_line
 
 _PIPE_WIDTH = 120  # columns if the output goes to a file or pipe
 

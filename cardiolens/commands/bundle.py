@@ -6,12 +6,12 @@
 import sys
 from pathlib import Path
 
+from cardiolens.base.console import say
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.commands.command import begin, tell
 from cardiolens.config.compose import read_spec
-from cardiolens.errors import InputError, RunError
-from cardiolens.steps.prepare import is_prepared
-from cardiolens.store.bundle import bundle, differences, gather_wheels
-from cardiolens.terminal.console import say
-from cardiolens.terminal.verb import begin, tell
+from cardiolens.workflow.steps.prepare import is_prepared
+from cardiolens.workflow.upkeep.bundle import bundle, differences, gather_wheels
 
 _OPTIONS = ("out", "lock")
 _REPLACED = ("dataset", "store", "model")

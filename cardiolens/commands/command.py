@@ -10,8 +10,10 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from cardiolens.cluster.connect import be_quiet
-from cardiolens.cluster.stopping import EXIT_CODE, StoppedError
+from cardiolens.base.console import say
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.base.sanitize import one_line, without_credentials
+from cardiolens.commands.help import ASKED, help_of, verbs
 from cardiolens.config.compose import (
     CONFIG_NAME,
     UserConfFirst,
@@ -24,12 +26,9 @@ from cardiolens.config.compose import (
     split_seeds,
 )
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.errors import InputError, RunError
-from cardiolens.plain import one_line, without_credentials
-from cardiolens.record.places import Run
-from cardiolens.record.privacy import be_private, follow, set_privacy
-from cardiolens.terminal.console import say
-from cardiolens.terminal.help import ASKED, help_of, verbs
+from cardiolens.runtime.connect import be_quiet
+from cardiolens.runtime.stopping import EXIT_CODE, StoppedError
+from cardiolens.storage.permissions import be_private, set_privacy
 
 Verb = Callable[[SweepSpec], int]
 
@@ -41,8 +40,7 @@ def begin() -> None:
     """
     be_private()
     be_quiet()
-    program = Path(sys.argv[0])
-    name = program.parent.name if program.stem == "__main__" else program.stem
+    name = Path(sys.argv[0]).stem
     if ASKED.intersection(sys.argv[1:]) and name in verbs():
         print(help_of(name))
         raise SystemExit(0)
@@ -68,30 +66,6 @@ def _privately(verb: Verb, spec: SweepSpec) -> int:
     if told := set_privacy(spec):
         say(told)
     return verb(spec)
-
-
-def read_runs(argv: Sequence[str]) -> list[Run]:
-    """The runs that `run=outputs/...` or `runs=[outputs/...,outputs/...]` names, else InputError."""
-    match [word.partition("=") for word in argv]:
-        case [("runs", "=", listed)] if listed.startswith("[") and listed.endswith("]"):
-            folders = [folder.strip() for folder in listed[1:-1].split(",") if folder.strip()]
-            if len(set(folders)) < max(2, len(folders)):
-                raise InputError(f"runs={listed}: give two runs or more, each once")
-            return [read_run([f"run={folder}"]) for folder in folders]
-        case _:
-            return [read_run(argv)]
-
-
-def read_run(argv: Sequence[str]) -> Run:
-    """The existing run that `run=outputs/...` names; InputError for other words."""
-    match [word.partition("=") for word in argv]:
-        case [("run", "=", folder)] if Path(folder).is_dir():
-            follow(Path(folder))
-            return Run(Path(folder))
-        case [("run", "=", folder)]:
-            raise InputError(f"run={folder}: no such folder; give the path that a sweep's last line named")
-        case _:
-            raise InputError(f"{' '.join(argv) or 'no words'}: give exactly run=outputs/<name of the run>")
 
 
 def tell(error: InputError | RunError | StoppedError) -> int:

@@ -9,13 +9,14 @@ import math
 import sys
 from collections.abc import Sequence
 
-from cardiolens.errors import InputError, RunError
-from cardiolens.findings.sentences import signed
-from cardiolens.record.places import Run
-from cardiolens.results.compare import compared, configuration_changes
-from cardiolens.stats.inference import MARGIN
-from cardiolens.terminal.console import say
-from cardiolens.terminal.verb import begin, read_run, tell
+from cardiolens.base.console import say
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.commands.command import begin, tell
+from cardiolens.score.claims.sentences import signed
+from cardiolens.score.run_results.compare import compared, configuration_changes
+from cardiolens.score.statistics.hypothesis_tests import MARGIN
+from cardiolens.storage.places import Run
+from cardiolens.storage.run_word import read_run
 
 
 def compare(first: Run, second: Run, margin: float) -> int:

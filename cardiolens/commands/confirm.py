@@ -4,12 +4,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cardiolens.errors import InputError, RunError
-from cardiolens.intake.decisions import Ledger
-from cardiolens.page.confirm.imported import read_imported
-from cardiolens.page.confirm.server import Desk, desk_address, desk_server
-from cardiolens.terminal.console import say
-from cardiolens.terminal.verb import begin, tell
+from cardiolens.base.console import say
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.commands.command import begin, tell
+from cardiolens.curation.ingest.confirm.imported import read_imported
+from cardiolens.curation.ingest.confirm.server import Desk, desk_address, desk_server
+from cardiolens.curation.ingest.decisions import Ledger
 
 
 def read_words(argv: Sequence[str]) -> tuple[Path, Path]:

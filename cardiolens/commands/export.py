@@ -7,12 +7,13 @@ The files go to `export/` in the run's folder. They hold patient ids only with `
 
 import sys
 
-from cardiolens.errors import InputError, RunError
-from cardiolens.page.dataset import write_dataset
-from cardiolens.page.export import PATIENT_IDS, export
-from cardiolens.page.inspect_logs import write_inspect_logs
-from cardiolens.terminal.console import say
-from cardiolens.terminal.verb import begin, read_run, tell
+from cardiolens.base.console import say
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.commands.command import begin, tell
+from cardiolens.show.export.dataset import write_dataset
+from cardiolens.show.export.export import PATIENT_IDS, export
+from cardiolens.show.export.inspect_logs import write_inspect_logs
+from cardiolens.storage.run_word import read_run
 
 _FORMATS = {"format=files": export, "format=arrow": write_dataset, "format=inspect": write_inspect_logs}
 

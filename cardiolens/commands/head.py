@@ -9,9 +9,9 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 
-from cardiolens.cluster.guard import loopback_kept, make_token_file, no_api_server, private_folder, token_file
-from cardiolens.errors import InputError
-from cardiolens.terminal.verb import begin, tell
+from cardiolens.base.errors import InputError
+from cardiolens.commands.command import begin, tell
+from cardiolens.runtime.guard import loopback_kept, make_token_file, no_api_server, private_folder, token_file
 
 _LOOPBACK = "--node-ip-address=127.0.0.1"
 

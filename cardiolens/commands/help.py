@@ -9,10 +9,10 @@ from typing import Annotated
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
+from cardiolens.base.errors import InputError
+from cardiolens.base.sanitize import one_line
+from cardiolens.base.suggest import nearest_first
 from cardiolens.config.compose import GROUPS, ONE_OF, legal_names, packaged_conf
-from cardiolens.errors import InputError
-from cardiolens.plain import one_line
-from cardiolens.suggest import nearest_first
 
 ASKED = frozenset({"--help", "-h"})
 _INDENT = "  "
@@ -36,7 +36,7 @@ class VerbHelp(BaseModel):
 @cache
 def verbs() -> dict[str, VerbHelp]:
     """Help of each verb, in the order in which one meets them."""
-    text = files("cardiolens.terminal").joinpath("verbs.yaml").read_text("utf-8")
+    text = files("cardiolens.commands").joinpath("verbs.yaml").read_text("utf-8")
     return {name: VerbHelp.model_validate(entry) for name, entry in yaml.safe_load(text).items()}
 
 

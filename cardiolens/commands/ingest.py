@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Import the export that the command line names, or write the skeletons that it asks for."""
+    from cardiolens.base.errors import InputError, RunError
+    from cardiolens.commands.command import begin, tell
     from cardiolens.config.compose import read_ingest_spec
-    from cardiolens.errors import InputError, RunError
-    from cardiolens.steps.ingest import ingest
-    from cardiolens.steps.skeleton import read_init_words, write_skeletons
-    from cardiolens.terminal.verb import begin, tell
+    from cardiolens.curation.ingest.ingest import ingest
+    from cardiolens.curation.ingest.manifest_draft import read_init_words, write_skeletons
 
     begin()
     words = list(sys.argv[1:] if argv is None else argv)

@@ -5,9 +5,10 @@ Replaces verdicts, scores and analyses. `runs=[outputs/...,outputs/...]` judges 
 
 import sys
 
-from cardiolens.errors import InputError, RunError
-from cardiolens.steps.judge import judge, judge_together
-from cardiolens.terminal.verb import begin, read_runs, tell
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.commands.command import begin, tell
+from cardiolens.storage.run_word import read_runs
+from cardiolens.workflow.steps.judge import judge, judge_together
 
 
 def main() -> int:

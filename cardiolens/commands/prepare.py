@@ -2,12 +2,12 @@
 
 import sys
 
-from cardiolens.steps.prepare import prepare_dataset
+from cardiolens.workflow.steps.prepare import prepare_dataset
 
 
 def main() -> int:
     """Prepare the dataset that the command line names."""
-    from cardiolens.terminal.verb import run_verb
+    from cardiolens.commands.command import run_verb
 
     return run_verb(prepare_dataset)
 

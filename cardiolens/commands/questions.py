@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cardiolens.config.questions import QuestionsSpec
-    from cardiolens.questions.run import Reader
+    from cardiolens.curation.questions.run import Reader
 
 
 def main() -> int:
     """Make questions of the reports and masks that the command line names."""
-    from cardiolens.cluster.stopping import StoppedError
+    from cardiolens.base.errors import InputError, RunError
+    from cardiolens.commands.command import begin, tell
     from cardiolens.config.compose import read_questions_spec
-    from cardiolens.errors import InputError, RunError
-    from cardiolens.questions.run import questions
-    from cardiolens.terminal.verb import begin, tell
+    from cardiolens.curation.questions.run import questions
+    from cardiolens.runtime.stopping import StoppedError
 
     begin()
     own, about_model = split(sys.argv[1:])
@@ -31,7 +31,7 @@ def _second(spec: "QuestionsSpec", words: Sequence[str]) -> "Reader | None":
     """The second extractor that the words name; None without any."""
     if not words:
         return None
-    from cardiolens.questions.asking import ask, model_spec
+    from cardiolens.curation.questions.model_extraction import ask, model_spec
 
     return partial(ask, model_spec(spec, words))
 

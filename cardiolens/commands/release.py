@@ -5,14 +5,14 @@
 
 import sys
 
-from cardiolens.errors import InputError, RunError
-from cardiolens.terminal.verb import begin, tell
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.commands.command import begin, tell
 
 
 def main() -> int:
     """Make a release, or verify one."""
-    from cardiolens.release.make import release
-    from cardiolens.release.verify import verify
+    from cardiolens.curation.release.make import release
+    from cardiolens.curation.release.verify import verify
 
     begin()
     words = sys.argv[1:]

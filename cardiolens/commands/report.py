@@ -6,12 +6,13 @@
 import sys
 from collections.abc import Sequence
 
-from cardiolens.errors import InputError, RunError
-from cardiolens.page.write import write_page
-from cardiolens.record.places import Run
-from cardiolens.steps.judge import joined
-from cardiolens.terminal.console import say
-from cardiolens.terminal.verb import begin, read_runs, tell
+from cardiolens.base.console import say
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.commands.command import begin, tell
+from cardiolens.show.page.write import write_page
+from cardiolens.storage.places import Run
+from cardiolens.storage.run_word import read_runs
+from cardiolens.workflow.steps.judge import joined
 
 _IMAGES = {"page.include_images=true": True, "page.include_images=false": False}
 

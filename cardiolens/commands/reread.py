@@ -9,13 +9,14 @@ import math
 import sys
 from collections.abc import Sequence
 
-from cardiolens.errors import InputError, RunError
-from cardiolens.terminal.verb import begin, read_run, tell
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.commands.command import begin, tell
+from cardiolens.storage.run_word import read_run
 
 
 def main() -> int:
-    from cardiolens.cluster.stopping import StoppedError
-    from cardiolens.questions.__main__ import split
+    from cardiolens.commands.questions import split
+    from cardiolens.runtime.stopping import StoppedError
 
     begin()
     own, about_model = split(sys.argv[1:])
@@ -27,14 +28,13 @@ def main() -> int:
 
 def reread(own: Sequence[str], about_model: Sequence[str]) -> int:
     """Read the texts, write and print both scores; 0 if the model read at least one, else 1."""
-    from cardiolens import tables
+    from cardiolens.base.console import say
     from cardiolens.config.arms import arms
-    from cardiolens.questions.asking import ask, asking_spec
-    from cardiolens.questions.second_reading import readings, texts_of
-    from cardiolens.record import documents
-    from cardiolens.tasks.catalogue import load_catalogue
-    from cardiolens.terminal.console import say
-    from cardiolens.terminal.readings import show_readings
+    from cardiolens.curation.questions.model_extraction import ask, asking_spec
+    from cardiolens.curation.questions.second_reading import readings, texts_of
+    from cardiolens.protocol.tasks.catalogue import load_catalogue
+    from cardiolens.show.terminal.second_reading import show_readings
+    from cardiolens.storage import documents, tables
 
     run = read_run(own)
     if not about_model:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 def main() -> int:
     """Do what the first word says; without one, serve the page."""
-    from cardiolens.cluster.stopping import StoppedError
-    from cardiolens.errors import InputError, RunError
-    from cardiolens.review.run import add, export, serve
-    from cardiolens.terminal.verb import begin, tell
+    from cardiolens.base.errors import InputError, RunError
+    from cardiolens.commands.command import begin, tell
+    from cardiolens.curation.review.run import add, export, serve
+    from cardiolens.runtime.stopping import StoppedError
 
     begin()
     action, words = split(sys.argv[1:])

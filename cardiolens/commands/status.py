@@ -5,9 +5,10 @@ Without SLURM, or after its jobs have ended, the status comes from the disk alon
 
 import sys
 
-from cardiolens.errors import InputError, RunError
-from cardiolens.slurm.status import status
-from cardiolens.terminal.verb import begin, read_run, tell
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.commands.command import begin, tell
+from cardiolens.storage.run_word import read_run
+from cardiolens.workflow.slurm.status import status
 
 
 def main() -> int:

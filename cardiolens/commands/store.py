@@ -6,16 +6,16 @@ from pathlib import Path
 
 from rich.table import Table
 
-from cardiolens.errors import InputError, RunError
-from cardiolens.record.places import Store
-from cardiolens.record.privacy import follow
-from cardiolens.store.compact import compact
-from cardiolens.store.contents import contents
-from cardiolens.store.prune import delete, removable
-from cardiolens.store.verify import problems
+from cardiolens.base.console import console, say
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.commands.command import begin, tell
+from cardiolens.storage.permissions import follow
+from cardiolens.storage.places import Store
 from cardiolens.study.cohort import read_cohort
-from cardiolens.terminal.console import console, say
-from cardiolens.terminal.verb import begin, tell
+from cardiolens.workflow.upkeep.compact import compact
+from cardiolens.workflow.upkeep.contents import contents
+from cardiolens.workflow.upkeep.prune import delete, removable
+from cardiolens.workflow.upkeep.verify import problems
 
 Words = Mapping[str, str]
 

@@ -6,8 +6,8 @@ page. `mode=plan` prints jobs and scripts and submits nothing. Repeating the com
 
 import sys
 
-from cardiolens.slurm.submit import submit
-from cardiolens.terminal.verb import run_verb
+from cardiolens.commands.command import run_verb
+from cardiolens.workflow.slurm.submit import submit
 
 
 def main() -> int:

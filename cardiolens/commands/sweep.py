@@ -3,8 +3,8 @@
 import logging
 import sys
 
-from cardiolens.steps.sweep import sweep
-from cardiolens.terminal.verb import run_verb
+from cardiolens.commands.command import run_verb
+from cardiolens.workflow.steps.sweep import sweep
 
 log = logging.getLogger(__name__)
 

@@ -7,10 +7,11 @@ gets no frame, report text, study id, patient id or question id.
 
 import sys
 
-from cardiolens.errors import InputError, RunError
-from cardiolens.record import documents
-from cardiolens.terminal.verb import begin, read_run, tell
-from cardiolens.tracker.mirror import check_tracker, track
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.commands.command import begin, tell
+from cardiolens.show.tracker.mirror import check_tracker, track
+from cardiolens.storage import documents
+from cardiolens.storage.run_word import read_run
 
 
 def main() -> int:

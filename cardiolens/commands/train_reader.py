@@ -7,9 +7,9 @@ from importlib.util import find_spec
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Make the cohorts, train on them, and write the model; a run that was stopped goes on."""
+    from cardiolens.base.errors import InputError, RunError
+    from cardiolens.commands.command import begin, tell
     from cardiolens.config.compose import read_reader_spec
-    from cardiolens.errors import InputError, RunError
-    from cardiolens.terminal.verb import begin, tell
 
     begin()
     try:
@@ -17,7 +17,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise InputError(
                 "training needs PyTorch, which is not installed; run `make setup`, or add the extra encoder"
             )
-        from cardiolens.steps.train_reader import train_reader
+        from cardiolens.reader.train import train_reader
 
         return train_reader(read_reader_spec(list(sys.argv[1:] if argv is None else argv)))
     except (InputError, RunError) as error:

@@ -6,16 +6,17 @@
 import sys
 from collections.abc import Sequence
 
-from cardiolens.errors import InputError, RunError
-from cardiolens.page.case_viewer.cases import index_of
-from cardiolens.page.case_viewer.on_demand import Scripts
-from cardiolens.page.case_viewer.server import Served, address_of, server_of
-from cardiolens.page.case_viewer.sources import open_sources
-from cardiolens.page.case_viewer.write import render_viewer
-from cardiolens.record.places import Run
-from cardiolens.steps.judge import joined
-from cardiolens.terminal.console import say
-from cardiolens.terminal.verb import begin, read_runs, tell
+from cardiolens.base.console import say
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.commands.command import begin, tell
+from cardiolens.show.page.case_viewer.cases import index_of
+from cardiolens.show.page.case_viewer.on_demand import Scripts
+from cardiolens.show.page.case_viewer.server import Served, address_of, server_of
+from cardiolens.show.page.case_viewer.sources import open_sources
+from cardiolens.show.page.case_viewer.write import render_viewer
+from cardiolens.storage.places import Run
+from cardiolens.storage.run_word import read_runs
+from cardiolens.workflow.steps.judge import joined
 
 
 def served_of(runs: Sequence[Run]) -> Served:

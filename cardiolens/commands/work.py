@@ -7,11 +7,11 @@ and takes the `address=` of a Ray cluster and the number of `nodes=` that this c
 import logging
 import sys
 
-from cardiolens.cluster.stopping import StoppedError
-from cardiolens.errors import InputError, RunError
-from cardiolens.plain import PlainFormatter
-from cardiolens.slurm.work import read_words, work
-from cardiolens.terminal.verb import begin, tell
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.base.sanitize import PlainFormatter
+from cardiolens.commands.command import begin, tell
+from cardiolens.runtime.stopping import StoppedError
+from cardiolens.workflow.slurm.work import read_words, work
 
 
 def main() -> int:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from cardiolens.base.digest import digest_of
 from cardiolens.config.http import SERVING as HTTP_SERVING
 from cardiolens.config.model import SERVING, ModelSpec
 from cardiolens.config.sweep import Budget, Control, PromptSpec, SelectorSpec, SweepSpec, TokenBudget
-from cardiolens.digest import digest_of
 
 
 @dataclass(frozen=True, slots=True)

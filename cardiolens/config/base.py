@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from cardiolens.plain import without_credentials
-from cardiolens.suggest import nearest_first
+from cardiolens.base.sanitize import without_credentials
+from cardiolens.base.suggest import nearest_first
 
 Positive = Annotated[int, Field(gt=0)]
 Auto = Literal["auto"]

@@ -18,14 +18,15 @@ from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 from pydantic import ValidationError
 from yaml import YAMLError
 
+from cardiolens.base.errors import InputError
+from cardiolens.base.paths import shipped
+from cardiolens.base.suggest import nearest_first
+from cardiolens.base.untrusted import BYTE_ORDER_MARK, decode, is_housekeeping, read_bytes
 from cardiolens.config.base import Spec, describe, options_at
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.config.questions import QuestionsSpec
 from cardiolens.config.reader import ReaderSpec
 from cardiolens.config.sweep import SweepSpec, parse
-from cardiolens.errors import InputError
-from cardiolens.given import BYTE_ORDER_MARK, decode, is_housekeeping, read_bytes
-from cardiolens.suggest import nearest_first
 
 GROUPS = ("model", "selector", "prompt", "control", "dataset", "cluster", "tracker", "experiment")
 ONE_OF = ("dataset", "cluster", "tracker")  # groups of which a sweep selects exactly one entry
@@ -35,10 +36,8 @@ _MOST_NODES = 100_000  # of one
 
 
 def packaged_conf() -> Path:
-    """The shipped `conf/`: inside the installed package, or beside it in a checkout."""
-    here = Path(__file__).resolve().parents[1]
-    installed = here / "conf"
-    return installed if installed.is_dir() else here.parent / "conf"
+    """The shipped `conf/`."""
+    return shipped("conf")
 
 
 def conf_folders() -> list[Path]:

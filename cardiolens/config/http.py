@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
+from cardiolens.base.sanitize import is_key, without_credentials
 from cardiolens.config.base import Positive, Spec
-from cardiolens.plain import is_key, without_credentials
 
 Price = Annotated[float, Field(ge=0)]
 

@@ -5,12 +5,12 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Discriminator, Field, Tag, ValidationError, field_validator, model_validator
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.base import GivenPath, Positive, Seed, Spec, describe
 from cardiolens.config.cluster import ClusterSpec, SlurmSpec
 from cardiolens.config.dataset import DatasetSpec
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.steps import PageSpec, StatisticsSpec, StreamSpec, TrackerSpec
-from cardiolens.errors import InputError
 
 
 class SelectorSpec(Spec):

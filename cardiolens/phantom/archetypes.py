@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from pydantic import ConfigDict, TypeAdapter
 
-from cardiolens.errors import InputError
+from cardiolens.base.errors import InputError
 from cardiolens.phantom.parameters import Parameters, parameters
 
 DATA = Path(__file__).parent / "data"

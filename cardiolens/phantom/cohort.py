@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.errors import InputError, RunError
 from cardiolens.phantom.appearance import appearance
 from cardiolens.phantom.free_text.write import write_reports
 from cardiolens.phantom.geometry import Heart
@@ -17,10 +17,10 @@ from cardiolens.phantom.render import render
 from cardiolens.phantom.reports import reports
 from cardiolens.phantom.roster import PROTOCOL, SEQUENCES, catalogue, roster, study
 from cardiolens.phantom.write import write_labels, write_records, write_volume
-from cardiolens.tasks.catalogue import Catalogue, load_catalogue
-from cardiolens.tasks.instantiate import records
-from cardiolens.tasks.questions import write_questions
-from cardiolens.tasks.truth import findings
+from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
+from cardiolens.protocol.tasks.instantiate import records
+from cardiolens.protocol.tasks.questions import write_questions
+from cardiolens.protocol.tasks.truth import findings
 
 
 def make_cohort(

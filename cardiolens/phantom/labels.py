@@ -9,8 +9,8 @@ from cardiolens.phantom.measure import Measures, measure
 from cardiolens.phantom.outpouching import DIRECTION, HEIGHT, bump_radius
 from cardiolens.phantom.parameters import LesionShape, Parameters
 from cardiolens.phantom.visible import check_oedema_seen
-from cardiolens.tasks.segments import SEGMENTS, WALL_SEGMENTS
-from cardiolens.tasks.truth import Chambers, Layer, Lesion, Pattern, PerfusionDefect, Segment, Truth
+from cardiolens.protocol.tasks.segments import SEGMENTS, WALL_SEGMENTS
+from cardiolens.protocol.tasks.truth import Chambers, Layer, Lesion, Pattern, PerfusionDefect, Segment, Truth
 
 _LAYERS: tuple[tuple[Layer, tuple[float, float], tuple[float, float]], ...] = (
     # layer, range of the inner depth, range of the outer depth

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.base import describe
-from cardiolens.errors import InputError
 
 Segments = tuple[int, ...]
 _STRICT = ConfigDict(extra="forbid")

@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 from jinja2 import Environment, StrictUndefined
 
-from cardiolens.tasks.catalogue import Catalogue, Subtask
-from cardiolens.tasks.instantiate import Findings, answer
+from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
+from cardiolens.protocol.tasks.instantiate import Findings, answer
 
 WORDINGS = 4
 

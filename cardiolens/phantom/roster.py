@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.errors import InputError
 from cardiolens.phantom import draws
 from cardiolens.phantom.archetypes import archetypes, canonical_values
 from cardiolens.phantom.sampler import Study, canonical_study, drawn
 from cardiolens.phantom.sub_cohort import class_of, is_public
-from cardiolens.tasks.catalogue import Catalogue, load_catalogue
-from cardiolens.tasks.instantiate import answer, asked
-from cardiolens.tasks.truth import Truth, findings
+from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
+from cardiolens.protocol.tasks.instantiate import answer, asked
+from cardiolens.protocol.tasks.truth import Truth, findings
 
 PROTOCOL = "openprotocol-1"
 SEQUENCES = ("cine", "lge", "perfusion", "t2")

@@ -5,14 +5,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from cardiolens.errors import InputError
+from cardiolens.base.errors import InputError
 from cardiolens.phantom.archetypes import archetype_of, archetypes, canonical, modifiers, variant_parameters
 from cardiolens.phantom.bands import GuardBandError
 from cardiolens.phantom.draws import Draws, study_seed
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.labels import truth
 from cardiolens.phantom.parameters import Parameters
-from cardiolens.tasks.truth import Truth
+from cardiolens.protocol.tasks.truth import Truth
 
 MAX_TRIES = 400
 _SPREAD = 0.06

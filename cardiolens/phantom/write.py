@@ -14,7 +14,7 @@ from cardiolens.phantom.nifti import nifti_bytes, stored
 from cardiolens.phantom.planes import Size, Vector, affine
 from cardiolens.phantom.render import Rendered
 from cardiolens.phantom.sampler import Study
-from cardiolens.tasks.truth import Truth
+from cardiolens.protocol.tasks.truth import Truth
 
 _DISPLAY = {"transpose": True, "flip_rows": True, "flip_cols": False}
 _LAYER_MM = 8.0

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cardiolens.models.embedded import IMAGE_SIDE
-from cardiolens.training.examples import Asked, Pack
+from cardiolens.inference.models.embedded import IMAGE_SIDE
+from cardiolens.reader.examples import Asked, Pack
 
 IGNORED = -100  # label of a token that is given
 _ROUTINE = 0.1  # weight of a token of a reply that is the same for every answer

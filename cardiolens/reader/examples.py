@@ -22,22 +22,22 @@ from cardiolens.config.compose import read_spec
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.reader import CohortSpec, ReaderSpec
 from cardiolens.config.sweep import Control, SweepSpec
-from cardiolens.models.chat import Chat
-from cardiolens.models.embedded import IMAGE_SIDE
-from cardiolens.models.identity import Identity
-from cardiolens.models.rendering import Rendering
+from cardiolens.inference.models.chat import Chat
+from cardiolens.inference.models.embedded import IMAGE_SIDE
+from cardiolens.inference.models.identity import Identity
+from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.plan.control import BLANK
+from cardiolens.inference.plan.inputs import Inputs, read_inputs
+from cardiolens.inference.plan.planned_question import PlannedQuestion
+from cardiolens.inference.plan.planner import ModelPlanner, StudyFrames
+from cardiolens.inference.plan.request import Request
 from cardiolens.phantom.signal import MUSCLE_ARRIVAL
-from cardiolens.plan.asked import PlannedQuestion
-from cardiolens.plan.control import BLANK
-from cardiolens.plan.inputs import Inputs, read_inputs
-from cardiolens.plan.planner import ModelPlanner, StudyFrames
-from cardiolens.plan.request import Request
+from cardiolens.reader.tissues import healed, pixel_kinds
+from cardiolens.storage.tables import PLANNED
 from cardiolens.study.manifest import read_study
 from cardiolens.study.overlay import read_overlay
 from cardiolens.study.shards import FrameDigest, read_frames, shaped
 from cardiolens.study.structure import structures
-from cardiolens.tables import PLANNED
-from cardiolens.training.tissues import healed, pixel_kinds
 
 Pictures = NDArray[np.uint8]
 Places = tuple[tuple[str, int], ...]  # volume_id and canonical index of each frame

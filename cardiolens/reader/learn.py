@@ -23,14 +23,14 @@ import torch.distributed as dist
 import torch.multiprocessing as processes
 from torch import Tensor, nn
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.reader import ReaderSpec, StageSpec
-from cardiolens.errors import InputError
-from cardiolens.models.chat import Chat
-from cardiolens.models.embedded import IMAGE_SIDE
-from cardiolens.training.batches import IGNORED, Given, Tokens, given, normalised
-from cardiolens.training.examples import Cohort
-from cardiolens.training.network import JOINED, PATCH, make_network, make_processor, save
-from cardiolens.training.tissues import KINDS, LESIONS, WALLS, WEIGHTS, concept_weights, concepts
+from cardiolens.inference.models.chat import Chat
+from cardiolens.inference.models.embedded import IMAGE_SIDE
+from cardiolens.reader.batches import IGNORED, Given, Tokens, given, normalised
+from cardiolens.reader.examples import Cohort
+from cardiolens.reader.network import JOINED, PATCH, make_network, make_processor, save
+from cardiolens.reader.tissues import KINDS, LESIONS, WALLS, WEIGHTS, concept_weights, concepts
 
 STATE = "state.pt"
 CURVE = "curve.jsonl"  # a line at each checkpoint

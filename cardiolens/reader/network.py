@@ -9,13 +9,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from cardiolens.models.embedded import CONTEXT, IMAGE_SIDE, SPECIAL, finished, processor
-from cardiolens.prompts.question import AskedQuestion, report_fields
-from cardiolens.prompts.render import question_block
-from cardiolens.prompts.template import template_for
-from cardiolens.prompts.words import words
-from cardiolens.tasks.catalogue import Catalogue, load_catalogue
-from cardiolens.training.vision import localise
+from cardiolens.inference.models.embedded import CONTEXT, IMAGE_SIDE, SPECIAL, finished, processor
+from cardiolens.protocol.prompts.question import AskedQuestion, report_fields
+from cardiolens.protocol.prompts.render import question_block
+from cardiolens.protocol.prompts.template import template_for
+from cardiolens.protocol.prompts.words import words
+from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
+from cardiolens.reader.vision import localise
 
 PATCH = 8  # pixels
 JOINED = 4  # patches along each side of an image token: 2 x 2 tokens a frame

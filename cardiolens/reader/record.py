@@ -5,9 +5,9 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
+from cardiolens.base.digest import code_digest
 from cardiolens.config.reader import ReaderSpec
-from cardiolens.digest import code_digest
-from cardiolens.training.learn import CURVE
+from cardiolens.reader.learn import CURVE
 
 RECORD = "training.json"
 

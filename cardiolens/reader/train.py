@@ -4,14 +4,14 @@ from pathlib import Path
 
 import yaml
 
-from cardiolens import tables
+from cardiolens.base.console import say
 from cardiolens.config.reader import ReaderSpec
-from cardiolens.models.embedded import IMAGE_SIDE
-from cardiolens.steps.prepare import prepare_sweep
-from cardiolens.terminal.console import say
-from cardiolens.training.examples import cohort_spec
-from cardiolens.training.learn import check, learn
-from cardiolens.training.record import write_record
+from cardiolens.inference.models.embedded import IMAGE_SIDE
+from cardiolens.reader.examples import cohort_spec
+from cardiolens.reader.learn import check, learn
+from cardiolens.reader.record import write_record
+from cardiolens.storage import tables
+from cardiolens.workflow.steps.prepare import prepare_sweep
 
 NAME = "reader_small"
 

@@ -5,7 +5,7 @@ After ConText (Harkema et al. 2009): cues reach forward or back within their cla
 
 from collections.abc import Sequence
 
-from cardiolens.judging.text.clauses import Clause
+from cardiolens.report_text.clauses import Clause
 
 _LIST_ENDS = ("negated", "verb", "grade", "measure", "colon", "uncertain")
 

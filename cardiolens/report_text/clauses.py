@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cardiolens.judging.text.mentions import Mention
+from cardiolens.report_text.mentions import Mention
 
 _HARD = frozenset({"contrasts", "exceptions", "semicolon"})
 _SOFT = frozenset({"and", "comma", "with"})

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from cardiolens.judging.text.extract import Entity
-from cardiolens.tasks.catalogue import Catalogue, Subtask
+from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
+from cardiolens.report_text.extract import Entity
 
 
 @dataclass(frozen=True, slots=True)

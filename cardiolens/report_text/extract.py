@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from cardiolens.judging.text.findings import asserted, findings
-from cardiolens.tasks.catalogue import Catalogue, Subtask
+from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
+from cardiolens.report_text.findings import asserted, findings
 
 Entity = tuple[str, str]  # report field, option text
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cardiolens.judging.text.clauses import Clause, clauses
-from cardiolens.judging.text.mentions import Reader, reader
-from cardiolens.judging.text.places import bears, placed, values
-from cardiolens.judging.text.sections import Sentence, sentences
-from cardiolens.judging.text.statements import Reading, Statement, wholes
-from cardiolens.tasks.lexicon import Lexicon
+from cardiolens.protocol.tasks.lexicon import Lexicon
+from cardiolens.report_text.clauses import Clause, clauses
+from cardiolens.report_text.mentions import Reader, reader
+from cardiolens.report_text.places import bears, placed, values
+from cardiolens.report_text.sections import Sentence, sentences
+from cardiolens.report_text.statements import Reading, Statement, wholes
 
 CERTAIN = "certain"
 

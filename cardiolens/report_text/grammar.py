@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cardiolens.tasks.lexicon import Tag
-from cardiolens.tasks.phrases import Phrase, phrases
-from cardiolens.tasks.protocol import read_yaml
+from cardiolens.protocol.tasks.lexicon import Tag
+from cardiolens.protocol.tasks.phrases import Phrase, phrases
+from cardiolens.protocol.tasks.protocol import read_yaml
 
 _CUES = (
     *(

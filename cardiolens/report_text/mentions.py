@@ -4,11 +4,11 @@ import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from cardiolens.judging.text.grammar import grammar
-from cardiolens.judging.text.tokens import Token, respelled, tokens, unfolded
-from cardiolens.tasks.lexicon import Lexicon, Tag
-from cardiolens.tasks.phrases import Phrase
-from cardiolens.tasks.segments import LEVELS, WALLS
+from cardiolens.protocol.tasks.lexicon import Lexicon, Tag
+from cardiolens.protocol.tasks.phrases import Phrase
+from cardiolens.protocol.tasks.segments import LEVELS, WALLS
+from cardiolens.report_text.grammar import grammar
+from cardiolens.report_text.tokens import Token, respelled, tokens, unfolded
 
 _WORD, _NUMBER, _MEASURE = Tag("word", ""), Tag("number", ""), Tag("measure", "")
 _Tree = dict[str, "Tag | _Tree"]  # phrases word by word; under "" the meaning of one that ends here

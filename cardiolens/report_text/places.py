@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cardiolens.judging.text.assertion import reaches
-from cardiolens.judging.text.clauses import Clause
-from cardiolens.judging.text.statements import Reading, Statement
-from cardiolens.tasks.lexicon import Lexicon, Trait
+from cardiolens.protocol.tasks.lexicon import Lexicon, Trait
+from cardiolens.report_text.assertion import reaches
+from cardiolens.report_text.clauses import Clause
+from cardiolens.report_text.statements import Reading, Statement
 
 _NEAR = 4  # mentions between a percentage and the place that it measures
 _ADJECTIVES = ("ic", "ed", "al")

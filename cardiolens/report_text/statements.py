@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from cardiolens.judging.text.assertion import certainty, is_negated
-from cardiolens.judging.text.clauses import Clause
-from cardiolens.judging.text.states import Said, measured, said
-from cardiolens.judging.text.subjects import Names, subjects
-from cardiolens.tasks.lexicon import ANY, Lexicon, Scale
+from cardiolens.protocol.tasks.lexicon import ANY, Lexicon, Scale
+from cardiolens.report_text.assertion import certainty, is_negated
+from cardiolens.report_text.clauses import Clause
+from cardiolens.report_text.states import Said, measured, said
+from cardiolens.report_text.subjects import Names, subjects
 
 
 @dataclass(frozen=True, slots=True)

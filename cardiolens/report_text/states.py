@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, replace
 
-from cardiolens.judging.text.clauses import Clause
-from cardiolens.judging.text.mentions import Mention
-from cardiolens.judging.text.tokens import Token
-from cardiolens.tasks.lexicon import ANY, Scale
+from cardiolens.protocol.tasks.lexicon import ANY, Scale
+from cardiolens.report_text.clauses import Clause
+from cardiolens.report_text.mentions import Mention
+from cardiolens.report_text.tokens import Token
 
 _EARLIER = frozenset({"vs", "versus", "than"})
 _EQUAL = frozenset({"=", "of", "approximately", "about", "around", "~", "≈", "at", "estimated", "calculated"})

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from cardiolens.judging.text.clauses import Clause
-from cardiolens.judging.text.mentions import Mention
-from cardiolens.tasks.lexicon import ANY, Trait
+from cardiolens.protocol.tasks.lexicon import ANY, Trait
+from cardiolens.report_text.clauses import Clause
+from cardiolens.report_text.mentions import Mention
 
 Names = tuple[str, ...]
 

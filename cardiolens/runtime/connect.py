@@ -5,10 +5,10 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 
-from cardiolens.cluster.guard import guarded, loopback_kept, unproxied, use_token
-from cardiolens.cluster.stopping import StoppedError
+from cardiolens.base.errors import RunError
 from cardiolens.config.cluster import ClusterSpec
-from cardiolens.errors import RunError
+from cardiolens.runtime.guard import guarded, loopback_kept, unproxied, use_token
+from cardiolens.runtime.stopping import StoppedError
 
 log = logging.getLogger(__name__)
 

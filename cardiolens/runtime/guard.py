@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from cardiolens.errors import InputError
+from cardiolens.base.errors import InputError
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _NO_PROXY = ("no_proxy", "NO_PROXY")  # gRPC reads the first, other libraries the second as well

@@ -10,7 +10,7 @@ from itertools import islice
 from threading import Thread
 from typing import Any, TypeVar
 
-from cardiolens.errors import RunError
+from cardiolens.base.errors import RunError
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")

@@ -9,7 +9,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from cardiolens.digest import digest_of, digest_of_files, sha256_of
+from cardiolens.base.digest import digest_of, digest_of_files, sha256_of
 
 VARIABLE = "CARDIOLENS_STAGED"  # the folder of the copies, the same on every node; set by job scripts
 _SPARE = 1 << 30  # bytes that stay free for other files of the job

@@ -10,14 +10,14 @@ from typing import Annotated, Any, Literal
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from cardiolens import tables
+from cardiolens.base.digest import digest_of
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.base.sanitize import PlainFormatter
+from cardiolens.base.untrusted import read_json
 from cardiolens.config.base import describe
 from cardiolens.config.sweep import SweepSpec, parse
-from cardiolens.digest import digest_of
-from cardiolens.errors import InputError, RunError
-from cardiolens.given import read_json
-from cardiolens.plain import PlainFormatter
-from cardiolens.record.places import Run
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run
 
 _REMEDY = "another version of CardioLens wrote it, or it was changed: run the sweep again"
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from cardiolens.errors import InputError
+from cardiolens.base.errors import InputError
 
 INDEX = "model.safetensors.index.json"
 _OBJECTS = (

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import tables
-from cardiolens.record.spool import Spool
+from cardiolens.storage import tables
+from cardiolens.storage.spool import Spool
 
 AT_ONCE = 2**16  # rows that are shared out together; so many fill a share
 _PREFIX = 3  # characters of a key that choose its share: 4,096 of a hash

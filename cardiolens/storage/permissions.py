@@ -7,9 +7,9 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
+from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.errors import InputError, RunError
-from cardiolens.record.places import run_of
+from cardiolens.storage.places import run_of
 
 PRIVATE, SHARED = 0o077, 0o007  # umasks
 _SHARED_FOLDER = stat.S_ISGID | stat.S_IRWXU | stat.S_IRWXG  # setgid: what is made in it gets its group

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cardiolens.base.digest import digest_of
 from cardiolens.config.engine_options import changing_answers
 from cardiolens.config.http import SERVING as HTTP_SERVING
 from cardiolens.config.model import SERVING
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.digest import digest_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from cardiolens import tables
-from cardiolens.record.nameless import NamelessFile, Place
+from cardiolens.storage import tables
+from cardiolens.storage.unnamed_file import NamelessFile, Place
 
 _PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from cardiolens.errors import InputError, RunError
+from cardiolens.base.errors import InputError, RunError
 
 SCHEMA_VERSION = "1"
 

@@ -6,7 +6,7 @@ from tempfile import gettempdir, mkstemp
 
 import pyarrow as pa
 
-from cardiolens.errors import RunError
+from cardiolens.base.errors import RunError
 
 Place = tuple[int, int]  # start and length
 

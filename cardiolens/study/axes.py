@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.errors import InputError
+from cardiolens.base.errors import InputError
 from cardiolens.study.layout import Layout
 
 _SWAPPED = 1.5  # times as much change along the phases as along the slices

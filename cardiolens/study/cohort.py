@@ -8,12 +8,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from cardiolens import tables
+from cardiolens.base.digest import digest_of_tree
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import read_bytes
 from cardiolens.config.base import Spec, describe
 from cardiolens.config.dataset import WindowPct, Windows
-from cardiolens.digest import digest_of_tree
-from cardiolens.errors import InputError
-from cardiolens.given import read_bytes
+from cardiolens.storage import tables
 from cardiolens.study.manifest import Study
 
 COHORT_NAME = "cohort.json"

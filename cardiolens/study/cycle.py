@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cardiolens.study.blood import BloodAreas, moving_pixel, slice_areas
+from cardiolens.study.blood_pool import BloodAreas, moving_pixel, slice_areas
 from cardiolens.study.manifest import Study, VolumeManifest
 from cardiolens.study.volume import Volume, read_volume
 

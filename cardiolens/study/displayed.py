@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from cardiolens import tables
+from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.errors import InputError
+from cardiolens.storage import tables
 from cardiolens.study.cycle import Cycle, cycle_of, with_cycle
 from cardiolens.study.layout import small
 from cardiolens.study.manifest import Study, VolumeManifest

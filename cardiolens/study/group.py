@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.errors import InputError
 from cardiolens.study.cohort import RULES, Cohort, FileRecord, Stamp, StudyRecord, read_cohort, stamp
 from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.manifest import Study, read_study, shown_name

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.errors import InputError
+from cardiolens.base.errors import InputError
 
 Order = Literal["slice_major", "phase_major", "static", "explicit"]
 Position = tuple[int, int]  # stored slice, phase

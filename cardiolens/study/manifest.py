@@ -19,11 +19,11 @@ from pydantic import (
     model_validator,
 )
 
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import decode, parse_json, read_bytes
 from cardiolens.config.base import Spec, describe
-from cardiolens.errors import InputError
-from cardiolens.given import decode, parse_json, read_bytes
-from cardiolens.study.facts import completed
 from cardiolens.study.layout import Layout, Order, even, resolve
+from cardiolens.study.manifest_defaults import completed
 from cardiolens.study.nifti import Header, read_header
 from cardiolens.study.sequences import SHORT_AXIS, sequences
 from cardiolens.study.sequences import Sequence as SequenceKind

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cardiolens.errors import InputError
+from cardiolens.base.errors import InputError
 from cardiolens.study.nifti import Header
 from cardiolens.study.sequences import sequences
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.errors import InputError
-from cardiolens.given import read_bytes, read_start
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import read_bytes, read_start
 
 GZIP_MAGIC = b"\x1f\x8b"
 HEADER_BYTES = 540  # of NIfTI-2, the longer one

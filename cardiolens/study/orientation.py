@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cardiolens.errors import InputError
+from cardiolens.base.errors import InputError
 from cardiolens.study.heart_frame import TYPICAL_BASE, HeartFrame, Point, best_display, frame_along
 from cardiolens.study.manifest import DisplayTransform, Study, VolumeManifest
 from cardiolens.study.nifti import read_affine

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from cardiolens.errors import InputError
-from cardiolens.given import read_json
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import read_json
 from cardiolens.study.manifest import LayoutDeclaration, Study, VolumeManifest
 from cardiolens.study.volume import Volume, read_volume
 

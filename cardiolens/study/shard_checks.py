@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cardiolens.errors import InputError
+from cardiolens.base.errors import InputError
 from cardiolens.study.sequences import CASE_IMAGES, sequences
 
 REMEDY = "it was damaged or changed by hand: delete it and prepare again"

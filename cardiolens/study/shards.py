@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from cardiolens import tables
-from cardiolens.errors import InputError
+from cardiolens.base.errors import InputError
+from cardiolens.storage import tables
 from cardiolens.study.cohort import StudyRecord, read_cohort
-from cardiolens.study.damage import REMEDY, check_group, check_volumes
+from cardiolens.study.shard_checks import REMEDY, check_group, check_volumes
 
 FRAMES_FOLDER = "frames"
 VOLUMES_FOLDER = "volumes"

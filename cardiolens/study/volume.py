@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.errors import InputError
+from cardiolens.base.errors import InputError
 from cardiolens.study.axes import check_time
-from cardiolens.study.facts import check_spacing
 from cardiolens.study.layout import Layout, infer_n_phases, resolve, small
 from cardiolens.study.manifest import DisplayTransform, VolumeManifest
+from cardiolens.study.manifest_defaults import check_spacing
 from cardiolens.study.nifti import parse_header, read_file, sha256, voxels
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.errors import InputError
+from cardiolens.base.errors import InputError
 
 ZEROS_SHARE = 0.01  # of all voxels: exact zeros from here on are padding
 BORDER_SHARE = 0.1  # of the outermost pixels: one value from here on is a border

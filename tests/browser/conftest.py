@@ -18,10 +18,10 @@ from page_run import full_spec, reply_instead, with_probabilities, write_record
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
 from small_cohort import make_cohort, reader, swept
 
-from cardiolens import tables
-from cardiolens.page import embed
-from cardiolens.page.write import write_page
-from cardiolens.record.places import Run
+from cardiolens.show.page import embed
+from cardiolens.show.page.write import write_page
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run
 
 MARKUP = "noisy<b>bold"  # a model's name
 REPLY = "<think>I see <b>nothing</b>.</think>\n<img src=x onerror='window.harmed=1'>\nANSWER: A"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from cardiolens.record.places import Run
+from cardiolens.storage.places import Run
 
 from .conftest import MARKUP, Seen, findings_of_axe, watch
 

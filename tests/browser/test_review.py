@@ -15,9 +15,9 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from cardiolens.config.dataset import PhantomSpec
+from cardiolens.curation.review.accounts import add_account
+from cardiolens.curation.review.ledger import NAME, Reviews, read_ledger
 from cardiolens.phantom.cohort import make_cohort
-from cardiolens.review.accounts import add_account
-from cardiolens.review.ledger import NAME, Reviews, read_ledger
 
 from .conftest import Seen, findings_of_axe, watch
 

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from cardiolens.page.case_viewer import sample
-from cardiolens.page.case_viewer.on_demand import Scripts
-from cardiolens.page.case_viewer.server import address_of, server_of
-from cardiolens.page.case_viewer.sources import open_sources
-from cardiolens.page.case_viewer.write import write_viewer
-from cardiolens.page.facts import read_header
-from cardiolens.record.places import Run
-from cardiolens.view import served_of
+from cardiolens.commands.view import served_of
+from cardiolens.show.page.case_viewer import sample
+from cardiolens.show.page.case_viewer.on_demand import Scripts
+from cardiolens.show.page.case_viewer.server import address_of, server_of
+from cardiolens.show.page.case_viewer.sources import open_sources
+from cardiolens.show.page.case_viewer.write import write_viewer
+from cardiolens.show.page.page_data import read_header
+from cardiolens.storage.places import Run
 
 from .conftest import Seen, findings_of_axe, watch
 

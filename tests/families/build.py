@@ -52,7 +52,7 @@ def _ids(words: Any, **tokens: str) -> dict[str, int]:
 
 
 def idefics3(words: Any) -> Parts:
-    from cardiolens.models import embedded
+    from cardiolens.inference.models import embedded
 
     return embedded._config(words), embedded.processor(words)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cardiolens.models import embedded
+from cardiolens.inference.models import embedded
 from tests.families import templates
 
 _CHATML = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")

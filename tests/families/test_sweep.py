@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from cardiolens import tables
+from cardiolens.storage import tables
 from tests.families.build import BUILDERS, build
 from tests.families.families import FAMILIES
 from tests.families.processing import PROCESSED

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cardiolens.models.chat_template import IMAGE, ChatTemplate
+from cardiolens.inference.models.chat_template import IMAGE, ChatTemplate
 from tests.families.families import FAMILIES, Family, tokenizer
 
 SYSTEM = "You see frames of one patient's study.\nAnswer with one letter."

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.model import ModelSpec
-from cardiolens.errors import InputError
-from cardiolens.models import placeholders
-from cardiolens.models.chat import Chat
-from cardiolens.tables import FRAME
+from cardiolens.inference.models import placeholders
+from cardiolens.inference.models.chat import Chat
+from cardiolens.storage.tables import FRAME
 from tests.families.build import build
 from tests.families.families import FAMILIES
 from tests.families.processing import PROCESSED, processed

@@ -11,13 +11,13 @@ import numpy as np
 import psutil
 
 from cardiolens.config.model import ModelSpec
-from cardiolens.engine.ask import Ask, Reply
-from cardiolens.engine.supervisor import Supervisor
-from cardiolens.engine.vllm_engine import VllmEngine
-from cardiolens.models.identity import identify, installed_engine
-from cardiolens.placement.placement import Deployment
-from cardiolens.tables import FRAME
-from cardiolens.tasks.legal import Constraint
+from cardiolens.inference.engine.ask import Ask, Reply
+from cardiolens.inference.engine.supervisor import Supervisor
+from cardiolens.inference.engine.vllm_engine import VllmEngine
+from cardiolens.inference.models.identity import identify, installed_engine
+from cardiolens.inference.placement.placement import Deployment
+from cardiolens.protocol.tasks.legal import Constraint
+from cardiolens.storage.tables import FRAME
 
 ASK = Ask(
     request_key="one",

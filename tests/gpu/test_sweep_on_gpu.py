@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens import tables
-from cardiolens.models.identity import installed_engine
-from cardiolens.tasks.legal import constraint_of
+from cardiolens.inference.models.identity import installed_engine
+from cardiolens.protocol.tasks.legal import constraint_of
+from cardiolens.storage import tables
 from tests.families.build import build
 from tests.ray.conftest import Place
 

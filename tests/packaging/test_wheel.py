@@ -69,7 +69,7 @@ def sources() -> set[str]:
     shipped = {
         "cardiolens/": "cardiolens/",
         "conf/": "cardiolens/conf/",
-        "slurm/": "cardiolens/slurm/templates/",
+        "slurm/": "cardiolens/slurm/",
     }
     listed = run(["git", "ls-files", "--cached", "--others", "--exclude-standard", *shipped], cwd=ROOT)
     names = [name for name in listed.splitlines() if (ROOT / name).exists()]

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cardiolens import tables
+from cardiolens.storage import tables
 
 COHORT = ["dataset.phantom.canonical=[PH-NORMAL,PH-ICM-LAD]", "dataset.phantom.n_sampled=2"]
 # Unconstrained replies of 48 tokens: long enough to be killed in the middle.

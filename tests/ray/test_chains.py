@@ -12,9 +12,9 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from cardiolens import tables
-from cardiolens.cases.make import make_cases
-from cardiolens.record.chain import read_chains, walk
+from cardiolens.protocol.dialogue.chain import read_chains, walk
+from cardiolens.protocol.medthinkvqa.make import make_cases
+from cardiolens.storage import tables
 from tests.ray.conftest import Place
 from tests.ray.processes import WORKING, command_line, descendants, wait_for_end
 

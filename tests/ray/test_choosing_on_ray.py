@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from cardiolens import tables
-from cardiolens.page.choosing import ChoiceCounts, choices_of
-from cardiolens.record.places import Run
+from cardiolens.show.page.frame_requests import ChoiceCounts, choices_of
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run
 from tests.ray.conftest import Place
 
 pytestmark = pytest.mark.ray

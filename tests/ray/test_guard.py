@@ -20,8 +20,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cardiolens.cluster.connect import ray_cluster
 from cardiolens.config.cluster import ClusterSpec
+from cardiolens.runtime.connect import ray_cluster
 
 pytestmark = [
     pytest.mark.ray,
@@ -38,7 +38,7 @@ print("written", GcsClient(address=sys.argv[1]).internal_kv_put(b"attack", b"1",
 # A program of the cluster's owner, without any set-up but the documented one.
 OWNER = """
 import os, sys
-from cardiolens.cluster.connect import ray_cluster
+from cardiolens.runtime.connect import ray_cluster
 from cardiolens.config.cluster import ClusterSpec
 os.umask(0o037)
 with ray_cluster(ClusterSpec(address=sys.argv[1])):

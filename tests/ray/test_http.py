@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cardiolens import tables
+from cardiolens.base.sanitize import several_lines
 from cardiolens.config.model import ModelSpec
-from cardiolens.engine.ask import Ask
-from cardiolens.engine.http.engine import HttpEngine
-from cardiolens.plain import several_lines
-from cardiolens.tables import FRAME
-from cardiolens.tasks.legal import Constraint
+from cardiolens.inference.engine.ask import Ask
+from cardiolens.inference.engine.http.engine import HttpEngine
+from cardiolens.protocol.tasks.legal import Constraint
+from cardiolens.storage import tables
+from cardiolens.storage.tables import FRAME
 from tests.ray.conftest import ASKED, Place
 from tests.unit import http_server
 from tests.unit.http_server import MODEL, Fault, Server, answers, says, serving, writes

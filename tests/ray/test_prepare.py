@@ -10,15 +10,15 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from cardiolens.cluster.connect import ray_cluster
+from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.compose import read_spec
 from cardiolens.config.dataset import DatasetSpec
-from cardiolens.errors import InputError, RunError
-from cardiolens.steps.prepare import prepare, prepare_dataset
+from cardiolens.runtime.connect import ray_cluster
 from cardiolens.study.cohort import read_cohort, tried
 from cardiolens.study.manifest import read_study
 from cardiolens.study.shards import read_volumes
+from cardiolens.workflow.steps.prepare import prepare, prepare_dataset
 
 pytestmark = [
     pytest.mark.ray,

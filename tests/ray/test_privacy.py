@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cardiolens import tables
+from cardiolens.storage import tables
 from tests.ray.test_http import SERVED, in_the_background
 from tests.unit.http_server import MODEL, Server
 from tests.unit.study_folders import sha256, study, volume, voxels, write_nifti

@@ -5,9 +5,9 @@ from collections import Counter
 
 import pytest
 
-from cardiolens import tables
-from cardiolens.record.chain import Samples, read_chains
-from cardiolens.record.samples import SAMPLED, samples_of
+from cardiolens.protocol.dialogue.chain import Samples, read_chains
+from cardiolens.protocol.dialogue.samples import SAMPLED, samples_of
+from cardiolens.storage import tables
 from tests.ray.conftest import Place
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]

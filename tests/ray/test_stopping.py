@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from cardiolens import tables
+from cardiolens.storage import tables
 from tests.ray.conftest import Place
 from tests.ray.processes import command_line, descendants
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 from pandas.testing import assert_frame_equal
 
-from cardiolens import tables
+from cardiolens.storage import tables
 from tests.ray.conftest import Place
 from tests.wandb_files import logged
 

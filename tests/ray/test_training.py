@@ -12,8 +12,8 @@ from random import Random
 import pytest
 
 from cardiolens.config.compose import read_reader_spec
-from cardiolens.models.chat import Chat
-from cardiolens.training.examples import Cohort
+from cardiolens.inference.models.chat import Chat
+from cardiolens.reader.examples import Cohort
 
 pytestmark = pytest.mark.ray
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 import yaml
 
-from cardiolens.terminal.help import verbs
+from cardiolens.commands.help import verbs
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "tutorial.md").read_text()

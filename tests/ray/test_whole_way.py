@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens import tables
+from cardiolens.storage import tables
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 JOB = Path(__file__).resolve().parents[2] / "jobs" / "whole_way.py"

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cardiolens import tables
+from cardiolens.storage import tables
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "shared" / "slurm"
 READERS = {  # name: lines of its configuration

@@ -6,7 +6,7 @@ import shutil
 import pytest
 from pandas.testing import assert_frame_equal
 
-from cardiolens import tables
+from cardiolens.storage import tables
 from tests.slurm.conftest import SUBMITTED, Site
 
 pytestmark = pytest.mark.slurm

@@ -4,16 +4,16 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from cardiolens import tables
+from cardiolens.base.errors import RunError
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import StreamSpec
-from cardiolens.engine.http.engine import HttpEngine
-from cardiolens.errors import RunError
-from cardiolens.models.rendering import Rendering
-from cardiolens.plan.missing import missing
-from cardiolens.plan.plan import Plan
-from cardiolens.stream.loader import StudyLoader
-from cardiolens.stream.replica import Replica
+from cardiolens.inference.engine.http.engine import HttpEngine
+from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.plan.missing import missing
+from cardiolens.inference.plan.plan import Plan
+from cardiolens.inference.stream.loader import StudyLoader
+from cardiolens.inference.stream.replica import Replica
+from cardiolens.storage import tables
 from tests.unit.http_server import MODEL, Server, serving
 
 STREAM = StreamSpec(flush_rows=8, flush_seconds=0.5)

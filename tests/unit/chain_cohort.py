@@ -6,13 +6,13 @@ from typing import Any
 
 from small_cohort import reader
 
-from cardiolens.cases.files import Source, cases
-from cardiolens.cases.group import prepare_cases
-from cardiolens.cases.make import make_cases
-from cardiolens.cases.told import write_cases
 from cardiolens.config.sweep import SweepSpec, parse
-from cardiolens.engine.ask import Ask, ErrorKind, Pictures, Reply, RequestError
-from cardiolens.engine.readers import Reader
+from cardiolens.inference.engine.ask import Ask, ErrorKind, Pictures, Reply, RequestError
+from cardiolens.inference.engine.readers import Reader
+from cardiolens.protocol.medthinkvqa.case_text import write_cases
+from cardiolens.protocol.medthinkvqa.files import Source, cases
+from cardiolens.protocol.medthinkvqa.group import prepare_cases
+from cardiolens.protocol.medthinkvqa.make import make_cases
 from cardiolens.study.cohort import Cohort, write_cohort
 
 SELF = {"name": "twi_self", "style": "standard", "max_tokens": 64, "steps": "self"}

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from cardiolens.placement.footprint import Candidate, Node
+from cardiolens.inference.placement.footprint import Candidate, Node
 
 EIGHT = (Node("a", 8, 80.0),)
 TWICE_EIGHT = (Node("a", 8, 80.0), Node("b", 8, 80.0))

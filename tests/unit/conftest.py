@@ -13,6 +13,7 @@ from cardiolens.phantom.cohort import make_cohort
 from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.group import prepare_group
 
+
 @pytest.fixture(scope="session")
 def prepared_phantom(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """PH-NORMAL at CI size in `data/`, its shards in `store/`."""

@@ -19,8 +19,8 @@ from pathlib import Path
 from chain_cohort import Scribe, spec_of
 from small_cohort import swept
 
-from cardiolens import tables
-from cardiolens.engine.ask import Ask, Pictures, Reply
+from cardiolens.inference.engine.ask import Ask, Pictures, Reply
+from cardiolens.storage import tables
 
 SECONDS = (0.05, 0.0)  # of the writes in turn
 

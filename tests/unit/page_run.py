@@ -7,13 +7,12 @@ from typing import Any
 import pyarrow as pa
 from small_cohort import reader, sweep_spec, swept
 
-from cardiolens import tables
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.plan.plan import Plan
-from cardiolens.record import documents
-from cardiolens.record.places import Run
-from cardiolens.results.scoring import RunResults, judge_and_write
-from cardiolens.steps.manifest import counters, write_manifest
+from cardiolens.inference.plan.plan import Plan
+from cardiolens.score.run_results.scoring import RunResults, judge_and_write
+from cardiolens.storage import documents, tables
+from cardiolens.storage.places import Run
+from cardiolens.workflow.steps.manifest import counters, write_manifest
 
 SOME = ["C02", "C10", "D01", "D02", "R-CINE"]
 PROMPTS = [

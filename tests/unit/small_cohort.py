@@ -12,26 +12,26 @@ from typing import Any
 
 import pyarrow as pa
 
-from cardiolens import tables
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec, parse
-from cardiolens.engine.ask import Engine
-from cardiolens.engine.readers import open_reader
-from cardiolens.models.rendering import Rendering
+from cardiolens.inference.engine.ask import Engine
+from cardiolens.inference.engine.readers import open_reader
+from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.plan.missing import missing
+from cardiolens.inference.plan.plan import Plan, plan
+from cardiolens.inference.stream.loader import StudyLoader
+from cardiolens.inference.stream.messages import counters_of
+from cardiolens.inference.stream.replica import Replica
 from cardiolens.phantom.reports import reports
 from cardiolens.phantom.roster import SEQUENCES, catalogue, study
-from cardiolens.plan.missing import missing
-from cardiolens.plan.plan import Plan, plan
-from cardiolens.record.chain import known_steps
-from cardiolens.results.scoring import RunResults, judge_and_write
-from cardiolens.stream.loader import StudyLoader
-from cardiolens.stream.messages import counters_of
-from cardiolens.stream.replica import Replica
+from cardiolens.protocol.dialogue.chain import known_steps
+from cardiolens.protocol.tasks.instantiate import records
+from cardiolens.protocol.tasks.questions import write_questions
+from cardiolens.protocol.tasks.truth import findings
+from cardiolens.score.run_results.scoring import RunResults, judge_and_write
+from cardiolens.storage import tables
 from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
 from cardiolens.study.shards import part_writer, pixel_digest
-from cardiolens.tasks.instantiate import records
-from cardiolens.tasks.questions import write_questions
-from cardiolens.tasks.truth import findings
 
 SEED = 2026
 PUBLIC = 3  # every third patient belongs to the public part

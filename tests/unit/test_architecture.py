@@ -30,8 +30,8 @@ def test_imports_point_one_way():
 @pytest.mark.parametrize(
     ("module", "statement"),
     [
-        ("plan/keys.py", "from cardiolens.stream import messages"),
-        ("results/merging.py", "from cardiolens.plan import missing"),
+        ("plan/keys.py", "from cardiolens.inference.stream import messages"),
+        ("results/merging.py", "from cardiolens.inference.plan import missing"),
         ("steps/judge.py", "from cardiolens import judge"),
     ],
 )

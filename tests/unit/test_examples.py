@@ -11,9 +11,9 @@ import pytest
 from page_run import finished, small_spec
 from small_cohort import make_cohort
 
+from cardiolens.commands.export import main as export
 from cardiolens.config.compose import read_spec
-from cardiolens.export import main as export
-from cardiolens.record.places import Run
+from cardiolens.storage.places import Run
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"

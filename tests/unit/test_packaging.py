@@ -20,14 +20,14 @@ ROOT = Path(__file__).resolve().parents[2]
 LOCKS = ("build", "cpu", "dev", "gpu")
 LIGHT = (
     "cardiolens.config.compose",
-    "cardiolens.placement.placement",
-    "cardiolens.judging.parse",
-    "cardiolens.plan.keys",
-    "cardiolens.prompts.render",
-    "cardiolens.select.choose",
+    "cardiolens.inference.placement.placement",
+    "cardiolens.score.verdicts.parse",
+    "cardiolens.inference.plan.keys",
+    "cardiolens.protocol.prompts.render",
+    "cardiolens.protocol.select.choose",
     "cardiolens.config.sweep",
-    "cardiolens.stats.scores",
-    "cardiolens.tables",
+    "cardiolens.score.statistics.scores",
+    "cardiolens.storage.tables",
 )
 HEAVY = ("ray", "torch", "transformers", "vllm", "wandb")
 PINNED = re.compile(

@@ -5,7 +5,7 @@ import re
 import pyarrow as pa
 import pytest
 
-from cardiolens import tables
+from cardiolens.storage import tables
 from jobs.make_reference import classes, pages, remarks
 
 TEXTS = {path.stem: (path, text) for path, text in pages().items()}

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from study_folders import study, voxels, write_nifti
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.errors import InputError
+from cardiolens.protocol.tasks import questions
+from cardiolens.protocol.tasks import schema as question_schema
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.instantiate import records
 from cardiolens.study import schema as study_schema
 from cardiolens.study.group import prepare_group
 from cardiolens.study.manifest import read_study
-from cardiolens.tasks import questions
-from cardiolens.tasks import schema as question_schema
-from cardiolens.tasks.catalogue import load_catalogue
-from cardiolens.tasks.instantiate import records
 from jobs.make_schemas import schemas
 
 ROOT = Path(__file__).resolve().parents[2]

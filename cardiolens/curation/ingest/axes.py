@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.errors import InputError
-from cardiolens.intake.image import RejectedError
-from cardiolens.intake.reasons import Reason
+from cardiolens.base.errors import InputError
+from cardiolens.curation.ingest.image import RejectedError
+from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.study.layout import infer_n_phases, small
 
 Array = NDArray[Any]

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from cardiolens.intake.decisions import Choice, Choices, contradicted
-from cardiolens.intake.group import reversed_stack
-from cardiolens.intake.image import Image
-from cardiolens.intake.propose import Proposal
-from cardiolens.intake.reasons import Reason
-from cardiolens.intake.stack import Stack
-from cardiolens.intake.witness import Witness
+from cardiolens.curation.ingest.decisions import Choice, Choices, contradicted
+from cardiolens.curation.ingest.evidence import Witness
+from cardiolens.curation.ingest.group import reversed_stack
+from cardiolens.curation.ingest.image import Image
+from cardiolens.curation.ingest.propose import Proposal
+from cardiolens.curation.ingest.reasons import Reason
+from cardiolens.curation.ingest.stack import Stack
 
 Identify = Callable[[Sequence[str]], str]  # parts of a stack's identity → its id
 

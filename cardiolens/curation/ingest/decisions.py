@@ -14,10 +14,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import parse_json, read_bytes
 from cardiolens.config.base import Spec, describe
-from cardiolens.errors import InputError
-from cardiolens.given import parse_json, read_bytes
-from cardiolens.record.appended import MOST_BYTES, AppendedFile, whole_lines
+from cardiolens.storage.journal import MOST_BYTES, AppendedFile, whole_lines
 from cardiolens.study.manifest import DisplayTransform
 from cardiolens.study.sequences import sequences
 

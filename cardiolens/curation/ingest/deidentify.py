@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from cardiolens.errors import InputError
-from cardiolens.intake.image import Identity, Image, Person
+from cardiolens.base.errors import InputError
+from cardiolens.curation.ingest.image import Identity, Image, Person
 
 KEY_BYTES = 32
 Sex = Literal["female", "male", "other"]

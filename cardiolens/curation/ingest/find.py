@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from cardiolens.errors import InputError
-from cardiolens.given import is_housekeeping
-from cardiolens.intake.reasons import Reason
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import is_housekeeping
+from cardiolens.curation.ingest.reasons import Reason
 
 MAX_BYTES = 4 << 30  # of one file or archive member
 OF_DISCS = {"dicomdir", "autorun.inf"}  # an index and a starter, beside the images

@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from cardiolens.intake.stack import Point, Stack
+from cardiolens.curation.ingest.stack import Point, Stack
 from cardiolens.study.heart_frame import PROTOTYPES, TYPICAL_BASE, HeartFrame, frame_along
 
 _SPREAD_DEG, _SPREAD_MM = 13.0, 8.0

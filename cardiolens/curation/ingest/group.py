@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cardiolens.intake.image import Image
-from cardiolens.intake.reasons import Reason
-from cardiolens.intake.sequence import CLASSES, kind_by_tags, sequence_witnesses
-from cardiolens.intake.stack import Stack, normal
-from cardiolens.intake.witness import Witness, best, weigh
-from cardiolens.intake.words import Words, words_of
+from cardiolens.curation.ingest.evidence import Witness, best, weigh
+from cardiolens.curation.ingest.image import Image
+from cardiolens.curation.ingest.reasons import Reason
+from cardiolens.curation.ingest.sequence import CLASSES, kind_by_tags, sequence_witnesses
+from cardiolens.curation.ingest.stack import Stack, normal
+from cardiolens.curation.ingest.words import Words, words_of
 
 SAME_DIRECTION = np.cos(np.radians(1.0))
 SAME_PLACE_MM = 0.5

@@ -18,9 +18,9 @@ from pydicom.datadict import keyword_for_tag
 from pydicom.dataset import Dataset
 from pydicom.errors import InvalidDicomError
 
-from cardiolens.intake.find import Place
-from cardiolens.intake.image import Identity, Image, Person, RejectedError, Vector
-from cardiolens.intake.reasons import Reason
+from cardiolens.curation.ingest.find import Place
+from cardiolens.curation.ingest.image import Identity, Image, Person, RejectedError, Vector
+from cardiolens.curation.ingest.reasons import Reason
 
 SMALLEST, LARGEST = 16, 4096  # pixels of a side
 LARGEST_SCALE = 1e30  # of a slope or intercept: NIfTI keeps them as 32-bit floats

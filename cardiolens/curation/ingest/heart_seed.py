@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cardiolens.intake.stack import Point, Stack
-from cardiolens.study.blood import BloodAreas, Cine, moving_pixel, slice_areas
+from cardiolens.curation.ingest.stack import Point, Stack
+from cardiolens.study.blood_pool import BloodAreas, Cine, moving_pixel, slice_areas
 from cardiolens.study.heart_frame import HeartFrame
 
 

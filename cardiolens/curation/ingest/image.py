@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from cardiolens.intake.find import Place
-from cardiolens.intake.reasons import Reason
+from cardiolens.curation.ingest.find import Place
+from cardiolens.curation.ingest.reasons import Reason
 
 Vector = tuple[float, float, float]
 

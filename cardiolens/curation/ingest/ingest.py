@@ -9,22 +9,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cardiolens import tables
-from cardiolens.cluster.processes import spread
+from cardiolens.base.console import say
+from cardiolens.base.digest import digest_of_tree
+from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.ingest import IngestSpec
-from cardiolens.digest import digest_of_tree
-from cardiolens.errors import InputError, RunError
-from cardiolens.intake import write
-from cardiolens.intake.decisions import Choices, Decisions, read_decisions
-from cardiolens.intake.deidentify import Pseudonyms, read_key
-from cardiolens.intake.find import Found, Place, find
-from cardiolens.intake.header import read_images
-from cardiolens.intake.image import Image, RejectedError
-from cardiolens.intake.nifti_file import is_nifti
-from cardiolens.intake.nifti_source import NiftiSource, nifti_frames
-from cardiolens.intake.reasons import MEANINGS, Reason
-from cardiolens.intake.study import Imported, import_study
-from cardiolens.terminal.console import say
+from cardiolens.curation.ingest import write
+from cardiolens.curation.ingest.decisions import Choices, Decisions, read_decisions
+from cardiolens.curation.ingest.deidentify import Pseudonyms, read_key
+from cardiolens.curation.ingest.find import Found, Place, find
+from cardiolens.curation.ingest.header import read_images
+from cardiolens.curation.ingest.image import Image, RejectedError
+from cardiolens.curation.ingest.nifti_file import is_nifti
+from cardiolens.curation.ingest.nifti_source import NiftiSource, nifti_frames
+from cardiolens.curation.ingest.reasons import MEANINGS, Reason
+from cardiolens.curation.ingest.study import Imported, import_study
+from cardiolens.runtime.processes import spread
+from cardiolens.storage import tables
 
 log = logging.getLogger(__name__)
 

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cardiolens.base.console import say
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.base.untrusted import is_housekeeping
 from cardiolens.config.dataset import DatasetSpec
-from cardiolens.errors import InputError, RunError
-from cardiolens.given import is_housekeeping
+from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.study.manifest import MANIFEST_NAME
 from cardiolens.study.sequences import sequences
-from cardiolens.tasks.catalogue import Catalogue, load_catalogue
-from cardiolens.terminal.console import say
 
 QUESTIONS_NAME = "questions.jsonl"
 EXAMPLE, EXAMPLE_FILE = "S001", "lge_sax.nii.gz"  # where there are no files yet

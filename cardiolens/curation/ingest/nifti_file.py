@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.intake.axes import Axes, axes_of, frames_of, squeezed
-from cardiolens.intake.find import Place
-from cardiolens.intake.image import RejectedError
-from cardiolens.intake.reasons import Reason
+from cardiolens.curation.ingest.axes import Axes, axes_of, frames_of, squeezed
+from cardiolens.curation.ingest.find import Place
+from cardiolens.curation.ingest.image import RejectedError
+from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.study import nifti
 from cardiolens.study.manifest import MOST_FRAMES, MOST_VOXELS
 

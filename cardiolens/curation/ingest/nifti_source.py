@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.intake.axes import cycles
-from cardiolens.intake.find import Place
-from cardiolens.intake.image import Identity, Image, Reading, RejectedError, Vector
-from cardiolens.intake.names import Name, name_of, natural, stem, subjects
-from cardiolens.intake.nifti_file import PAIR_SUFFIXES, Scan, scan
-from cardiolens.intake.reasons import Reason
-from cardiolens.intake.sidecar import Sidecar, read_moments, read_sidecar
+from cardiolens.curation.ingest.axes import cycles
+from cardiolens.curation.ingest.find import Place
+from cardiolens.curation.ingest.image import Identity, Image, Reading, RejectedError, Vector
+from cardiolens.curation.ingest.names import Name, name_of, natural, stem, subjects
+from cardiolens.curation.ingest.nifti_file import PAIR_SUFFIXES, Scan, scan
+from cardiolens.curation.ingest.reasons import Reason
+from cardiolens.curation.ingest.sidecar import Sidecar, read_moments, read_sidecar
 
 _HEARTBEAT_MS = 800.0  # a cycle whose times nobody tells: ranks decide, so that any length does
 _FEWEST_PHASES = 8  # of which pixels can tell whether they are a cycle

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cardiolens.intake.stack import Point, Stack
+from cardiolens.curation.ingest.stack import Point, Stack
 from cardiolens.study.heart_frame import Display, HeartFrame, best_display
 
 

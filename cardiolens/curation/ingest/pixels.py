@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydicom.dataset import Dataset
 
-from cardiolens.intake.find import Place
-from cardiolens.intake.header import read_dataset
-from cardiolens.intake.image import Image, RejectedError
-from cardiolens.intake.nifti_file import frames_at
-from cardiolens.intake.reasons import Reason
-from cardiolens.intake.stack import Stack
+from cardiolens.curation.ingest.find import Place
+from cardiolens.curation.ingest.header import read_dataset
+from cardiolens.curation.ingest.image import Image, RejectedError
+from cardiolens.curation.ingest.nifti_file import frames_at
+from cardiolens.curation.ingest.reasons import Reason
+from cardiolens.curation.ingest.stack import Stack
 
 Frame = NDArray[Any]
 

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from cardiolens.intake.geometry import view_by_geometry
-from cardiolens.intake.group import component_of
-from cardiolens.intake.reasons import Reason
-from cardiolens.intake.sequence import CLASSES
-from cardiolens.intake.stack import Stack
-from cardiolens.intake.witness import Witness, best, disagree, weigh
+from cardiolens.curation.ingest.evidence import Witness, best, disagree, weigh
+from cardiolens.curation.ingest.geometry import view_by_geometry
+from cardiolens.curation.ingest.group import component_of
+from cardiolens.curation.ingest.reasons import Reason
+from cardiolens.curation.ingest.sequence import CLASSES
+from cardiolens.curation.ingest.stack import Stack
 from cardiolens.study.heart_frame import PROTOTYPES, HeartFrame
 from cardiolens.study.sequences import SHORT_AXIS, sequences
 

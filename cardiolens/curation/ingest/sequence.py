@@ -7,10 +7,10 @@ from statistics import median
 
 import numpy as np
 
-from cardiolens.intake.image import Image
-from cardiolens.intake.reasons import Reason
-from cardiolens.intake.witness import Witness
-from cardiolens.intake.words import Words
+from cardiolens.curation.ingest.evidence import Witness
+from cardiolens.curation.ingest.image import Image
+from cardiolens.curation.ingest.reasons import Reason
+from cardiolens.curation.ingest.words import Words
 
 CLASSES = ("cine", "lge", "perfusion", "t2", "other")
 _WORDS = 0.85  # how often a name that names a sequence names the right one

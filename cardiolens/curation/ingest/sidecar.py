@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cardiolens.given import parse_json
-from cardiolens.intake.image import Person, RejectedError
-from cardiolens.intake.reasons import Reason
+from cardiolens.base.untrusted import parse_json
+from cardiolens.curation.ingest.image import Person, RejectedError
+from cardiolens.curation.ingest.reasons import Reason
 
 MOST_BYTES = 4 << 20
 ALLOWED = (

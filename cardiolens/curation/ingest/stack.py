@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.intake.image import Image
-from cardiolens.intake.witness import Witness
-from cardiolens.intake.words import Words
+from cardiolens.curation.ingest.evidence import Witness
+from cardiolens.curation.ingest.image import Image
+from cardiolens.curation.ingest.words import Words
 
 Point = NDArray[Any]  # three coordinates or components
 

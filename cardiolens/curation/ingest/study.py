@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.intake.burnt_text import shows_text
-from cardiolens.intake.decide import Identify, decided_by, with_ids
-from cardiolens.intake.decisions import Choice, Choices
-from cardiolens.intake.geometry import heart_frame
-from cardiolens.intake.group import LeftOut, reversed_stack, stacks_of
-from cardiolens.intake.heart import blood_areas, seed_by_motion
-from cardiolens.intake.image import Image, RejectedError
-from cardiolens.intake.orient import base_first, display
-from cardiolens.intake.pixels import Frame, PixelReader, one_scale, stacked
-from cardiolens.intake.propose import TEXT_FLAG, Proposal, choose, propose
-from cardiolens.intake.reasons import Reason
-from cardiolens.intake.stack import Point, Stack
-from cardiolens.study.blood import BloodAreas
+from cardiolens.curation.ingest.burnt_text import shows_text
+from cardiolens.curation.ingest.decide import Identify, decided_by, with_ids
+from cardiolens.curation.ingest.decisions import Choice, Choices
+from cardiolens.curation.ingest.geometry import heart_frame
+from cardiolens.curation.ingest.group import LeftOut, reversed_stack, stacks_of
+from cardiolens.curation.ingest.heart_seed import blood_areas, seed_by_motion
+from cardiolens.curation.ingest.image import Image, RejectedError
+from cardiolens.curation.ingest.orient import base_first, display
+from cardiolens.curation.ingest.pixels import Frame, PixelReader, one_scale, stacked
+from cardiolens.curation.ingest.propose import TEXT_FLAG, Proposal, choose, propose
+from cardiolens.curation.ingest.reasons import Reason
+from cardiolens.curation.ingest.stack import Point, Stack
+from cardiolens.study.blood_pool import BloodAreas
 from cardiolens.study.heart_frame import PROTOTYPE_RIGHT, Display, HeartFrame
 from cardiolens.study.manifest import DisplayTransform
 from cardiolens.study.sequences import SHORT_AXIS

@@ -54,7 +54,7 @@ class Words:
 @cache
 def vocabulary() -> Vocabulary:
     """The patterns of words.yaml."""
-    text = files("cardiolens.intake").joinpath("words.yaml").read_text(encoding="utf-8")
+    text = files("cardiolens.curation.ingest").joinpath("words.yaml").read_text(encoding="utf-8")
     tree: dict[str, Any] = yaml.safe_load(text)
     tree["views"] = {str(name): value for name, value in tree["views"].items()}
     return TypeAdapter(Vocabulary).validate_python(tree)

@@ -16,16 +16,16 @@ import nibabel as nib
 import numpy as np
 
 from cardiolens import __version__
+from cardiolens.base.digest import sha256_of
 from cardiolens.config.dataset import Windows
-from cardiolens.digest import sha256_of
-from cardiolens.intake.decide import runs_along_normal
-from cardiolens.intake.decisions import Choices
-from cardiolens.intake.deidentify import PASSES, Pseudonyms, age_band, removed, sex, tesla, vendor
-from cardiolens.intake.image import Image
-from cardiolens.intake.orient import affine
-from cardiolens.intake.propose import Proposal
-from cardiolens.intake.reasons import MEANINGS, Reason
-from cardiolens.intake.study import Imported, Volume
+from cardiolens.curation.ingest.decide import runs_along_normal
+from cardiolens.curation.ingest.decisions import Choices
+from cardiolens.curation.ingest.deidentify import PASSES, Pseudonyms, age_band, removed, sex, tesla, vendor
+from cardiolens.curation.ingest.image import Image
+from cardiolens.curation.ingest.orient import affine
+from cardiolens.curation.ingest.propose import Proposal
+from cardiolens.curation.ingest.reasons import MEANINGS, Reason
+from cardiolens.curation.ingest.study import Imported, Volume
 from cardiolens.study.manifest import MANIFEST_NAME, StudyManifest
 from cardiolens.study.sequences import SHORT_AXIS
 from cardiolens.study.sheet import study_sheet

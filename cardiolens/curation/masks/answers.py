@@ -7,13 +7,13 @@ from itertools import combinations
 import numpy as np
 from scipy import ndimage
 
-from cardiolens.masks.grades import Sex, quantities
-from cardiolens.masks.labels import LabelMap, LesionKind, Tissue
-from cardiolens.masks.reasons import Reason
-from cardiolens.masks.stack import Mask, Masked, Stack
-from cardiolens.masks.wall import LEAST_SLICES, MOST_TURN, Wall, wall_of
-from cardiolens.tasks.segments import LEVELS, WALL_SEGMENTS, WALLS, touched
-from cardiolens.tasks.truth import Lesion, oedema_distribution, wall_distribution
+from cardiolens.curation.masks.grades import Sex, quantities
+from cardiolens.curation.masks.labels import LabelMap, LesionKind, Tissue
+from cardiolens.curation.masks.reasons import Reason
+from cardiolens.curation.masks.stack import Mask, Masked, Stack
+from cardiolens.curation.masks.wall import LEAST_SLICES, MOST_TURN, Wall, wall_of
+from cardiolens.protocol.tasks.segments import LEVELS, WALL_SEGMENTS, WALLS, touched
+from cardiolens.protocol.tasks.truth import Lesion, oedema_distribution, wall_distribution
 
 MUSCLE_G_PER_ML = 1.05
 _BASE_POINTS = 6.5  # by which a slice that the base leaves in systole may raise an ejection fraction (10.5)

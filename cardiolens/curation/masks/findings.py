@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from cardiolens.errors import InputError
-from cardiolens.masks.answers import Answer, Measures, cine, lesions
-from cardiolens.masks.grades import Sex
-from cardiolens.masks.labels import LabelMap, label_map
-from cardiolens.masks.reasons import Reason
-from cardiolens.masks.ring import check_ring
-from cardiolens.masks.stack import Masked, read_masked
+from cardiolens.base.errors import InputError
+from cardiolens.curation.masks.answers import Answer, Measures, cine, lesions
+from cardiolens.curation.masks.grades import Sex
+from cardiolens.curation.masks.labels import LabelMap, label_map
+from cardiolens.curation.masks.reasons import Reason
+from cardiolens.curation.masks.ring import check_ring
+from cardiolens.curation.masks.stack import Masked, read_masked
+from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
 from cardiolens.study.manifest import Study, StudyManifest, VolumeManifest, read_study
 from cardiolens.study.sequences import SHORT_AXIS
-from cardiolens.tasks.catalogue import Catalogue, Subtask, load_catalogue
 
 ORIGIN = "mask"
 _MOTION = ("cine.lv_motion", "cine.lv_motion_levels", "cine.lv_motion_regions", "cine.lv_motion_distribution")

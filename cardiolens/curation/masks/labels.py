@@ -12,7 +12,7 @@ import yaml
 from numpy.typing import NDArray
 from pydantic import ConfigDict, TypeAdapter
 
-from cardiolens.errors import InputError
+from cardiolens.base.errors import InputError
 
 Tissues = NDArray[np.uint8]
 LesionKind = Literal["scar", "oedema"]

@@ -3,9 +3,9 @@
 import numpy as np
 from scipy import ndimage
 
-from cardiolens.errors import InputError
-from cardiolens.masks.labels import WALL, LabelMap, Tissue, label_maps
-from cardiolens.masks.stack import Mask, Stack
+from cardiolens.base.errors import InputError
+from cardiolens.curation.masks.labels import WALL, LabelMap, Tissue, label_maps
+from cardiolens.curation.masks.stack import Mask, Stack
 
 _WITHIN = 0.7  # share of the border of the LV blood that is muscle; of RV blood it is about a third
 _TOUCHING = 0.05  # share of the border of the RV blood that may be LV blood

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.errors import InputError
-from cardiolens.masks.labels import CAVITY, LabelMap, Tissues
+from cardiolens.base.errors import InputError
+from cardiolens.curation.masks.labels import CAVITY, LabelMap, Tissues
 from cardiolens.study.manifest import Study, VolumeManifest
 from cardiolens.study.nifti import parse_header, read_file
 from cardiolens.study.orientation import display_contradicted

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from cardiolens.masks.labels import WALL, Tissue
-from cardiolens.masks.stack import Mask, Stack
-from cardiolens.tasks.segments import SEGMENTS
+from cardiolens.curation.masks.labels import WALL, Tissue
+from cardiolens.curation.masks.stack import Mask, Stack
+from cardiolens.protocol.tasks.segments import SEGMENTS
 
 Floats = NDArray[np.float64]
 

@@ -4,12 +4,12 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from cardiolens.judging.text.sections import Sentence, sentence_at, sentences
-from cardiolens.questions.extent import named
-from cardiolens.questions.found import Found
-from cardiolens.questions.reasons import Reason
-from cardiolens.questions.strict import has, has_for, words
-from cardiolens.tasks.catalogue import Subtask
+from cardiolens.curation.questions.extent import named
+from cardiolens.curation.questions.reasons import Reason
+from cardiolens.curation.questions.statement import Found
+from cardiolens.curation.questions.strict_patterns import has, has_for, words
+from cardiolens.protocol.tasks.catalogue import Subtask
+from cardiolens.report_text.sections import Sentence, sentence_at, sentences
 
 
 @dataclass

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from cardiolens.questions.reasons import meaning_of
-from cardiolens.tasks.catalogue import Catalogue
+from cardiolens.curation.questions.reasons import meaning_of
+from cardiolens.protocol.tasks.catalogue import Catalogue
 
 _STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222;"

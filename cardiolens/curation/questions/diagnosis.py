@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cardiolens.judging.text.sections import Sentence
-from cardiolens.questions.found import Found
-from cardiolens.questions.reasons import Reason
-from cardiolens.tasks.catalogue import Catalogue, Subtask
-from cardiolens.tasks.protocol import read_yaml
+from cardiolens.curation.questions.reasons import Reason
+from cardiolens.curation.questions.statement import Found
+from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
+from cardiolens.protocol.tasks.protocol import read_yaml
+from cardiolens.report_text.sections import Sentence
 
 
 @functools.cache

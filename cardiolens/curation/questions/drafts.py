@@ -4,13 +4,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cardiolens.questions.checks import Violation, violations
-from cardiolens.questions.found import Found
-from cardiolens.questions.reasons import Reason
-from cardiolens.questions.rules import extract
-from cardiolens.questions.segments import segments
-from cardiolens.questions.truth import Answer, settle
-from cardiolens.tasks.catalogue import Catalogue, Subtask
+from cardiolens.curation.questions.checks import Violation, violations
+from cardiolens.curation.questions.reasons import Reason
+from cardiolens.curation.questions.rules import extract
+from cardiolens.curation.questions.segments import segments
+from cardiolens.curation.questions.statement import Found
+from cardiolens.curation.questions.truth import Answer, settle
+from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 
 ALWAYS_FULL = frozenset({"D01", "D02"})  # reviewed whole, whoever agrees (protocol 9, stage 7)
 Item = dict[str, Any]

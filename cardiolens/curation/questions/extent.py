@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from cardiolens.tasks.catalogue import Subtask
+from cardiolens.protocol.tasks.catalogue import Subtask
 
 _LEVELS = {
     "Basal segment": r"\b(basal|base|basis)\b",

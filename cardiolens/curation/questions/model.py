@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cardiolens.given import parse_json
-from cardiolens.judging.text.sections import Sentence, sentence_at, sentences
-from cardiolens.questions.doubts import doubt_of
-from cardiolens.questions.found import CERTAINTIES, Found
-from cardiolens.questions.reasons import Reason
-from cardiolens.tasks.catalogue import Catalogue, Subtask
+from cardiolens.base.untrusted import parse_json
+from cardiolens.curation.questions.reasons import Reason
+from cardiolens.curation.questions.statement import CERTAINTIES, Found
+from cardiolens.curation.questions.uncertainty import doubt_of
+from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
+from cardiolens.report_text.sections import Sentence, sentence_at, sentences
 
 SYSTEM = (
     "You read reports of cardiac magnetic resonance imaging and list what they state, field by field. "

@@ -11,38 +11,37 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from cardiolens import tables
-from cardiolens.cluster import stopping
-from cardiolens.cluster.connect import ray_cluster
+from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.questions import QuestionsSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.engine.arguments import check_engine_options
-from cardiolens.engine.http.access import check_access
-from cardiolens.engine.readers import check_readers
-from cardiolens.errors import InputError
-from cardiolens.models.fault import fault_of
-from cardiolens.models.identity import Identity, identify
-from cardiolens.placement.inventory import nodes_of_ray
-from cardiolens.plan.candidates import place_sweep
-from cardiolens.plan.columns import RequestColumns
-from cardiolens.plan.keys import hash_frames, hash_model, request_key
-from cardiolens.plan.missing import missing_of
-from cardiolens.plan.parts import PART_ROWS
-from cardiolens.plan.plan import Plan
-from cardiolens.plan.request import Request
-from cardiolens.questions.model import SYSTEM, Part, parts, read_reply
-from cardiolens.questions.reports import Rejects, reject
-from cardiolens.questions.stages import Record
-from cardiolens.record import documents
-from cardiolens.record.places import Store, run_of
-from cardiolens.stream.execution import execute
-from cardiolens.stream.standing import begin_watches
-from cardiolens.tables import PLANNED
-from cardiolens.tasks.catalogue import Catalogue
-from cardiolens.tasks.legal import constraint_of
-from cardiolens.terminal import bars
+from cardiolens.curation.questions.model import SYSTEM, Part, parts, read_reply
+from cardiolens.curation.questions.report_files import Rejects, reject
+from cardiolens.curation.questions.stages import Record
+from cardiolens.inference.engine.arguments import check_engine_options
+from cardiolens.inference.engine.http.access import check_access
+from cardiolens.inference.engine.readers import check_readers
+from cardiolens.inference.models.fault import fault_of
+from cardiolens.inference.models.identity import Identity, identify
+from cardiolens.inference.placement.inventory import nodes_of_ray
+from cardiolens.inference.plan.candidates import place_sweep
+from cardiolens.inference.plan.columns import RequestColumns
+from cardiolens.inference.plan.keys import hash_frames, hash_model, request_key
+from cardiolens.inference.plan.missing import missing_of
+from cardiolens.inference.plan.parts import PART_ROWS
+from cardiolens.inference.plan.plan import Plan
+from cardiolens.inference.plan.request import Request
+from cardiolens.inference.stream.execution import execute
+from cardiolens.inference.stream.progress import begin_watches
+from cardiolens.protocol.tasks.catalogue import Catalogue
+from cardiolens.protocol.tasks.legal import constraint_of
+from cardiolens.runtime import stopping
+from cardiolens.runtime.connect import ray_cluster
+from cardiolens.show.terminal import bars
+from cardiolens.storage import documents, tables
+from cardiolens.storage.places import Store, run_of
+from cardiolens.storage.tables import PLANNED
 
 _MAX_TOKENS = 3072  # of a reply, where the model declares none for reports
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cardiolens.judging.text.sections import Sentence
-from cardiolens.questions.found import Found
-from cardiolens.questions.reasons import Reason
-from cardiolens.tasks.protocol import read_yaml
+from cardiolens.curation.questions.reasons import Reason
+from cardiolens.curation.questions.statement import Found
+from cardiolens.protocol.tasks.protocol import read_yaml
+from cardiolens.report_text.sections import Sentence
 
 _NUMBER = r"(?P<low>\d{1,3}(?:[.,]\d+)?)(?:\s*%?\s*(?:-|–|to)\s*(?P<high>\d{1,3}(?:[.,]\d+)?))?\s*"
 _CHAMBERS = {

@@ -10,12 +10,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cardiolens.cases.case import LETTERS, read_case
-from cardiolens.cases.files import Source, embeds, records
-from cardiolens.errors import InputError
-from cardiolens.given import parse_json, read_text
-from cardiolens.questions.asking import TextRequest
-from cardiolens.tables import FRAME
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import parse_json, read_text
+from cardiolens.curation.questions.model_extraction import TextRequest
+from cardiolens.protocol.medthinkvqa.case import LETTERS, read_case
+from cardiolens.protocol.medthinkvqa.files import Source, embeds, records
+from cardiolens.storage.tables import FRAME
 
 ERRORS = ("Reasoning", "Image Understanding", "Clinical Scenario", "Medical Knowledge")
 MOST_STEPS = 15  # of a case (protocol 12)

@@ -6,10 +6,10 @@ from functools import partial
 
 import numpy as np
 
-from cardiolens.questions.reasoning import ERRORS, Reasoning, StepVerdict
-from cardiolens.stats.bootstrap import Interval, percentile, resampling_weights
-from cardiolens.stats.items import Floats
-from cardiolens.stats.metrics import ratio, weighted_agreement
+from cardiolens.curation.questions.reasoning import ERRORS, Reasoning, StepVerdict
+from cardiolens.score.statistics.bootstrap import Interval, percentile, resampling_weights
+from cardiolens.score.statistics.items import Floats
+from cardiolens.score.statistics.metrics import ratio, weighted_agreement
 
 RESAMPLES, SEED = 2000, 2026
 Judged = tuple[StepVerdict, ...] | None

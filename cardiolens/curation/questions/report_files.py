@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cardiolens.errors import InputError
-from cardiolens.given import parse_json, read_bytes, read_text
-from cardiolens.questions.reasons import Reason, meaning_of
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import parse_json, read_bytes, read_text
+from cardiolens.curation.questions.reasons import Reason, meaning_of
+from cardiolens.storage.tables import FRAME
 from cardiolens.study.manifest import StudyManifest, read_study
-from cardiolens.tables import FRAME
 
 MOST_CHARACTERS = 100_000  # of a report
 _MOST_TABLE = 1 << 30  # bytes of a table of reports

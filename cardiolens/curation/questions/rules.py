@@ -4,14 +4,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from cardiolens.judging.text.findings import Finding, findings
-from cardiolens.judging.text.sections import Sentence, sentence_at, sentences
-from cardiolens.questions.diagnosis import diagnoses
-from cardiolens.questions.doubts import doubt_of
-from cardiolens.questions.found import Found
-from cardiolens.questions.numbers import measured
-from cardiolens.questions.strict import has, has_for, words
-from cardiolens.tasks.catalogue import Catalogue, Subtask
+from cardiolens.curation.questions.diagnosis import diagnoses
+from cardiolens.curation.questions.numbers import measured
+from cardiolens.curation.questions.statement import Found
+from cardiolens.curation.questions.strict_patterns import has, has_for, words
+from cardiolens.curation.questions.uncertainty import doubt_of
+from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
+from cardiolens.report_text.findings import Finding, findings
+from cardiolens.report_text.sections import Sentence, sentence_at, sentences
 
 
 def extract(text: str, sex: str | None, catalogue: Catalogue) -> list[Found]:

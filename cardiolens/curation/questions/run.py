@@ -6,19 +6,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cardiolens import tables
+from cardiolens.base.console import say
 from cardiolens.config.questions import QuestionsSpec
-from cardiolens.judging.text.sections import sentences
-from cardiolens.questions import counts
-from cardiolens.questions.drafts import automatic_of, check_of, compact, drafts_of, truth_of
-from cardiolens.questions.masked import joined, of_masks
-from cardiolens.questions.numbers import sex_of
-from cardiolens.questions.reasons import Reason
-from cardiolens.questions.reports import Rejects, Report, read_reports, reject
-from cardiolens.questions.rules import extract
-from cardiolens.questions.stages import Record, Stages, body, write_lines
-from cardiolens.tasks.catalogue import Catalogue, load_catalogue
-from cardiolens.terminal.console import say
+from cardiolens.curation.questions import counts
+from cardiolens.curation.questions.drafts import automatic_of, check_of, compact, drafts_of, truth_of
+from cardiolens.curation.questions.from_masks import joined, of_masks
+from cardiolens.curation.questions.numbers import sex_of
+from cardiolens.curation.questions.reasons import Reason
+from cardiolens.curation.questions.report_files import Rejects, Report, read_reports, reject
+from cardiolens.curation.questions.rules import extract
+from cardiolens.curation.questions.stages import Record, Stages, body, write_lines
+from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
+from cardiolens.report_text.sections import sentences
+from cardiolens.storage import tables
 
 Reader = Callable[[Sequence[Record], Catalogue], list[tuple[list[Record], Rejects]]]
 """A second extractor: records of `sections-1` in, findings and rejects of each out, in the same order."""

@@ -11,26 +11,25 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import tables
+from cardiolens.base.digest import digest_of
 from cardiolens.config.steps import StatisticsSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.digest import digest_of
-from cardiolens.judging.case import CaseReply, case_of
-from cardiolens.judging.entities import ReportForm, entity_counts
-from cardiolens.judging.finals import finals
-from cardiolens.judging.report import texts
-from cardiolens.judging.text.extract import Entity, settled
-from cardiolens.questions.found import Found
-from cardiolens.questions.reports import Rejects
-from cardiolens.questions.stages import Record
-from cardiolens.record import documents
-from cardiolens.record.places import Run, Store
-from cardiolens.stats.asked import Asked
-from cardiolens.stats.bootstrap import resampling_weights
-from cardiolens.stats.differences import Resampling
-from cardiolens.stats.rows import as_row
-from cardiolens.tables import VERDICTS
-from cardiolens.tasks.catalogue import Catalogue
+from cardiolens.curation.questions.report_files import Rejects
+from cardiolens.curation.questions.stages import Record
+from cardiolens.curation.questions.statement import Found
+from cardiolens.protocol.tasks.catalogue import Catalogue
+from cardiolens.report_text.entities import ReportForm, entity_counts
+from cardiolens.report_text.extract import Entity, settled
+from cardiolens.score.statistics.arm_answers import Asked
+from cardiolens.score.statistics.bootstrap import resampling_weights
+from cardiolens.score.statistics.differences import Resampling
+from cardiolens.score.statistics.rows import as_row
+from cardiolens.score.verdicts.case import CaseReply, case_of
+from cardiolens.score.verdicts.final_completions import finals
+from cardiolens.score.verdicts.report import texts
+from cardiolens.storage import documents, tables
+from cardiolens.storage.places import Run, Store
+from cardiolens.storage.tables import VERDICTS
 
 METRIC, SCOPE = "text_entity_f1", "tier:2"
 _REPLIES = ("request_key", "text", "status", "finish_reason", "written_at")

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import cardiolens
-from cardiolens import tables
-from cardiolens.digest import digest_of, digest_of_tree
-from cardiolens.given import parse_json
+from cardiolens.base.digest import digest_of, digest_of_tree
+from cardiolens.base.untrusted import parse_json
+from cardiolens.storage import tables
 
 Record = dict[str, Any]
 _HEAD = ("schema", "stage", "study_id", "report_id", "tool_version", "input_sha256")

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from cardiolens.errors import InputError
+from cardiolens.base.errors import InputError
 
 Certainty = Literal["certain", "uncertain", "historical", "hypothetical"]
 Extractor = Literal["rules", "model"]

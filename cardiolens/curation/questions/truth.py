@@ -4,11 +4,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cardiolens.questions.found import Found
-from cardiolens.questions.reasons import Reason
-from cardiolens.questions.strict import words
-from cardiolens.questions.whole import Report
-from cardiolens.tasks.catalogue import Catalogue, Subtask
+from cardiolens.curation.questions.completeness import Report
+from cardiolens.curation.questions.reasons import Reason
+from cardiolens.curation.questions.statement import Found
+from cardiolens.curation.questions.strict_patterns import words
+from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 
 Answer = tuple[str, ...]  # option keys
 

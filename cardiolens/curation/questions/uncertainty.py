@@ -3,10 +3,10 @@
 import re
 from collections.abc import Mapping
 
-from cardiolens.questions.found import Found
-from cardiolens.questions.reasons import Reason
-from cardiolens.questions.strict import has, has_for, words
-from cardiolens.tasks.catalogue import Subtask
+from cardiolens.curation.questions.reasons import Reason
+from cardiolens.curation.questions.statement import Found
+from cardiolens.curation.questions.strict_patterns import has, has_for, words
+from cardiolens.protocol.tasks.catalogue import Subtask
 
 
 def doubt_of(found: Found, subtask: Subtask, sentence: str) -> str | None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from cardiolens.tasks.catalogue import Catalogue
+from cardiolens.protocol.tasks.catalogue import Catalogue
 
 _HEAD = {
     "language": ["en"],

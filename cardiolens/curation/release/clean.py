@@ -4,7 +4,7 @@ import gzip
 import struct
 from pathlib import Path
 
-from cardiolens.errors import InputError
+from cardiolens.base.errors import InputError
 from cardiolens.study.nifti import GZIP_MAGIC, NOT_NIFTI, parse_header, read_file, voxels
 
 _HEADER = 348  # bytes of NIfTI-1

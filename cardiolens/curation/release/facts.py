@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from cardiolens.release.words import Release
+from cardiolens.curation.release.words import Release
+from cardiolens.protocol.tasks.catalogue import Catalogue
+from cardiolens.protocol.tasks.questions import GivenQuestion
 from cardiolens.study.manifest import Study
-from cardiolens.tasks.catalogue import Catalogue
-from cardiolens.tasks.questions import GivenQuestion
 
 SCHEMA = "release-1"
 Record = dict[str, Any]

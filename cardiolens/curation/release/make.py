@@ -11,19 +11,19 @@ from typing import Any
 
 import yaml
 
-from cardiolens import tables
-from cardiolens.digest import sha256_of
-from cardiolens.errors import InputError, RunError
-from cardiolens.questions.stages import write_lines
-from cardiolens.release.card import card
-from cardiolens.release.facts import counted, described
-from cardiolens.release.study import write_study
-from cardiolens.release.words import Release
-from cardiolens.review.run import read_words
+from cardiolens.base.console import say
+from cardiolens.base.digest import sha256_of
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.curation.questions.stages import write_lines
+from cardiolens.curation.release.card import card
+from cardiolens.curation.release.facts import counted, described
+from cardiolens.curation.release.study import write_study
+from cardiolens.curation.release.words import Release
+from cardiolens.curation.review.run import read_words
+from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
+from cardiolens.protocol.tasks.questions import GivenQuestion, given_questions
+from cardiolens.storage import tables
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
-from cardiolens.tasks.catalogue import Catalogue, load_catalogue
-from cardiolens.tasks.questions import GivenQuestion, given_questions
-from cardiolens.terminal.console import say
 
 INDEX = "release.json"
 _KEPT = ("status", "stage", "verdict", "readers", "adjudicated", "kappa_batch", "kappa", "agreement")

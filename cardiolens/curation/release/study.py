@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from cardiolens import tables
-from cardiolens.digest import sha256_of
-from cardiolens.given import read_json
-from cardiolens.release.clean import without_text
+from cardiolens.base.digest import sha256_of
+from cardiolens.base.untrusted import read_json
+from cardiolens.curation.release.clean import without_text
+from cardiolens.storage import tables
 from cardiolens.study.manifest import MANIFEST_NAME, Study
 
 

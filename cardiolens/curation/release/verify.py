@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cardiolens.errors import InputError
-from cardiolens.given import read_json
-from cardiolens.release.facts import SCHEMA
-from cardiolens.release.make import INDEX, digests
+from cardiolens.base.console import say
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import read_json
+from cardiolens.curation.release.facts import SCHEMA
+from cardiolens.curation.release.make import INDEX, digests
 from cardiolens.study.manifest import MANIFEST_NAME
-from cardiolens.terminal.console import say
 
 MADE_BY_SWEEPS = ("outputs", "stores")  # in the folder that a sweep is started in
 

@@ -14,10 +14,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from cardiolens import tables
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import MOST_JSON, parse_json, read_bytes
 from cardiolens.config.base import Spec, describe
-from cardiolens.errors import InputError
-from cardiolens.given import MOST_JSON, parse_json, read_bytes
+from cardiolens.storage import tables
 
 Role = Literal["reader", "adjudicator"]
 Pseudonym = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,31}$")]

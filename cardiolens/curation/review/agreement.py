@@ -11,13 +11,13 @@ from typing import Literal
 
 import numpy as np
 
-from cardiolens.review.items import Item
-from cardiolens.review.ledger import Line
-from cardiolens.review.queue import Outcome
-from cardiolens.stats.bootstrap import Interval, percentile, resampling_weights
-from cardiolens.stats.inference import wilson
-from cardiolens.stats.items import Floats
-from cardiolens.stats.metrics import ratio
+from cardiolens.curation.review.items import Item
+from cardiolens.curation.review.ledger import Line
+from cardiolens.curation.review.queue import Outcome
+from cardiolens.score.statistics.bootstrap import Interval, percentile, resampling_weights
+from cardiolens.score.statistics.hypothesis_tests import wilson
+from cardiolens.score.statistics.items import Floats
+from cardiolens.score.statistics.metrics import ratio
 
 RESAMPLES, SEED = 2000, 2026
 KAPPA, ACCEPTED, ACCEPTED_LOW = 0.80, 0.95, 0.90

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from cardiolens.review.agreement import ALL, RESAMPLES, SEED, Pair, intervals
-from cardiolens.review.items import Item
-from cardiolens.review.ledger import Line, Reviews
-from cardiolens.stats.bootstrap import Interval, percentile, resampling_weights
-from cardiolens.stats.metrics import ratio
+from cardiolens.curation.review.agreement import ALL, RESAMPLES, SEED, Pair, intervals
+from cardiolens.curation.review.items import Item
+from cardiolens.curation.review.ledger import Line, Reviews
+from cardiolens.score.statistics.bootstrap import Interval, percentile, resampling_weights
+from cardiolens.score.statistics.metrics import ratio
 
 Record = dict[str, Any]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from cardiolens.review.accounts import Session
-from cardiolens.review.agreement import Agreement, agreements
-from cardiolens.review.items import Item, Items
-from cardiolens.review.pictures import Pictures
-from cardiolens.review.queue import Asked, Queue, outcome
+from cardiolens.curation.review.accounts import Session
+from cardiolens.curation.review.agreement import Agreement, agreements
+from cardiolens.curation.review.items import Item, Items
+from cardiolens.curation.review.pictures import Pictures
+from cardiolens.curation.review.queue import Asked, Queue, outcome
 
 Told = dict[str, Any]
 

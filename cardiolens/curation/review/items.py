@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from cardiolens.digest import digest_of
-from cardiolens.errors import InputError
-from cardiolens.questions.stages import read_lines
+from cardiolens.base.digest import digest_of
+from cardiolens.base.errors import InputError
+from cardiolens.curation.questions.stages import read_lines
+from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
+from cardiolens.protocol.tasks.evidence import FINDINGS
+from cardiolens.protocol.tasks.questions import GivenQuestion, Question, given_questions
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
-from cardiolens.tasks.catalogue import Catalogue, Subtask
-from cardiolens.tasks.evidence import FINDINGS
-from cardiolens.tasks.questions import GivenQuestion, Question, given_questions
 
 Mode = Literal["verify", "read"]
 

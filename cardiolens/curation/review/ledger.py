@@ -9,12 +9,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import parse_json, read_bytes
 from cardiolens.config.base import Spec, describe
-from cardiolens.errors import InputError
-from cardiolens.given import parse_json, read_bytes
-from cardiolens.record.appended import MOST_BYTES, AppendedFile, whole_lines
-from cardiolens.review.accounts import Pseudonym
-from cardiolens.review.items import Mode
+from cardiolens.curation.review.accounts import Pseudonym
+from cardiolens.curation.review.items import Mode
+from cardiolens.storage.journal import MOST_BYTES, AppendedFile, whole_lines
 
 SCHEMA = "review-1"
 NAME = "reviews.jsonl"

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.errors import InputError
-from cardiolens.review.items import Item
-from cardiolens.select.route import Route, resolve
+from cardiolens.curation.review.items import Item
+from cardiolens.protocol.select.route import Route, resolve
 from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.manifest import Study
 from cardiolens.study.overlay import Overlay, read_overlay

@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from cardiolens.config.base import Spec
-from cardiolens.review.accounts import Role
-from cardiolens.review.items import Item, Mode
-from cardiolens.review.ledger import Key, Ledger, Line, Reason, Reviews, Verdict, now
+from cardiolens.curation.review.accounts import Role
+from cardiolens.curation.review.items import Item, Mode
+from cardiolens.curation.review.ledger import Key, Ledger, Line, Reason, Reviews, Verdict, now
 
 READERS = 2
 _HELD = 600.0  # s for which an item that somebody looks at is kept from others

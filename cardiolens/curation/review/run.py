@@ -7,23 +7,23 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
-from cardiolens import tables
+from cardiolens.base.console import say
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import read_json
 from cardiolens.config.base import GivenPath, Spec, describe
-from cardiolens.errors import InputError
-from cardiolens.given import read_json
-from cardiolens.questions.stages import write_lines
-from cardiolens.review.accounts import Door, Role, add_account, read_accounts
-from cardiolens.review.agreement import Agreement
-from cardiolens.review.ceiling import ceiling, lines_of, people_of, told_between, told_person
-from cardiolens.review.desk import Desk
-from cardiolens.review.export import exported, keep_quotes, readings, write
-from cardiolens.review.items import Item, Items, Mode, read_items
-from cardiolens.review.ledger import NAME, Ledger, read_ledger
-from cardiolens.review.pictures import Pictures
-from cardiolens.review.queue import Queue
-from cardiolens.review.server import address_of, review_server
-from cardiolens.tasks.catalogue import load_catalogue
-from cardiolens.terminal.console import say
+from cardiolens.curation.questions.stages import write_lines
+from cardiolens.curation.review.accounts import Door, Role, add_account, read_accounts
+from cardiolens.curation.review.agreement import Agreement
+from cardiolens.curation.review.ceiling import ceiling, lines_of, people_of, told_between, told_person
+from cardiolens.curation.review.desk import Desk
+from cardiolens.curation.review.export import exported, keep_quotes, readings, write
+from cardiolens.curation.review.items import Item, Items, Mode, read_items
+from cardiolens.curation.review.ledger import NAME, Ledger, read_ledger
+from cardiolens.curation.review.pictures import Pictures
+from cardiolens.curation.review.queue import Queue
+from cardiolens.curation.review.server import address_of, review_server
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.storage import tables
 
 ACCOUNTS = "readers.json"
 CEILING = "ceiling.jsonl"

@@ -9,14 +9,14 @@ from urllib.parse import unquote
 
 from pydantic import Field, ValidationError
 
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import parse_json
 from cardiolens.config.base import Spec, describe
-from cardiolens.errors import InputError
-from cardiolens.given import parse_json
-from cardiolens.page.case_viewer.server import HOST
-from cardiolens.page.render import asset, templates
-from cardiolens.review.accounts import Door, Session
-from cardiolens.review.desk import Desk
-from cardiolens.review.queue import Asked
+from cardiolens.curation.review.accounts import Door, Session
+from cardiolens.curation.review.desk import Desk
+from cardiolens.curation.review.queue import Asked
+from cardiolens.show.page.case_viewer.server import HOST
+from cardiolens.show.page.render import asset, templates
 
 WORD = "X-Review-Word"  # a page of another server on this machine gets the cookie, but not this
 _POLICY = (

@@ -6,9 +6,9 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.engine_options import SET_HERE
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.errors import InputError
 
 _CLASSES = ("EngineArgs", "AsyncEngineArgs")
 _NEAREST = 3

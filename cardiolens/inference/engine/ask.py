@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from cardiolens.tasks.legal import FREE, Constraint
+from cardiolens.protocol.tasks.legal import FREE, Constraint
 
 FRAMES = "frames"  # answer type of a request in which a reader names the frames that it wants to see
 

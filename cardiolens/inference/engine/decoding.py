@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 
 from cardiolens.config.model import Sampling
-from cardiolens.engine.ask import Ask
+from cardiolens.inference.engine.ask import Ask
 
 _MOST = 20  # log-probabilities per token that vLLM returns at most, unless configured (max_logprobs)
 

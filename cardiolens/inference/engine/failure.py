@@ -1,6 +1,6 @@
 """What an error of vLLM means: one request failed, or the engine is dead."""
 
-from cardiolens.engine.ask import EngineDeadError, ErrorKind, RequestError
+from cardiolens.inference.engine.ask import EngineDeadError, ErrorKind, RequestError
 
 _LONGEST = 500  # characters of a message; some quote the whole prompt
 

@@ -3,7 +3,7 @@
 import json
 from typing import Literal, get_args
 
-from cardiolens.engine.ask import Ask
+from cardiolens.inference.engine.ask import Ask
 
 Manner = Literal["greedy", "lazy", "illegal"]
 """greedy: all that it may see, in the order of the list; lazy: one frame, then no more; illegal: first some

@@ -9,16 +9,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cardiolens import tables
+from cardiolens.base.errors import InputError
 from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.engine.ask import FRAMES, Ask, ErrorKind, FrameWork, Pictures, Reply, RequestError
-from cardiolens.engine.choosing import MANNERS, Manner, ask_for_frames
-from cardiolens.errors import InputError
-from cardiolens.models.person import Reading, readings_of
-from cardiolens.tasks.catalogue import GATES
-from cardiolens.tasks.legal import LETTERS, legal_replies
+from cardiolens.inference.engine.ask import FRAMES, Ask, ErrorKind, FrameWork, Pictures, Reply, RequestError
+from cardiolens.inference.engine.frame_requests import MANNERS, Manner, ask_for_frames
+from cardiolens.inference.models.human_reader import Reading, readings_of
+from cardiolens.protocol.tasks.catalogue import GATES
+from cardiolens.protocol.tasks.legal import LETTERS, legal_replies
+from cardiolens.storage import tables
 
 TrueAnswer = tuple[str, ...]  # original option keys; of a report, its one reference as JSON
 

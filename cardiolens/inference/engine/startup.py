@@ -5,8 +5,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from cardiolens.engine.root_cause import root_cause, written_so_far
-from cardiolens.engine.shortage import with_remedy
+from cardiolens.inference.engine.memory_remedies import with_remedy
+from cardiolens.inference.engine.root_cause import root_cause, written_so_far
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cardiolens.engine.ask import (
+from cardiolens.base.errors import RunError
+from cardiolens.inference.engine.ask import (
     Ask,
     Engine,
     EngineDeadError,
@@ -16,8 +17,7 @@ from cardiolens.engine.ask import (
     Reply,
     RequestError,
 )
-from cardiolens.engine.slots import Slots
-from cardiolens.errors import RunError
+from cardiolens.inference.engine.slots import Slots
 
 log = logging.getLogger(__name__)
 

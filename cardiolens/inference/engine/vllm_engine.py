@@ -5,20 +5,20 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
-from cardiolens.cluster.staging import nearby
 from cardiolens.config.model import ModelSpec
-from cardiolens.engine.ask import Ask, ErrorKind, FrameWork, Pictures, Reply, RequestError
-from cardiolens.engine.decoding import alternatives, bound, direct, drawn, option_logprobs
-from cardiolens.engine.encoder_cache import enlarge, room_on_cpu, room_on_gpu
-from cardiolens.engine.failure import failure_of
-from cardiolens.engine.gpu_memory import batched_tokens, gpu_gib, turn_on, wait_for_memory
-from cardiolens.engine.option_probabilities import TokenStep, set_logprobs
-from cardiolens.engine.starting import started, use_all_threads
-from cardiolens.models.adapter import room_for
-from cardiolens.models.chat import Chat
-from cardiolens.models.identity import Identity, installed_engine
-from cardiolens.placement.placement import Deployment
-from cardiolens.tasks.legal import FREE
+from cardiolens.inference.engine.ask import Ask, ErrorKind, FrameWork, Pictures, Reply, RequestError
+from cardiolens.inference.engine.decoding import alternatives, bound, direct, drawn, option_logprobs
+from cardiolens.inference.engine.encoder_cache import enlarge, room_on_cpu, room_on_gpu
+from cardiolens.inference.engine.failure import failure_of
+from cardiolens.inference.engine.gpu_memory import batched_tokens, gpu_gib, turn_on, wait_for_memory
+from cardiolens.inference.engine.option_probabilities import TokenStep, set_logprobs
+from cardiolens.inference.engine.startup import started, use_all_threads
+from cardiolens.inference.models.adapter import room_for
+from cardiolens.inference.models.chat import Chat
+from cardiolens.inference.models.identity import Identity, installed_engine
+from cardiolens.inference.placement.placement import Deployment
+from cardiolens.protocol.tasks.legal import FREE
+from cardiolens.runtime.staging import nearby
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from cardiolens.errors import InputError
-from cardiolens.models.files import read_object
+from cardiolens.base.errors import InputError
+from cardiolens.storage.model_files import read_object
 
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # legal values of vLLM's max_lora_rank
 _CONFIG = "adapter_config.json"

@@ -9,11 +9,11 @@ import numpy as np
 from PIL import Image
 from pydantic import JsonValue
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.model import ModelSpec
-from cardiolens.errors import InputError
-from cardiolens.models.chat_template import IMAGE, ChatTemplate, Piece
-from cardiolens.models.placeholders import adds_special_tokens
-from cardiolens.tables import FRAME
+from cardiolens.inference.models.chat_template import IMAGE, ChatTemplate, Piece
+from cardiolens.inference.models.placeholders import adds_special_tokens
+from cardiolens.storage.tables import FRAME
 
 _HERE = "\ue000"  # private-use characters that mark the places of text
 _THERE = "\ue001"

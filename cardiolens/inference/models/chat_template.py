@@ -13,8 +13,8 @@ from typing import Any, Literal, NamedTuple
 
 from jinja2 import TemplateError
 
-from cardiolens.errors import InputError
-from cardiolens.models.placeholders import placeholder
+from cardiolens.base.errors import InputError
+from cardiolens.inference.models.placeholders import placeholder
 
 IMAGE = None
 Piece = str | None  # IMAGE: the place of a frame

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from cardiolens import tables
-from cardiolens.digest import sha256_of
+from cardiolens.base.digest import sha256_of
+from cardiolens.storage import tables
 
 _SETTLED_NS = 2 * 10**9  # a file changed more recently may change again within one clock tick
 

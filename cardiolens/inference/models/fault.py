@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cardiolens.errors import InputError, RunError
-from cardiolens.models.tokens import TokenCounter
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.inference.models.tokens import TokenCounter
 
 
 class ModelError(InputError):

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import parse_json
 from cardiolens.config.model import ModelSpec
-from cardiolens.errors import InputError
-from cardiolens.given import parse_json
 
 _FIELDS = ("qa_id", "answer", "seconds")
 

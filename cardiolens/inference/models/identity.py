@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from cardiolens.base.digest import digest_of, digest_of_files
+from cardiolens.base.errors import InputError
 from cardiolens.config.engine_options import changing_answers
 from cardiolens.config.model import ModelSpec
-from cardiolens.digest import digest_of, digest_of_files
-from cardiolens.errors import InputError
-from cardiolens.models.adapter import find_adapter
-from cardiolens.models.digest_cache import known_digests
-from cardiolens.models.files import check_architectures, check_files, read_object
-from cardiolens.models.person import readings_of
+from cardiolens.inference.models.adapter import find_adapter
+from cardiolens.inference.models.digest_cache import known_digests
+from cardiolens.inference.models.human_reader import readings_of
+from cardiolens.storage.model_files import check_architectures, check_files, read_object
 
 EMBEDDED = "embedded"  # built at first use
 _PACKAGED = "packaged/"  # begins the source of a model whose files come with this package
@@ -159,7 +159,7 @@ def _files(folder: Path) -> list[Path]:
 
 def _embedded(cache: Path) -> Path:
     """The folder of the embedded model, built at first use under a temporary name and renamed."""
-    from cardiolens.models import embedded
+    from cardiolens.inference.models import embedded
 
     folder = cache / f"tiny-{version('transformers')}"
     if not folder.exists():

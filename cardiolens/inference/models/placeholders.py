@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cardiolens.models.files import read_object
+from cardiolens.storage.model_files import read_object
 
 _BY_ARCHITECTURE = {  # as vLLM's class of the model declares it
     "KimiVLForConditionalGeneration": "<|media_start|>image<|media_content|><|media_pad|><|media_end|>",

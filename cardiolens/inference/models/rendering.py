@@ -6,7 +6,7 @@ from hashlib import blake2b
 import numpy as np
 from PIL import Image
 
-from cardiolens.digest import DIGEST_BYTES, digest_of
+from cardiolens.base.digest import DIGEST_BYTES, digest_of
 
 _METHOD = "bicubic-1"  # increment when the same options give other pixels
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cardiolens.config.model import ModelSpec
-from cardiolens.models.files import INDEX, WEIGHTS, read_object
+from cardiolens.storage.model_files import INDEX, WEIGHTS, read_object
 
 _GIB = 2**30
 _LENGTH = 8  # bytes at the start of a safetensors file that state the length of its header

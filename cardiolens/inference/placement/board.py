@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from cardiolens.placement.footprint import Footprint, Node
+from cardiolens.inference.placement.footprint import Footprint, Node
 
 _WHOLE = 1.0 + 1e-9  # shares are sums of floats
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from cardiolens.placement.footprint import Candidate
+from cardiolens.inference.placement.footprint import Candidate
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 import subprocess
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.cluster import ClusterSpec
-from cardiolens.errors import InputError
-from cardiolens.placement.footprint import Node
+from cardiolens.inference.placement.footprint import Node
 
 _QUERY = ("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits")
 _USUAL_GIB = 80.0  # assumed if only the number of GPUs is declared

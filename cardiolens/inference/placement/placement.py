@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cardiolens.placement.board import Board
-from cardiolens.placement.estimate import Rates, load_seconds, work_seconds
-from cardiolens.placement.footprint import Candidate, Footprint, Needs, Node, footprints, refusal
+from cardiolens.inference.placement.board import Board
+from cardiolens.inference.placement.estimate import Rates, load_seconds, work_seconds
+from cardiolens.inference.placement.footprint import Candidate, Footprint, Needs, Node, footprints, refusal
 
 
 @dataclass(frozen=True, slots=True)

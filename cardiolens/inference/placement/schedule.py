@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from cardiolens.placement.footprint import Node
-from cardiolens.placement.placement import Deployment, Placement
+from cardiolens.inference.placement.footprint import Node
+from cardiolens.inference.placement.placement import Deployment, Placement
 
 _ROUNDING = 1e-9  # shares are sums of floats
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cardiolens import tables
-from cardiolens.digest import digest_of
-from cardiolens.given import read_json
+from cardiolens.base.digest import digest_of
+from cardiolens.base.untrusted import read_json
+from cardiolens.storage import tables
 
 _NOTE = "plan.json"
 

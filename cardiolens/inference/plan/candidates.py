@@ -3,19 +3,19 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.errors import InputError
-from cardiolens.models.files import lacking_weights
-from cardiolens.models.identity import absence, installed_engine
-from cardiolens.models.weights import weight_gib
-from cardiolens.placement.estimate import Rates
-from cardiolens.placement.footprint import Candidate, Needs, Node
-from cardiolens.placement.placement import Placement, place
-from cardiolens.plan.missing import Missing
-from cardiolens.plan.plan import Plan
-from cardiolens.plan.totals import Totals, totals_of
+from cardiolens.inference.models.identity import absence, installed_engine
+from cardiolens.inference.models.weights import weight_gib
+from cardiolens.inference.placement.estimate import Rates
+from cardiolens.inference.placement.footprint import Candidate, Needs, Node
+from cardiolens.inference.placement.placement import Placement, place
+from cardiolens.inference.plan.missing import Missing
+from cardiolens.inference.plan.plan import Plan
+from cardiolens.inference.plan.totals import Totals, totals_of
+from cardiolens.storage.model_files import lacking_weights
 
 _GIB = 2**30
 

@@ -5,11 +5,11 @@ from operator import attrgetter
 
 import pyarrow as pa
 
-from cardiolens.plan.request import FrameRef, Request
-from cardiolens.record.chain import Chain, Samples, Steps, row_of, rows_of
-from cardiolens.record.choosing import Offer
-from cardiolens.select.selection import Frame
-from cardiolens.tables import REQUESTS
+from cardiolens.inference.plan.request import FrameRef, Request
+from cardiolens.protocol.dialogue.chain import Chain, Samples, Steps, row_of, rows_of
+from cardiolens.protocol.dialogue.frame_requests import Offer
+from cardiolens.protocol.select.selection import Frame
+from cardiolens.storage.tables import REQUESTS
 
 _SCALARS = tuple(name for name in REQUESTS.names if name != "frames")
 _scalars_of = attrgetter(*_SCALARS)

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cardiolens.base.digest import digest_of
 from cardiolens.config.sweep import Control
-from cardiolens.digest import digest_of
-from cardiolens.prompts.question import AskedQuestion
-from cardiolens.prompts.template import Shown
+from cardiolens.protocol.prompts.question import AskedQuestion
+from cardiolens.protocol.prompts.template import Shown
 from cardiolens.study.structure import StudyStructure
 
 SEED = 2026

@@ -7,25 +7,25 @@ from typing import TypedDict
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.cases.told import Told, read_told, told_path
+from cardiolens.base.digest import code_digest, digest_of_tree, sha256_of
+from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.digest import code_digest, digest_of_tree, sha256_of
-from cardiolens.errors import InputError
-from cardiolens.plan.asked import PlannedQuestion
-from cardiolens.plan.cache import Fingerprint
-from cardiolens.plan.control import Subject, donors
-from cardiolens.plan.patients import check_patients, with_patients
-from cardiolens.prompts.question import AskedQuestion, report_fields
-from cardiolens.prompts.template import check_folder
-from cardiolens.record.places import Store, deciding
-from cardiolens.select.route import Route
-from cardiolens.select.sight import Sight, sights_of
+from cardiolens.inference.plan.cache import Fingerprint
+from cardiolens.inference.plan.control import Subject, donors
+from cardiolens.inference.plan.patients import check_patients, with_patients
+from cardiolens.inference.plan.planned_question import PlannedQuestion
+from cardiolens.protocol.medthinkvqa.case_text import Told, read_told, told_path
+from cardiolens.protocol.prompts.question import AskedQuestion, report_fields
+from cardiolens.protocol.prompts.template import check_folder
+from cardiolens.protocol.select.feature_source import Sight, sights_of
+from cardiolens.protocol.select.route import Route
+from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
+from cardiolens.protocol.tasks.evidence import evidence_of
+from cardiolens.protocol.tasks.questions import given_questions, questions_table
+from cardiolens.storage.places import Store, deciding
 from cardiolens.study.cohort import COHORT_NAME
 from cardiolens.study.shards import read_volumes
 from cardiolens.study.structure import structures
-from cardiolens.tasks.catalogue import Catalogue, Subtask, load_catalogue
-from cardiolens.tasks.evidence import evidence_of
-from cardiolens.tasks.questions import given_questions, questions_table
 
 
 class _Option(TypedDict):

@@ -3,8 +3,8 @@
 import hashlib
 from typing import TYPE_CHECKING
 
+from cardiolens.base.digest import DIGEST_BYTES, digest_of
 from cardiolens.config.model import Sampling
-from cardiolens.digest import DIGEST_BYTES, digest_of
 
 if TYPE_CHECKING:
     from hashlib import blake2b as Hash  # noqa: N812

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import tables
-from cardiolens.plan.plan import Plan
-from cardiolens.record.shares import AT_ONCE, Shares, numbered
-from cardiolens.tables import COMPLETIONS, FINAL, PLANNED, REQUESTS
+from cardiolens.inference.plan.plan import Plan
+from cardiolens.storage import tables
+from cardiolens.storage.partitions import AT_ONCE, Shares, numbered
+from cardiolens.storage.tables import COMPLETIONS, FINAL, PLANNED, REQUESTS
 
 WORK = pa.schema(
     [

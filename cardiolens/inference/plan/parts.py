@@ -13,23 +13,23 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import tables
-from cardiolens.cluster.processes import spread
 from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.models.chat import Chat
-from cardiolens.models.fault import BlamingCounter, ModelError, fault_of
-from cardiolens.models.identity import Identity
-from cardiolens.models.tokens import EstimatedTokens, TokenCounter
-from cardiolens.plan.asked import PlannedQuestion
-from cardiolens.plan.columns import RequestColumns
-from cardiolens.plan.inputs import Inputs
-from cardiolens.plan.planner import ModelPlanner, StudyFrames
-from cardiolens.record.chain import offer_row, write_chains
-from cardiolens.record.places import Run
-from cardiolens.select.feature_store import read_features
-from cardiolens.select.sight import Sight
+from cardiolens.inference.models.chat import Chat
+from cardiolens.inference.models.fault import BlamingCounter, ModelError, fault_of
+from cardiolens.inference.models.identity import Identity
+from cardiolens.inference.models.tokens import EstimatedTokens, TokenCounter
+from cardiolens.inference.plan.columns import RequestColumns
+from cardiolens.inference.plan.inputs import Inputs
+from cardiolens.inference.plan.planned_question import PlannedQuestion
+from cardiolens.inference.plan.planner import ModelPlanner, StudyFrames
+from cardiolens.protocol.dialogue.chain import offer_row, write_chains
+from cardiolens.protocol.select.feature_source import Sight
+from cardiolens.protocol.select.feature_store import read_features
+from cardiolens.runtime.processes import spread
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run
 from cardiolens.study.shards import read_digests
 from cardiolens.study.structure import structures
 

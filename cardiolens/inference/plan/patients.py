@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cardiolens.errors import InputError
+from cardiolens.base.errors import InputError
 
 log = logging.getLogger(__name__)
 

@@ -15,17 +15,17 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cardiolens import tables
+from cardiolens.base.errors import InputError
 from cardiolens.config.arms import Arm, arms
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.errors import InputError
-from cardiolens.models.fault import ModelError, fault_of
-from cardiolens.models.identity import Identity, identify
-from cardiolens.plan.cache import Written, cached, keep
-from cardiolens.plan.inputs import Inputs, read_inputs
-from cardiolens.plan.parts import write_parts
-from cardiolens.record.places import Run, Store, run_of
-from cardiolens.tables import OVERFLOW, PLANNED
+from cardiolens.inference.models.fault import ModelError, fault_of
+from cardiolens.inference.models.identity import Identity, identify
+from cardiolens.inference.plan.cache import Written, cached, keep
+from cardiolens.inference.plan.inputs import Inputs, read_inputs
+from cardiolens.inference.plan.parts import write_parts
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run, Store, run_of
+from cardiolens.storage.tables import OVERFLOW, PLANNED
 
 log = logging.getLogger(__name__)
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, replace
 
-from cardiolens.cases.told import Told
-from cardiolens.prompts.question import AskedQuestion
-from cardiolens.select.route import Route
+from cardiolens.protocol.medthinkvqa.case_text import Told
+from cardiolens.protocol.prompts.question import AskedQuestion
+from cardiolens.protocol.select.route import Route
 
 
 @dataclass(frozen=True, slots=True)

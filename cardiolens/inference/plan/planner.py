@@ -5,37 +5,37 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from hashlib import blake2b
 
-from cardiolens.cases.told import Gold, Told
+from cardiolens.base.digest import digest_of
 from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import Budget, PromptSpec, SelectorSpec, SweepSpec
-from cardiolens.digest import digest_of
-from cardiolens.models.identity import Identity
-from cardiolens.models.person import readings_of
-from cardiolens.models.rendering import Rendering, frame_key
-from cardiolens.models.tokens import TokenCounter
-from cardiolens.plan.asked import PlannedQuestion
-from cardiolens.plan.columns import RequestColumns
-from cardiolens.plan.control import BLANK, SHOWN, blank_digest, with_options
-from cardiolens.plan.keys import hash_frames, hash_model, request_key
-from cardiolens.plan.request import Request
-from cardiolens.prompts.case import case_block, lacking
-from cardiolens.prompts.choosing import Asking, Turns, asking, listed, offered
-from cardiolens.prompts.frames import caption_block, frame_block
-from cardiolens.prompts.question import AskedQuestion
-from cardiolens.prompts.render import Closing, question_block, system_message
-from cardiolens.prompts.steps import steps_before
-from cardiolens.prompts.template import template_for
-from cardiolens.record.chain import Chain, Samples, Stage, Steps
-from cardiolens.record.choosing import Choice, Offer
-from cardiolens.select.choose import choose
-from cardiolens.select.feature_store import Features
-from cardiolens.select.selection import Frame, Selection
-from cardiolens.select.token_budget import fitting
+from cardiolens.inference.models.human_reader import readings_of
+from cardiolens.inference.models.identity import Identity
+from cardiolens.inference.models.rendering import Rendering, frame_key
+from cardiolens.inference.models.tokens import TokenCounter
+from cardiolens.inference.plan.columns import RequestColumns
+from cardiolens.inference.plan.control import BLANK, SHOWN, blank_digest, with_options
+from cardiolens.inference.plan.keys import hash_frames, hash_model, request_key
+from cardiolens.inference.plan.planned_question import PlannedQuestion
+from cardiolens.inference.plan.request import Request
+from cardiolens.protocol.dialogue.chain import Chain, Samples, Stage, Steps
+from cardiolens.protocol.dialogue.frame_requests import Choice, Offer
+from cardiolens.protocol.medthinkvqa.case_text import Gold, Told
+from cardiolens.protocol.prompts.case import case_block, lacking
+from cardiolens.protocol.prompts.case_steps import steps_before
+from cardiolens.protocol.prompts.frame_requests import Asking, Turns, asking, listed, offered
+from cardiolens.protocol.prompts.frames import caption_block, frame_block
+from cardiolens.protocol.prompts.question import AskedQuestion
+from cardiolens.protocol.prompts.render import Closing, question_block, system_message
+from cardiolens.protocol.prompts.template import template_for
+from cardiolens.protocol.select.choose import choose
+from cardiolens.protocol.select.feature_store import Features
+from cardiolens.protocol.select.selection import Frame, Selection
+from cardiolens.protocol.select.token_budget import fitting
+from cardiolens.protocol.tasks.legal import FREE, constraint_of
+from cardiolens.storage.tables import FRAME, OVERFLOW, PLANNED
 from cardiolens.study.shards import FrameDigest
 from cardiolens.study.structure import StudyStructure
-from cardiolens.tables import FRAME, OVERFLOW, PLANNED
-from cardiolens.tasks.legal import FREE, constraint_of
 
 ESTIMATED = "estimated_tokens"  # flag of a request whose tokens were not counted by its model's processor
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from cardiolens import tables
-from cardiolens.select.selection import Frame
-from cardiolens.tables import REQUESTS
-from cardiolens.tasks.legal import Constraint, constraint_of
+from cardiolens.protocol.select.selection import Frame
+from cardiolens.protocol.tasks.legal import Constraint, constraint_of
+from cardiolens.storage import tables
+from cardiolens.storage.tables import REQUESTS
 
 
 class FrameRef(NamedTuple):

@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import tables
-from cardiolens.tables import OVERFLOW, PLANNED
+from cardiolens.storage import tables
+from cardiolens.storage.tables import OVERFLOW, PLANNED
 
 
 @dataclass(frozen=True, slots=True)

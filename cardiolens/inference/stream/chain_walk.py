@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cardiolens.engine.ask import FRAMES, Ask, ErrorKind, NotAskedError
-from cardiolens.record.chain import Chain, Samples
-from cardiolens.record.choosing import Choice
-from cardiolens.record.coming import Coming, Place
-from cardiolens.record.samples import SAMPLED, Sample, held
-from cardiolens.stream.messages import CompletionRow
-from cardiolens.tables import ILLEGAL_SELECTION
+from cardiolens.inference.engine.ask import FRAMES, Ask, ErrorKind, NotAskedError
+from cardiolens.inference.stream.messages import CompletionRow
+from cardiolens.protocol.dialogue.chain import Chain, Samples
+from cardiolens.protocol.dialogue.frame_requests import Choice
+from cardiolens.protocol.dialogue.pending import Coming, Place
+from cardiolens.protocol.dialogue.samples import SAMPLED, Sample, held
+from cardiolens.storage.tables import ILLEGAL_SELECTION
 
 Settled = tuple[CompletionRow, ErrorKind | None]
 """A completion, and the kind of its error if it failed."""

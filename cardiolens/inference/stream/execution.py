@@ -9,15 +9,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from cardiolens.cluster import stopping
-from cardiolens.cluster.stopping import StoppedError
-from cardiolens.errors import InputError, RunError
-from cardiolens.placement.placement import Deployment, Placement
-from cardiolens.placement.schedule import Seating, schedule
-from cardiolens.plan.missing import Missing
-from cardiolens.plan.plan import Plan
-from cardiolens.stream.pipeline import Streamed, stream
-from cardiolens.stream.standing import Begin, Tell
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.inference.placement.placement import Deployment, Placement
+from cardiolens.inference.placement.schedule import Seating, schedule
+from cardiolens.inference.plan.missing import Missing
+from cardiolens.inference.plan.plan import Plan
+from cardiolens.inference.stream.pipeline import Streamed, stream
+from cardiolens.inference.stream.progress import Begin, Tell
+from cardiolens.runtime import stopping
+from cardiolens.runtime.stopping import StoppedError
 
 log = logging.getLogger(__name__)
 

@@ -8,15 +8,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.cluster import stopping
-from cardiolens.cluster.staging import nearby
-from cardiolens.models.rendering import Rendering, frame_key
-from cardiolens.plan.control import BLANK, blank_digest
-from cardiolens.plan.missing import StudyWork
-from cardiolens.plan.request import Request, read_requests
-from cardiolens.record.chain import Chain, Samples, Stage, Steps, offer_row, read_part_chains, row_of
-from cardiolens.record.choosing import Choice
-from cardiolens.stream.messages import STUDY_ASKS, AskRow, PictureRow, StageRow, StudyAsks
+from cardiolens.inference.models.rendering import Rendering, frame_key
+from cardiolens.inference.plan.control import BLANK, blank_digest
+from cardiolens.inference.plan.missing import StudyWork
+from cardiolens.inference.plan.request import Request, read_requests
+from cardiolens.inference.stream.messages import STUDY_ASKS, AskRow, PictureRow, StageRow, StudyAsks
+from cardiolens.protocol.dialogue.chain import (
+    Chain,
+    Samples,
+    Stage,
+    Steps,
+    offer_row,
+    read_part_chains,
+    row_of,
+)
+from cardiolens.protocol.dialogue.frame_requests import Choice
+from cardiolens.runtime import stopping
+from cardiolens.runtime.staging import nearby
 from cardiolens.study.shards import StoredFrame, read_frames, shaped
 
 FramePlace = tuple[str, int, bool]  # volume_id, idx, whether shown black

@@ -8,12 +8,12 @@ from typing import TypedDict
 import numpy as np
 import pyarrow as pa
 
-from cardiolens.engine.ask import Ask, ErrorKind, Pictures
-from cardiolens.record.chain import Chain, Stage, choice_of, staged
-from cardiolens.record.choosing import Offer
+from cardiolens.inference.engine.ask import Ask, ErrorKind, Pictures
+from cardiolens.protocol.dialogue.chain import Chain, Stage, choice_of, staged
+from cardiolens.protocol.dialogue.frame_requests import Offer
+from cardiolens.protocol.tasks.legal import read_constraint
+from cardiolens.storage.tables import CHOICES, OFFERS
 from cardiolens.study.shards import shaped
-from cardiolens.tables import CHOICES, OFFERS
-from cardiolens.tasks.legal import read_constraint
 
 PICTURE = pa.struct(
     [

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from cardiolens.record.coming import Place
-from cardiolens.stream.messages import PictureRow, pictures_of
+from cardiolens.inference.stream.messages import PictureRow, pictures_of
+from cardiolens.protocol.dialogue.pending import Place
 
 LoadVolume = Callable[[str, str], Mapping[int, PictureRow]]
 """Read and render all frames of a volume of a study, by study_id and volume_id; the rows are by idx."""

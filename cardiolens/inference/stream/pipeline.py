@@ -16,24 +16,24 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import tables
-from cardiolens.cluster import stopping
+from cardiolens.base.errors import RunError
 from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
-from cardiolens.engine.ask import Engine
-from cardiolens.engine.http.access import way_to
-from cardiolens.errors import RunError
-from cardiolens.models.identity import Identity
-from cardiolens.models.rendering import Rendering
-from cardiolens.placement.placement import Deployment
-from cardiolens.plan.missing import Missing
-from cardiolens.plan.plan import Plan
-from cardiolens.record.chain import known_steps
-from cardiolens.stream.loader import StudyLoader
-from cardiolens.stream.messages import counters_of
-from cardiolens.stream.replica import Replica
-from cardiolens.stream.reserve import Places, bounded, reserved
-from cardiolens.stream.standing import Tell
+from cardiolens.inference.engine.ask import Engine
+from cardiolens.inference.engine.http.access import way_to
+from cardiolens.inference.models.identity import Identity
+from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.placement.placement import Deployment
+from cardiolens.inference.plan.missing import Missing
+from cardiolens.inference.plan.plan import Plan
+from cardiolens.inference.stream.loader import StudyLoader
+from cardiolens.inference.stream.messages import counters_of
+from cardiolens.inference.stream.progress import Tell
+from cardiolens.inference.stream.replica import Replica
+from cardiolens.inference.stream.replica_resources import Places, bounded, reserved
+from cardiolens.protocol.dialogue.chain import known_steps
+from cardiolens.runtime import stopping
+from cardiolens.storage import tables
 
 if TYPE_CHECKING:
     from ray.data import Dataset
@@ -141,19 +141,19 @@ def _maker(plan: Plan, model: ModelSpec, deployment: Deployment) -> Callable[[],
 
 
 def _make_vllm(model: ModelSpec, identity: Identity, max_frames: int, deployment: Deployment) -> Engine:
-    from cardiolens.engine.vllm_engine import VllmEngine
+    from cardiolens.inference.engine.vllm_engine import VllmEngine
 
     return VllmEngine(model, identity, max_frames, deployment)
 
 
 def _make_http(model: ModelSpec, completions: Path) -> Engine:
-    from cardiolens.engine.http.engine import HttpEngine
+    from cardiolens.inference.engine.http.engine import HttpEngine
 
     return HttpEngine(model, completions)
 
 
 def _make_reader(model: ModelSpec, questions: Path, arms: Mapping[str, Arm]) -> Engine:
-    from cardiolens.engine.readers import open_reader
+    from cardiolens.inference.engine.readers import open_reader
 
     return open_reader(model, questions, arms)
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from cardiolens.engine.ask import ErrorKind
-from cardiolens.plan.missing import Missing
+from cardiolens.inference.engine.ask import ErrorKind
+from cardiolens.inference.plan.missing import Missing
 
 Tell = Callable[[Counter[str]], None]
 """Receives the counters of one finished study."""

@@ -11,14 +11,21 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cardiolens.cluster import stopping
+from cardiolens.base.errors import RunError
 from cardiolens.config.steps import StreamSpec
-from cardiolens.engine.ask import Ask, Engine, FrameWork, NotAskedError, Pictures, Reply, RequestError
-from cardiolens.engine.supervisor import Supervisor
-from cardiolens.errors import RunError
-from cardiolens.plan.missing import final_keys
-from cardiolens.record.chain import Chain, offers_of
-from cardiolens.stream.messages import (
+from cardiolens.inference.engine.ask import (
+    Ask,
+    Engine,
+    FrameWork,
+    NotAskedError,
+    Pictures,
+    Reply,
+    RequestError,
+)
+from cardiolens.inference.engine.supervisor import Supervisor
+from cardiolens.inference.plan.missing import final_keys
+from cardiolens.inference.stream.chain_walk import Said, Settled, Walk
+from cardiolens.inference.stream.messages import (
     COUNTERS,
     PROGRESS,
     CompletionRow,
@@ -27,9 +34,10 @@ from cardiolens.stream.messages import (
     ask_of,
     chain_of,
 )
-from cardiolens.stream.pictures import LoadVolume, StudyPictures
-from cardiolens.stream.walk import Said, Settled, Walk
-from cardiolens.stream.writer import CompletionWriter
+from cardiolens.inference.stream.pictures import LoadVolume, StudyPictures
+from cardiolens.inference.stream.writer import CompletionWriter
+from cardiolens.protocol.dialogue.chain import Chain, offers_of
+from cardiolens.runtime import stopping
 
 _LISTEN_SECONDS = 0.5
 

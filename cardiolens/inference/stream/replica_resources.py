@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from itertools import cycle
 from typing import TYPE_CHECKING, TypedDict
 
-from cardiolens.placement.placement import Deployment
+from cardiolens.inference.placement.placement import Deployment
 
 if TYPE_CHECKING:
     from ray.data import ActorPoolStrategy

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cardiolens import tables
-from cardiolens.plain import one_line
-from cardiolens.stream.messages import CompletionRow
+from cardiolens.base.sanitize import one_line
+from cardiolens.inference.stream.messages import CompletionRow
+from cardiolens.storage import tables
 
 _LONGEST = 300  # characters of an error that a completion repeats
 _SOON = 0.25  # seconds; without it an instant reader would leave thousands of small parts

@@ -6,7 +6,7 @@ from pydicom.dataset import Dataset, FileMetaDataset
 from pydicom.pixels.encoders.base import get_encoder
 from pydicom.uid import UID, ExplicitVRLittleEndian, ImplicitVRLittleEndian, JPEG2000Lossless, RLELossless
 
-from cardiolens.errors import InputError
+from cardiolens.base.errors import InputError
 from cardiolens.phantom.dicom.identity import uid
 from cardiolens.phantom.dicom.spec import TransferSyntax
 

@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from cardiolens.base.errors import RunError
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.errors import RunError
 from cardiolens.phantom.appearance import appearance
 from cardiolens.phantom.cohort import planned
 from cardiolens.phantom.dicom.classic import classic_images

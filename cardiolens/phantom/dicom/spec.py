@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.base import Spec, describe
-from cardiolens.errors import InputError
 
 Vendor = Literal["siemens", "ge", "philips", "enhanced"]
 TransferSyntax = Literal["explicit", "implicit", "rle", "jpeg2000"]

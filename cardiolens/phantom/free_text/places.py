@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from cardiolens.phantom.draws import Draws
 from cardiolens.phantom.free_text.templates import Style, words
-from cardiolens.tasks.segments import LEVELS, SEGMENTS, WALL_SEGMENTS
+from cardiolens.protocol.tasks.segments import LEVELS, SEGMENTS, WALL_SEGMENTS
 
 _CAP = 17
 

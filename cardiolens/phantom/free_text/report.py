@@ -11,7 +11,7 @@ from cardiolens.phantom.free_text.people import People
 from cardiolens.phantom.free_text.sentences import IMPLIED, Fact, Sentence, Writer
 from cardiolens.phantom.free_text.templates import STYLES, Style, frames, groups, words
 from cardiolens.phantom.sampler import Study
-from cardiolens.tasks.catalogue import Catalogue
+from cardiolens.protocol.tasks.catalogue import Catalogue
 
 CONTRADICTORY = 0.12  # share of the reports
 _DOUBTFUL = 0.3  # share of the reports with a finding in doubt

@@ -11,7 +11,7 @@ from cardiolens.phantom.free_text.templates import Group, Style, groups, words
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.measure import measure
 from cardiolens.phantom.sampler import Study
-from cardiolens.tasks.truth import Lesion, Truth, findings
+from cardiolens.protocol.tasks.truth import Lesion, Truth, findings
 
 Certainty = Literal["certain", "uncertain", "historical"]
 Told = Literal["words", "number", "implied"]

@@ -7,11 +7,11 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.errors import InputError, RunError
 from cardiolens.phantom.free_text.report import free_report
 from cardiolens.phantom.roster import PROTOCOL, roster, study
-from cardiolens.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.catalogue import load_catalogue
 
 REPORTS, LINKS, TRUTH = "reports", "reports.csv", "report_truth.jsonl"
 

@@ -3,8 +3,9 @@
 What a chain will ask is declared in the plan, with a mark where each earlier reply will stand. The request of
 a stage and its key follow from the declaration and the earlier replies alone, so how far a chain is can be
 read off the stored completions, and nothing else has to be kept. There are three kinds: steps, known but for
-the replies; choices (`cardiolens.record.choosing`), whose frames depend on them; and samples, which depend on
-nothing and stand together for one question.
+the replies; choices
+(`frame_requests`), whose frames depend on them; and samples, which depend on nothing and stand together for one
+question.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,12 +16,12 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import tables
-from cardiolens.digest import digest_of
-from cardiolens.record.choosing import Choice, Offer, Offered
-from cardiolens.record.coming import Coming, filled, without_marks
-from cardiolens.tables import CHOICES, COMPLETIONS, FINAL, OFFERS, STAGES
-from cardiolens.tasks.legal import FREE
+from cardiolens.base.digest import digest_of
+from cardiolens.protocol.dialogue.frame_requests import Choice, Offer, Offered
+from cardiolens.protocol.dialogue.pending import Coming, filled, without_marks
+from cardiolens.protocol.tasks.legal import FREE
+from cardiolens.storage import tables
+from cardiolens.storage.tables import CHOICES, COMPLETIONS, FINAL, OFFERS, STAGES
 
 _KEPT = (
     "request_key",

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from cardiolens.digest import digest_of
-from cardiolens.plain import one_line
-from cardiolens.record.coming import Coming, Place, filled, without_marks
-from cardiolens.tables import FRAME
-from cardiolens.tasks.legal import FREE, Constraint, Naming
+from cardiolens.base.digest import digest_of
+from cardiolens.base.sanitize import one_line
+from cardiolens.protocol.dialogue.pending import Coming, Place, filled, without_marks
+from cardiolens.protocol.tasks.legal import FREE, Constraint, Naming
+from cardiolens.storage.tables import FRAME
 
 # Marks in the prompts of a Choice, in the order of their values.
 REQUEST, SEEN, LEFT, REFUSED, SHOWN = range(5)

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cardiolens.tables import FRAME
-from cardiolens.tasks.legal import Constraint
+from cardiolens.protocol.tasks.legal import Constraint
+from cardiolens.storage.tables import FRAME
 
 _OPEN, _CLOSE = "\ufdd0", "\ufdd1"  # noncharacters of Unicode, which stand in no text of people
 _MARK = re.compile(f"{_OPEN}(\\d+){_CLOSE}")

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from cardiolens import tables
-from cardiolens.record.chain import Chain, Samples, Step
-from cardiolens.record.choosing import Choice
-from cardiolens.tables import SEEN
+from cardiolens.protocol.dialogue.chain import Chain, Samples, Step
+from cardiolens.protocol.dialogue.frame_requests import Choice
+from cardiolens.storage import tables
+from cardiolens.storage.tables import SEEN
 
 
 def seen_table(chains: Mapping[str, Chain], steps: Sequence[Step]) -> pa.Table:

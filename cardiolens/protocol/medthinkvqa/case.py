@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from cardiolens.errors import InputError
-from cardiolens.given import parse_json
-from cardiolens.tables import FRAME
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import parse_json
+from cardiolens.storage.tables import FRAME
 
 LETTERS = ("A", "B", "C", "D", "E")
 MOST_IMAGES = 49

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from cardiolens import tables
-from cardiolens.cases.case import LETTERS, Case
-from cardiolens.cases.files import Source
-from cardiolens.errors import InputError
-from cardiolens.given import parse_json, read_text
-from cardiolens.tasks.questions import write_questions
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import parse_json, read_text
+from cardiolens.protocol.medthinkvqa.case import LETTERS, Case
+from cardiolens.protocol.medthinkvqa.files import Source
+from cardiolens.protocol.tasks.questions import write_questions
+from cardiolens.storage import tables
 
 PROTOCOL = "medthinkvqa-1"
 SUBTASK = "M01"

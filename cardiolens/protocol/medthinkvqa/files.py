@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import pyarrow.parquet as pq
 
-from cardiolens import tables
-from cardiolens.cases.case import MOST_IMAGES, Case, CaseImage, read_case
-from cardiolens.errors import InputError
-from cardiolens.given import parse_json, read_bytes, read_text
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import parse_json, read_bytes, read_text
+from cardiolens.protocol.medthinkvqa.case import MOST_IMAGES, Case, CaseImage, read_case
+from cardiolens.storage import tables
 
 Split = Literal["train", "test"]
 _MOST_BYTES = 256 << 20  # of an image file

@@ -7,12 +7,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cardiolens import tables
-from cardiolens.cases.case import Case, CaseImage, field_of
-from cardiolens.cases.files import Source, image_bytes, sha256_of_bytes
-from cardiolens.cases.picture import pixels_of
-from cardiolens.digest import digest_of
-from cardiolens.errors import InputError
+from cardiolens.base.digest import digest_of
+from cardiolens.base.errors import InputError
+from cardiolens.protocol.medthinkvqa.case import Case, CaseImage, field_of
+from cardiolens.protocol.medthinkvqa.files import Source, image_bytes, sha256_of_bytes
+from cardiolens.protocol.medthinkvqa.picture import pixels_of
+from cardiolens.storage import tables
 from cardiolens.study.cohort import FileRecord, Stamp, StudyRecord, stamp
 from cardiolens.study.group import Outcome
 from cardiolens.study.sequences import CASE_IMAGES

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image, ImageDraw
 
-from cardiolens import tables
-from cardiolens.cases.case import LETTERS, MOST_IMAGES, field_of
-from cardiolens.errors import RunError
+from cardiolens.base.errors import RunError
+from cardiolens.protocol.medthinkvqa.case import LETTERS, MOST_IMAGES, field_of
+from cardiolens.storage import tables
 
 SEED = 2026
 TEST, TRAIN = 720, 12  # cases

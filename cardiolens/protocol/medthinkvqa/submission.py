@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cardiolens import tables
-from cardiolens.cases.case import LETTERS, PREDICTION
-from cardiolens.cases.files import Source, records
-from cardiolens.errors import InputError
+from cardiolens.base.errors import InputError
+from cardiolens.protocol.medthinkvqa.case import LETTERS, PREDICTION
+from cardiolens.protocol.medthinkvqa.files import Source, records
+from cardiolens.storage import tables
 
 NAME = "medthinkvqa_test_submission.jsonl"
 _STEPS = {

@@ -7,10 +7,10 @@ it, and nowhere else: the caption of an image below that image, the findings of 
 from collections.abc import Sequence
 from typing import Literal
 
-from cardiolens.cases.told import Gold, Told
-from cardiolens.prompts.frames import CaptionLevel
-from cardiolens.select.selection import Frame
-from cardiolens.tables import FRAME
+from cardiolens.protocol.medthinkvqa.case_text import Gold, Told
+from cardiolens.protocol.prompts.frames import CaptionLevel
+from cardiolens.protocol.select.selection import Frame
+from cardiolens.storage.tables import FRAME
 
 Lacking = Literal["captions_missing", "findings_missing"]
 

@@ -1,6 +1,6 @@
 """Prompts of the steps of MedThinkVQA that come before the answer, where the model does them itself."""
 
-from cardiolens.record.coming import mark
+from cardiolens.protocol.dialogue.pending import mark
 
 _IMAGES = "Step 1: findings of each image, as you described them:"
 _FINDINGS = "Step 2: imaging findings of the case, as you summarised them:"

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cardiolens.errors import InputError
-from cardiolens.prompts.frames import CaptionLevel, captions
-from cardiolens.prompts.question import AskedQuestion
-from cardiolens.prompts.render import Closing, question_block
-from cardiolens.prompts.template import Template
-from cardiolens.prompts.words import words
-from cardiolens.record.choosing import LEFT, REFUSED, REQUEST, SEEN, SHOWN, Offered
-from cardiolens.record.coming import mark
-from cardiolens.select.selection import Frame
+from cardiolens.base.errors import InputError
+from cardiolens.protocol.dialogue.frame_requests import LEFT, REFUSED, REQUEST, SEEN, SHOWN, Offered
+from cardiolens.protocol.dialogue.pending import mark
+from cardiolens.protocol.prompts.frames import CaptionLevel, captions
+from cardiolens.protocol.prompts.question import AskedQuestion
+from cardiolens.protocol.prompts.render import Closing, question_block
+from cardiolens.protocol.prompts.template import Template
+from cardiolens.protocol.prompts.words import words
+from cardiolens.protocol.select.selection import Frame
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
 _NUMBER = 7_777_777  # of frames, in the trial that shows where a template writes their number

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
 
-from cardiolens.prompts.words import words
-from cardiolens.select.cine import key_layers
-from cardiolens.select.selection import Frame
+from cardiolens.protocol.prompts.words import words
+from cardiolens.protocol.select.cine import key_layers
+from cardiolens.protocol.select.selection import Frame
+from cardiolens.storage.tables import FRAME
 from cardiolens.study.structure import StudyStructure, VolumeStructure
-from cardiolens.tables import FRAME
 
 CaptionLevel = Literal["none", "view", "full"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from jinja2 import nodes
 
-from cardiolens.errors import InputError
+from cardiolens.base.errors import InputError
 
 _LEGAL: tuple[type[nodes.Node], ...] = (
     nodes.Template,

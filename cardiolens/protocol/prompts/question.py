@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Literal
 
-from cardiolens.prompts.words import words
+from cardiolens.protocol.prompts.words import words
+from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.study.sequences import CASE_IMAGES
-from cardiolens.tasks.catalogue import Catalogue, Subtask
 
 AnswerType = Literal["single", "ordinal", "multi", "report"]
 QuestionKind = Literal["question", "diagnosis", "report", "case"]

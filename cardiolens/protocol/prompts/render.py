@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from cardiolens.prompts.frames import CaptionLevel, frame_block
-from cardiolens.prompts.question import AskedQuestion
-from cardiolens.prompts.template import Template
-from cardiolens.prompts.words import words
-from cardiolens.select.selection import Frame
+from cardiolens.protocol.prompts.frames import CaptionLevel, frame_block
+from cardiolens.protocol.prompts.question import AskedQuestion
+from cardiolens.protocol.prompts.template import Template
+from cardiolens.protocol.prompts.words import words
+from cardiolens.protocol.select.selection import Frame
 from cardiolens.study.structure import StudyStructure
 
 Closing = Literal["letters", "json"]

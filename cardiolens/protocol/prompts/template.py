@@ -14,11 +14,11 @@ import jinja2
 from jinja2 import meta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from cardiolens.errors import InputError
-from cardiolens.given import is_housekeeping, read_text
-from cardiolens.prompts.language import check_language
-from cardiolens.prompts.question import AskedQuestion, QuestionKind
-from cardiolens.tables import FRAME
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import is_housekeeping, read_text
+from cardiolens.protocol.prompts.language import check_language
+from cardiolens.protocol.prompts.question import AskedQuestion, QuestionKind
+from cardiolens.storage.tables import FRAME
 
 Style = Literal["standard", "reasoning"]
 Shown = Literal["frames", "captions", "nothing"]
@@ -112,7 +112,7 @@ def _checked(template_id: str, kind: str, folder: Path | None) -> tuple[jinja2.T
     own = None if folder is None else folder / f"{template_id}.jinja"
     if own is not None and own.exists():
         return _compiled(_text(own), kind, str(own))
-    packaged = files("cardiolens.prompts").joinpath("templates", f"{template_id}.jinja")
+    packaged = files("cardiolens.protocol.prompts").joinpath("templates", f"{template_id}.jinja")
     return _compiled(packaged.read_text(encoding="utf-8"), kind, str(packaged))
 
 

@@ -24,5 +24,5 @@ class Words(BaseModel):
 @cache
 def words() -> Words:
     """The packaged words, read once."""
-    text = files("cardiolens.prompts").joinpath("words.yaml").read_text(encoding="utf-8")
+    text = files("cardiolens.protocol.prompts").joinpath("words.yaml").read_text(encoding="utf-8")
     return Words.model_validate(yaml.safe_load(text))

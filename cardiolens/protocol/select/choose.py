@@ -6,16 +6,16 @@ No selector can see a label, a mask, a report or a patient: its arguments hold n
 from collections.abc import Sequence
 from functools import lru_cache
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SelectorSpec
-from cardiolens.errors import InputError
-from cardiolens.select import clinical
-from cardiolens.select.cine import SmallK
-from cardiolens.select.feature_store import StudyFeatures
-from cardiolens.select.order import nested, presented
-from cardiolens.select.pooled import Given, chosen, stratified
-from cardiolens.select.route import Route, Routed, Source, Volumes, resolve
-from cardiolens.select.rules import rules
-from cardiolens.select.selection import Frame, Selection
+from cardiolens.protocol.select import clinical
+from cardiolens.protocol.select.cine import SmallK
+from cardiolens.protocol.select.feature_store import StudyFeatures
+from cardiolens.protocol.select.order import nested, presented
+from cardiolens.protocol.select.pool_selectors import Given, chosen, stratified
+from cardiolens.protocol.select.route import Route, Routed, Source, Volumes, resolve
+from cardiolens.protocol.select.rules import rules
+from cardiolens.protocol.select.selection import Frame, Selection
 from cardiolens.study.structure import StudyStructure
 
 

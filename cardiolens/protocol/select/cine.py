@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from cardiolens.select.selection import Frame, pick
-from cardiolens.select.spread import center_out, deal, even
+from cardiolens.protocol.select.selection import Frame, pick
+from cardiolens.protocol.select.spread import center_out, deal, even
 from cardiolens.study.structure import VolumeStructure
 
 SmallK = Literal["temporal", "spatial"]

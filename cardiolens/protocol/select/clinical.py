@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from cardiolens.select import cine, lge, perfusion, static
-from cardiolens.select.quota import settle, split
-from cardiolens.select.route import Routed, Source, Volumes
-from cardiolens.select.rules import rules
-from cardiolens.select.selection import Frame
+from cardiolens.protocol.select import cine, lge, perfusion, static
+from cardiolens.protocol.select.quota import settle, split
+from cardiolens.protocol.select.route import Routed, Source, Volumes
+from cardiolens.protocol.select.rules import rules
+from cardiolens.protocol.select.selection import Frame
 from cardiolens.study.structure import VolumeStructure
 
 Cascade = Callable[[Volumes, int], list[Frame]]

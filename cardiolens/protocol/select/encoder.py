@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.errors import InputError
+from cardiolens.base.errors import InputError
 
 _AT_ONCE = 32  # frames that are encoded together
 _REMEDY = "give the folder of a saved image encoder, e.g. of CLIP or ResNet type"

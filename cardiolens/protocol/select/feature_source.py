@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from cardiolens.base.digest import digest_of_files
+from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SelectorSpec, SweepSpec
-from cardiolens.digest import digest_of_files
-from cardiolens.errors import InputError
-from cardiolens.models.files import check_files
-from cardiolens.select import features
-from cardiolens.select.encoder import open_encoder
+from cardiolens.protocol.select import features
+from cardiolens.protocol.select.encoder import open_encoder
+from cardiolens.storage.model_files import check_files
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from cardiolens import tables
-from cardiolens.errors import InputError
-from cardiolens.select.diversity import ALGORITHMS, Floats, distances, relevant
-from cardiolens.select.route import Volumes
-from cardiolens.select.rules import rules
-from cardiolens.select.selection import Frame, pick_all, pick_idx
-from cardiolens.select.sight import PIXELS, Sight
+from cardiolens.base.errors import InputError
+from cardiolens.protocol.select.diversity import ALGORITHMS, Floats, distances, relevant
+from cardiolens.protocol.select.feature_source import PIXELS, Sight
+from cardiolens.protocol.select.route import Volumes
+from cardiolens.protocol.select.rules import rules
+from cardiolens.protocol.select.selection import Frame, pick_all, pick_idx
+from cardiolens.storage import tables
 from cardiolens.study.shards import FRAMES_FOLDER, VOLUMES_FOLDER
 
 FEATURES = pa.schema(

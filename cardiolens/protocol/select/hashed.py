@@ -3,8 +3,8 @@
 from functools import lru_cache
 from hashlib import sha256
 
-from cardiolens.select.route import Volumes
-from cardiolens.select.selection import Frame, pick_idx
+from cardiolens.protocol.select.route import Volumes
+from cardiolens.protocol.select.selection import Frame, pick_idx
 
 _Digests = tuple[tuple[bytes, int], ...]
 

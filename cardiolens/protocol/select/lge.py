@@ -2,8 +2,8 @@
 
 from itertools import chain, zip_longest
 
-from cardiolens.select.selection import Frame, pick_all
-from cardiolens.select.spread import center_out, even
+from cardiolens.protocol.select.selection import Frame, pick_all
+from cardiolens.protocol.select.spread import center_out, even
 from cardiolens.study.structure import VolumeStructure
 
 Volumes = tuple[VolumeStructure, ...]

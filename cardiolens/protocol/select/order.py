@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from cardiolens.select.route import Volumes
-from cardiolens.select.selection import Frame
+from cardiolens.protocol.select.route import Volumes
+from cardiolens.protocol.select.selection import Frame
 
 LADDER = (8, 16, 32, 64)  # the budgets of 5.1, on which a nested order is built
 

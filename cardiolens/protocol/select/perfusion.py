@@ -1,8 +1,8 @@
 """Extraction from first-pass perfusion by its contrast times (protocol 5.8)."""
 
-from cardiolens.select.cine import key_layers, mid_first
-from cardiolens.select.selection import Frame, pick
-from cardiolens.select.spread import deal, even
+from cardiolens.protocol.select.cine import key_layers, mid_first
+from cardiolens.protocol.select.selection import Frame, pick
+from cardiolens.protocol.select.spread import deal, even
 from cardiolens.study.structure import VolumeStructure
 
 _MYOCARDIUM_AFTER_PEAK = 6  # heartbeats, one frame each

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from PIL import Image, ImageColor, ImageDraw, ImageFont
 
-from cardiolens.select.rules import rules
-from cardiolens.select.selection import Frame, Selection
-from cardiolens.select.study_folder import Pixels
+from cardiolens.protocol.select.rules import rules
+from cardiolens.protocol.select.selection import Frame, Selection
+from cardiolens.protocol.select.study_folder import Pixels
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
 _WIDTH = 1200

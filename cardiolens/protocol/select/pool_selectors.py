@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from cardiolens.errors import InputError
-from cardiolens.select import hashed
-from cardiolens.select.feature_store import StudyFeatures
-from cardiolens.select.route import Volumes
-from cardiolens.select.selection import Frame, pick_all
-from cardiolens.select.spread import even
+from cardiolens.base.errors import InputError
+from cardiolens.protocol.select import hashed
+from cardiolens.protocol.select.feature_store import StudyFeatures
+from cardiolens.protocol.select.route import Volumes
+from cardiolens.protocol.select.selection import Frame, pick_all
+from cardiolens.protocol.select.spread import even
 
 _LENT = 4  # step of a frame that is not of the pool, as in the clinical cascades
 

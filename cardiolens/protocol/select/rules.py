@@ -34,5 +34,5 @@ class Rules(BaseModel):
 @cache
 def rules() -> Rules:
     """The packaged rules, read once."""
-    text = files("cardiolens.select").joinpath("rules.yaml").read_text(encoding="utf-8")
+    text = files("cardiolens.protocol.select").joinpath("rules.yaml").read_text(encoding="utf-8")
     return Rules.model_validate(yaml.safe_load(text))

@@ -5,18 +5,18 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SelectorSpec, SweepSpec
-from cardiolens.errors import InputError
-from cardiolens.select.choose import choose
-from cardiolens.select.feature_store import Features
-from cardiolens.select.picture import Panel, picture
-from cardiolens.select.route import Route
-from cardiolens.select.selection import Selection, record
-from cardiolens.select.sight import check_encoders, sights_of
-from cardiolens.select.study_folder import LookedAt, declared_structure, look_at
+from cardiolens.protocol.select.choose import choose
+from cardiolens.protocol.select.feature_source import check_encoders, sights_of
+from cardiolens.protocol.select.feature_store import Features
+from cardiolens.protocol.select.picture import Panel, picture
+from cardiolens.protocol.select.route import Route
+from cardiolens.protocol.select.selection import Selection, record
+from cardiolens.protocol.select.study_folder import LookedAt, declared_structure, look_at
+from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
 from cardiolens.study.structure import StudyStructure
-from cardiolens.tasks.catalogue import load_catalogue
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Extraction from T2-weighted images, which have slices and no time (protocol 5.9)."""
 
-from cardiolens.select.quota import settle, split
-from cardiolens.select.rules import rules
-from cardiolens.select.selection import Frame, pick_all
-from cardiolens.select.spread import even
+from cardiolens.protocol.select.quota import settle, split
+from cardiolens.protocol.select.rules import rules
+from cardiolens.protocol.select.selection import Frame, pick_all
+from cardiolens.protocol.select.spread import even
 from cardiolens.study.structure import VolumeStructure
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.errors import InputError
-from cardiolens.select.feature_store import StudyFeatures
-from cardiolens.select.sight import Sight
+from cardiolens.protocol.select.feature_source import Sight
+from cardiolens.protocol.select.feature_store import StudyFeatures
 from cardiolens.study.cycle import SHORT_AXIS_CINE, needs_cycle
 from cardiolens.study.displayed import DisplayedVolume, displayed_volumes
 from cardiolens.study.layout import Layout

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from cardiolens.errors import InputError
-from cardiolens.select.selection import Frame, Selection
+from cardiolens.base.errors import InputError
+from cardiolens.protocol.select.selection import Frame, Selection
 
 
 def fitting(

@@ -9,13 +9,13 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import is_housekeeping
 from cardiolens.config.base import describe
-from cardiolens.errors import InputError
-from cardiolens.given import is_housekeeping
+from cardiolens.protocol.tasks.lexicon import Lexicon, load_lexicon
+from cardiolens.protocol.tasks.protocol import DATA, protocol_folder, read_yaml, shipped
+from cardiolens.protocol.tasks.wordings import wording_problems
 from cardiolens.study.sequences import CASE_IMAGES, sequences
-from cardiolens.tasks.lexicon import Lexicon, load_lexicon
-from cardiolens.tasks.protocol import DATA, protocol_folder, read_yaml, shipped
-from cardiolens.tasks.wordings import wording_problems
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _POOLS = frozenset({"lge", "lge_lax", "t2"})  # routed names of several views, as in rules.yaml

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from cardiolens import tables
-from cardiolens.given import parse_json, read_text
-from cardiolens.tasks.questions import Question
+from cardiolens.base.untrusted import parse_json, read_text
+from cardiolens.protocol.tasks.questions import Question
+from cardiolens.storage import tables
 
 FINDINGS = "2-findings.*.jsonl"  # stage files of drafted questions, whose ids stand in `evidence`
 Quote = dict[str, str]

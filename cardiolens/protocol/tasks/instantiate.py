@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from cardiolens.tasks.catalogue import Catalogue, Subtask
+from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 
 Findings = Mapping[str, tuple[str, ...]]
 Reports = Mapping[str, Mapping[str, Any]]  # sequence -> {fields, findings, impression}

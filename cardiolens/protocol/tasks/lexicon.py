@@ -6,9 +6,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from cardiolens.errors import InputError
-from cardiolens.tasks.phrases import Phrase, phrases
-from cardiolens.tasks.protocol import read_yaml
+from cardiolens.base.errors import InputError
+from cardiolens.protocol.tasks.phrases import Phrase, phrases
+from cardiolens.protocol.tasks.protocol import read_yaml
 
 ANY = "any"
 """Key of what holds for every structure, or for every grade."""

@@ -5,8 +5,8 @@ from typing import Any
 
 import yaml
 
-from cardiolens.errors import InputError
-from cardiolens.given import read_text
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import read_text
 
 DATA = Path(__file__).parent / "data"
 

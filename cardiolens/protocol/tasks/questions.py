@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal, TypeVar
 import pyarrow as pa
 from pydantic import AfterValidator, ConfigDict, Field, JsonValue, ValidationError
 
-from cardiolens import tables
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import parse_json, read_text
 from cardiolens.config.base import Spec, describe
-from cardiolens.errors import InputError
-from cardiolens.given import parse_json, read_text
-from cardiolens.tasks.catalogue import Catalogue, Subtask
+from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
+from cardiolens.storage import tables
 
 FRAME_PLACE = "\ufffc"  # marks the place of a frame in a prompt, so no text may contain it
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from cardiolens.tasks.questions import FRAME_PLACE, CompactQuestion, Question
+from cardiolens.protocol.tasks.questions import FRAME_PLACE, CompactQuestion, Question
 
 SCHEMA_NAME = "question.schema.json"  # beside this module; jobs/make_schemas.py writes it
 _EMPTY = {"maxItems": 0}

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from cardiolens.tasks.segments import LEVELS, WALL_SEGMENTS, WALLS, in_one_territory, touched
+from cardiolens.protocol.tasks.segments import LEVELS, WALL_SEGMENTS, WALLS, in_one_territory, touched
 
 Thickness = Literal["normal", "thinned", "thickened"]
 Motion = Literal["normal", "hypokinesia", "akinesia", "dyskinesia"]

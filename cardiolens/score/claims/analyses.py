@@ -7,19 +7,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.findings import sentences
-from cardiolens.findings.analysis import Analysis, Compared, alone, compared, setting, where
-from cardiolens.findings.collapse import INDICES, collapse
-from cardiolens.findings.confidence import CONFIDENCE, calibration, confidence, risk_and_coverage
-from cardiolens.findings.evidence import Evidence, Place, Rows, by_interval, place, places
-from cardiolens.findings.landscape import landscape
-from cardiolens.findings.sentences import Finding
-from cardiolens.stats.differences import DIFFERING
-from cardiolens.stats.factors import ArmFactors, factors_of
-from cardiolens.stats.headlines import PREFIX
-from cardiolens.stats.positions import ORDER_BIAS, POSITION_BIAS
-from cardiolens.stats.repeats import ANSWERS_CHANGED
-from cardiolens.stats.rows import ONE_ANSWER, Row
+from cardiolens.score.claims import sentences
+from cardiolens.score.claims.analysis import Analysis, Compared, alone, compared, setting, where
+from cardiolens.score.claims.collapse import INDICES, collapse
+from cardiolens.score.claims.confidence import CONFIDENCE, calibration, confidence, risk_and_coverage
+from cardiolens.score.claims.evidence import Evidence, Place, Rows, by_interval, place, places
+from cardiolens.score.claims.landscape import landscape
+from cardiolens.score.claims.sentences import Finding
+from cardiolens.score.statistics.differences import DIFFERING
+from cardiolens.score.statistics.factors import ArmFactors, factors_of
+from cardiolens.score.statistics.headlines import PREFIX
+from cardiolens.score.statistics.position_bias import ORDER_BIAS, POSITION_BIAS
+from cardiolens.score.statistics.repeats import ANSWERS_CHANGED
+from cardiolens.score.statistics.rows import ONE_ANSWER, Row
 
 _Making = Callable[[Sequence[Row], Sequence[ArmFactors]], Analysis]
 

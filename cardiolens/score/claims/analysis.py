@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cardiolens.findings.sentences import Finding
-from cardiolens.stats.factors import ArmFactors, factors_of
-from cardiolens.stats.rows import Row
+from cardiolens.score.claims.sentences import Finding
+from cardiolens.score.statistics.factors import ArmFactors, factors_of
+from cardiolens.score.statistics.rows import Row
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from cardiolens.findings import sentences
-from cardiolens.findings.analysis import Analysis, alone, setting
-from cardiolens.findings.evidence import Evidence, by_interval
-from cardiolens.findings.sentences import Finding
-from cardiolens.stats.collapse import COLLAPSE_INDEX, EXCESS, collapsed
-from cardiolens.stats.factors import ArmFactors, factors_of
-from cardiolens.stats.rows import Row
+from cardiolens.score.claims import sentences
+from cardiolens.score.claims.analysis import Analysis, alone, setting
+from cardiolens.score.claims.evidence import Evidence, by_interval
+from cardiolens.score.claims.sentences import Finding
+from cardiolens.score.statistics.collapse import COLLAPSE_INDEX, EXCESS, collapsed
+from cardiolens.score.statistics.factors import ArmFactors, factors_of
+from cardiolens.score.statistics.rows import Row
 
 INDICES = (
     *("collapse_index", "modal_share", "modal_excess", "absorption"),

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from cardiolens.findings import sentences
-from cardiolens.findings.analysis import Analysis, alone, setting
-from cardiolens.findings.evidence import by_interval
-from cardiolens.stats.confidence_curves import BIN, RISK
-from cardiolens.stats.discrimination import BINS
-from cardiolens.stats.factors import ArmFactors, factors_of
-from cardiolens.stats.rows import Row
+from cardiolens.score.claims import sentences
+from cardiolens.score.claims.analysis import Analysis, alone, setting
+from cardiolens.score.claims.evidence import by_interval
+from cardiolens.score.statistics.confidence_curves import BIN, RISK
+from cardiolens.score.statistics.discrimination import BINS
+from cardiolens.score.statistics.factors import ArmFactors, factors_of
+from cardiolens.score.statistics.rows import Row
 
 _NAMED = ("auroc", "average_precision", "calibration_error", "risk_area")
 CONFIDENCE = (*_NAMED, BIN, RISK)  # beginnings of the metrics that are read

@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.stats.rows import Row
-from cardiolens.stats.verdicts import Verdicts, blocks
+from cardiolens.score.statistics.rows import Row
+from cardiolens.score.statistics.verdicts import Verdicts, blocks
 
 JOINT = "D01+D02"  # seven classes: A Normal, B ICM, and the subtypes of C (NICM) as CA to CE
 _UNPARSED = "unparsed"

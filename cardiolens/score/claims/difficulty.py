@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.findings.analysis import Analysis
-from cardiolens.stats.factors import ArmFactors
-from cardiolens.stats.items import Floats
-from cardiolens.stats.rows import Row
-from cardiolens.stats.verdicts import Verdicts, blocks
-from cardiolens.tables import VERDICTS
+from cardiolens.score.claims.analysis import Analysis
+from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.score.statistics.items import Floats
+from cardiolens.score.statistics.rows import Row
+from cardiolens.score.statistics.verdicts import Verdicts, blocks
+from cardiolens.storage.tables import VERDICTS
 
 BY_SUBTASK, NEVER_RIGHT = "item difficulty", "items that no reader got right"
 # With two readers, how well an item tells them apart is 1 or -1 whatever they say; and what few readers get

@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cardiolens.stats.bootstrap import Interval
-from cardiolens.stats.differences import DIFFERING
-from cardiolens.stats.families import EQUIVALENCE_HOLM_P, HOLM_P
-from cardiolens.stats.inference import holm, interval_p
-from cardiolens.stats.rows import Row
+from cardiolens.score.statistics.bootstrap import Interval
+from cardiolens.score.statistics.differences import DIFFERING
+from cardiolens.score.statistics.hypothesis_tests import holm, interval_p
+from cardiolens.score.statistics.multiple_testing import EQUIVALENCE_HOLM_P, HOLM_P
+from cardiolens.score.statistics.rows import Row
 
 LEVEL = 0.05
 FEWEST_PATIENTS = 20  # with fewer a percentile bootstrap is too narrow for any claim (docs/statistics.md)

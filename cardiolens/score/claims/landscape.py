@@ -5,16 +5,16 @@ from itertools import combinations
 
 import numpy as np
 
-from cardiolens.findings import sentences
-from cardiolens.findings.analysis import Analysis
-from cardiolens.findings.evidence import Evidence, place, places
-from cardiolens.findings.sentences import Finding
-from cardiolens.stats.corrected import CORRECTED, EXACT
-from cardiolens.stats.headlines import PREFIX
-from cardiolens.stats.inference import holm
-from cardiolens.stats.items import Floats
-from cardiolens.stats.paired import kendall, wilcoxon
-from cardiolens.stats.rows import TIERS, Row
+from cardiolens.score.claims import sentences
+from cardiolens.score.claims.analysis import Analysis
+from cardiolens.score.claims.evidence import Evidence, place, places
+from cardiolens.score.claims.sentences import Finding
+from cardiolens.score.statistics.corrected import CORRECTED, EXACT
+from cardiolens.score.statistics.headlines import PREFIX
+from cardiolens.score.statistics.hypothesis_tests import holm
+from cardiolens.score.statistics.items import Floats
+from cardiolens.score.statistics.paired import kendall, wilcoxon
+from cardiolens.score.statistics.rows import TIERS, Row
 
 
 def landscape(scores: Sequence[Row], simulated: Collection[str] = ()) -> Analysis:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.stats.cells import BESIDE
-from cardiolens.stats.factors import ArmFactors, families
-from cardiolens.stats.families import RUN
-from cardiolens.stats.inference import detectable_difference, planned_error
+from cardiolens.score.statistics.cells import BESIDE
+from cardiolens.score.statistics.factors import ArmFactors, families
+from cardiolens.score.statistics.hypothesis_tests import detectable_difference, planned_error
+from cardiolens.score.statistics.multiple_testing import RUN
 
 ASSUMED = (
     "assumed: half of the answers right, answers of two arms to an item correlated by 0.3, differences of "

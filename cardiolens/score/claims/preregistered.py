@@ -3,13 +3,13 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from cardiolens.findings import sentences
-from cardiolens.findings.analysis import Analysis
-from cardiolens.findings.evidence import Evidence, Rows
-from cardiolens.findings.sentences import Finding
-from cardiolens.stats.families import SWAP_P
-from cardiolens.stats.headlines import PREFIX
-from cardiolens.stats.rows import Row
+from cardiolens.score.claims import sentences
+from cardiolens.score.claims.analysis import Analysis
+from cardiolens.score.claims.evidence import Evidence, Rows
+from cardiolens.score.claims.sentences import Finding
+from cardiolens.score.statistics.headlines import PREFIX
+from cardiolens.score.statistics.multiple_testing import SWAP_P
+from cardiolens.score.statistics.rows import Row
 
 NAME = "declared comparison"
 _METRICS = ("primary", f"primary.{SWAP_P}", "primary.bounds")

@@ -5,9 +5,9 @@ from dataclasses import asdict
 
 import numpy as np
 
-from cardiolens.findings.analysis import Analysis, alone
-from cardiolens.stats.factors import ArmFactors, factors_of
-from cardiolens.stats.rows import Row
+from cardiolens.score.claims.analysis import Analysis, alone
+from cardiolens.score.statistics.factors import ArmFactors, factors_of
+from cardiolens.score.statistics.rows import Row
 
 NAME = "spread"
 _VARIED = ("protocol", "seed", "budget", "prompt", "wording")

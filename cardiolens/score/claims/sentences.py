@@ -5,11 +5,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from cardiolens.findings.evidence import LEVEL, Evidence, interval_of
-from cardiolens.stats.bootstrap import Interval
-from cardiolens.stats.endings import INCOMPLETE
-from cardiolens.stats.inference import MARGIN, Support, detectable_difference, equivalent, wilson
-from cardiolens.stats.rows import Row
+from cardiolens.score.claims.evidence import LEVEL, Evidence, interval_of
+from cardiolens.score.statistics.bootstrap import Interval
+from cardiolens.score.statistics.hypothesis_tests import (
+    MARGIN,
+    Support,
+    detectable_difference,
+    equivalent,
+    wilson,
+)
+from cardiolens.score.statistics.outcomes import INCOMPLETE
+from cardiolens.score.statistics.rows import Row
 
 _NORMAL_95 = 1.959963984540054
 _LEAST_P = 0.001  # below which a p has no number

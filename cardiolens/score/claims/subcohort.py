@@ -5,23 +5,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cardiolens.errors import InputError
-from cardiolens.findings import sentences
-from cardiolens.findings.analysis import Analysis
-from cardiolens.findings.evidence import by_interval
-from cardiolens.findings.sentences import Finding
-from cardiolens.stats.asked import Asked
-from cardiolens.stats.bootstrap import resampling_weights
-from cardiolens.stats.differences import Resampling
-from cardiolens.stats.headlines import PREFIX, Headlines, model_means
-from cardiolens.stats.inference import holm
-from cardiolens.stats.items import Bools, Floats, Items
-from cardiolens.stats.metrics import ratio
-from cardiolens.stats.paired import kendall
-from cardiolens.stats.report_references import Forms
-from cardiolens.stats.rows import TIERS, Row, as_row
-from cardiolens.stats.states import Answered, Choices
-from cardiolens.stats.statistic import Key, Statistic
+from cardiolens.base.errors import InputError
+from cardiolens.score.claims import sentences
+from cardiolens.score.claims.analysis import Analysis
+from cardiolens.score.claims.evidence import by_interval
+from cardiolens.score.claims.sentences import Finding
+from cardiolens.score.statistics.arm_answers import Asked
+from cardiolens.score.statistics.bootstrap import resampling_weights
+from cardiolens.score.statistics.differences import Resampling
+from cardiolens.score.statistics.headlines import PREFIX, Headlines, model_means
+from cardiolens.score.statistics.hypothesis_tests import holm
+from cardiolens.score.statistics.items import Bools, Floats, Items
+from cardiolens.score.statistics.metrics import ratio
+from cardiolens.score.statistics.paired import kendall
+from cardiolens.score.statistics.report_references import Forms
+from cardiolens.score.statistics.rows import TIERS, Row, as_row
+from cardiolens.score.statistics.states import Answered, Choices
+from cardiolens.score.statistics.statistic import Key, Statistic
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,16 @@ from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 
-from cardiolens.findings.analysis import Analysis
-from cardiolens.stats.answers import Answers
-from cardiolens.stats.asked import Asked
-from cardiolens.stats.bootstrap import resampling_weights
-from cardiolens.stats.cells import Cells, claimed
-from cardiolens.stats.differences import Resampling, of_fields
-from cardiolens.stats.headlines import PREFIX, Headlines
-from cardiolens.stats.items import Floats, Items
-from cardiolens.stats.rows import TIERS, Row, as_row
-from cardiolens.stats.statistic import Basis, Statistic
+from cardiolens.score.claims.analysis import Analysis
+from cardiolens.score.statistics.answers import Answers
+from cardiolens.score.statistics.arm_answers import Asked
+from cardiolens.score.statistics.bootstrap import resampling_weights
+from cardiolens.score.statistics.cells import Cells, claimed
+from cardiolens.score.statistics.differences import Resampling, of_fields
+from cardiolens.score.statistics.headlines import PREFIX, Headlines
+from cardiolens.score.statistics.items import Floats, Items
+from cardiolens.score.statistics.rows import TIERS, Row, as_row
+from cardiolens.score.statistics.statistic import Basis, Statistic
 
 NAME = "subgroups"
 FEWEST = 5  # patients of a subgroup whose score is given: fewer would tell of persons

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import tables
-from cardiolens.judging.finals import duplicates, finals
-from cardiolens.record.shares import Shares, numbered
-from cardiolens.record.spool import Spool
-from cardiolens.tables import COMPLETIONS, PLANNED, REQUESTS
+from cardiolens.score.verdicts.final_completions import duplicates, finals
+from cardiolens.storage import tables
+from cardiolens.storage.partitions import Shares, numbered
+from cardiolens.storage.spool import Spool
+from cardiolens.storage.tables import COMPLETIONS, PLANNED, REQUESTS
 
 BLOCK = 2**16  # requests from which a block is full; the rows of a share are about as many
 

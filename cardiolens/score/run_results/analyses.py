@@ -10,31 +10,31 @@ from typing import Annotated, Any, Literal
 import pyarrow as pa
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
-from cardiolens import tables
+from cardiolens.base.digest import digest_of
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import read_json
 from cardiolens.config.base import describe
 from cardiolens.config.steps import StatisticsSpec
-from cardiolens.digest import digest_of
-from cardiolens.errors import InputError
-from cardiolens.findings.analyses import analyse, rows_read
-from cardiolens.findings.analysis import Analysis
-from cardiolens.findings.confusion import confusion_rows
-from cardiolens.findings.declared import Declared, declared_comparison
-from cardiolens.findings.difficulty import item_difficulty
-from cardiolens.findings.sentences import Finding
-from cardiolens.findings.spread import spread
-from cardiolens.findings.subcohort import full_versus_part
-from cardiolens.findings.subgroups import subgroup_scores
-from cardiolens.given import read_json
-from cardiolens.judging.parse import RULES_VERSION
-from cardiolens.record.places import Run
-from cardiolens.results.groups import Groups
-from cardiolens.stats.asked import Asked
-from cardiolens.stats.components import components
-from cardiolens.stats.endings import status_counts
-from cardiolens.stats.factors import ArmFactors
-from cardiolens.stats.headlines import headlines
-from cardiolens.stats.inference import Support
-from cardiolens.stats.report_references import Forms
+from cardiolens.score.claims.analyses import analyse, rows_read
+from cardiolens.score.claims.analysis import Analysis
+from cardiolens.score.claims.confusion import confusion_rows
+from cardiolens.score.claims.difficulty import item_difficulty
+from cardiolens.score.claims.preregistered import Declared, declared_comparison
+from cardiolens.score.claims.score_ranges import spread
+from cardiolens.score.claims.sentences import Finding
+from cardiolens.score.claims.subcohort import full_versus_part
+from cardiolens.score.claims.subgroups import subgroup_scores
+from cardiolens.score.run_results.groups import Groups
+from cardiolens.score.statistics.arm_answers import Asked
+from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.score.statistics.headlines import headlines
+from cardiolens.score.statistics.hypothesis_tests import Support
+from cardiolens.score.statistics.outcomes import status_counts
+from cardiolens.score.statistics.report_references import Forms
+from cardiolens.score.statistics.variance_components import components
+from cardiolens.score.verdicts.parse import RULES_VERSION
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run
 
 SCHEMA = "analyses-1"
 _SHOWN = 40  # characters of another schema that a message repeats

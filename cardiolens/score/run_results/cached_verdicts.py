@@ -10,16 +10,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from cardiolens import tables
+from cardiolens.base.digest import code_digest, digest_of, digest_of_rows, sha256_of
+from cardiolens.base.untrusted import read_json
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.digest import code_digest, digest_of, digest_of_rows, sha256_of
-from cardiolens.given import read_json
-from cardiolens.record.places import deciding
-from cardiolens.results.model_replies import ModelReplies, OnDisk
-from cardiolens.results.stages import StageCounts
-from cardiolens.stats.verdicts import Verdicts
-from cardiolens.tables import SCORES, SEEN, VERDICTS
-from cardiolens.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.score.run_results.model_replies import ModelReplies, OnDisk
+from cardiolens.score.run_results.stages import StageCounts
+from cardiolens.score.statistics.verdicts import Verdicts
+from cardiolens.storage import tables
+from cardiolens.storage.places import deciding
+from cardiolens.storage.tables import SCORES, SEEN, VERDICTS
 
 _NOTE = "judged.json"
 _PLAN = "plan.json"  # names everything that decided the requests

@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from cardiolens import tables
-from cardiolens.cases.submission import Said
-from cardiolens.record.chain import Steps, read_chains, walk
-from cardiolens.record.samples import SAMPLED
-from cardiolens.tables import COMPLETIONS, REQUESTS
+from cardiolens.protocol.dialogue.chain import Steps, read_chains, walk
+from cardiolens.protocol.dialogue.samples import SAMPLED
+from cardiolens.protocol.medthinkvqa.submission import Said
+from cardiolens.storage import tables
+from cardiolens.storage.tables import COMPLETIONS, REQUESTS
 
 _HEADING = re.compile(r"^[ \t>*#-]*image[ \t]+#?(\d+)[ \t*]*[:.)–-][ \t*]*", re.IGNORECASE | re.MULTILINE)
 _BARE_LETTER = re.compile(r"\W*(?:(?:final )?answer(?: is)?\b)?\W*[A-E]\W*", re.IGNORECASE)

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.cases.case import field_of
-from cardiolens.judging.overlap import common_subsequence, tokens
-from cardiolens.stats.bootstrap import percentile, resampling_weights
+from cardiolens.protocol.medthinkvqa.case import field_of
+from cardiolens.score.statistics.bootstrap import percentile, resampling_weights
+from cardiolens.score.verdicts.overlap import common_subsequence, tokens
 from cardiolens.study.cohort import Cohort
 
 FEWEST = 5  # cases of a group whose accuracy is given

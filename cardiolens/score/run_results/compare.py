@@ -7,13 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import tables
+from cardiolens.base.errors import InputError
 from cardiolens.config.steps import StatisticsSpec
-from cardiolens.errors import InputError
-from cardiolens.findings.evidence import FEWEST_PATIENTS
-from cardiolens.record import documents
-from cardiolens.record.places import Run, deciding
-from cardiolens.stats.scores import score
+from cardiolens.score.claims.evidence import FEWEST_PATIENTS
+from cardiolens.score.statistics.scores import score
+from cardiolens.storage import documents, tables
+from cardiolens.storage.places import Run, deciding
 
 _FACTORS = ("model", "selector", "budget", "prompt", "control")
 _WORDING = "wording"  # absent from manifests of earlier versions

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cardiolens.findings.subcohort import Part
-from cardiolens.findings.subgroups import Subgroups
-from cardiolens.stats.verdicts import Verdicts, cohort
+from cardiolens.score.claims.subcohort import Part
+from cardiolens.score.claims.subgroups import Subgroups
+from cardiolens.score.statistics.verdicts import Verdicts, cohort
 from cardiolens.study.cohort import read_cohort
 from cardiolens.study.shards import read_volumes
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from cardiolens.config.arms import Arm
-from cardiolens.stats.factors import ArmFactors
+from cardiolens.score.statistics.factors import ArmFactors
 
 
 def judged_arms(asked: Sequence[Arm], judged: Collection[str]) -> list[ArmFactors]:

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import tables
+from cardiolens.base.digest import digest_of
+from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.digest import digest_of
-from cardiolens.errors import InputError
-from cardiolens.record.places import Run
-from cardiolens.results.scoring import Replies
-from cardiolens.stats.verdicts import Verdicts
+from cardiolens.score.run_results.scoring import Replies
+from cardiolens.score.statistics.verdicts import Verdicts
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run
 
 # Entries of the manifest (first) and of the configuration (second) that all merged runs must share.
 _ALIKE = ("protocol", "catalogue_sha256", "questions_sha256", "questions_digest", "cohort_digest")

@@ -8,20 +8,20 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import tables
+from cardiolens.base.errors import InputError
 from cardiolens.config.arms import arms
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.errors import InputError
-from cardiolens.judging.finals import finals
-from cardiolens.judging.text_metrics import TextMetric
-from cardiolens.judging.verdicts import judge
-from cardiolens.record.chain import read_chains, walk
-from cardiolens.record.seen import seen_table
-from cardiolens.results.aligned import aligned
-from cardiolens.results.beside import WITH_REPLIES, beside, with_replies
-from cardiolens.results.stages import StageCounts, count_stages
-from cardiolens.stats.verdicts import Verdicts
-from cardiolens.tables import REQUESTS
+from cardiolens.protocol.dialogue.chain import read_chains, walk
+from cardiolens.protocol.dialogue.transcript import seen_table
+from cardiolens.score.run_results.aligned_replies import aligned
+from cardiolens.score.run_results.reply_scores import WITH_REPLIES, beside, with_replies
+from cardiolens.score.run_results.stages import StageCounts, count_stages
+from cardiolens.score.statistics.verdicts import Verdicts
+from cardiolens.score.verdicts.final_completions import finals
+from cardiolens.score.verdicts.text_metrics import TextMetric
+from cardiolens.score.verdicts.verdicts import judge
+from cardiolens.storage import tables
+from cardiolens.storage.tables import REQUESTS
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,15 @@ from collections.abc import Collection, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import tables
 from cardiolens.config.arms import Arm
 from cardiolens.config.steps import StatisticsSpec
-from cardiolens.results.judged_arms import judged_arms
-from cardiolens.stats.confidence import AUROC, AVERAGE_PRECISION, confidence_scores
-from cardiolens.stats.factors import beside_control
-from cardiolens.stats.positions import order_scores, position_scores
-from cardiolens.stats.verdicts import Verdicts, cohort
-from cardiolens.tables import COMPLETIONS, REQUESTS, SCORES, VERDICTS
+from cardiolens.score.run_results.judged_arms import judged_arms
+from cardiolens.score.statistics.confidence import AUROC, AVERAGE_PRECISION, confidence_scores
+from cardiolens.score.statistics.factors import beside_control
+from cardiolens.score.statistics.position_bias import order_scores, position_scores
+from cardiolens.score.statistics.verdicts import Verdicts, cohort
+from cardiolens.storage import tables
+from cardiolens.storage.tables import COMPLETIONS, REQUESTS, SCORES, VERDICTS
 
 # Verdicts, the options as displayed, and what the engine gave of their probabilities.
 WITH_REPLIES = pa.schema(

@@ -9,28 +9,28 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import tables
+from cardiolens.base.errors import InputError
 from cardiolens.config.arms import Arm, arms
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.errors import InputError
-from cardiolens.findings.analysis import Analysis
-from cardiolens.findings.declared import Declared
-from cardiolens.judging.entities import report_forms
-from cardiolens.judging.text_metrics import open_text_metrics
-from cardiolens.record.places import Run, Store
-from cardiolens.record.spool import Spool
-from cardiolens.results.analyses import analyses_of, write_analyses
-from cardiolens.results.groups import Groups, groups_of
-from cardiolens.results.judged_arms import judged_arms
-from cardiolens.results.kept import digest_of_questions, keep, mark_of, read_kept
-from cardiolens.results.model_replies import OnDisk, judge_model, questions_asked
-from cardiolens.results.stages import StageCounts
-from cardiolens.stats.asked import Asked
-from cardiolens.stats.factors import beside_control, families
-from cardiolens.stats.headlines import headlines
-from cardiolens.stats.scores import scored
-from cardiolens.stats.verdicts import Verdicts
-from cardiolens.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.report_text.entities import report_forms
+from cardiolens.score.claims.analysis import Analysis
+from cardiolens.score.claims.preregistered import Declared
+from cardiolens.score.run_results.analyses import analyses_of, write_analyses
+from cardiolens.score.run_results.cached_verdicts import digest_of_questions, keep, mark_of, read_kept
+from cardiolens.score.run_results.groups import Groups, groups_of
+from cardiolens.score.run_results.judged_arms import judged_arms
+from cardiolens.score.run_results.model_replies import OnDisk, judge_model, questions_asked
+from cardiolens.score.run_results.stages import StageCounts
+from cardiolens.score.statistics.arm_answers import Asked
+from cardiolens.score.statistics.factors import beside_control, families
+from cardiolens.score.statistics.headlines import headlines
+from cardiolens.score.statistics.scores import scored
+from cardiolens.score.statistics.verdicts import Verdicts
+from cardiolens.score.verdicts.text_metrics import open_text_metrics
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run, Store
+from cardiolens.storage.spool import Spool
 
 
 @dataclass(frozen=True, slots=True)

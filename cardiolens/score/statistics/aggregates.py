@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from cardiolens.stats.answers import Answers
-from cardiolens.stats.corrected import corrected_statistics
-from cardiolens.stats.items import Floats, Items
-from cardiolens.stats.references import skill
-from cardiolens.stats.report_references import Forms
-from cardiolens.stats.reports import report_statistics
-from cardiolens.stats.statistic import Basis, Key, Statistic, mean_of
-from cardiolens.stats.subtasks import subtask_statistics
+from cardiolens.score.statistics.answers import Answers
+from cardiolens.score.statistics.corrected import corrected_statistics
+from cardiolens.score.statistics.items import Floats, Items
+from cardiolens.score.statistics.references import skill
+from cardiolens.score.statistics.report_references import Forms
+from cardiolens.score.statistics.reports import report_statistics
+from cardiolens.score.statistics.statistic import Basis, Key, Statistic, mean_of
+from cardiolens.score.statistics.subtasks import subtask_statistics
 
 Subtasks = dict[str, dict[str, Statistic]]  # by subtask, by metric
 

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cardiolens.stats.items import Bools, Ints, Items, items
-from cardiolens.stats.reports import Reports
-from cardiolens.stats.vocabulary import Vocabulary
+from cardiolens.score.statistics.items import Bools, Ints, Items, items
+from cardiolens.score.statistics.name_codes import Vocabulary
+from cardiolens.score.statistics.reports import Reports
 
 Rows = TypeVar("Rows", Items, Reports)
 

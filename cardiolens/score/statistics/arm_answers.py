@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from cardiolens.stats.answers import Answers
-from cardiolens.stats.endings import judged_shares
-from cardiolens.stats.items import Items
-from cardiolens.stats.shelf import Shelf
-from cardiolens.stats.verdicts import Verdicts, by_arm, cohort
-from cardiolens.stats.vocabulary import Vocabulary
-from cardiolens.tables import VERDICTS
+from cardiolens.score.statistics.answers import Answers
+from cardiolens.score.statistics.items import Items
+from cardiolens.score.statistics.name_codes import Vocabulary
+from cardiolens.score.statistics.outcomes import judged_shares
+from cardiolens.score.statistics.spilled_mapping import Shelf
+from cardiolens.score.statistics.verdicts import Verdicts, by_arm, cohort
+from cardiolens.storage.tables import VERDICTS
 
 
 @dataclass(frozen=True, slots=True)

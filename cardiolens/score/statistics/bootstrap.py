@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cardiolens.stats.items import Floats, Ints
+from cardiolens.score.statistics.items import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)

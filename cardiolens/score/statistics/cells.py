@@ -9,12 +9,12 @@ from typing import Literal
 
 import numpy as np
 
-from cardiolens.stats.answers import Answers
-from cardiolens.stats.items import Floats, Ints, Items
-from cardiolens.stats.metrics import mean_defined, ratio
-from cardiolens.stats.reports import Reports
-from cardiolens.stats.statistic import Key
-from cardiolens.tasks.catalogue import GATES
+from cardiolens.protocol.tasks.catalogue import GATES
+from cardiolens.score.statistics.answers import Answers
+from cardiolens.score.statistics.items import Floats, Ints, Items
+from cardiolens.score.statistics.metrics import mean_defined, ratio
+from cardiolens.score.statistics.reports import Reports
+from cardiolens.score.statistics.statistic import Key
 
 Kind = Literal["set", "choice", "gate", "diagnosis", "report"]
 BESIDE = ("mean_cardinality", "precision", "recall", "abnormal_call")  # claimed of tier 1 beside the score

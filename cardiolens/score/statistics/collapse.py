@@ -5,8 +5,8 @@ Indices are over parsed answers only; the share of the unparsed stands beside th
 
 import numpy as np
 
-from cardiolens.stats.items import Bools, Floats, Ints
-from cardiolens.stats.metrics import parsed, ratio
+from cardiolens.score.statistics.items import Bools, Floats, Ints
+from cardiolens.score.statistics.metrics import parsed, ratio
 
 # the flag of 8.4, and the excess over its prevalence from which the most frequent answer counts (16.13)
 COLLAPSE_INDEX = 0.3

@@ -8,15 +8,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cardiolens.stats import discrimination as measure
-from cardiolens.stats.bootstrap import resampling_weights
-from cardiolens.stats.confidence_curves import Told, confidence_curves
-from cardiolens.stats.endings import judged_shares, marked
-from cardiolens.stats.items import Bools, Floats, Ints
-from cardiolens.stats.rows import as_row
-from cardiolens.stats.statistic import Basis, Key, Statistic
-from cardiolens.stats.verdicts import cohort
-from cardiolens.tables import SCORES, from_rows
+from cardiolens.score.statistics import discrimination as measure
+from cardiolens.score.statistics.bootstrap import resampling_weights
+from cardiolens.score.statistics.confidence_curves import Told, confidence_curves
+from cardiolens.score.statistics.items import Bools, Floats, Ints
+from cardiolens.score.statistics.outcomes import judged_shares, marked
+from cardiolens.score.statistics.rows import as_row
+from cardiolens.score.statistics.statistic import Basis, Key, Statistic
+from cardiolens.score.statistics.verdicts import cohort
+from cardiolens.storage.tables import SCORES, from_rows
 
 AUROC = "auroc"
 AVERAGE_PRECISION = "average_precision"

@@ -6,10 +6,10 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.stats import discrimination as measure
-from cardiolens.stats.items import Bools, Floats, Ints
-from cardiolens.stats.metrics import ratio
-from cardiolens.stats.statistic import Basis, Statistic
+from cardiolens.score.statistics import discrimination as measure
+from cardiolens.score.statistics.items import Bools, Floats, Ints
+from cardiolens.score.statistics.metrics import ratio
+from cardiolens.score.statistics.statistic import Basis, Statistic
 
 COVERAGES = tuple(range(10, 101, 10))  # percent
 BIN = "calibration"

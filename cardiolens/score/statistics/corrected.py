@@ -7,11 +7,11 @@ item with probability k and else guesses by prevalence.
 
 import numpy as np
 
-from cardiolens.stats.answers import Answers
-from cardiolens.stats.items import Bools, Floats, Ints, Items
-from cardiolens.stats.metrics import ratio
-from cardiolens.stats.reports import Reports
-from cardiolens.stats.statistic import Basis, Key, Statistic, mean_of
+from cardiolens.score.statistics.answers import Answers
+from cardiolens.score.statistics.items import Bools, Floats, Ints, Items
+from cardiolens.score.statistics.metrics import ratio
+from cardiolens.score.statistics.reports import Reports
+from cardiolens.score.statistics.statistic import Basis, Key, Statistic, mean_of
 
 CORRECTED, EXACT = "corrected_accuracy", "exact_answers"
 _Parts = dict[str, tuple[Statistic, Statistic]]  # by subtask or field: corrected, exact

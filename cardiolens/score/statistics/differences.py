@@ -5,25 +5,25 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cardiolens.cluster.processes import spread
-from cardiolens.errors import InputError
-from cardiolens.stats.answers import Answers
-from cardiolens.stats.asked import Asked
-from cardiolens.stats.bootstrap import Interval
-from cardiolens.stats.cells import Cells, claimed
-from cardiolens.stats.factors import ArmPair
-from cardiolens.stats.fallen import Bounds, bounds
-from cardiolens.stats.families import EQUIVALENCE_P, SWAP_P, Tested
-from cardiolens.stats.inference import MARGIN, equivalence_p, equivalent
-from cardiolens.stats.items import Bools, Floats, Items
-from cardiolens.stats.paired import mcnemar_of, wilcoxon
-from cardiolens.stats.report_references import Forms
-from cardiolens.stats.reports import Reports
-from cardiolens.stats.rows import as_row
-from cardiolens.stats.shelf import Shelf
-from cardiolens.stats.statistic import Basis, Key, Statistic
-from cardiolens.stats.swaps import SWAPS, Coins, coins, split, stacked, swap_p
-from cardiolens.stats.tiers import arm_statistics
+from cardiolens.base.errors import InputError
+from cardiolens.runtime.processes import spread
+from cardiolens.score.statistics.aggregates import arm_statistics
+from cardiolens.score.statistics.answers import Answers
+from cardiolens.score.statistics.arm_answers import Asked
+from cardiolens.score.statistics.bootstrap import Interval
+from cardiolens.score.statistics.cells import Cells, claimed
+from cardiolens.score.statistics.dropped_items import Bounds, bounds
+from cardiolens.score.statistics.factors import ArmPair
+from cardiolens.score.statistics.hypothesis_tests import MARGIN, equivalence_p, equivalent
+from cardiolens.score.statistics.items import Bools, Floats, Items
+from cardiolens.score.statistics.multiple_testing import EQUIVALENCE_P, SWAP_P, Tested
+from cardiolens.score.statistics.paired import mcnemar_of, wilcoxon
+from cardiolens.score.statistics.report_references import Forms
+from cardiolens.score.statistics.reports import Reports
+from cardiolens.score.statistics.rows import as_row
+from cardiolens.score.statistics.spilled_mapping import Shelf
+from cardiolens.score.statistics.statistic import Basis, Key, Statistic
+from cardiolens.score.statistics.swap_test import SWAPS, Coins, coins, split, stacked, swap_p
 
 Families = Mapping[str, Sequence[ArmPair]]  # by what they compare, e.g. `selector | the other factors`
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cardiolens.stats.items import Bools, Floats, Ints
-from cardiolens.stats.metrics import ratio
+from cardiolens.score.statistics.items import Bools, Floats, Ints
+from cardiolens.score.statistics.metrics import ratio
 
 BINS = 10
 

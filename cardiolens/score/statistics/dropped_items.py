@@ -6,12 +6,12 @@ from typing import TypeVar
 
 import numpy as np
 
-from cardiolens.stats.answers import Answers
-from cardiolens.stats.cells import Cells, claimed
-from cardiolens.stats.endings import COMPLETE, INCOMPLETE
-from cardiolens.stats.items import Items
-from cardiolens.stats.reports import Reports
-from cardiolens.stats.statistic import Key
+from cardiolens.score.statistics.answers import Answers
+from cardiolens.score.statistics.cells import Cells, claimed
+from cardiolens.score.statistics.items import Items
+from cardiolens.score.statistics.outcomes import COMPLETE, INCOMPLETE
+from cardiolens.score.statistics.reports import Reports
+from cardiolens.score.statistics.statistic import Key
 
 Rows = TypeVar("Rows", Items, Reports)
 

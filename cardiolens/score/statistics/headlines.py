@@ -8,19 +8,19 @@ from itertools import combinations
 import numpy as np
 
 from cardiolens.config.sweep import HEADLINE
-from cardiolens.stats.answers import Answers
-from cardiolens.stats.cells import Cells, claimed
-from cardiolens.stats.corrected import CORRECTED, EXACT
-from cardiolens.stats.differences import Resampling, is_test, of_fields, with_bounds
-from cardiolens.stats.endings import COMPLETE, INCOMPLETE
-from cardiolens.stats.factors import ArmFactors
-from cardiolens.stats.fallen import bounds
-from cardiolens.stats.families import SWAP_P, Tested
-from cardiolens.stats.items import Floats
-from cardiolens.stats.rows import TIERS, as_row
-from cardiolens.stats.shelf import Shelf
-from cardiolens.stats.statistic import Basis, Key, Statistic
-from cardiolens.stats.swaps import split, stacked, swap_p
+from cardiolens.score.statistics.answers import Answers
+from cardiolens.score.statistics.cells import Cells, claimed
+from cardiolens.score.statistics.corrected import CORRECTED, EXACT
+from cardiolens.score.statistics.differences import Resampling, is_test, of_fields, with_bounds
+from cardiolens.score.statistics.dropped_items import bounds
+from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.score.statistics.items import Floats
+from cardiolens.score.statistics.multiple_testing import SWAP_P, Tested
+from cardiolens.score.statistics.outcomes import COMPLETE, INCOMPLETE
+from cardiolens.score.statistics.rows import TIERS, as_row
+from cardiolens.score.statistics.spilled_mapping import Shelf
+from cardiolens.score.statistics.statistic import Basis, Key, Statistic
+from cardiolens.score.statistics.swap_test import split, stacked, swap_p
 
 Headlines = Mapping[str, Mapping[str, Sequence[str]]]  # by model, by protocol: arms, one a seed
 

@@ -6,9 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from cardiolens.stats.bootstrap import Interval
-from cardiolens.stats.items import Floats
-from cardiolens.stats.metrics import ratio
+from cardiolens.score.statistics.bootstrap import Interval
+from cardiolens.score.statistics.items import Floats
+from cardiolens.score.statistics.metrics import ratio
 
 MARGIN = 2.0  # points within which selection protocols are equivalent
 Support = Literal["supported", "not supported", "cannot tell"]

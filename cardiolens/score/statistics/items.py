@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cardiolens.stats.vocabulary import Vocabulary, number_in, number_of
+from cardiolens.score.statistics.name_codes import Vocabulary, number_in, number_of
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cardiolens.stats.items import Bools, Floats
-from cardiolens.stats.states import Choices, Sets, State
+from cardiolens.score.statistics.items import Bools, Floats
+from cardiolens.score.statistics.states import Choices, Sets, State
 
 
 def ratio(part: Floats, whole: Floats) -> Floats:

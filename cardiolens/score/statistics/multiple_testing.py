@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from cardiolens.record.spool import Spool
-from cardiolens.stats.cells import BESIDE
-from cardiolens.stats.inference import holm
-from cardiolens.tables import SCORES, from_rows
+from cardiolens.score.statistics.cells import BESIDE
+from cardiolens.score.statistics.hypothesis_tests import holm
+from cardiolens.storage.spool import Spool
+from cardiolens.storage.tables import SCORES, from_rows
 
 _AT_ONCE = 4096  # rows of a family that are kept as they came
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.stats.verdicts import Verdicts, blocks
-from cardiolens.tables import concat
+from cardiolens.score.statistics.verdicts import Verdicts, blocks
+from cardiolens.storage.tables import concat
 
 COMPLETE = 0.99  # a cell with a smaller share of its items judged is marked incomplete
 INCOMPLETE = "incomplete"  # how the method of such a cell begins

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cardiolens.stats.items import Bools, Floats
+from cardiolens.score.statistics.items import Bools, Floats
 
 EXACT_BELOW = 25  # discordant pairs; differences
 

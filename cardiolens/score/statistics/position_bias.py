@@ -6,14 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.stats.bootstrap import resampling_weights
-from cardiolens.stats.endings import judged_shares, marked
-from cardiolens.stats.items import Floats
-from cardiolens.stats.metrics import ratio
-from cardiolens.stats.rows import as_row
-from cardiolens.stats.statistic import Basis, Statistic
-from cardiolens.stats.verdicts import cohort
-from cardiolens.tables import SCORES, from_rows
+from cardiolens.score.statistics.bootstrap import resampling_weights
+from cardiolens.score.statistics.items import Floats
+from cardiolens.score.statistics.metrics import ratio
+from cardiolens.score.statistics.outcomes import judged_shares, marked
+from cardiolens.score.statistics.rows import as_row
+from cardiolens.score.statistics.statistic import Basis, Statistic
+from cardiolens.score.statistics.verdicts import cohort
+from cardiolens.storage.tables import SCORES, from_rows
 
 POSITION_BIAS = "position_bias"
 ORDER_BIAS = "order_bias"

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cardiolens.stats import metrics
-from cardiolens.stats.items import Bools, Floats, Ints, Items
-from cardiolens.stats.states import Answered, Choices, Sets, State, state_of
+from cardiolens.score.statistics import metrics
+from cardiolens.score.statistics.items import Bools, Floats, Ints, Items
+from cardiolens.score.statistics.states import Answered, Choices, Sets, State, state_of
 
 SIMULATIONS = 200
 Guesses = Mapping[str, Mapping[str, float]]  # by reader, by metric

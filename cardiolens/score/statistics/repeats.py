@@ -4,13 +4,13 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from cardiolens.stats.answers import Answers
-from cardiolens.stats.factors import ArmPair
-from cardiolens.stats.items import Floats, Items
-from cardiolens.stats.metrics import ratio
-from cardiolens.stats.reports import Reports
-from cardiolens.stats.rows import TIERS, as_row
-from cardiolens.stats.statistic import Basis, Statistic
+from cardiolens.score.statistics.answers import Answers
+from cardiolens.score.statistics.factors import ArmPair
+from cardiolens.score.statistics.items import Floats, Items
+from cardiolens.score.statistics.metrics import ratio
+from cardiolens.score.statistics.reports import Reports
+from cardiolens.score.statistics.rows import TIERS, as_row
+from cardiolens.score.statistics.statistic import Basis, Statistic
 
 ANSWERS_CHANGED = "answers_changed"
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cardiolens.stats.items import Floats
-from cardiolens.stats.metrics import ratio
+from cardiolens.score.statistics.items import Floats
+from cardiolens.score.statistics.metrics import ratio
 
 Sums = Mapping[str, Floats]
 

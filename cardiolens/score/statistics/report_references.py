@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from cardiolens.stats.items import Bools, Floats
-from cardiolens.stats.metrics import ratio
-from cardiolens.stats.references import SIMULATIONS, best_constant_f1
-from cardiolens.tasks.catalogue import Subtask
+from cardiolens.protocol.tasks.catalogue import Subtask
+from cardiolens.score.statistics.items import Bools, Floats
+from cardiolens.score.statistics.metrics import ratio
+from cardiolens.score.statistics.references import SIMULATIONS, best_constant_f1
 
 Forms = Mapping[str, Mapping[str, Subtask]]
 """What the fields of a report may hold, by report subtask and field."""

@@ -8,18 +8,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cardiolens.stats import report_metrics
-from cardiolens.stats.items import Bools, Floats, Ints, count, patient_rows, strings
-from cardiolens.stats.references import skill
-from cardiolens.stats.report_metrics import ENTITY_COUNTS, PLUGGED, TEXT_COUNTS, Sums
-from cardiolens.stats.report_references import (
+from cardiolens.score.statistics import report_metrics
+from cardiolens.score.statistics.items import Bools, Floats, Ints, count, patient_rows, strings
+from cardiolens.score.statistics.name_codes import Vocabulary, joined, number_in, number_of
+from cardiolens.score.statistics.references import skill
+from cardiolens.score.statistics.report_metrics import ENTITY_COUNTS, PLUGGED, TEXT_COUNTS, Sums
+from cardiolens.score.statistics.report_references import (
     Forms,
     best_constant_report,
     guessed_reports,
     option_flags,
 )
-from cardiolens.stats.statistic import Basis, Key, Statistic, mean_of
-from cardiolens.stats.vocabulary import Vocabulary, joined, number_in, number_of
+from cardiolens.score.statistics.statistic import Basis, Key, Statistic, mean_of
 
 PRIMARY = "entity_f1"
 _PRIMARY_AND_REFERENCES = (PRIMARY, *(f"{PRIMARY}.{name}" for name in ("uniform", "prevalence", "constant")))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from cardiolens.stats.statistic import Key, Statistic
+from cardiolens.score.statistics.statistic import Key, Statistic
 
 # metrics with a unit of their own; all others are percent
 OWN_UNIT = frozenset({"mean_rank_error", "effective_classes", "mean_cardinality", "gold_cardinality"})

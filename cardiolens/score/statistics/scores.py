@@ -6,25 +6,25 @@ from typing import Any
 
 import pyarrow as pa
 
-from cardiolens.cluster.processes import spread
-from cardiolens.record.spool import Spool
-from cardiolens.stats.answers import Answers
-from cardiolens.stats.asked import Asked
-from cardiolens.stats.bootstrap import resampling_weights
-from cardiolens.stats.differences import MANY, Families, Resampling, compared, difference_rows
-from cardiolens.stats.endings import marked
-from cardiolens.stats.factors import ArmPair
-from cardiolens.stats.families import Tests
-from cardiolens.stats.headlines import Headlines, headline_rows, of_headline
-from cardiolens.stats.items import Items
-from cardiolens.stats.repeats import repeat_rows
-from cardiolens.stats.report_references import Forms
-from cardiolens.stats.rows import ONE_ANSWER, Row, as_row
-from cardiolens.stats.shelf import Shelf
-from cardiolens.stats.statistic import Key, Statistic
-from cardiolens.stats.swaps import SWAPS
-from cardiolens.stats.verdicts import Verdicts
-from cardiolens.tables import SCORES, from_rows
+from cardiolens.runtime.processes import spread
+from cardiolens.score.statistics.answers import Answers
+from cardiolens.score.statistics.arm_answers import Asked
+from cardiolens.score.statistics.bootstrap import resampling_weights
+from cardiolens.score.statistics.differences import MANY, Families, Resampling, compared, difference_rows
+from cardiolens.score.statistics.factors import ArmPair
+from cardiolens.score.statistics.headlines import Headlines, headline_rows, of_headline
+from cardiolens.score.statistics.items import Items
+from cardiolens.score.statistics.multiple_testing import Tests
+from cardiolens.score.statistics.outcomes import marked
+from cardiolens.score.statistics.repeats import repeat_rows
+from cardiolens.score.statistics.report_references import Forms
+from cardiolens.score.statistics.rows import ONE_ANSWER, Row, as_row
+from cardiolens.score.statistics.spilled_mapping import Shelf
+from cardiolens.score.statistics.statistic import Key, Statistic
+from cardiolens.score.statistics.swap_test import SWAPS
+from cardiolens.score.statistics.verdicts import Verdicts
+from cardiolens.storage.spool import Spool
+from cardiolens.storage.tables import SCORES, from_rows
 
 _AT_ONCE = 16_384  # rows that are turned into a part of the table
 

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
-from cardiolens.record.nameless import NamelessFile, Place
+from cardiolens.storage.unnamed_file import NamelessFile, Place
 
 Value = TypeVar("Value")
 

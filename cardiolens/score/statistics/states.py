@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from cardiolens.stats.items import Bools, Floats, Ints
+from cardiolens.score.statistics.items import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)

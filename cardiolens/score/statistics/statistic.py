@@ -8,10 +8,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.stats import metrics
-from cardiolens.stats.bootstrap import Interval, effective_patients, percentile
-from cardiolens.stats.items import Floats, Ints, Items
-from cardiolens.tables import ILLEGAL_SELECTION
+from cardiolens.score.statistics import metrics
+from cardiolens.score.statistics.bootstrap import Interval, effective_patients, percentile
+from cardiolens.score.statistics.items import Floats, Ints, Items
+from cardiolens.storage.tables import ILLEGAL_SELECTION
 
 Key = tuple[str, str]  # metric, scope
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from cardiolens.stats import collapse, metrics, references
-from cardiolens.stats.inference import gwet_ac1
-from cardiolens.stats.items import Floats, Items
-from cardiolens.stats.states import Answered, Choices, Sets, state_of
-from cardiolens.stats.statistic import Basis, Statistic
-from cardiolens.tasks.catalogue import GATES
+from cardiolens.protocol.tasks.catalogue import GATES
+from cardiolens.score.statistics import collapse, metrics, references
+from cardiolens.score.statistics.hypothesis_tests import gwet_ac1
+from cardiolens.score.statistics.items import Floats, Items
+from cardiolens.score.statistics.states import Answered, Choices, Sets, state_of
+from cardiolens.score.statistics.statistic import Basis, Statistic
 
 _NORMAL = 1
 _PREVALENT = 0.9

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.stats.items import Floats
-from cardiolens.stats.statistic import Key
+from cardiolens.score.statistics.items import Floats
+from cardiolens.score.statistics.statistic import Key
 
 Coins = NDArray[np.float32]  # (patient, swap): 1 where a patient stays, 0 where it changes arms
 Claimed = Callable[[Floats], dict[Key, Floats]]  # from sums (cell, unit)

@@ -7,9 +7,9 @@ from math import exp, pi
 
 import numpy as np
 
-from cardiolens.stats.factors import ArmFactors, factors_of
-from cardiolens.stats.items import Bools, Items
-from cardiolens.stats.rows import Row
+from cardiolens.score.statistics.factors import ArmFactors, factors_of
+from cardiolens.score.statistics.items import Bools, Items
+from cardiolens.score.statistics.rows import Row
 
 ROWS = 40_000  # answers that are fitted: whole patients drawn at random up to so many
 FEWEST_PATIENTS = 20

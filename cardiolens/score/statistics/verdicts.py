@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import tables
-from cardiolens.record.spool import Spool
-from cardiolens.tables import VERDICTS
+from cardiolens.storage import tables
+from cardiolens.storage.spool import Spool
+from cardiolens.storage.tables import VERDICTS
 
 _ORDER = ("qa_id", "channel")  # of the verdicts of an arm
 

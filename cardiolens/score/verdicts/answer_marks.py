@@ -5,10 +5,10 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from cardiolens.judging.json_reply import answers
-from cardiolens.judging.lexicon import words
-from cardiolens.judging.option_text import LATIN
-from cardiolens.judging.reply import BOX, END, TAG
+from cardiolens.report_text.lexicon import words
+from cardiolens.score.verdicts.json_reply import answers
+from cardiolens.score.verdicts.option_text import LATIN
+from cardiolens.score.verdicts.reply import BOX, END, TAG
 
 Rule = Literal["answer_line", "json", "boxed", "answer_tag", "answer_phrase", "withdrawal"]
 EXPLICIT = frozenset({"answer_line", "json", "boxed", "answer_tag"})  # these alone are read in a cut reply

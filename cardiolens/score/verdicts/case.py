@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cardiolens.errors import InputError
-from cardiolens.judging.option_text import Option
-from cardiolens.judging.parse import Parsed, parse_answer
+from cardiolens.base.errors import InputError
+from cardiolens.score.verdicts.option_text import Option
+from cardiolens.score.verdicts.parse import Parsed, parse_answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from cardiolens.judging.tokens import Token
+from cardiolens.score.verdicts.tokens import Token
 
 Clause = list[Token]
 Polarity = Literal["bare", "yes", "no", "open"]  # "bare": names without a predicate; "open": undecidable

@@ -1,8 +1,8 @@
 """Enumerations that go through the options and say yes or no of each (protocol 16.2)."""
 
-from cardiolens.judging.clauses import NAMES, Clause, Statement
-from cardiolens.judging.reading import UNREADABLE, Reading, reading_of
-from cardiolens.judging.tokens import Kind, Token
+from cardiolens.score.verdicts.clauses import NAMES, Clause, Statement
+from cardiolens.score.verdicts.reading import UNREADABLE, Reading, reading_of
+from cardiolens.score.verdicts.tokens import Kind, Token
 
 _SIGNS = {"open", "close", "bar", "stop", "comma", "dash", "colon", "bullet"}
 _BEFORE_NAME = frozenset({*_SIGNS, "label", "subject", "yes", "no", "join", "but", "reason"})

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.tables import FINAL
+from cardiolens.storage.tables import FINAL
 
 _FINAL = pa.array(FINAL)
 

@@ -7,10 +7,10 @@ tail    = a reason, a clause against the list, a further sentence: nothing that 
 
 from collections.abc import Collection
 
-from cardiolens.judging.clauses import NAMES, Clause, clauses, denies, is_open, others_named, polarity
-from cardiolens.judging.option_text import OptionTexts
-from cardiolens.judging.reading import NotReadableError, Reading, reading_of
-from cardiolens.judging.tokens import Kind, Token
+from cardiolens.score.verdicts.clauses import NAMES, Clause, clauses, denies, is_open, others_named, polarity
+from cardiolens.score.verdicts.option_text import OptionTexts
+from cardiolens.score.verdicts.reading import NotReadableError, Reading, reading_of
+from cardiolens.score.verdicts.tokens import Kind, Token
 
 _LEAD = frozenset(
     {"open", "colon", "dash", "label", "newline", "stop", "close", "bar", "verb", "subject", "bullet"}

@@ -3,13 +3,13 @@
 import functools
 import re
 
-from cardiolens.judging.clauses import NAMES
-from cardiolens.judging.lexicon import words
-from cardiolens.judging.marks import EXPLICIT, Mark, marks
-from cardiolens.judging.reading import UNREADABLE, Reading
-from cardiolens.judging.reply import END
-from cardiolens.judging.tokens import Tokenizer
-from cardiolens.judging.values import Values
+from cardiolens.report_text.lexicon import words
+from cardiolens.score.verdicts.answer_marks import EXPLICIT, Mark, marks
+from cardiolens.score.verdicts.clauses import NAMES
+from cardiolens.score.verdicts.reading import UNREADABLE, Reading
+from cardiolens.score.verdicts.reply import END
+from cardiolens.score.verdicts.tokens import Tokenizer
+from cardiolens.score.verdicts.values import Values
 
 _JOINS = frozenset({"comma", "join", "semicolon", "newline", "either", "perhaps", "close", "bar"})
 _BEFORE_ENTRY = _JOINS | {"open", "label", "dash", "colon", "yes", "no", "bullet"}

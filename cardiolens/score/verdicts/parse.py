@@ -4,12 +4,12 @@ import functools
 from dataclasses import dataclass
 from typing import Literal
 
-from cardiolens.judging.marked import marked
-from cardiolens.judging.option_text import Option
-from cardiolens.judging.reading import Reading
-from cardiolens.judging.reply import refuses, visible_with_boxes
-from cardiolens.judging.tokens import Tokenizer
-from cardiolens.judging.unmarked import unmarked
+from cardiolens.score.verdicts.marked_answer import marked
+from cardiolens.score.verdicts.option_text import Option
+from cardiolens.score.verdicts.reading import Reading
+from cardiolens.score.verdicts.reply import refuses, visible_with_boxes
+from cardiolens.score.verdicts.tokens import Tokenizer
+from cardiolens.score.verdicts.unmarked_answer import unmarked
 
 # Version of the protocol's section 16. Raise it with every change that may read a reply otherwise.
 RULES_VERSION = "1.2"

@@ -4,7 +4,7 @@ import functools
 import re
 import unicodedata
 
-from cardiolens.judging.lexicon import Tag, words
+from cardiolens.report_text.lexicon import Tag, words
 
 # Private characters around the marked answer of a reply; nobody types them.
 BOX, TAG, END = "\ue000", "\ue001", "\ue002"

@@ -4,13 +4,13 @@ import functools
 import json
 from collections.abc import Mapping
 
-from cardiolens.judging.case import Case, CaseReply, Judgement
-from cardiolens.judging.entities import ReportForm, entity_counts, fields_equal
-from cardiolens.judging.json_reply import objects
-from cardiolens.judging.overlap import overlap_counts
-from cardiolens.judging.reply import refuses, visible
-from cardiolens.judging.text.extract import Entity, extract
-from cardiolens.tasks.catalogue import Catalogue, load_catalogue
+from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
+from cardiolens.report_text.entities import ReportForm, entity_counts, fields_equal
+from cardiolens.report_text.extract import Entity, extract
+from cardiolens.score.verdicts.case import Case, CaseReply, Judgement
+from cardiolens.score.verdicts.json_reply import objects
+from cardiolens.score.verdicts.overlap import overlap_counts
+from cardiolens.score.verdicts.reply import refuses, visible
 
 _TEXTS = ("findings", "impression")
 

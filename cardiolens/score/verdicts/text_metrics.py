@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.steps import StatisticsSpec
-from cardiolens.errors import InputError
-from cardiolens.judging.overlap import tokens
+from cardiolens.score.verdicts.overlap import tokens
 
 Pairs = Sequence[tuple[str, str]]
 TextMetric = Callable[[Pairs], list[dict[str, float]]]

@@ -4,8 +4,8 @@ import functools
 import re
 from typing import Literal, NamedTuple
 
-from cardiolens.judging.lexicon import WordKind, kinds, words
-from cardiolens.judging.option_text import LATIN, OptionTexts
+from cardiolens.report_text.lexicon import WordKind, kinds, words
+from cardiolens.score.verdicts.option_text import LATIN, OptionTexts
 
 Kind = (
     WordKind

@@ -2,14 +2,14 @@
 
 import re
 
-from cardiolens.judging.clauses import NAMES, Statement, clauses, others_named, polarity, statements
-from cardiolens.judging.enumerations import enumeration
-from cardiolens.judging.lexicon import words
-from cardiolens.judging.lists import leading
-from cardiolens.judging.option_text import OptionTexts
-from cardiolens.judging.prose import is_one_sentence, prose
-from cardiolens.judging.reading import UNREADABLE, NotReadableError, Reading
-from cardiolens.judging.tokens import Token, Tokenizer
+from cardiolens.report_text.lexicon import words
+from cardiolens.score.verdicts.clauses import NAMES, Statement, clauses, others_named, polarity, statements
+from cardiolens.score.verdicts.enumerations import enumeration
+from cardiolens.score.verdicts.lists import leading
+from cardiolens.score.verdicts.option_text import OptionTexts
+from cardiolens.score.verdicts.prose import is_one_sentence, prose
+from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading
+from cardiolens.score.verdicts.tokens import Token, Tokenizer
 
 Found = tuple[str, Reading]
 

@@ -1,11 +1,11 @@
 """Values of marks: the text after a mark, read as the options that it names."""
 
-from cardiolens.judging.clauses import NAMES, statements
-from cardiolens.judging.enumerations import enumeration
-from cardiolens.judging.lists import leading
-from cardiolens.judging.prose import prose
-from cardiolens.judging.reading import DENIAL, UNREADABLE, NotReadableError, Reading, reading_of
-from cardiolens.judging.tokens import Token, Tokenizer
+from cardiolens.score.verdicts.clauses import NAMES, statements
+from cardiolens.score.verdicts.enumerations import enumeration
+from cardiolens.score.verdicts.lists import leading
+from cardiolens.score.verdicts.prose import prose
+from cardiolens.score.verdicts.reading import DENIAL, UNREADABLE, NotReadableError, Reading, reading_of
+from cardiolens.score.verdicts.tokens import Token, Tokenizer
 
 _UNDECIDED = frozenset({"either", "perhaps", "not", "unsure"})
 _AFFIRMED = frozenset({"true", "yes", "1", "selected", "present"})

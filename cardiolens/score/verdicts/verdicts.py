@@ -7,14 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.errors import InputError
-from cardiolens.judging.case import Case, CaseReply, Judgement, case_of, judge_choice
-from cardiolens.judging.finals import finals
-from cardiolens.judging.report import judge_fields, judge_text, texts
-from cardiolens.judging.text_metrics import TextMetric
-from cardiolens.judging.vote import elected
-from cardiolens.record.samples import SAMPLED, samples_of
-from cardiolens.tables import ILLEGAL_SELECTION, VERDICTS
+from cardiolens.base.errors import InputError
+from cardiolens.protocol.dialogue.samples import SAMPLED, samples_of
+from cardiolens.score.verdicts.case import Case, CaseReply, Judgement, case_of, judge_choice
+from cardiolens.score.verdicts.final_completions import finals
+from cardiolens.score.verdicts.report import judge_fields, judge_text, texts
+from cardiolens.score.verdicts.text_metrics import TextMetric
+from cardiolens.score.verdicts.vote import elected
+from cardiolens.storage.tables import ILLEGAL_SELECTION, VERDICTS
 
 Judge = Callable[[Case, CaseReply], Judgement]
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from cardiolens.judging.case import Case, CaseReply, read_choice
+from cardiolens.score.verdicts.case import Case, CaseReply, read_choice
 
 
 def elected(case: Case, replies: Sequence[CaseReply]) -> CaseReply:

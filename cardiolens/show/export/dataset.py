@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import yaml
 
-from cardiolens import tables
-from cardiolens.judging.finals import finals
-from cardiolens.page.case_viewer.withheld import public_reply
-from cardiolens.page.facts import Header, read_header
-from cardiolens.record.places import Run, Store
-from cardiolens.stats.factors import FACTORS, ArmFactors
+from cardiolens.score.statistics.factors import FACTORS, ArmFactors
+from cardiolens.score.verdicts.final_completions import finals
+from cardiolens.show.page.case_viewer.withheld import public_reply
+from cardiolens.show.page.page_data import Header, read_header
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run, Store
 
 _COUNTS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.float64())]))
 _VERDICT = [name for name in tables.VERDICTS.names if name != "counts"]

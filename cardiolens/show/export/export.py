@@ -9,12 +9,12 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from cardiolens import tables
-from cardiolens.page.embed import tables_of
-from cardiolens.page.facts import read_facts
-from cardiolens.page.paper import latex, markdown
-from cardiolens.page.render import SECTIONS
-from cardiolens.record.places import Run
+from cardiolens.show.export.paper import latex, markdown
+from cardiolens.show.page.embed import tables_of
+from cardiolens.show.page.page_data import read_facts
+from cardiolens.show.page.render import SECTIONS
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run
 
 PATIENT_IDS = "patient_ids=true"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")

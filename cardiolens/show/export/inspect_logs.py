@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from cardiolens import tables
-from cardiolens.page.dataset import answers_of_arm
-from cardiolens.page.facts import Header, read_header
-from cardiolens.record.places import Run
-from cardiolens.stats.factors import FACTORS, ArmFactors
+from cardiolens.score.statistics.factors import FACTORS, ArmFactors
+from cardiolens.show.export.dataset import answers_of_arm
+from cardiolens.show.page.page_data import Header, read_header
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run
 
 _VERSION = 2  # of Inspect's log format
 _SCORER = "cardiolens"

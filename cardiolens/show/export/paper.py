@@ -3,8 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from cardiolens.findings.sentences import signed
-from cardiolens.page.elements import Cell, Column, Kind, Table
+from cardiolens.score.claims.sentences import signed
+from cardiolens.show.page.elements import Cell, Column, Kind, Table
 
 _LATEX = str.maketrans(
     {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}"}

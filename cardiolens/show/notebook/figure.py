@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.errors import InputError
-from cardiolens.suggest import nearest_first
+from cardiolens.base.errors import InputError
+from cardiolens.base.suggest import nearest_first
 
 if TYPE_CHECKING:
     import altair as alt

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import tables
+from cardiolens.base.errors import InputError
+from cardiolens.base.suggest import nearest_first
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.errors import InputError
-from cardiolens.judging.finals import finals
-from cardiolens.notebook.case import Answer, Case
-from cardiolens.record import documents
-from cardiolens.record.places import Run, Store
-from cardiolens.suggest import nearest_first
+from cardiolens.score.verdicts.final_completions import finals
+from cardiolens.show.notebook.case import Answer, Case
+from cardiolens.storage import documents, tables
+from cardiolens.storage.places import Run, Store
 
 if TYPE_CHECKING:
     import altair as alt
@@ -98,7 +97,7 @@ class FinishedRun:
 
     def figure(self, metric: str = "primary", scope: str = "tier:1") -> "alt.LayerChart":
         """Scores of single arms with their intervals; needs the extra `notebook`."""
-        from cardiolens.notebook.figure import intervals
+        from cardiolens.show.notebook.figure import intervals
 
         return intervals(self.scores, metric, scope)
 

@@ -4,16 +4,17 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from cardiolens.findings import declared, sentences
-from cardiolens.findings.evidence import FEWEST_PATIENTS, Evidence
-from cardiolens.findings.sentences import signed
-from cardiolens.page.differences import Difference, Reading, differences
-from cardiolens.page.elements import Answer, Estimate
-from cardiolens.page.facts import Facts
-from cardiolens.results.analyses import AnalysisRow
-from cardiolens.stats.endings import INCOMPLETE
-from cardiolens.stats.headlines import PREFIX
-from cardiolens.stats.inference import MARGIN
+from cardiolens.score.claims import preregistered as declared
+from cardiolens.score.claims import sentences
+from cardiolens.score.claims.evidence import FEWEST_PATIENTS, Evidence
+from cardiolens.score.claims.sentences import signed
+from cardiolens.score.run_results.analyses import AnalysisRow
+from cardiolens.score.statistics.headlines import PREFIX
+from cardiolens.score.statistics.hypothesis_tests import MARGIN
+from cardiolens.score.statistics.outcomes import INCOMPLETE
+from cardiolens.show.page.differences import Difference, Reading, differences
+from cardiolens.show.page.elements import Answer, Estimate
+from cardiolens.show.page.page_data import Facts
 
 _QUESTIONS = {
     "selector": "Does slice selection matter?",

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from cardiolens.findings.confusion import JOINT
-from cardiolens.page.elements import Column
-from cardiolens.page.facts import Facts
-from cardiolens.stats.factors import ArmFactors
+from cardiolens.score.claims.confusion import JOINT
+from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.show.page.elements import Column
+from cardiolens.show.page.page_data import Facts
 
 ARM = (
     Column("model", "model"),

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from cardiolens.findings import sentences
-from cardiolens.findings.evidence import Evidence, Rows
-from cardiolens.findings.sentences import Finding
-from cardiolens.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, scope_words, setting
-from cardiolens.page.elements import Column, Table
-from cardiolens.page.facts import Facts
-from cardiolens.results.analyses import AnalysisRow
-from cardiolens.stats.factors import FACTORS, ArmFactors
+from cardiolens.score.claims import sentences
+from cardiolens.score.claims.evidence import Evidence, Rows
+from cardiolens.score.claims.sentences import Finding
+from cardiolens.score.run_results.analyses import AnalysisRow
+from cardiolens.score.statistics.factors import FACTORS, ArmFactors
+from cardiolens.show.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, scope_words, setting
+from cardiolens.show.page.elements import Column, Table
+from cardiolens.show.page.page_data import Facts
 
 Reading = Literal["shown", "equivalent", "open"]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from cardiolens.findings.sentences import Finding
+from cardiolens.score.claims.sentences import Finding
 
 Cell = str | int | float | bool | None
 Kind = Literal["text", "count", "score", "points", "p", "number"]

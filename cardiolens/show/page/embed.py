@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cardiolens.page.elements import Cell, Chart, Grid, Section, Table
+from cardiolens.show.page.elements import Cell, Chart, Grid, Section, Table
 
 CHUNK_BYTES = 200_000  # a larger table has a file of its own, loaded when the reader opens it
 _FEW = 4  # times that a cell of a column stands, on average, where it is worth a code

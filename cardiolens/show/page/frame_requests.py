@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import tables
-from cardiolens.record.places import Run
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cardiolens.page.elements import Answer, Estimate
-from cardiolens.stats.inference import MARGIN
+from cardiolens.score.statistics.hypothesis_tests import MARGIN
+from cardiolens.show.page.elements import Answer, Estimate
 
 WIDTH, HEIGHT = 200.0, 60.0
 _LEAST = 5.0  # points on either side of zero that a drawing shows at least

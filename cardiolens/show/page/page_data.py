@@ -8,16 +8,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import tables
+from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.errors import InputError
-from cardiolens.page.choosing import ChoiceCounts, choices_of
-from cardiolens.page.usage import ArmUsage, Usage, usage_of, usage_of_arms
-from cardiolens.record import documents
-from cardiolens.record.places import Run
-from cardiolens.results.analyses import AnalysisRow, AnalysisTable, read_judged
-from cardiolens.stats.factors import ArmFactors
-from cardiolens.tasks.catalogue import Subtask, load_catalogue
+from cardiolens.protocol.tasks.catalogue import Subtask, load_catalogue
+from cardiolens.score.run_results.analyses import AnalysisRow, AnalysisTable, read_judged
+from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.show.page.frame_requests import ChoiceCounts, choices_of
+from cardiolens.show.page.usage import ArmUsage, Usage, usage_of, usage_of_arms
+from cardiolens.storage import documents, tables
+from cardiolens.storage.places import Run
 
 _TIERS = "tier:"
 _SHOWN = pc.is_null(pc.field("versus_arm_id")) | pc.starts_with(pc.field("scope"), _TIERS)

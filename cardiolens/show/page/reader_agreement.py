@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cardiolens.given import parse_json
-from cardiolens.page.elements import Column, Table
-from cardiolens.page.facts import Facts
+from cardiolens.base.untrusted import parse_json
+from cardiolens.show.page.elements import Column, Table
+from cardiolens.show.page.page_data import Facts
 
 CEILING = "ceiling.jsonl"  # in the folder of a review, whose `readings/` has the files of people
 _ROW = "human-agreement-1"

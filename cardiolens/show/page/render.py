@@ -8,25 +8,25 @@ from importlib.resources import files
 
 import jinja2
 
-from cardiolens.findings.evidence import FEWEST_PATIENTS
-from cardiolens.findings.sentences import Finding
-from cardiolens.page.answers import answers
-from cardiolens.page.elements import Column, Section, Table
-from cardiolens.page.embed import embed, figure_json, tables_of, to_json
-from cardiolens.page.facts import Facts
-from cardiolens.page.sections.asked import asked
-from cardiolens.page.sections.cohorts import cohorts
-from cardiolens.page.sections.collapse import collapse
-from cardiolens.page.sections.confidence import confidence
-from cardiolens.page.sections.controls import controls
-from cardiolens.page.sections.cost import cost
-from cardiolens.page.sections.landscape import landscape
-from cardiolens.page.sections.prompting import prompting
-from cardiolens.page.sections.reliability import reliability
-from cardiolens.page.sections.slices import slices
-from cardiolens.page.sections.sources import sources
-from cardiolens.page.sections.subtasks import subtasks
-from cardiolens.page.strip import HEIGHT, WIDTH, strip
+from cardiolens.score.claims.evidence import FEWEST_PATIENTS
+from cardiolens.score.claims.sentences import Finding
+from cardiolens.show.page.answers import answers
+from cardiolens.show.page.elements import Column, Section, Table
+from cardiolens.show.page.embed import embed, figure_json, tables_of, to_json
+from cardiolens.show.page.interval_drawings import HEIGHT, WIDTH, strip
+from cardiolens.show.page.page_data import Facts
+from cardiolens.show.page.sections.asked import asked
+from cardiolens.show.page.sections.cohorts import cohorts
+from cardiolens.show.page.sections.collapse import collapse
+from cardiolens.show.page.sections.confidence import confidence
+from cardiolens.show.page.sections.controls import controls
+from cardiolens.show.page.sections.cost import cost
+from cardiolens.show.page.sections.landscape import landscape
+from cardiolens.show.page.sections.prompting import prompting
+from cardiolens.show.page.sections.reliability import reliability
+from cardiolens.show.page.sections.slices import slices
+from cardiolens.show.page.sections.sources import sources
+from cardiolens.show.page.sections.subtasks import subtasks
 
 SECTIONS: tuple[Callable[[Facts], Section], ...] = (
     *(asked, landscape, slices, prompting, collapse, subtasks, controls, cohorts, sources, confidence),
@@ -89,7 +89,7 @@ def _with_sentences(section: Section) -> Section:
 def templates() -> jinja2.Environment:
     """Environment of the packaged templates; escapes every value that a template does not mark as safe."""
     return jinja2.Environment(
-        loader=jinja2.PackageLoader("cardiolens.page"),
+        loader=jinja2.PackageLoader("cardiolens.show.page"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -99,13 +99,13 @@ def templates() -> jinja2.Environment:
 
 def asset(name: str) -> str:
     """Read a packaged style sheet or script."""
-    return files("cardiolens.page").joinpath("assets", name).read_text(encoding="utf-8")
+    return files("cardiolens.show.page").joinpath("assets", name).read_text(encoding="utf-8")
 
 
 @cache
 def chart_forms() -> dict[str, object]:
     """Vega-Lite specifications by form of chart."""
-    folder = files("cardiolens.page").joinpath("charts")
+    folder = files("cardiolens.show.page").joinpath("charts")
     return {
         entry.name.removesuffix(".json"): json.loads(entry.read_text(encoding="utf-8"))
         for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)

@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import tables
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.judging.finals import finals
-from cardiolens.record.places import Run, Store
+from cardiolens.score.verdicts.final_completions import finals
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run, Store
 
 _COLUMNS = (
     *("request_key", "status", "written_at"),

@@ -4,12 +4,12 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from cardiolens import tables
-from cardiolens.page.case_viewer.write import write_viewer
-from cardiolens.page.embed import CHUNKS
-from cardiolens.page.facts import read_facts
-from cardiolens.page.render import render
-from cardiolens.record.places import Run
+from cardiolens.show.page.case_viewer.write import write_viewer
+from cardiolens.show.page.embed import CHUNKS
+from cardiolens.show.page.page_data import read_facts
+from cardiolens.show.page.render import render
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run
 
 
 def write_page(run: Run, parts: Sequence[Run], *, include_images: bool = False) -> Path:

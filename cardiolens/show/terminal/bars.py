@@ -13,10 +13,10 @@ from functools import partial
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Column
 
-from cardiolens.plain import one_line
-from cardiolens.plan.missing import Missing
-from cardiolens.stream.standing import Standing, Watch
-from cardiolens.terminal.console import console, say
+from cardiolens.base.console import console, say
+from cardiolens.base.sanitize import one_line
+from cardiolens.inference.plan.missing import Missing
+from cardiolens.inference.stream.progress import Standing, Watch
 
 _PLAIN_SECONDS = 30.0  # between lines if the output is no terminal
 

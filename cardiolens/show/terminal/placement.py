@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from rich.table import Table
 
-from cardiolens.placement.placement import Deployment, Placement
-from cardiolens.placement.schedule import schedule
-from cardiolens.terminal.console import console, say
+from cardiolens.base.console import console, say
+from cardiolens.inference.placement.placement import Deployment, Placement
+from cardiolens.inference.placement.schedule import schedule
 
 COLUMNS = ("begins", "model", "tensor parallel", "replicas", "GPUs", "hours", "GPU hours", "why")
 _ESTIMATED = (

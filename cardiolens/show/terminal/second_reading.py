@@ -5,8 +5,8 @@ from typing import Any
 
 from rich.table import Table
 
+from cardiolens.base.console import console, say
 from cardiolens.config.arms import Arm
-from cardiolens.terminal.console import console, say
 
 
 def show_readings(document: Mapping[str, Any], arms: Sequence[Arm]) -> None:

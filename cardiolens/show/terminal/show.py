@@ -8,15 +8,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rich.table import Table
 
+from cardiolens.base.console import console, say
 from cardiolens.config.arms import Arm
-from cardiolens.findings.analysis import Analysis
-from cardiolens.findings.planned import ASSUMED
-from cardiolens.plan.missing import Missing
-from cardiolens.plan.plan import Plan
-from cardiolens.plan.totals import Totals
-from cardiolens.results.changes import Changes
-from cardiolens.stats.endings import INCOMPLETE
-from cardiolens.terminal.console import console, say
+from cardiolens.inference.plan.missing import Missing
+from cardiolens.inference.plan.plan import Plan
+from cardiolens.inference.plan.totals import Totals
+from cardiolens.score.claims.analysis import Analysis
+from cardiolens.score.claims.planned_power import ASSUMED
+from cardiolens.score.run_results.verdict_changes import Changes
+from cardiolens.score.statistics.outcomes import INCOMPLETE
 
 _SENTENCES = 8  # of one analysis on the terminal; all are in analyses.json
 

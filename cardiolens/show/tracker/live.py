@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any
 
-from cardiolens.plan.missing import Missing
-from cardiolens.plan.plan import Plan
-from cardiolens.stream.standing import Standing, Watch
-from cardiolens.tracker.machine import busy
-from cardiolens.tracker.progress import ProgressRow, appender, read_rows, row_of
-from cardiolens.tracker.session import WandbGroup
+from cardiolens.inference.plan.missing import Missing
+from cardiolens.inference.plan.plan import Plan
+from cardiolens.inference.stream.progress import Standing, Watch
+from cardiolens.show.tracker.machine import busy
+from cardiolens.show.tracker.progress import ProgressRow, appender, read_rows, row_of
+from cardiolens.show.tracker.session import WandbGroup
 
 log = logging.getLogger(__name__)
 

@@ -13,17 +13,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import tables
+from cardiolens.base.errors import InputError
+from cardiolens.base.sanitize import one_line
 from cardiolens.config.arms import Arm, arms
 from cardiolens.config.steps import TrackerSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.errors import InputError
-from cardiolens.plain import one_line
-from cardiolens.record import documents
-from cardiolens.record.places import Run
-from cardiolens.tracker.live import mirror_progress
-from cardiolens.tracker.progress import read_rows
-from cardiolens.tracker.session import WandbGroup
+from cardiolens.show.tracker.live import mirror_progress
+from cardiolens.show.tracker.progress import read_rows
+from cardiolens.show.tracker.session import WandbGroup
+from cardiolens.storage import documents, tables
+from cardiolens.storage.places import Run
 
 log = logging.getLogger(__name__)
 

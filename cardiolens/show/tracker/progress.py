@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from cardiolens.engine.ask import ErrorKind
-from cardiolens.stream.standing import Standing
+from cardiolens.inference.engine.ask import ErrorKind
+from cardiolens.inference.stream.progress import Standing
 
 log = logging.getLogger(__name__)
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from cardiolens.base.digest import digest_of
 from cardiolens.config.steps import TrackerSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.digest import digest_of
-from cardiolens.record.places import Run
+from cardiolens.storage.places import Run
 
 JobType = Literal["sweep", "arm", "model"]
 

@@ -10,10 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from cardiolens.errors import InputError, RunError
-from cardiolens.record.places import Run
-from cardiolens.slurm import commands
-from cardiolens.slurm.model_record import (
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.base.paths import PACKAGE
+from cardiolens.inference.stream.pipeline import Streamed
+from cardiolens.storage.places import Run
+from cardiolens.workflow.slurm import commands
+from cardiolens.workflow.slurm.model_record import (
     Attempt,
     ModelRecord,
     ModelState,
@@ -22,7 +24,6 @@ from cardiolens.slurm.model_record import (
     verdict,
     write_model_record,
 )
-from cardiolens.stream.pipeline import Streamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +120,9 @@ def _cause(error: Exception) -> str:
     if isinstance(error, InputError | RunError):
         return str(error)
     told = f" ({error.strerror})" if isinstance(error, OSError) else ""
-    package = Path(__file__).parents[1]
     lines = traceback.extract_tb(error.__traceback__)
-    ours = [line for line in lines if Path(line.filename).is_relative_to(package)][-1]
-    place = f"{Path(ours.filename).relative_to(package.parent)}:{ours.lineno}"
+    ours = [line for line in lines if Path(line.filename).is_relative_to(PACKAGE)][-1]
+    place = f"{Path(ours.filename).relative_to(PACKAGE.parent)}:{ours.lineno}"
     return f"{type(error).__name__}{told} at {place}; what the job printed has the rest"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cardiolens.errors import InputError, RunError
+from cardiolens.base.errors import InputError, RunError
 
 _FIELDS = "%i|%T|%R|%k"  # job or task, state, nodes or reason of waiting, comment
 

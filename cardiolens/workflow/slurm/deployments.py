@@ -5,20 +5,20 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.cluster import SlurmSpec
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.errors import InputError
-from cardiolens.models.identity import identify
-from cardiolens.placement.estimate import Rates
-from cardiolens.placement.footprint import Candidate, Node
-from cardiolens.placement.inventory import nodes_to_plan_with
-from cardiolens.placement.placement import Deployment, place
-from cardiolens.plan.candidates import candidate, needs
-from cardiolens.plan.missing import WORK, Missing, missing_of
-from cardiolens.plan.plan import Plan
-from cardiolens.plan.totals import totals_of
-from cardiolens.record.places import Store
+from cardiolens.inference.models.identity import identify
+from cardiolens.inference.placement.estimate import Rates
+from cardiolens.inference.placement.footprint import Candidate, Node
+from cardiolens.inference.placement.inventory import nodes_to_plan_with
+from cardiolens.inference.placement.placement import Deployment, place
+from cardiolens.inference.plan.candidates import candidate, needs
+from cardiolens.inference.plan.missing import WORK, Missing, missing_of
+from cardiolens.inference.plan.plan import Plan
+from cardiolens.inference.plan.totals import totals_of
+from cardiolens.storage.places import Store
 
 _UNPLANNED = Missing(pa.Table.from_pylist([], schema=WORK), unique=1, done=0, exhausted=0)
 _MANY_STUDIES = 1_000_000

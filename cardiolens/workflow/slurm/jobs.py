@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from cardiolens.placement.placement import Deployment
+from cardiolens.inference.placement.placement import Deployment
 
 Step = Literal["prepare", "model", "score"]
 

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.cluster import SlurmSpec
-from cardiolens.errors import InputError
-from cardiolens.slurm.commands import run
-from cardiolens.slurm.jobs import Job
+from cardiolens.workflow.slurm.commands import run
+from cardiolens.workflow.slurm.jobs import Job
 
 _FIELDS = "%P|%l|%D|%c|%m|%G"  # partition, time limit, nodes, and of each node: CPUs, MiB, generic resources
 _GPUS = re.compile(r"gpu:(?:(?P<kind>[^:,()]+):)?(?P<number>\d+)")

@@ -5,25 +5,25 @@ import time
 from dataclasses import dataclass
 from typing import Literal
 
-from cardiolens import tables
-from cardiolens.cluster import stopping
-from cardiolens.cluster.connect import ray_cluster
-from cardiolens.cluster.stopping import StoppedError
+from cardiolens.base.console import say
+from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.cluster import SlurmSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.errors import InputError, RunError
-from cardiolens.placement.inventory import nodes_of_ray
-from cardiolens.plan.candidates import place_sweep
-from cardiolens.plan.missing import Missing, missing_of
-from cardiolens.plan.plan import Plan, plan
-from cardiolens.record.places import Run
-from cardiolens.results.scoring import judge_ahead
-from cardiolens.slurm.attempt import Start, begin, end, given_up_on_error
-from cardiolens.slurm.stage import stage_on_nodes
-from cardiolens.steps.answer import answer
-from cardiolens.store.compact import compact_folder
-from cardiolens.stream.pipeline import Streamed
-from cardiolens.terminal.console import say
+from cardiolens.inference.placement.inventory import nodes_of_ray
+from cardiolens.inference.plan.candidates import place_sweep
+from cardiolens.inference.plan.missing import Missing, missing_of
+from cardiolens.inference.plan.plan import Plan, plan
+from cardiolens.inference.stream.pipeline import Streamed
+from cardiolens.runtime import stopping
+from cardiolens.runtime.connect import ray_cluster
+from cardiolens.runtime.stopping import StoppedError
+from cardiolens.score.run_results.scoring import judge_ahead
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run
+from cardiolens.workflow.slurm.attempt import Start, begin, end, given_up_on_error
+from cardiolens.workflow.slurm.stage import stage_on_nodes
+from cardiolens.workflow.steps.answer import answer
+from cardiolens.workflow.upkeep.compact import compact_folder
 
 _MANY_PARTS = 64  # of one model; thousands of files slow shared file systems down
 _TOLD = "told to stop"

@@ -9,9 +9,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from cardiolens import tables
-from cardiolens.errors import InputError
-from cardiolens.given import read_bytes
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import read_bytes
+from cardiolens.storage import tables
 
 ModelState = Literal["running", "waiting", "done", "failed"]
 _FAULTS = ("failed", "lost")  # outcomes that a faulty node may cause

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from cardiolens.plan.missing import Missing
-from cardiolens.slurm.commands import Alive
-from cardiolens.slurm.model_record import ModelRecord
+from cardiolens.inference.plan.missing import Missing
+from cardiolens.workflow.slurm.commands import Alive
+from cardiolens.workflow.slurm.model_record import ModelRecord
 
 _WINDOW_SECONDS = 600.0  # over which the rate is averaged
 

@@ -8,15 +8,16 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from cardiolens.cluster.connect import QUIET_ENVIRONMENT
-from cardiolens.cluster.staging import VARIABLE
-from cardiolens.cluster.stopping import EXIT_CODE
+from cardiolens.base.digest import digest_of
+from cardiolens.base.errors import InputError
+from cardiolens.base.paths import shipped
 from cardiolens.config.cluster import SlurmSpec
-from cardiolens.digest import digest_of
-from cardiolens.errors import InputError
-from cardiolens.record.places import Run
-from cardiolens.record.privacy import PRIVATE, SHARED, is_shared
-from cardiolens.slurm.jobs import Job
+from cardiolens.runtime.connect import QUIET_ENVIRONMENT
+from cardiolens.runtime.staging import VARIABLE
+from cardiolens.runtime.stopping import EXIT_CODE
+from cardiolens.storage.permissions import PRIVATE, SHARED, is_shared
+from cardiolens.storage.places import Run
+from cardiolens.workflow.slurm.jobs import Job
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,8 @@ def site_of(cluster: SlurmSpec) -> Site:
 
 
 def templates() -> Path:
-    """The shipped `slurm/`: inside the installed package, or beside it in a checkout."""
-    here = Path(__file__).resolve().parent
-    installed = here / "templates"
-    return installed if installed.is_dir() else here.parents[1] / "slurm"
+    """The shipped `slurm/`."""
+    return shipped("slurm")
 
 
 def mark_of(run: Run) -> str:

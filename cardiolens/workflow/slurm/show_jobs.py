@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from rich.table import Table
 
+from cardiolens.base.console import console, say
 from cardiolens.config.cluster import SlurmSpec
-from cardiolens.placement.placement import Deployment
-from cardiolens.slurm.jobs import Job
-from cardiolens.terminal.console import console, say
+from cardiolens.inference.placement.placement import Deployment
+from cardiolens.workflow.slurm.jobs import Job
 
 
 def show_jobs(

@@ -4,12 +4,12 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from cardiolens.cluster import stopping
-from cardiolens.cluster.staging import VARIABLE, Needed, stage
-from cardiolens.errors import RunError
-from cardiolens.plan.plan import Plan
+from cardiolens.base.console import say
+from cardiolens.base.errors import RunError
+from cardiolens.inference.plan.plan import Plan
+from cardiolens.runtime import stopping
+from cardiolens.runtime.staging import VARIABLE, Needed, stage
 from cardiolens.study.shards import FRAMES_FOLDER
-from cardiolens.terminal.console import say
 
 
 def stage_on_nodes(planned: Plan, model: str) -> None:

@@ -6,21 +6,20 @@ from datetime import UTC, datetime, timedelta
 
 from rich.table import Table
 
-from cardiolens import tables
+from cardiolens.base.console import console, say
+from cardiolens.base.errors import InputError
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.errors import InputError
-from cardiolens.models.identity import identify
-from cardiolens.plan.missing import missing
-from cardiolens.record import documents
-from cardiolens.record.places import Run, Store
-from cardiolens.slurm import commands
-from cardiolens.slurm.commands import Alive
-from cardiolens.slurm.model_record import read_model_record
-from cardiolens.slurm.progress import ModelProgress, progress_of, rate_of, without_requests
-from cardiolens.slurm.scripts import mark_of
-from cardiolens.slurm.submission import Submission, read_submission
-from cardiolens.terminal.console import console, say
+from cardiolens.inference.models.identity import identify
+from cardiolens.inference.plan.missing import missing
+from cardiolens.storage import documents, tables
+from cardiolens.storage.places import Run, Store
+from cardiolens.workflow.slurm import commands
+from cardiolens.workflow.slurm.commands import Alive
+from cardiolens.workflow.slurm.model_record import read_model_record
+from cardiolens.workflow.slurm.progress import ModelProgress, progress_of, rate_of, without_requests
+from cardiolens.workflow.slurm.scripts import mark_of
+from cardiolens.workflow.slurm.submission import Submission, read_submission
 
 
 def status(run: Run) -> int:

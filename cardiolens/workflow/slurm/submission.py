@@ -7,12 +7,12 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from cardiolens import tables
-from cardiolens.errors import InputError, RunError
-from cardiolens.given import read_bytes
-from cardiolens.record.places import Run
-from cardiolens.slurm import commands
-from cardiolens.slurm.jobs import Job, Step
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.base.untrusted import read_bytes
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run
+from cardiolens.workflow.slurm import commands
+from cardiolens.workflow.slurm.jobs import Job, Step
 
 
 class _Record(BaseModel):

@@ -2,32 +2,31 @@
 
 from collections.abc import Sequence
 
-from cardiolens import tables
+from cardiolens.base.console import say
+from cardiolens.base.errors import InputError
 from cardiolens.config.cluster import SlurmSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.engine.arguments import check_engine_options
-from cardiolens.engine.http.access import check_access
-from cardiolens.engine.readers import check_readers
-from cardiolens.errors import InputError
-from cardiolens.models.identity import identify
-from cardiolens.placement.placement import Deployment
-from cardiolens.plan.candidates import at_hand
-from cardiolens.plan.plan import Plan, plan
-from cardiolens.record import documents
-from cardiolens.record.places import Run, Store, run_of
-from cardiolens.select.sight import check_encoders
-from cardiolens.slurm import commands
-from cardiolens.slurm.commands import Alive
-from cardiolens.slurm.deployments import deployments_of
-from cardiolens.slurm.jobs import jobs_of
-from cardiolens.slurm.limits import check_limits
-from cardiolens.slurm.scripts import mark_of, script_of, site_of
-from cardiolens.slurm.show_jobs import show_jobs, show_scripts
-from cardiolens.slurm.submission import queue, read_submission
-from cardiolens.steps.prepare import is_prepared
+from cardiolens.inference.engine.arguments import check_engine_options
+from cardiolens.inference.engine.http.access import check_access
+from cardiolens.inference.engine.readers import check_readers
+from cardiolens.inference.models.identity import identify
+from cardiolens.inference.placement.placement import Deployment
+from cardiolens.inference.plan.candidates import at_hand
+from cardiolens.inference.plan.plan import Plan, plan
+from cardiolens.protocol.select.feature_source import check_encoders
+from cardiolens.show.tracker.mirror import check_tracker
+from cardiolens.storage import documents, tables
+from cardiolens.storage.places import Run, Store, run_of
 from cardiolens.study.cohort import read_cohort
-from cardiolens.terminal.console import say
-from cardiolens.tracker.mirror import check_tracker
+from cardiolens.workflow.slurm import commands
+from cardiolens.workflow.slurm.commands import Alive
+from cardiolens.workflow.slurm.deployments import deployments_of
+from cardiolens.workflow.slurm.jobs import jobs_of
+from cardiolens.workflow.slurm.limits import check_limits
+from cardiolens.workflow.slurm.scripts import mark_of, script_of, site_of
+from cardiolens.workflow.slurm.show_jobs import show_jobs, show_scripts
+from cardiolens.workflow.slurm.submission import queue, read_submission
+from cardiolens.workflow.steps.prepare import is_prepared
 
 
 def submit(spec: SweepSpec) -> int:

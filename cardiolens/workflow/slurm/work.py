@@ -2,26 +2,26 @@
 
 from collections.abc import Mapping, Sequence
 
-from cardiolens.cluster.connect import ray_cluster
+from cardiolens.base.console import say
+from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.errors import InputError
-from cardiolens.models.identity import identify
-from cardiolens.placement.placement import Placement
-from cardiolens.plan.missing import missing_of
-from cardiolens.plan.plan import plan
-from cardiolens.record import documents
-from cardiolens.record.places import Run, Store, run_of
-from cardiolens.slurm.attempt import give_up
-from cardiolens.slurm.model_job import run_model
-from cardiolens.slurm.model_record import read_model_record, write_model_record
-from cardiolens.steps.conclude import conclude
-from cardiolens.steps.outcomes import Prepared
-from cardiolens.steps.prepare import prepare_sweep
-from cardiolens.stream.execution import Executed
-from cardiolens.stream.pipeline import Streamed
+from cardiolens.inference.models.identity import identify
+from cardiolens.inference.placement.placement import Placement
+from cardiolens.inference.plan.missing import missing_of
+from cardiolens.inference.plan.plan import plan
+from cardiolens.inference.stream.execution import Executed
+from cardiolens.inference.stream.pipeline import Streamed
+from cardiolens.runtime.connect import ray_cluster
+from cardiolens.storage import documents
+from cardiolens.storage.places import Run, Store, run_of
+from cardiolens.storage.run_word import read_run
 from cardiolens.study.cohort import read_cohort
-from cardiolens.terminal.console import say
-from cardiolens.terminal.verb import read_run
+from cardiolens.workflow.slurm.attempt import give_up
+from cardiolens.workflow.slurm.model_job import run_model
+from cardiolens.workflow.slurm.model_record import read_model_record, write_model_record
+from cardiolens.workflow.steps.conclude import conclude
+from cardiolens.workflow.steps.outcomes import Prepared
+from cardiolens.workflow.steps.prepare import prepare_sweep
 
 _WORDS = ("run", "step", "model", "address", "nodes")
 

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from functools import partial
 
-from cardiolens.placement.placement import Placement
-from cardiolens.plan.missing import Missing
-from cardiolens.plan.plan import Plan
-from cardiolens.stream.execution import Executed, execute
-from cardiolens.stream.standing import begin_watches
-from cardiolens.terminal import bars
-from cardiolens.tracker.live import watching
+from cardiolens.inference.placement.placement import Placement
+from cardiolens.inference.plan.missing import Missing
+from cardiolens.inference.plan.plan import Plan
+from cardiolens.inference.stream.execution import Executed, execute
+from cardiolens.inference.stream.progress import begin_watches
+from cardiolens.show.terminal import bars
+from cardiolens.show.tracker.live import watching
 
 
 def answer(plan: Plan, placement: Placement, missing: Mapping[str, Missing]) -> Executed:

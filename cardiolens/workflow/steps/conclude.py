@@ -2,17 +2,17 @@
 
 import time
 
-from cardiolens.page.write import write_page
-from cardiolens.placement.placement import Placement
-from cardiolens.plan.missing import Missing
-from cardiolens.plan.plan import Plan
-from cardiolens.results.scoring import RunResults, judge_and_write
-from cardiolens.steps.manifest import counters, placed, stages_of_chains, write_manifest
-from cardiolens.steps.outcomes import Prepared
-from cardiolens.stream.execution import Executed
-from cardiolens.terminal import show
-from cardiolens.terminal.console import say
-from cardiolens.tracker.mirror import track
+from cardiolens.base.console import say
+from cardiolens.inference.placement.placement import Placement
+from cardiolens.inference.plan.missing import Missing
+from cardiolens.inference.plan.plan import Plan
+from cardiolens.inference.stream.execution import Executed
+from cardiolens.score.run_results.scoring import RunResults, judge_and_write
+from cardiolens.show.page.write import write_page
+from cardiolens.show.terminal import show
+from cardiolens.show.tracker.mirror import track
+from cardiolens.workflow.steps.manifest import counters, placed, stages_of_chains, write_manifest
+from cardiolens.workflow.steps.outcomes import Prepared
 
 
 def conclude(

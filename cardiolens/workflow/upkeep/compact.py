@@ -11,9 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cardiolens import tables
-from cardiolens.record.places import Store
-from cardiolens.store.contents import held
+from cardiolens.storage import tables
+from cardiolens.storage.places import Store
+from cardiolens.workflow.upkeep.contents import held
 
 PART_ROWS = 65_536
 

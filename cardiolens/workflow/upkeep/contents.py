@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cardiolens import tables
-from cardiolens.errors import InputError
-from cardiolens.record.places import Store
-from cardiolens.select.feature_store import FEATURES
+from cardiolens.base.errors import InputError
+from cardiolens.protocol.select.feature_store import FEATURES
+from cardiolens.storage import tables
+from cardiolens.storage.places import Store
 from cardiolens.study.cohort import COHORT_NAME
 from cardiolens.study.shards import FRAMES_FOLDER, VOLUMES_FOLDER
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cardiolens import tables
-from cardiolens.errors import InputError
-from cardiolens.record.places import Store
-from cardiolens.store.contents import held
+from cardiolens.base.errors import InputError
+from cardiolens.storage import tables
+from cardiolens.storage.places import Store
 from cardiolens.study.cohort import read_cohort
+from cardiolens.workflow.upkeep.contents import held
 
 _SETTLED = 24 * 3600.0  # seconds: younger files may belong to a running writer
 

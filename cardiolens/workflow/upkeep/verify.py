@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cardiolens import tables
-from cardiolens.record.places import Store
-from cardiolens.store.contents import Held, held
+from cardiolens.storage import tables
+from cardiolens.storage.places import Store
 from cardiolens.study.cohort import read_cohort
 from cardiolens.study.shards import FRAMES_FOLDER, holds_part, pixel_digest
+from cardiolens.workflow.upkeep.contents import Held, held
 
 
 def problems(store: Store) -> Iterator[str]:

@@ -69,6 +69,6 @@ def _deadly(tables: Any) -> None:
 
 
 if SECONDS:
-    sys.meta_path.insert(0, _Changed("cardiolens.engine.readers", _slow))
+    sys.meta_path.insert(0, _Changed("cardiolens.inference.engine.readers", _slow))
 if KILLED_AT:
-    sys.meta_path.insert(0, _Changed("cardiolens.tables", _deadly))
+    sys.meta_path.insert(0, _Changed("cardiolens.storage.tables", _deadly))

@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from cardiolens.plain import PlainFormatter
-from cardiolens.terminal.console import console, say
+from cardiolens.base.console import console, say
+from cardiolens.base.sanitize import PlainFormatter
 
 EVIL = "S1\x1b[2J\nERROR all is well\r\x9b31m [bold]b[/] :smile: \ud800"
 

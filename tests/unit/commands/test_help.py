@@ -11,10 +11,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cardiolens.base.errors import InputError
+from cardiolens.base.suggest import nearest_first
+from cardiolens.commands.help import help_of, known_verb, overview, verbs
 from cardiolens.config.compose import GROUPS, check_names, legal_names, packaged_conf
-from cardiolens.errors import InputError
-from cardiolens.suggest import nearest_first
-from cardiolens.terminal.help import help_of, known_verb, overview, verbs
 from tests.unit.test_architecture import PACKAGE, VERBS
 
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.arms import arms
 from cardiolens.config.compose import read_spec
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.errors import InputError
-from cardiolens.models.identity import identify
-from cardiolens.record.places import run_of
+from cardiolens.inference.models.identity import identify
+from cardiolens.storage.places import run_of
 
 SERVED = {"base_url": "http://127.0.0.1:8000/v1", "api_model": "some-model"}
 KEY = "sk-proj-0123456789abcdef"

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep import PrimarySpec, parse
-from cardiolens.errors import InputError
-from cardiolens.plan.plan import plan
-from cardiolens.record import documents
-from cardiolens.record.places import run_of
-from cardiolens.steps.manifest import write_manifest
-from cardiolens.terminal.show import show_plan
+from cardiolens.inference.plan.plan import plan
+from cardiolens.show.terminal.show import show_plan
+from cardiolens.storage import documents
+from cardiolens.storage.places import run_of
+from cardiolens.workflow.steps.manifest import write_manifest
 
 PRIMARY = "primary={model: oracle, versus: uniform, tier: 1}"
 

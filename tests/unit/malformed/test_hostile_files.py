@@ -18,17 +18,17 @@ from hypothesis import strategies as st
 from refusals import refused
 from study_folders import sha256, study, volume, voxels, write_nifti
 
+from cardiolens.base.errors import InputError
+from cardiolens.base.sanitize import one_line, several_lines
+from cardiolens.base.untrusted import parse_json, read_bytes
+from cardiolens.commands.command import run_verb
 from cardiolens.config.compose import check_own_files
 from cardiolens.config.dataset import Windows
-from cardiolens.errors import InputError
-from cardiolens.given import parse_json, read_bytes
-from cardiolens.plain import one_line, several_lines
-from cardiolens.prompts.template import check_folder
-from cardiolens.steps.prepare import prepare_dataset
+from cardiolens.protocol.prompts.template import check_folder
 from cardiolens.study.group import prepare_group
 from cardiolens.study.manifest import read_study
 from cardiolens.study.nifti import parse_header
-from cardiolens.terminal.verb import run_verb
+from cardiolens.workflow.steps.prepare import prepare_dataset
 
 MIB = 2**20
 pytestmark = pytest.mark.timeout(60)

@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from study_folders import study
 
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import BYTE_ORDER_MARK, decode, is_housekeeping, parse_json
 from cardiolens.config.compose import legal_names, read_spec
 from cardiolens.config.dataset import DatasetSpec
-from cardiolens.errors import InputError
-from cardiolens.given import BYTE_ORDER_MARK, decode, is_housekeeping, parse_json
-from cardiolens.prompts.template import check_folder
-from cardiolens.steps.prepare import _read_studies
+from cardiolens.protocol.prompts.template import check_folder
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.instantiate import records
+from cardiolens.protocol.tasks.questions import read_questions, write_questions
 from cardiolens.study.manifest import read_study
-from cardiolens.tasks.catalogue import load_catalogue
-from cardiolens.tasks.instantiate import records
-from cardiolens.tasks.questions import read_questions, write_questions
+from cardiolens.workflow.steps.prepare import _read_studies
 
 MINIATURE = Path(__file__).parents[1] / "miniature"
 LEFT = ("__MACOSX", ".ipynb_checkpoints", "._S1", ".DS_Store", "Thumbs.db", "desktop.ini", ".git", "@eaDir")

@@ -6,8 +6,8 @@ import sys
 import pytest
 from refusals import refused
 
+from cardiolens.commands.command import run_verb
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.terminal.verb import run_verb
 
 OPTIONS = "expected only budget, answer_format, caption"
 OF_MODEL = ".*dtype, engine, "

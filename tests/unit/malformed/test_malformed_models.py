@@ -11,11 +11,11 @@ import pytest
 from refusals import refused
 from small_cohort import make_cohort, reader, sweep_spec
 
-from cardiolens.errors import InputError
-from cardiolens.models import embedded
-from cardiolens.plan.plan import plan
-from cardiolens.select.sight import check_encoders
-from cardiolens.terminal.verb import tell
+from cardiolens.base.errors import InputError
+from cardiolens.commands.command import tell
+from cardiolens.inference.models import embedded
+from cardiolens.inference.plan.plan import plan
+from cardiolens.protocol.select.feature_source import check_encoders
 
 Break = Callable[[Path], object]
 AGAIN = "copy or download the model again"

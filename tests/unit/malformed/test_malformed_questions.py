@@ -12,14 +12,14 @@ import yaml
 from refusals import refused
 from small_cohort import make_cohort, reader, sweep_spec
 
-from cardiolens.errors import InputError
-from cardiolens.page.sections import asked
-from cardiolens.plan.inputs import read_inputs
-from cardiolens.plan.plan import plan
-from cardiolens.select.rules import rules
-from cardiolens.tasks import catalogue
-from cardiolens.tasks.catalogue import load_catalogue
-from cardiolens.terminal.verb import tell
+from cardiolens.base.errors import InputError
+from cardiolens.commands.command import tell
+from cardiolens.inference.plan.inputs import read_inputs
+from cardiolens.inference.plan.plan import plan
+from cardiolens.protocol.select.rules import rules
+from cardiolens.protocol.tasks import catalogue
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.show.page.sections import asked
 
 MINIATURE = Path(__file__).parents[1] / "miniature"
 SECRET = "Jane-Roe-1950"  # whatever of it reaches a message has leaked

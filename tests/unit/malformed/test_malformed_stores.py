@@ -12,13 +12,13 @@ import pytest
 from refusals import refused
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
-from cardiolens.errors import InputError, RunError
-from cardiolens.plan.plan import plan
-from cardiolens.record import documents
-from cardiolens.record.places import Run
-from cardiolens.steps.judge import judge
-from cardiolens.steps.manifest import counters, write_manifest
-from cardiolens.terminal.verb import tell
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.commands.command import tell
+from cardiolens.inference.plan.plan import plan
+from cardiolens.storage import documents
+from cardiolens.storage.places import Run
+from cardiolens.workflow.steps.judge import judge
+from cardiolens.workflow.steps.manifest import counters, write_manifest
 
 Break = Callable[[Path], object]
 AGAIN = "delete it and prepare again"

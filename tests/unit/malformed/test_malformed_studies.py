@@ -13,10 +13,10 @@ import pytest
 from refusals import refused, snapshot
 from study_folders import sha256, study, volume, voxels, write_nifti
 
+from cardiolens.commands.command import run_verb
 from cardiolens.config.dataset import Windows
-from cardiolens.steps.prepare import prepare_dataset
 from cardiolens.study.group import prepare_group
-from cardiolens.terminal.verb import run_verb
+from cardiolens.workflow.steps.prepare import prepare_dataset
 
 HEADER = b'{"schema": "study-1", "study_id": "S", "patient_id": "P", '
 DAMAGED = "its NIfTI header is damaged"

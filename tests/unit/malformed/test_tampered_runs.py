@@ -16,18 +16,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
-from cardiolens.compare import compare
-from cardiolens.errors import InputError, RunError
-from cardiolens.page.export import export
-from cardiolens.page.write import write_page
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.commands.compare import compare
+from cardiolens.commands.view import served_of
+from cardiolens.curation.questions.second_reading import texts_of
 from cardiolens.phantom.roster import catalogue
-from cardiolens.questions.second_reading import texts_of
-from cardiolens.record import documents
-from cardiolens.record.places import Run
-from cardiolens.slurm.status import status
-from cardiolens.steps.judge import judge, judge_together
-from cardiolens.steps.manifest import counters, write_manifest
-from cardiolens.view import served_of
+from cardiolens.show.export.export import export
+from cardiolens.show.page.write import write_page
+from cardiolens.storage import documents
+from cardiolens.storage.places import Run
+from cardiolens.workflow.slurm.status import status
+from cardiolens.workflow.steps.judge import judge, judge_together
+from cardiolens.workflow.steps.manifest import counters, write_manifest
 
 VERBS: dict[str, Callable[[Run, Run], object]] = {
     "compare": lambda run, other: compare(run, other, 2.0),

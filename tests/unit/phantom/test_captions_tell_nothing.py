@@ -15,10 +15,10 @@ from cardiolens.phantom.labels import truth
 from cardiolens.phantom.parameters import LesionShape, Parameters
 from cardiolens.phantom.planes import heights, planes, sizes, views
 from cardiolens.phantom.render import end_systole, phases, render
-from cardiolens.prompts.frames import captions
+from cardiolens.protocol.prompts.frames import captions
+from cardiolens.protocol.tasks.instantiate import answer, asked
+from cardiolens.protocol.tasks.truth import findings
 from cardiolens.study.structure import VolumeStructure
-from cardiolens.tasks.instantiate import answer, asked
-from cardiolens.tasks.truth import findings
 
 SEED, FOLDS, MARGIN = 2026, 10, 2.0
 SIZE = sizes()["default"]

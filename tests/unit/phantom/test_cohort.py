@@ -11,13 +11,13 @@ import nibabel as nib
 import numpy as np
 import pytest
 
+from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.errors import InputError, RunError
 from cardiolens.phantom.cohort import make_cohort, write_study
 from cardiolens.phantom.nifti import gzipped
 from cardiolens.phantom.planes import views
 from cardiolens.phantom.roster import catalogue
-from cardiolens.tasks.questions import read_questions
+from cardiolens.protocol.tasks.questions import read_questions
 
 PINNED = {
     "cine_4ch.nii.gz": "2730596547a0f402",
@@ -165,7 +165,7 @@ def test_a_full_disk_is_one_clear_error_and_leaves_nothing(tmp_path):
         "import resource, signal, sys; from pathlib import Path\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "from cardiolens.errors import RunError\n"
+        "from cardiolens.base.errors import RunError\n"
         "from cardiolens.phantom.cohort import make_cohort\n"
         "from cardiolens.config.dataset import PhantomSpec\n"
         "try:\n    make_cohort(PhantomSpec(n_sampled=1), Path(sys.argv[1]))\n"

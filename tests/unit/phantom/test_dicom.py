@@ -11,8 +11,8 @@ import pydicom
 import pytest
 from pydicom.datadict import dictionary_VR
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.errors import InputError
 from cardiolens.phantom import cohort
 from cardiolens.phantom.dicom import export as exporting
 from cardiolens.phantom.dicom.dialect import dialect

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.errors import InputError
 from cardiolens.phantom.dicom import encode, stacks
 from cardiolens.phantom.dicom import export as exporting
 from cardiolens.phantom.dicom.exam import exam_of

@@ -16,9 +16,9 @@ from cardiolens.phantom.free_text.report import free_report
 from cardiolens.phantom.free_text.templates import STYLES, groups
 from cardiolens.phantom.free_text.write import make_reports
 from cardiolens.phantom.roster import catalogue, study
-from cardiolens.tasks.instantiate import answer
-from cardiolens.tasks.segments import LEVELS, SEGMENTS, WALLS, touched
-from cardiolens.tasks.truth import findings
+from cardiolens.protocol.tasks.instantiate import answer
+from cardiolens.protocol.tasks.segments import LEVELS, SEGMENTS, WALLS, touched
+from cardiolens.protocol.tasks.truth import findings
 
 JOB = Path(__file__).parents[3] / "jobs" / "make_phantom.py"
 IDS = (*canonical_values(), *(f"PH-{number:04d}" for number in range(1, 81)))

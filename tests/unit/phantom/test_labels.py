@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from cardiolens.errors import InputError
+from cardiolens.base.errors import InputError
 from cardiolens.phantom.archetypes import archetypes, canonical, canonical_values
 from cardiolens.phantom.bands import GuardBandError, bands, classify
 from cardiolens.phantom.geometry import Heart
@@ -12,8 +12,8 @@ from cardiolens.phantom.labels import truth
 from cardiolens.phantom.parameters import DefectShape, LesionShape, Parameters, parameters
 from cardiolens.phantom.roster import SEQUENCES, catalogue, study
 from cardiolens.phantom.sampler import drawn
-from cardiolens.tasks.instantiate import answer, asked
-from cardiolens.tasks.truth import findings
+from cardiolens.protocol.tasks.instantiate import answer, asked
+from cardiolens.protocol.tasks.truth import findings
 
 # the labels that protocol 10.4 finds worth asserting
 ASSERTED = {

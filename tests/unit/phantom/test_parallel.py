@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens.cluster.connect import ray_cluster
+from cardiolens.base.errors import RunError
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.errors import RunError
 from cardiolens.phantom.cohort import make_cohort
+from cardiolens.runtime.connect import ray_cluster
 
 ROOT = Path(__file__).parents[3]
 SPEC = PhantomSpec(canonical=("PH-ICM-RCA",), n_sampled=2)

@@ -2,13 +2,13 @@ from collections import Counter
 
 import pytest
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.errors import InputError
 from cardiolens.phantom import roster
 from cardiolens.phantom.roster import SEQUENCES, answers, catalogue, covered, study
 from cardiolens.phantom.sub_cohort import class_of, is_public
-from cardiolens.tasks.instantiate import asked
-from cardiolens.tasks.truth import findings
+from cardiolens.protocol.tasks.instantiate import asked
+from cardiolens.protocol.tasks.truth import findings
 
 SEED = 2026
 # answers of a parent that open its conditional subtasks, and what else each of these needs (protocol 2)

@@ -3,8 +3,8 @@
 import pytest
 import yaml
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.compose import packaged_conf, read_reader_spec
-from cardiolens.errors import InputError
 
 
 def test_no_cohort_that_ships_is_learned_from():

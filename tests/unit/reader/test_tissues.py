@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cardiolens.phantom import codes
-from cardiolens.training.tissues import (
+from cardiolens.reader.tissues import (
     KINDS,
     LESIONS,
     WALLS,

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from cardiolens.tables import FRAME
-from cardiolens.training.batches import IGNORED, Tokens, given, normalised
-from cardiolens.training.examples import Asked, Pack
-from cardiolens.training.network import make_network, make_processor
+from cardiolens.reader.batches import IGNORED, Tokens, given, normalised
+from cardiolens.reader.examples import Asked, Pack
+from cardiolens.reader.network import make_network, make_processor
+from cardiolens.storage.tables import FRAME
 
 PROTOCOL = "openprotocol-1"
 WORDS = "\nQuestion: {}\nA. Absent\nB. Present\nFinish with one line: ANSWER: <letter>\nAssistant:"
@@ -53,7 +53,7 @@ def alone(network, processor, pack: Pack, asked: Asked, reply: str) -> torch.Ten
 
 @pytest.mark.parametrize("n_frames", [0, 1, 5])
 def test_a_question_in_a_tree_is_answered_as_it_is_alone(network, processor, n_frames):
-    from cardiolens.training.learn import answered
+    from cardiolens.reader.learn import answered
 
     one = pack(n_frames)
     tokens = Tokens(processor)
@@ -108,7 +108,7 @@ def test_any_text_survives_the_tokenizer(processor):
 
 
 def test_packs_with_and_without_frames_change_the_same_weights(network, processor):
-    from cardiolens.training.learn import answered
+    from cardiolens.reader.learn import answered
 
     tokens = Tokens(processor)
     learned = {*network.model.text_model.parameters(), *network.lm_head.parameters()}

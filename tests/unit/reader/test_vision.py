@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from cardiolens.training.learn import encoded
-from cardiolens.training.network import make_network, make_processor
+from cardiolens.reader.learn import encoded
+from cardiolens.reader.network import make_network, make_processor
 
 
 @pytest.fixture(scope="module")

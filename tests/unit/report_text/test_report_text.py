@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cardiolens.judging.text.extract import extract
-from cardiolens.judging.text.findings import findings
 from cardiolens.phantom.roster import catalogue
-from cardiolens.tasks.catalogue import load_catalogue
-from cardiolens.tasks.phrases import phrases
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.phrases import phrases
+from cardiolens.report_text.extract import extract
+from cardiolens.report_text.findings import findings
 
 FOLDER = Path(__file__).parent
 FILES = {

@@ -1,6 +1,6 @@
 """The environment that workers and their engines get."""
 
-from cardiolens.cluster.connect import for_workers
+from cardiolens.runtime.connect import for_workers
 
 
 def test_the_users_own_variables_reach_engines_and_secrets_do_not():

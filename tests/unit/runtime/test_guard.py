@@ -8,14 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cardiolens.cluster.guard import (
-    check_token_file,
-    make_token_file,
-    private_folder,
-    unproxied,
-    use_token,
-)
-from cardiolens.errors import InputError
+from cardiolens.base.errors import InputError
+from cardiolens.runtime.guard import check_token_file, make_token_file, private_folder, unproxied, use_token
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o750, 0o701, 0o1777])

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens.cluster.processes import spread
-from cardiolens.errors import RunError
+from cardiolens.base.errors import RunError
+from cardiolens.runtime.processes import spread
 
 
 def squared(number: int) -> tuple[int, int]:
@@ -46,7 +46,7 @@ def lives(process: int) -> bool:
 
 PARENT = """
 import os, time
-from cardiolens.cluster.processes import spread
+from cardiolens.runtime.processes import spread
 from test_processes import number_of_process
 
 if __name__ == "__main__":

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens.cluster.staging import VARIABLE, Needed, nearby, stage
+from cardiolens.base.digest import digest_of_files
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.digest import digest_of_files
-from cardiolens.plan.plan import plan
-from cardiolens.slurm.stage import needed_by
+from cardiolens.inference.plan.plan import plan
+from cardiolens.runtime.staging import VARIABLE, Needed, nearby, stage
 from cardiolens.study.shards import read_frames, read_volumes
+from cardiolens.workflow.slurm.stage import needed_by
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens import tables
+from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.errors import InputError
-from cardiolens.record.places import run_of
-from cardiolens.record.privacy import be_private, follow, is_shared, set_privacy
+from cardiolens.storage import tables
+from cardiolens.storage.permissions import be_private, follow, is_shared, set_privacy
+from cardiolens.storage.places import run_of
 
 DOORS = (
     *("sweep", "prepare", "judge", "report", "view", "export", "compare", "track", "bundle"),

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cardiolens import tables
-from cardiolens.errors import InputError, RunError
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.storage import tables
 
 ROWS = st.lists(
     st.fixed_dictionaries(
@@ -62,7 +62,7 @@ def test_what_was_not_renamed_does_not_exist(tmp_path: Path) -> None:
     """A process killed while writing leaves a hidden file that nothing reads."""
     script = f"""
 import os, pathlib
-from cardiolens import tables
+from cardiolens.storage import tables
 with tables.atomic(pathlib.Path({str(tmp_path)!r}) / "part-0.parquet") as beside:
     beside.write_bytes(b"half")
     os.kill(os.getpid(), 9)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cardiolens.study.blood import BloodAreas
+from cardiolens.study.blood_pool import BloodAreas
 
 
 def areas(systole: int, n_phases: int = 12, n_slices: int = 8) -> np.ndarray:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from study_folders import SHORT_AXIS_AFFINE, sha256, study, volume, voxels
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.errors import InputError
 from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.manifest import read_study
 

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from study_folders import sha256, study, volume, voxels, write_nifti
 
-from cardiolens import tables
+from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import DatasetSpec, Windows
-from cardiolens.errors import InputError
-from cardiolens.steps.prepare import Prepared, is_prepared, prepare
+from cardiolens.storage import tables
 from cardiolens.study import cohort
 from cardiolens.study.cohort import Cohort, read_cohort, tried, untouched, write_cohort
 from cardiolens.study.group import by_pixels, prepare_group
 from cardiolens.study.manifest import read_study
 from cardiolens.study.shards import read_volumes
+from cardiolens.workflow.steps.prepare import Prepared, is_prepared, prepare
 from tests.unit.small_cohort import reader, sweep_spec
 
 PCT = (1.0, 99.0)

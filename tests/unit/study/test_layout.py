@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cardiolens.errors import InputError
+from cardiolens.base.errors import InputError
 from cardiolens.study.layout import Layout, even, infer_n_phases, resolve, small
 
 GRIDS = st.tuples(st.integers(1, 14), st.integers(1, 30))

@@ -7,11 +7,11 @@ import pytest
 from pydantic import ValidationError
 from study_folders import study, volume
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import DatasetSpec, Windows
-from cardiolens.errors import InputError
-from cardiolens.steps.prepare import _read_studies
 from cardiolens.study.group import Outcome, prepare_group
 from cardiolens.study.manifest import read_study
+from cardiolens.workflow.steps.prepare import _read_studies
 
 pytestmark = pytest.mark.timeout(60)
 LEADS_OUT = "is a link that leads out of dataset.studies and dataset.link_roots"

@@ -3,7 +3,7 @@ import json
 import pytest
 from study_folders import study, volume, voxels
 
-from cardiolens.errors import InputError
+from cardiolens.base.errors import InputError
 from cardiolens.study.layout import Layout
 from cardiolens.study.manifest import VolumeManifest, read_study
 from cardiolens.study.sequences import sequences

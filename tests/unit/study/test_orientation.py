@@ -7,8 +7,8 @@ import nibabel as nib
 import numpy as np
 import pytest
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.errors import InputError
 from cardiolens.study.cycle import cycle_of
 from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.heart_frame import every_transform

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 from study_folders import study, volume, voxels, write_nifti
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.errors import InputError
 from cardiolens.study.manifest import read_study
 from cardiolens.study.overlay import LESION_COLOUR, check_masked, colour, drawn, read_labels, read_overlay
 from cardiolens.study.sheet import GAP, LABEL_HEIGHT, study_sheet

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from study_folders import volume
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.errors import InputError
 from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.manifest import VolumeManifest, read_study
 from cardiolens.study.volume import read_volume

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from study_folders import study, volume, voxels
 
-from cardiolens import tables
+from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.dataset import Windows
-from cardiolens.errors import InputError, RunError
+from cardiolens.storage import tables
 from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.group import prepare_group
 from cardiolens.study.shards import pixel_digest, read_digests, read_frames, read_volumes

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from study_folders import voxels, write_nifti
 
+from cardiolens.base.errors import InputError
+from cardiolens.commands.ingest import main
 from cardiolens.config.dataset import Windows
-from cardiolens.errors import InputError
-from cardiolens.ingest import main
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.questions import read_questions
 from cardiolens.study.group import prepare_group
 from cardiolens.study.manifest import read_study
-from cardiolens.tasks.catalogue import load_catalogue
-from cardiolens.tasks.questions import read_questions
 
 CATALOGUE = load_catalogue("openprotocol-1")
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from study_folders import SHORT_AXIS_AFFINE, sha256, volume, voxels, write_nifti
 
-from cardiolens.errors import InputError
+from cardiolens.base.errors import InputError
 from cardiolens.study.manifest import VolumeManifest
 from cardiolens.study.volume import read_volume
 

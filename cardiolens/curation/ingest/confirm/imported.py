@@ -11,9 +11,9 @@ import nibabel as nib
 import numpy as np
 from nibabel.filebasedimages import ImageFileError
 
-from cardiolens.errors import InputError
-from cardiolens.given import read_json
-from cardiolens.intake.write import PROPOSALS_NAME
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import read_json
+from cardiolens.curation.ingest.write import PROPOSALS_NAME
 
 _LARGEST = 160  # pixels of a frame of a sheet
 _PCT = (1.0, 99.0)

@@ -15,13 +15,13 @@ from urllib.parse import unquote
 
 from pydantic import Field, ValidationError
 
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import parse_json
 from cardiolens.config.base import Spec, describe
-from cardiolens.errors import InputError
-from cardiolens.given import parse_json
-from cardiolens.intake.decisions import Choice, Ledger, contradicted
-from cardiolens.page.case_viewer.server import HOST
-from cardiolens.page.confirm.imported import ImportedStudy, sheet_of
-from cardiolens.page.render import asset, templates
+from cardiolens.curation.ingest.confirm.imported import ImportedStudy, sheet_of
+from cardiolens.curation.ingest.decisions import Choice, Ledger, contradicted
+from cardiolens.show.page.case_viewer.server import HOST
+from cardiolens.show.page.render import asset, templates
 from cardiolens.study.sequences import sequences
 
 _POLICY = (

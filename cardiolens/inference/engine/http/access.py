@@ -6,10 +6,10 @@ import os
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.http import HttpSpec
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.errors import InputError
 
 _SHORTEST = 8  # characters of a key that is looked for in the configuration; "EMPTY" may stand there
 

@@ -15,10 +15,10 @@ from PIL import Image
 from pydantic import JsonValue
 
 from cardiolens.config.model import ModelSpec
-from cardiolens.engine.ask import Ask
-from cardiolens.engine.decoding import bound, drawn, one_letter
-from cardiolens.tables import FRAME
-from cardiolens.tasks.legal import FREE
+from cardiolens.inference.engine.ask import Ask
+from cardiolens.inference.engine.decoding import bound, drawn, one_letter
+from cardiolens.protocol.tasks.legal import FREE
+from cardiolens.storage.tables import FRAME
 
 
 class _Message(TypedDict):

@@ -10,20 +10,27 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from cardiolens import tables
+from cardiolens.base.errors import RunError
 from cardiolens.config.http import HttpSpec
 from cardiolens.config.model import ModelSpec
-from cardiolens.engine.ask import Ask, FrameWork, Pictures, Reply, RequestError
-from cardiolens.engine.http.access import check_leave, password_of, proxy_of, read_key
-from cardiolens.engine.http.body import body, data_url
-from cardiolens.engine.http.budget import Account, OwnAccount, SpendingCap, Tokens
-from cardiolens.engine.http.fault import RULES, Backoff, FaultError, FaultKind, fault_of, is_filtered
-from cardiolens.engine.http.gate import Gate
-from cardiolens.engine.http.ledger import Ledger
-from cardiolens.engine.http.reply import read_reply, read_usage
-from cardiolens.engine.http.transport import Transport
-from cardiolens.engine.http.words import HttpAnswer, Words
-from cardiolens.errors import RunError
+from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply, RequestError
+from cardiolens.inference.engine.http.access import check_leave, password_of, proxy_of, read_key
+from cardiolens.inference.engine.http.body import body, data_url
+from cardiolens.inference.engine.http.budget import Account, OwnAccount, SpendingCap, Tokens
+from cardiolens.inference.engine.http.fault import (
+    RULES,
+    Backoff,
+    FaultError,
+    FaultKind,
+    fault_of,
+    is_filtered,
+)
+from cardiolens.inference.engine.http.gate import Gate
+from cardiolens.inference.engine.http.ledger import Ledger
+from cardiolens.inference.engine.http.reply import read_reply, read_usage
+from cardiolens.inference.engine.http.transport import Transport
+from cardiolens.inference.engine.http.words import HttpAnswer, Words
+from cardiolens.storage import tables
 
 _LONGEST_WAIT = 600.0  # seconds; a server that asks for more ends the run
 _HOPELESS = 5  # failed requests in a row after which the server is to blame and not the requests

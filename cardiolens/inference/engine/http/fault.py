@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from enum import Enum
 from http import HTTPStatus
 
-from cardiolens.engine.ask import ErrorKind
-from cardiolens.engine.http.words import HttpAnswer
-from cardiolens.plain import one_line
+from cardiolens.base.sanitize import one_line
+from cardiolens.inference.engine.ask import ErrorKind
+from cardiolens.inference.engine.http.words import HttpAnswer
 
 _EXCERPT = 300  # characters of a server's text that a message repeats
 

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from cardiolens.errors import RunError
+from cardiolens.base.errors import RunError
 
 
 class Gate:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cardiolens.errors import InputError
+from cardiolens.base.errors import InputError
 
 NAME = "spent"
 _LINE = re.compile(rb"(\d{20}) prompt and (\d{20}) output tokens\n")

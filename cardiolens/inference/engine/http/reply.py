@@ -5,12 +5,12 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, ValidationError
 
+from cardiolens.base.sanitize import one_line
 from cardiolens.config.http import HttpSpec
-from cardiolens.engine.ask import Ask, Reply
-from cardiolens.engine.decoding import one_letter, option_logprobs
-from cardiolens.engine.http.fault import FaultError, FaultKind
-from cardiolens.engine.http.words import HttpAnswer
-from cardiolens.plain import one_line
+from cardiolens.inference.engine.ask import Ask, Reply
+from cardiolens.inference.engine.decoding import one_letter, option_logprobs
+from cardiolens.inference.engine.http.fault import FaultError, FaultKind
+from cardiolens.inference.engine.http.words import HttpAnswer
 
 _NEVER = -9999.0  # written by servers where a log-probability is minus infinity
 _ROUNDING = 1e-3  # by which a log-probability of one may exceed zero

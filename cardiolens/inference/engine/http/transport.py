@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from cardiolens.config.http import HttpSpec
-from cardiolens.engine.http.fault import FaultError, FaultKind
-from cardiolens.engine.http.words import HttpAnswer, Words
+from cardiolens.inference.engine.http.fault import FaultError, FaultKind
+from cardiolens.inference.engine.http.words import HttpAnswer, Words
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from cardiolens.plain import blotted, one_line, several_lines
+from cardiolens.base.sanitize import blotted, one_line, several_lines
 
 _EXCERPT = 300  # characters of a server's text that a message repeats
 

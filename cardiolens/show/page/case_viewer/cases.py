@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from cardiolens.page.case_viewer.sources import Asked, Rows, Sources
-from cardiolens.page.case_viewer.withheld import public_evidence, public_question, public_reply
-from cardiolens.page.columns import prompt_words
+from cardiolens.show.page.case_viewer.sources import Asked, Rows, Sources
+from cardiolens.show.page.case_viewer.withheld import public_evidence, public_question, public_reply
+from cardiolens.show.page.columns import prompt_words
 
 _SHOWN = ("channel", "status", "parse_status", "rule", "parsed", "gold", "correct")
 CaseRow = Mapping[str, Any]

@@ -3,11 +3,11 @@
 from functools import lru_cache
 from urllib.parse import quote
 
-from cardiolens.errors import InputError
-from cardiolens.page.case_viewer.cases import case_reader
-from cardiolens.page.case_viewer.sources import Sources
-from cardiolens.page.case_viewer.write import script_of
-from cardiolens.page.embed import to_json
+from cardiolens.base.errors import InputError
+from cardiolens.show.page.case_viewer.cases import case_reader
+from cardiolens.show.page.case_viewer.sources import Sources
+from cardiolens.show.page.case_viewer.write import script_of
+from cardiolens.show.page.embed import to_json
 
 MOST_WORDS = 200  # characters of a search
 _AS_IT_IS = "!'()*~"  # by the page's encodeURIComponent

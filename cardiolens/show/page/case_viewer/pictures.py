@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import tables
-from cardiolens.errors import InputError
-from cardiolens.given import read_json
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import read_json
+from cardiolens.storage import tables
 from cardiolens.study.manifest import MANIFEST_NAME, read_study
 from cardiolens.study.overlay import Overlay, read_overlay
 from cardiolens.study.shards import read_frames, read_volumes, shaped

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cardiolens.page.case_viewer.sources import NOT_ASKED, Asked
-from cardiolens.stats.factors import ArmFactors, families
+from cardiolens.score.statistics.factors import ArmFactors, families
+from cardiolens.show.page.case_viewer.sources import NOT_ASKED, Asked
 
 WHOLE = 10_000  # answers; a run with no more is held whole
 FLIPS = 2_000

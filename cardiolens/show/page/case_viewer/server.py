@@ -12,8 +12,8 @@ from urllib.parse import parse_qs, unquote
 
 import pyarrow as pa
 
-from cardiolens.errors import InputError
-from cardiolens.page.case_viewer.pictures import FRAMES, MASKS, overlay_of, parse_name, png_of
+from cardiolens.base.errors import InputError
+from cardiolens.show.page.case_viewer.pictures import FRAMES, MASKS, overlay_of, parse_name, png_of
 from cardiolens.study.shards import read_volumes
 
 HOST = "127.0.0.1"

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens import tables
-from cardiolens.errors import InputError
-from cardiolens.judging.finals import finals
-from cardiolens.page.facts import Header, read_header
-from cardiolens.record.places import Run, Store
+from cardiolens.base.errors import InputError
+from cardiolens.score.verdicts.final_completions import finals
+from cardiolens.show.page.page_data import Header, read_header
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run, Store
 
 NOT_ASKED = " "
 _REQUEST = (

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 
-from cardiolens import tables
-from cardiolens.page.case_viewer.cases import index_of, study_cases
-from cardiolens.page.case_viewer.pictures import Shown, shown_by, write_pictures
-from cardiolens.page.case_viewer.sample import sample_of
-from cardiolens.page.case_viewer.sources import Asked, Sources, open_sources
-from cardiolens.page.embed import to_json
-from cardiolens.page.facts import Header
-from cardiolens.page.render import asset, templates
-from cardiolens.record.places import Run
+from cardiolens.show.page.case_viewer.cases import index_of, study_cases
+from cardiolens.show.page.case_viewer.pictures import Shown, shown_by, write_pictures
+from cardiolens.show.page.case_viewer.sample import sample_of
+from cardiolens.show.page.case_viewer.sources import Asked, Sources, open_sources
+from cardiolens.show.page.embed import to_json
+from cardiolens.show.page.page_data import Header
+from cardiolens.show.page.render import asset, templates
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run
 
 _SCRIPTS = ("format.js", "filters.js", "stage.js", "case.js", "viewer.js")
 

@@ -2,10 +2,10 @@
 
 from collections import Counter
 
-from cardiolens.page.columns import ARM, arm_cells
-from cardiolens.page.elements import Column, Section, Table
-from cardiolens.page.facts import Facts
-from cardiolens.page.people import ceiling
+from cardiolens.show.page.columns import ARM, arm_cells
+from cardiolens.show.page.elements import Column, Section, Table
+from cardiolens.show.page.page_data import Facts
+from cardiolens.show.page.reader_agreement import ceiling
 
 _MODELS = (
     Column("model", "model"),

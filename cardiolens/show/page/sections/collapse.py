@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from cardiolens.page.columns import ARM, METHOD, answer_words, arm_cells, subtask_words
-from cardiolens.page.elements import Chart, Column, Grid, Section, Table
-from cardiolens.page.facts import Facts
-from cardiolens.results.analyses import AnalysisRow
+from cardiolens.score.run_results.analyses import AnalysisRow
+from cardiolens.show.page.columns import ARM, METHOD, answer_words, arm_cells, subtask_words
+from cardiolens.show.page.elements import Chart, Column, Grid, Section, Table
+from cardiolens.show.page.page_data import Facts
 
 _INDICES = (
     Column("collapse_index", "collapse index", "score"),

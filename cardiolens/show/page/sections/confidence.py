@@ -1,6 +1,7 @@
 """Section on option probabilities: separation of right from wrong answers, and calibration."""
 
-from cardiolens.page.columns import (
+from cardiolens.score.run_results.analyses import AnalysisRow
+from cardiolens.show.page.columns import (
     ARM,
     COUNTS,
     HIGH,
@@ -11,9 +12,8 @@ from cardiolens.page.columns import (
     scope_words,
     subtask_words,
 )
-from cardiolens.page.elements import Chart, Column, Section, Table
-from cardiolens.page.facts import Facts
-from cardiolens.results.analyses import AnalysisRow
+from cardiolens.show.page.elements import Chart, Column, Section, Table
+from cardiolens.show.page.page_data import Facts
 
 _SEPARATION = {"auroc": "AUROC", "average_precision": "average precision"}
 _CALIBRATION = {"calibration_error": "calibration error", "risk_area": "risk-coverage area"}

@@ -2,11 +2,11 @@
 
 import math
 
-from cardiolens.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, arm_cells, scope_words
-from cardiolens.page.differences import difference_table, differences
-from cardiolens.page.elements import Chart, Column, Section, Table
-from cardiolens.page.facts import Facts
-from cardiolens.stats.positions import ORDER_BIAS, POSITION_BIAS
+from cardiolens.score.statistics.position_bias import ORDER_BIAS, POSITION_BIAS
+from cardiolens.show.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, arm_cells, scope_words
+from cardiolens.show.page.differences import difference_table, differences
+from cardiolens.show.page.elements import Chart, Column, Section, Table
+from cardiolens.show.page.page_data import Facts
 
 _NAMES = {
     "text_shortcut": "text alone beyond the best constant answer",

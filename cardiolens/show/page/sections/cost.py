@@ -4,10 +4,10 @@ from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
-from cardiolens.page.columns import ARM, arm_cells
-from cardiolens.page.elements import Chart, Column, Section, Table
-from cardiolens.page.facts import Facts
-from cardiolens.results.analyses import AnalysisRow
+from cardiolens.score.run_results.analyses import AnalysisRow
+from cardiolens.show.page.columns import ARM, arm_cells
+from cardiolens.show.page.elements import Chart, Column, Section, Table
+from cardiolens.show.page.page_data import Facts
 
 _TOKENS = (
     *(Column("model", "model"), Column("kind", "tokens"), Column("order", "order", "count")),

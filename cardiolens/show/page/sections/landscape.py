@@ -1,6 +1,7 @@
 """Section on models by tier: raw scores, and skill beyond the best constant answer."""
 
-from cardiolens.page.columns import (
+from cardiolens.score.statistics.headlines import PREFIX
+from cardiolens.show.page.columns import (
     ARM,
     COUNTS,
     ENDINGS,
@@ -12,9 +13,8 @@ from cardiolens.page.columns import (
     arm_cells,
     row_cells,
 )
-from cardiolens.page.elements import Chart, Column, Section, Table
-from cardiolens.page.facts import Facts
-from cardiolens.stats.headlines import PREFIX
+from cardiolens.show.page.elements import Chart, Column, Section, Table
+from cardiolens.show.page.page_data import Facts
 
 _MEASURES = {"primary": "score", "primary.skill": "skill", "primary.constant": "best constant answer"}
 _MEASURE = Column("measure", "measure")

@@ -1,9 +1,9 @@
 """Section on prompting: differences of scores, and of how conservatively a model answers."""
 
-from cardiolens.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, arm_cells, scope_words
-from cardiolens.page.differences import difference_table, differences
-from cardiolens.page.elements import Chart, Column, Section, Table
-from cardiolens.page.facts import Facts
+from cardiolens.show.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, arm_cells, scope_words
+from cardiolens.show.page.differences import difference_table, differences
+from cardiolens.show.page.elements import Chart, Column, Section, Table
+from cardiolens.show.page.page_data import Facts
 
 _METRICS = {
     "abnormal_call": "rate of abnormal calls",

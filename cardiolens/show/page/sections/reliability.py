@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from cardiolens.page.columns import ARM, arm_cells, setting
-from cardiolens.page.elements import Chart, Column, Section, Table
-from cardiolens.page.facts import Facts
+from cardiolens.show.page.columns import ARM, arm_cells, setting
+from cardiolens.show.page.elements import Chart, Column, Section, Table
+from cardiolens.show.page.page_data import Facts
 
 # in the order of the bars, and in words
 ENDINGS = {

@@ -2,10 +2,10 @@
 
 from dataclasses import asdict
 
-from cardiolens.page.columns import ARM, COUNTS, HIGH, LOW, METHOD, SCOPE, VALUE, arm_cells, row_cells
-from cardiolens.page.differences import difference_table, differences
-from cardiolens.page.elements import Chart, Column, Section, Table
-from cardiolens.page.facts import Facts
+from cardiolens.show.page.columns import ARM, COUNTS, HIGH, LOW, METHOD, SCOPE, VALUE, arm_cells, row_cells
+from cardiolens.show.page.differences import difference_table, differences
+from cardiolens.show.page.elements import Chart, Column, Section, Table
+from cardiolens.show.page.page_data import Facts
 
 _LINES = (
     *(Column("model", "model"), Column("prompt", "prompt"), Column("selector", "selection")),

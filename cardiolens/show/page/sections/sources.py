@@ -1,9 +1,10 @@
 """Section on what scores move with: wordings, seeds and selections side by side, variance, single items."""
 
-from cardiolens.findings import difficulty, spread
-from cardiolens.page.columns import METHOD, SCOPE, scope_words, subtask_words
-from cardiolens.page.elements import Column, Section, Table
-from cardiolens.page.facts import Facts
+from cardiolens.score.claims import difficulty
+from cardiolens.score.claims import score_ranges as spread
+from cardiolens.show.page.columns import METHOD, SCOPE, scope_words, subtask_words
+from cardiolens.show.page.elements import Column, Section, Table
+from cardiolens.show.page.page_data import Facts
 
 _MODEL = Column("model", "model")
 _SPREAD = (

@@ -1,8 +1,8 @@
 """Section on subtasks: the score of each model on each."""
 
-from cardiolens.page.columns import COUNTS, HIGH, LOW, METHOD, VALUE, arm_cells, setting, subtask_words
-from cardiolens.page.elements import Column, Grid, Section, Table
-from cardiolens.page.facts import Facts
+from cardiolens.show.page.columns import COUNTS, HIGH, LOW, METHOD, VALUE, arm_cells, setting, subtask_words
+from cardiolens.show.page.elements import Column, Grid, Section, Table
+from cardiolens.show.page.page_data import Facts
 
 _COLUMNS = (
     *(Column("setting", "setting"), Column("model", "model"), Column("subtask", "subtask")),

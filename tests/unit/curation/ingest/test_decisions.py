@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-from cardiolens.config.ingest import IngestSpec
-from cardiolens.errors import InputError
-from cardiolens.intake.decisions import Choice, Decisions, Ledger, legal_volumes, read_decisions
-from cardiolens.steps.ingest import ingest
-from cardiolens.study.manifest import DisplayTransform, read_study
 from tests.unit.intake.exports import CURRENT, LGE, NORMAL, SHORT_AXIS, healthy, series
+
+from cardiolens.base.errors import InputError
+from cardiolens.config.ingest import IngestSpec
+from cardiolens.curation.ingest.decisions import Choice, Decisions, Ledger, legal_volumes, read_decisions
+from cardiolens.curation.ingest.ingest import ingest
+from cardiolens.study.manifest import DisplayTransform, read_study
 
 EXCLUDED = Choice(status="excluded")
 
@@ -83,7 +83,7 @@ def test_a_file_cut_anywhere_holds_every_whole_line_and_goes_on(tmp_path: Path, 
 def test_a_kill_loses_nothing_that_was_answered(tmp_path: Path):
     path = tmp_path / "decisions.jsonl"
     code = (
-        "import sys; from cardiolens.intake.decisions import *; from pathlib import Path\n"
+        "import sys; from cardiolens.curation.ingest.decisions import *; from pathlib import Path\n"
         "ledger = Ledger(Path(sys.argv[1]))\n"
         "for number in range(10**6):\n"
         "    ledger.decide('S', {str(number): Choice(status='excluded')}); print(number, flush=True)\n"

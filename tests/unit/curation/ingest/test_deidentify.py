@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydicom.datadict import tag_for_keyword
 
-from cardiolens.intake import deidentify, header
-from cardiolens.intake.deidentify import LOOKED_AT, PASSES, Pseudonyms, age_band, sex, tesla, vendor
-from cardiolens.intake.image import Identity, Person
+from cardiolens.curation.ingest import deidentify, header
+from cardiolens.curation.ingest.deidentify import LOOKED_AT, PASSES, Pseudonyms, age_band, sex, tesla, vendor
+from cardiolens.curation.ingest.image import Identity, Person
 
 KEY = bytes(32)
 NOT_READ = {"PerFrameFunctionalGroupsSequence", "SharedFunctionalGroupsSequence", "DateTime"}

@@ -7,16 +7,16 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
-
-from cardiolens.config.ingest import IngestSpec
-from cardiolens.intake.find import Place
-from cardiolens.intake.names import name_of, subjects
-from cardiolens.intake.nifti_file import scan
-from cardiolens.steps.ingest import ingest
-from cardiolens.study.manifest import read_study
 from tests.unit.intake.exports import healthy
 from tests.unit.intake.nifti_exports import PLACEMENTS, SPELLINGS, Grid, grids, save, step_of, whole
 from tests.unit.intake.test_import import only_study, proposals, shown
+
+from cardiolens.config.ingest import IngestSpec
+from cardiolens.curation.ingest.find import Place
+from cardiolens.curation.ingest.ingest import ingest
+from cardiolens.curation.ingest.names import name_of, subjects
+from cardiolens.curation.ingest.nifti_file import scan
+from cardiolens.study.manifest import read_study
 
 ORDERLY = [name for name in SPELLINGS if name not in ("lying", "bids")]
 

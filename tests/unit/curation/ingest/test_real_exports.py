@@ -9,10 +9,10 @@ import pytest
 from pydicom import dcmread
 
 from cardiolens.config.ingest import IngestSpec
-from cardiolens.steps.ingest import ingest
+from cardiolens.curation.ingest.ingest import ingest
 from cardiolens.study.manifest import read_study
 
-DICOM = Path(__file__).parents[3].parent / "shared" / "dicom"
+DICOM = Path(__file__).parents[4].parent / "shared" / "dicom"
 
 pytestmark = pytest.mark.skipif(
     not DICOM.is_dir(), reason=f"no real exports beside the repository ({DICOM.name})"

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cardiolens.masks.labels import Tissue, label_map
+from cardiolens.curation.masks.labels import Tissue, label_map
 from tests.unit.study_folders import study, volume, write_nifti
 
 UPRIGHT = np.array([[0.0, -1, 0], [-1, 0, 0], [0, 0, 1]])  # i down, j to the patient's left

@@ -11,22 +11,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
+from tests.unit.masks.hearts import folder_of, heart
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.errors import InputError
-from cardiolens.masks.findings import Body, mask_findings, measure_study
-from cardiolens.masks.grades import quantities
-from cardiolens.masks.labels import Tissue, label_maps
-from cardiolens.masks.reasons import Reason
-from cardiolens.masks.stack import Stack
-from cardiolens.masks.wall import wall_of
+from cardiolens.curation.masks.findings import Body, mask_findings, measure_study
+from cardiolens.curation.masks.grades import quantities
+from cardiolens.curation.masks.labels import Tissue, label_maps
+from cardiolens.curation.masks.reasons import Reason
+from cardiolens.curation.masks.stack import Stack
+from cardiolens.curation.masks.wall import wall_of
 from cardiolens.phantom import cohort, roster
 from cardiolens.phantom.archetypes import canonical_values
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.measure import measure
-from cardiolens.tasks.catalogue import load_catalogue
-from cardiolens.tasks.truth import findings
-from tests.unit.masks.hearts import folder_of, heart
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.truth import findings
 
 LENGTH, RADIUS = 72.0, 26.0
 

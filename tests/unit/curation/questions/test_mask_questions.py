@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 from report_folders import lines
+from tests.unit.masks.hearts import folder_of, heart
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_questions_spec
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.errors import InputError
+from cardiolens.curation.questions.from_masks import joined
+from cardiolens.curation.questions.model_extraction import model_spec
+from cardiolens.curation.questions.run import questions
 from cardiolens.phantom import cohort
 from cardiolens.phantom.roster import catalogue
-from cardiolens.questions.asking import model_spec
-from cardiolens.questions.masked import joined
-from cardiolens.questions.run import questions
-from cardiolens.tasks.questions import read_questions
-from tests.unit.masks.hearts import folder_of, heart
+from cardiolens.protocol.tasks.questions import read_questions
 
 
 @pytest.fixture(scope="module")

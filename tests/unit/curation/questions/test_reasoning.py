@@ -10,15 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cardiolens.cases.files import Source
-from cardiolens.cases.make import make_cases
-from cardiolens.engine.ask import Ask, Pictures, Reply
-from cardiolens.engine.readers import Reader
-from cardiolens.errors import InputError
-from cardiolens.models.rendering import Rendering
-from cardiolens.plan.missing import missing_of
-from cardiolens.questions.asking import asking_spec, plan_texts, replies_of
-from cardiolens.questions.reasoning import (
+from cardiolens.base.errors import InputError
+from cardiolens.curation.questions.model_extraction import asking_spec, plan_texts, replies_of
+from cardiolens.curation.questions.reasoning import (
     ERRORS,
     Reasoning,
     StepVerdict,
@@ -27,10 +21,16 @@ from cardiolens.questions.reasoning import (
     read_verdicts,
     requests,
 )
-from cardiolens.questions.reasoning_agreement import agreement
-from cardiolens.stream.loader import StudyLoader
-from cardiolens.stream.replica import Replica
-from cardiolens.tasks.legal import constraint_of
+from cardiolens.curation.questions.reasoning_agreement import agreement
+from cardiolens.inference.engine.ask import Ask, Pictures, Reply
+from cardiolens.inference.engine.readers import Reader
+from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.plan.missing import missing_of
+from cardiolens.inference.stream.loader import StudyLoader
+from cardiolens.inference.stream.replica import Replica
+from cardiolens.protocol.medthinkvqa.files import Source
+from cardiolens.protocol.medthinkvqa.make import make_cases
+from cardiolens.protocol.tasks.legal import constraint_of
 
 STEP = {"is_factual": True, "is_critical": False, "error_types": []}
 LINE = {"case": 1, "steps": ["There is a disc.", "So it is dyslumia."], "people": [STEP, STEP]}

@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 from report_folders import lines, write_reports
 
 from cardiolens.config.compose import read_questions_spec
-from cardiolens.engine.ask import Ask, FrameWork, Pictures, Reply
-from cardiolens.models.rendering import Rendering
+from cardiolens.curation.questions.drafts import merged
+from cardiolens.curation.questions.model import Part, parts, read_reply
+from cardiolens.curation.questions.model_extraction import model_spec, plan_of, told
+from cardiolens.curation.questions.reasons import Reason
+from cardiolens.curation.questions.run import questions
+from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply
+from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.plan.missing import missing_of
+from cardiolens.inference.stream.loader import StudyLoader
+from cardiolens.inference.stream.replica import Replica
 from cardiolens.phantom.roster import catalogue
-from cardiolens.plan.missing import missing_of
-from cardiolens.questions.asking import model_spec, plan_of, told
-from cardiolens.questions.drafts import merged
-from cardiolens.questions.model import Part, parts, read_reply
-from cardiolens.questions.reasons import Reason
-from cardiolens.questions.run import questions
-from cardiolens.stream.loader import StudyLoader
-from cardiolens.stream.replica import Replica
-from cardiolens.tasks.legal import constraint_of, read_constraint
+from cardiolens.protocol.tasks.legal import constraint_of, read_constraint
 
 CATALOGUE = catalogue()
 LGE: Part = next(part for part in parts(CATALOGUE) if part.name == "lge")

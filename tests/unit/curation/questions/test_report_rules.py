@@ -7,15 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_folders import half
 
+from cardiolens.curation.questions.numbers import ranges, read_number, sex_of
+from cardiolens.curation.questions.reasons import MEANINGS, Reason
+from cardiolens.curation.questions.rules import extract
+from cardiolens.curation.questions.segments import segments
+from cardiolens.curation.questions.truth import Told, settle
 from cardiolens.phantom.reports import reports
 from cardiolens.phantom.roster import SEQUENCES, catalogue, study
-from cardiolens.questions.numbers import ranges, read_number, sex_of
-from cardiolens.questions.reasons import MEANINGS, Reason
-from cardiolens.questions.rules import extract
-from cardiolens.questions.segments import segments
-from cardiolens.questions.truth import Told, settle
-from cardiolens.tasks.instantiate import answer, asked
-from cardiolens.tasks.truth import findings
+from cardiolens.protocol.tasks.instantiate import answer, asked
+from cardiolens.protocol.tasks.truth import findings
 
 CATALOGUE = catalogue()
 LEAST_RECALL = {"development": 0.85, "closed": 0.9, "fresh": 0.75}

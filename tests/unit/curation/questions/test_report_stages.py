@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from report_folders import lines, write_reports, write_study
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_questions_spec
-from cardiolens.errors import InputError
+from cardiolens.curation.questions.counts import page
+from cardiolens.curation.questions.run import questions
+from cardiolens.curation.questions.stages import Stages, read_lines
 from cardiolens.phantom.roster import catalogue
-from cardiolens.questions.counts import page
-from cardiolens.questions.run import questions
-from cardiolens.questions.stages import Stages, read_lines
 
 TEXTS = {
     "S1": "Name: Erika Mustermann, 12.03.1961\nFindings: LVEF 62 %. No pericardial effusion.",

@@ -12,12 +12,12 @@ from page_run import finished, small_spec
 from small_cohort import make_cohort
 
 from cardiolens.config.steps import StatisticsSpec
+from cardiolens.curation.questions.second_reading import Readings, Written, readings, texts_of
+from cardiolens.curation.questions.statement import Found
 from cardiolens.phantom.roster import catalogue
-from cardiolens.questions.found import Found
-from cardiolens.questions.second_reading import Readings, Written, readings, texts_of
-from cardiolens.record import documents
-from cardiolens.record.places import Run
-from cardiolens.tables import VERDICTS, read
+from cardiolens.storage import documents
+from cardiolens.storage.places import Run
+from cardiolens.storage.tables import VERDICTS, read
 
 CATALOGUE = catalogue()
 STATISTICS = StatisticsSpec(min_n=1, resamples=40, seed=7)
@@ -104,8 +104,8 @@ def test_nothing_of_the_run_changes_and_the_file_says_who_read(run: Run, told: W
 
 
 def test_what_cannot_be_read_twice_is_refused(run: Run, tmp_path: Path) -> None:
-    from cardiolens.errors import InputError
-    from cardiolens.reread import reread
+    from cardiolens.base.errors import InputError
+    from cardiolens.commands.reread import reread
 
     with pytest.raises(InputError, match="model: has no value"):
         reread([f"run={run.root}"], [])

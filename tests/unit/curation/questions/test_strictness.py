@@ -2,10 +2,10 @@
 
 import pytest
 
+from cardiolens.curation.questions.numbers import sex_of
+from cardiolens.curation.questions.rules import extract
+from cardiolens.curation.questions.truth import Told, settle
 from cardiolens.phantom.roster import catalogue
-from cardiolens.questions.numbers import sex_of
-from cardiolens.questions.rules import extract
-from cardiolens.questions.truth import Told, settle
 
 CATALOGUE = catalogue()
 SCAR = "Transmural scar of the inferior wall."

@@ -14,14 +14,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
-from cardiolens.errors import InputError
-from cardiolens.release.clean import without_text
-from cardiolens.release.make import _cohorts, _line, release
-from cardiolens.release.verify import differences
+from cardiolens.curation.release.clean import without_text
+from cardiolens.curation.release.make import _cohorts, _line, release
+from cardiolens.curation.release.verify import differences
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.questions import GivenQuestion, Question, read_questions
 from cardiolens.study.manifest import read_study
-from cardiolens.tasks.catalogue import load_catalogue
-from cardiolens.tasks.questions import GivenQuestion, Question, read_questions
 
 SECRET = "MUSTERMANN"
 

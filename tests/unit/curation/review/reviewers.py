@@ -6,11 +6,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from cardiolens.review.items import Item
-from cardiolens.review.ledger import NAME, Ledger
-from cardiolens.review.queue import Asked, Queue
-from cardiolens.tasks.catalogue import load_catalogue
-from cardiolens.tasks.questions import given_questions
+from cardiolens.curation.review.items import Item
+from cardiolens.curation.review.ledger import NAME, Ledger
+from cardiolens.curation.review.queue import Asked, Queue
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.questions import given_questions
 
 CATALOGUE = load_catalogue("openprotocol-1")
 

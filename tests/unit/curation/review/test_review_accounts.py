@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens.errors import InputError
-from cardiolens.review import accounts
-from cardiolens.review.accounts import Door, Session, add_account, read_accounts
+from cardiolens.base.errors import InputError
+from cardiolens.curation.review import accounts
+from cardiolens.curation.review.accounts import Door, Session, add_account, read_accounts
 
 
 @pytest.fixture(autouse=True)

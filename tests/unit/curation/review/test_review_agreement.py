@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from reviewers import Table, items_of
 
-from cardiolens.review.agreement import Agreement, Pair, agreements, intervals
-from cardiolens.review.queue import outcome
-from cardiolens.stats.inference import gwet_ac1
+from cardiolens.curation.review.agreement import Agreement, Pair, agreements, intervals
+from cardiolens.curation.review.queue import outcome
+from cardiolens.score.statistics.hypothesis_tests import gwet_ac1
 
 
 def pairs_of(table: list[list[int]], subtask: str = "C01", patients: int = 20) -> list[Pair]:

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from reviewers import CATALOGUE, Table, items_of
 
-from cardiolens.errors import InputError
-from cardiolens.questions.stages import write_lines
-from cardiolens.review.export import exported, readings, write
-from cardiolens.review.items import BATCH, _batches
-from cardiolens.tasks.questions import read_questions
+from cardiolens.base.errors import InputError
+from cardiolens.curation.questions.stages import write_lines
+from cardiolens.curation.review.export import exported, readings, write
+from cardiolens.curation.review.items import BATCH, _batches
+from cardiolens.protocol.tasks.questions import read_questions
 
 
 def test_what_is_verified_enters_a_sweep_and_drafts_do_not(tmp_path: Path) -> None:

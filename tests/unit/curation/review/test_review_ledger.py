@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens.errors import InputError
-from cardiolens.review.ledger import NAME, Ledger, Line, read_ledger
+from cardiolens.base.errors import InputError
+from cardiolens.curation.review.ledger import NAME, Ledger, Line, read_ledger
 
 WRITER = """
 import sys
-from cardiolens.review.ledger import Ledger, Line, now
+from cardiolens.curation.review.ledger import Ledger, Line, now
 from pathlib import Path
 ledger = Ledger(Path(sys.argv[1]))
 for number in range(10**9):

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reviewers import Table, items_of
 
-from cardiolens.review.ledger import NAME, read_ledger
-from cardiolens.review.queue import Asked, outcome
+from cardiolens.curation.review.ledger import NAME, read_ledger
+from cardiolens.curation.review.queue import Asked, outcome
 
 
 @pytest.fixture

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from reviewers import CATALOGUE
 
-from cardiolens.errors import InputError
-from cardiolens.review import accounts
-from cardiolens.review.accounts import Door, add_account
-from cardiolens.review.desk import Desk
-from cardiolens.review.items import read_items
-from cardiolens.review.ledger import NAME, Ledger
-from cardiolens.review.pictures import Pictures
-from cardiolens.review.queue import Queue
-from cardiolens.review.run import add, export, serve
-from cardiolens.review.server import WORD, review_server
+from cardiolens.base.errors import InputError
+from cardiolens.curation.review import accounts
+from cardiolens.curation.review.accounts import Door, add_account
+from cardiolens.curation.review.desk import Desk
+from cardiolens.curation.review.items import read_items
+from cardiolens.curation.review.ledger import NAME, Ledger
+from cardiolens.curation.review.pictures import Pictures
+from cardiolens.curation.review.queue import Queue
+from cardiolens.curation.review.run import add, export, serve
+from cardiolens.curation.review.server import WORD, review_server
 
 PNG = b"\x89PNG"
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
 from cardiolens.config.engine_options import SAME_ANSWERS, SET_HERE
 from cardiolens.config.model import ModelSpec
-from cardiolens.engine import arguments, gpu_memory, vllm_engine
-from cardiolens.engine.arguments import check_engine_options, known_options
-from cardiolens.engine.vllm_engine import VllmEngine
-from cardiolens.errors import InputError
-from cardiolens.models.identity import Identity
-from cardiolens.placement.placement import Deployment
-from cardiolens.record.places import deciding, run_of
+from cardiolens.inference.engine import arguments, gpu_memory, vllm_engine
+from cardiolens.inference.engine.arguments import check_engine_options, known_options
+from cardiolens.inference.engine.vllm_engine import VllmEngine
+from cardiolens.inference.models.identity import Identity
+from cardiolens.inference.placement.placement import Deployment
+from cardiolens.storage.places import deciding, run_of
 
 TINY = ["model=[tiny]"]
 

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.model import ModelSpec
-from cardiolens.engine.ask import Ask, EngineDeadError, ErrorKind, Reply, RequestError
-from cardiolens.engine.supervisor import Supervisor
-from cardiolens.engine.vllm_engine import VllmEngine
-from cardiolens.errors import InputError
-from cardiolens.models.identity import Identity
-from cardiolens.placement.placement import Deployment
+from cardiolens.inference.engine.ask import Ask, EngineDeadError, ErrorKind, Reply, RequestError
+from cardiolens.inference.engine.supervisor import Supervisor
+from cardiolens.inference.engine.vllm_engine import VllmEngine
+from cardiolens.inference.models.identity import Identity
+from cardiolens.inference.placement.placement import Deployment
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, when vLLM imports it
 

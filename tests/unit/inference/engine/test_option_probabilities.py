@@ -6,8 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from cardiolens.engine.option_probabilities import TokenStep, set_logprobs
-from cardiolens.tasks.legal import legal_replies
+from cardiolens.inference.engine.option_probabilities import TokenStep, set_logprobs
+from cardiolens.protocol.tasks.legal import legal_replies
 
 END = "<eos>"
 

@@ -9,11 +9,11 @@ import pytest
 from page_run import write_record
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
-from cardiolens import tables
-from cardiolens.errors import InputError
-from cardiolens.page.write import write_page
-from cardiolens.plan.plan import plan
-from cardiolens.record.places import Run
+from cardiolens.base.errors import InputError
+from cardiolens.inference.plan.plan import plan
+from cardiolens.show.page.write import write_page
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run
 
 SOME = ["C01", "C10", "L01"]
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.compose import legal_names, read_spec
-from cardiolens.engine.readers import READERS
-from cardiolens.errors import InputError
-from cardiolens.models.identity import identify
-from cardiolens.results.scoring import RunResults
+from cardiolens.inference.engine.readers import READERS
+from cardiolens.inference.models.identity import identify
+from cardiolens.score.run_results.scoring import RunResults
 
 CHOICES = ["C06", "C10", "L01", "P01", "T01"]  # one right option
 SETS = ["C02", "C16", "C17", "C18"]

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cardiolens.engine.root_cause import cause_in
+from cardiolens.inference.engine.root_cause import cause_in
 
 LOG = """\
 (EngineCore pid=7) WARNING 11-22 10:32:57 [cpu.py:224] Triton is not installed.
@@ -19,7 +19,7 @@ RuntimeError: Engine core initialization failed. See root cause above. Failed co
 
 SCRIPT = """\
 import subprocess, sys
-from cardiolens.engine.root_cause import written_so_far, root_cause
+from cardiolens.inference.engine.root_cause import written_so_far, root_cause
 print("ValueError: of before", file=sys.stderr, flush=True)
 since = written_so_far()
 subprocess.run([sys.executable, "-c", "raise MemoryError('of the child')"])

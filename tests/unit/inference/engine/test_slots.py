@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cardiolens.engine.slots import Slots
+from cardiolens.inference.engine.slots import Slots
 
 
 async def order_of(n: int, waiting: list[bool], cancelled: set[int]) -> list[int]:

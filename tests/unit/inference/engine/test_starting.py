@@ -2,9 +2,9 @@
 
 import pytest
 
-from cardiolens.engine import starting
-from cardiolens.engine.shortage import with_remedy
-from cardiolens.engine.starting import set_by_ray, started
+from cardiolens.inference.engine import startup as starting
+from cardiolens.inference.engine.memory_remedies import with_remedy
+from cardiolens.inference.engine.startup import set_by_ray, started
 
 DISTURBED = "AssertionError: Error in memory profiling. Initial free memory 20.1 GiB, current 60 GiB."
 

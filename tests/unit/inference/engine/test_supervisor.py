@@ -5,9 +5,17 @@ from collections import Counter
 
 import pytest
 
-from cardiolens.engine.ask import Ask, EngineDeadError, ErrorKind, FrameWork, Pictures, Reply, RequestError
-from cardiolens.engine.supervisor import Supervisor
-from cardiolens.errors import RunError
+from cardiolens.base.errors import RunError
+from cardiolens.inference.engine.ask import (
+    Ask,
+    EngineDeadError,
+    ErrorKind,
+    FrameWork,
+    Pictures,
+    Reply,
+    RequestError,
+)
+from cardiolens.inference.engine.supervisor import Supervisor
 
 
 def ask(name: str, attempt: int = 1) -> Ask:

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.compose import packaged_conf, read_spec
 from cardiolens.config.model import ModelCard, ModelSpec
-from cardiolens.engine.arguments import check_engine_options
-from cardiolens.errors import InputError
-from cardiolens.models.adapter import find_adapter, room_for
-from cardiolens.placement.footprint import Candidate, Node, footprints
+from cardiolens.inference.engine.arguments import check_engine_options
+from cardiolens.inference.models.adapter import find_adapter, room_for
+from cardiolens.inference.placement.footprint import Candidate, Node, footprints
 from jobs import show_catalogue
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 RUN_HERE = {"tiny", "reader_small"}  # by vLLM, in tests/ray
 DIFFERING = ("name", "source", "revision", "weight_gib", "engine_options", "card")  # between precisions
 # Their config.json was read.

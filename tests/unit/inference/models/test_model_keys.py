@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cardiolens.config.model import ModelSpec
-from cardiolens.models import identity
-from cardiolens.models.identity import identify
+from cardiolens.inference.models import identity
+from cardiolens.inference.models.identity import identify
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_reader_spec, read_spec
-from cardiolens.errors import InputError
-from cardiolens.models.identity import absence, identify, ships
-from cardiolens.training.record import RECORD
+from cardiolens.inference.models.identity import absence, identify, ships
+from cardiolens.reader.record import RECORD
 
 MOST = 12 * 2**20  # bytes
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cardiolens.models.rendering import Rendering
+from cardiolens.inference.models.rendering import Rendering
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cardiolens.placement.board import Board
-from cardiolens.placement.footprint import Candidate, Node, footprints
-from cardiolens.placement.placement import Placement, place
-from cardiolens.placement.schedule import schedule
+from cardiolens.inference.placement.board import Board
+from cardiolens.inference.placement.footprint import Candidate, Node, footprints
+from cardiolens.inference.placement.placement import Placement, place
+from cardiolens.inference.placement.schedule import schedule
 from tests.unit.clusters import EIGHT, TWICE_EIGHT, candidates, model, nodes
 
 

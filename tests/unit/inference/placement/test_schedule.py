@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cardiolens.placement.footprint import Candidate, Node
-from cardiolens.placement.placement import Deployment, Placement, place
-from cardiolens.placement.schedule import Seating, schedule
-from cardiolens.stream.execution import Span, seconds_of_loading
+from cardiolens.inference.placement.footprint import Candidate, Node
+from cardiolens.inference.placement.placement import Deployment, Placement, place
+from cardiolens.inference.placement.schedule import Seating, schedule
+from cardiolens.inference.stream.execution import Span, seconds_of_loading
 from tests.unit.clusters import EIGHT, candidates, model, nodes
 
 

@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.compose import read_spec
 from cardiolens.config.model import ModelSpec
-from cardiolens.errors import InputError
-from cardiolens.placement.footprint import Node
-from cardiolens.placement.inventory import nodes_to_plan_with
-from cardiolens.placement.placement import place
-from cardiolens.plan.candidates import at_hand, candidate, needs
-from cardiolens.plan.missing import WORK, Missing
-from cardiolens.plan.totals import Totals
-from cardiolens.record.places import run_of
-from cardiolens.terminal.placement import placement_rows
+from cardiolens.inference.placement.footprint import Node
+from cardiolens.inference.placement.inventory import nodes_to_plan_with
+from cardiolens.inference.placement.placement import place
+from cardiolens.inference.plan.candidates import at_hand, candidate, needs
+from cardiolens.inference.plan.missing import WORK, Missing
+from cardiolens.inference.plan.totals import Totals
+from cardiolens.show.terminal.placement import placement_rows
+from cardiolens.storage.places import run_of
 
 EIGHT = (Node("a", 8, 80.0),)
 

@@ -5,11 +5,11 @@ import json
 import pytest
 from small_cohort import make_cohort, sweep_spec
 
-from cardiolens import tables
-from cardiolens.models import embedded
-from cardiolens.models.chat import Chat
-from cardiolens.plan.plan import plan
-from cardiolens.record.chain import read_chains
+from cardiolens.inference.models import embedded
+from cardiolens.inference.models.chat import Chat
+from cardiolens.inference.plan.plan import plan
+from cardiolens.protocol.dialogue.chain import read_chains
+from cardiolens.storage import tables
 
 K = 4
 

@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
-from cardiolens import tables
+from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep import Control
-from cardiolens.errors import InputError
-from cardiolens.models.rendering import Rendering
-from cardiolens.plan.control import Subject, donors
-from cardiolens.plan.missing import missing
-from cardiolens.plan.plan import Plan
-from cardiolens.results.scoring import RunResults
-from cardiolens.stream.loader import StudyLoader
+from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.plan.control import Subject, donors
+from cardiolens.inference.plan.missing import missing
+from cardiolens.inference.plan.plan import Plan
+from cardiolens.inference.stream.loader import StudyLoader
+from cardiolens.score.run_results.scoring import RunResults
+from cardiolens.storage import tables
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
 ALL = [

@@ -1,10 +1,10 @@
 """A plan is written again exactly when something that decides it has changed."""
 
-from cardiolens import tables
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.plan import inputs
-from cardiolens.plan.plan import plan
-from cardiolens.record.places import run_of
+from cardiolens.inference.plan import inputs
+from cardiolens.inference.plan.plan import plan
+from cardiolens.storage import tables
+from cardiolens.storage.places import run_of
 
 
 def written(spec: SweepSpec) -> list[tuple[str, int]]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from cardiolens import tables
-from cardiolens.plan import missing as looking
-from cardiolens.plan.missing import missing
-from cardiolens.tables import COMPLETIONS, FINAL, PLANNED, REQUESTS
+from cardiolens.inference.plan import missing as looking
+from cardiolens.inference.plan.missing import missing
+from cardiolens.storage import tables
+from cardiolens.storage.tables import COMPLETIONS, FINAL, PLANNED, REQUESTS
 
 TRIES = 2
 

@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
+from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.errors import InputError, RunError
-from cardiolens.models import embedded
-from cardiolens.models.chat import Chat
-from cardiolens.models.fault import ModelError
-from cardiolens.placement.placement import Deployment, Placement
-from cardiolens.plan.missing import Missing, missing_of
-from cardiolens.plan.plan import Plan, plan
-from cardiolens.record import documents
-from cardiolens.steps.conclude import conclude
-from cardiolens.steps.outcomes import Prepared
-from cardiolens.steps.sweep import sweep
-from cardiolens.stream import execution
-from cardiolens.stream.execution import Executed, execute
-from cardiolens.stream.pipeline import Streamed
+from cardiolens.inference.models import embedded
+from cardiolens.inference.models.chat import Chat
+from cardiolens.inference.models.fault import ModelError
+from cardiolens.inference.placement.placement import Deployment, Placement
+from cardiolens.inference.plan.missing import Missing, missing_of
+from cardiolens.inference.plan.plan import Plan, plan
+from cardiolens.inference.stream import execution
+from cardiolens.inference.stream.execution import Executed, execute
+from cardiolens.inference.stream.pipeline import Streamed
+from cardiolens.storage import documents
+from cardiolens.workflow.steps.conclude import conclude
+from cardiolens.workflow.steps.outcomes import Prepared
+from cardiolens.workflow.steps.sweep import sweep
 
 Sweep = Callable[..., SweepSpec]
 WORDS = ("model=[tiny,uniform]", "model.tiny.long_side=64", "subtask=[C01]", "budget=[2]")

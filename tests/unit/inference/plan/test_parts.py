@@ -6,9 +6,9 @@ import pytest
 from small_cohort import make_cohort, reader, sweep_spec
 
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.models import embedded
-from cardiolens.plan import parts
-from cardiolens.plan.plan import Plan, plan
+from cardiolens.inference.models import embedded
+from cardiolens.inference.plan import parts
+from cardiolens.inference.plan.plan import Plan, plan
 
 TINY = {"name": "tiny", "source": "embedded", "long_side": 64, "kv_cache_gib": 0.5}
 ARMS = {

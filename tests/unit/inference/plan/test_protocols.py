@@ -5,20 +5,20 @@ from collections.abc import Callable
 
 import pytest
 
-from cardiolens import tables
+from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.errors import InputError
-from cardiolens.models.chat import Chat
-from cardiolens.models.rendering import Rendering
-from cardiolens.plan.plan import plan
-from cardiolens.select.choose import choose
-from cardiolens.select.feature_store import missing_parts, read_features, write_features
-from cardiolens.select.route import Route
+from cardiolens.inference.models.chat import Chat
+from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.plan.plan import plan
+from cardiolens.protocol.select.choose import choose
+from cardiolens.protocol.select.feature_store import missing_parts, read_features, write_features
+from cardiolens.protocol.select.route import Route
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.legal import constraint_of
+from cardiolens.storage import tables
 from cardiolens.study.shards import read_volumes
 from cardiolens.study.structure import structures
-from cardiolens.tasks.catalogue import load_catalogue
-from cardiolens.tasks.legal import constraint_of
 
 Sweep = Callable[..., SweepSpec]
 EVERY = "selector=[clinical,random@7,uniform,all,kcenter,kmedoids]"

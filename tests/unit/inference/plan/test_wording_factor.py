@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
-from cardiolens import tables
+from cardiolens.base.errors import InputError
 from cardiolens.config.arms import arms
 from cardiolens.config.compose import read_spec
-from cardiolens.errors import InputError
-from cardiolens.page.columns import prompt_words, setting
-from cardiolens.plan.plan import plan
-from cardiolens.record.places import deciding, run_of
-from cardiolens.stats.factors import ArmFactors, families
-from cardiolens.tasks.catalogue import load_catalogue
+from cardiolens.inference.plan.plan import plan
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.score.statistics.factors import ArmFactors, families
+from cardiolens.show.page.columns import prompt_words, setting
+from cardiolens.storage import tables
+from cardiolens.storage.places import deciding, run_of
 
 SUBTASKS = ["C02", "C10", "D01", "R-T2"]
 CATALOGUE = load_catalogue("openprotocol-1")

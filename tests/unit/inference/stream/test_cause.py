@@ -2,7 +2,7 @@
 
 import pytest
 
-from cardiolens.stream.pipeline import cause_of
+from cardiolens.inference.stream.pipeline import cause_of
 
 WRAPPED = """\x1b[36mray::MapWorker(MapBatches(Replica)).submit()\x1b[39m (pid=1, ip=192.0.2.2)
 ValueError: inner
@@ -26,7 +26,7 @@ To change retry attempts, backoff, or which errors are retried, configure `ray.d
 @pytest.mark.parametrize(
     ("raised", "told"),
     [
-        ("cardiolens.errors.RunError: the engine died again", "the engine died again"),
+        ("cardiolens.base.errors.RunError: the engine died again", "the engine died again"),
         ("FileNotFoundError: [Errno 2] part.parquet", "FileNotFoundError: [Errno 2] part.parquet"),
     ],
 )

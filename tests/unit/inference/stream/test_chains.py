@@ -11,16 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_cohort import swept
 
-from cardiolens import tables
-from cardiolens.engine.ask import Ask
-from cardiolens.engine.readers import Constant
-from cardiolens.engine.supervisor import Supervisor
-from cardiolens.errors import InputError
-from cardiolens.plan.plan import plan
-from cardiolens.record.chain import Stage, Steps, key_of, prompt_of, read_chains, walk
-from cardiolens.record.coming import mark
-from cardiolens.stream.walk import Walk
-from cardiolens.tasks.legal import FREE
+from cardiolens.base.errors import InputError
+from cardiolens.inference.engine.ask import Ask
+from cardiolens.inference.engine.readers import Constant
+from cardiolens.inference.engine.supervisor import Supervisor
+from cardiolens.inference.plan.plan import plan
+from cardiolens.inference.stream.chain_walk import Walk
+from cardiolens.protocol.dialogue.chain import Stage, Steps, key_of, prompt_of, read_chains, walk
+from cardiolens.protocol.dialogue.pending import mark
+from cardiolens.protocol.tasks.legal import FREE
+from cardiolens.storage import tables
 
 N = 3
 

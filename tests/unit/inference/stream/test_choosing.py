@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_cohort import VIEWS, frame_rows, make_cohort, reader, sweep_spec, swept
 
-from cardiolens import tables
-from cardiolens.engine.ask import FRAMES, ErrorKind, Reply, RequestError
-from cardiolens.engine.readers import Reader, check_readers
-from cardiolens.errors import InputError
-from cardiolens.models.rendering import Rendering
-from cardiolens.plan.plan import plan
-from cardiolens.record.chain import read_chains, walk
-from cardiolens.record.choosing import LEFT, REFUSED, REQUEST, SHOWN, Choice, Offer, Offered
-from cardiolens.record.coming import mark
+from cardiolens.base.errors import InputError
+from cardiolens.inference.engine.ask import FRAMES, ErrorKind, Reply, RequestError
+from cardiolens.inference.engine.readers import Reader, check_readers
+from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.plan.plan import plan
+from cardiolens.protocol.dialogue.chain import read_chains, walk
+from cardiolens.protocol.dialogue.frame_requests import LEFT, REFUSED, REQUEST, SHOWN, Choice, Offer, Offered
+from cardiolens.protocol.dialogue.pending import mark
+from cardiolens.storage import tables
 
 SELF = {"name": "self", "kind": "self"}
 CLINICAL = {"name": "clinical", "kind": "clinical"}

@@ -12,8 +12,8 @@ import pytest
 from chain_cohort import Scribe, make_cohort, spec_of
 from small_cohort import swept
 
-from cardiolens import tables
-from cardiolens.tables import FINAL
+from cardiolens.storage import tables
+from cardiolens.storage.tables import FINAL
 
 N = 3
 STEPS = 3 * N

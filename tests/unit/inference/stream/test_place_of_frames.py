@@ -13,11 +13,11 @@ from small_cohort import questions_of, reader, sweep_spec, swept
 from study_folders import study, volume
 
 from cardiolens.config.dataset import Windows
-from cardiolens.engine.ask import Ask, Pictures, Reply
-from cardiolens.engine.readers import Reader
+from cardiolens.inference.engine.ask import Ask, Pictures, Reply
+from cardiolens.inference.engine.readers import Reader
+from cardiolens.protocol.tasks.questions import write_questions
 from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.group import prepare_group
-from cardiolens.tasks.questions import write_questions
 
 VIEWS = {  # slices, phases
     "cine_sax": (5, 7),

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cardiolens import tables
 from cardiolens.config.steps import StreamSpec
-from cardiolens.engine.ask import Ask, FrameWork, Pictures, Reply
-from cardiolens.stream.messages import STUDY_ASKS
-from cardiolens.stream.replica import Replica
-from cardiolens.stream.writer import write_completions
-from cardiolens.tasks.legal import FREE
+from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply
+from cardiolens.inference.stream.messages import STUDY_ASKS
+from cardiolens.inference.stream.replica import Replica
+from cardiolens.inference.stream.writer import write_completions
+from cardiolens.protocol.tasks.legal import FREE
+from cardiolens.storage import tables
 
 POISON = [
     {"text": "half \ud83d of a pair"},

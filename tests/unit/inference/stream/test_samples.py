@@ -10,18 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_cohort import answer, make_cohort, reader, sweep_spec, swept
 
-from cardiolens import tables
+from cardiolens.base.errors import InputError
 from cardiolens.config.arms import arms
-from cardiolens.engine.ask import ErrorKind, Reply, RequestError
-from cardiolens.engine.readers import Reader
-from cardiolens.errors import InputError
-from cardiolens.plan.missing import missing_of
-from cardiolens.plan.plan import plan
-from cardiolens.plan.totals import totals_of
-from cardiolens.record.chain import read_chains, walk
-from cardiolens.record.samples import SAMPLED, Sample, held, samples_of
-from cardiolens.results.scoring import judge_and_write
-from cardiolens.stream.messages import stage_counter
+from cardiolens.inference.engine.ask import ErrorKind, Reply, RequestError
+from cardiolens.inference.engine.readers import Reader
+from cardiolens.inference.plan.missing import missing_of
+from cardiolens.inference.plan.plan import plan
+from cardiolens.inference.plan.totals import totals_of
+from cardiolens.inference.stream.messages import stage_counter
+from cardiolens.protocol.dialogue.chain import read_chains, walk
+from cardiolens.protocol.dialogue.samples import SAMPLED, Sample, held, samples_of
+from cardiolens.score.run_results.scoring import judge_and_write
+from cardiolens.storage import tables
 
 ONE = {"name": "standard", "style": "standard", "max_tokens": 64}
 TEMPERATURE = 0.7

@@ -7,14 +7,14 @@ from chain_cohort import DIRECT, SELF, Scribe, make_cohort, spec_of
 from page_markup import Markup, records
 from small_cohort import answer
 
-from cardiolens.placement.placement import Placement
-from cardiolens.plan.missing import missing_of
-from cardiolens.plan.plan import plan
-from cardiolens.record import documents
-from cardiolens.steps.conclude import conclude
-from cardiolens.steps.outcomes import Prepared
-from cardiolens.stream.execution import Executed
-from cardiolens.stream.pipeline import Streamed
+from cardiolens.inference.placement.placement import Placement
+from cardiolens.inference.plan.missing import missing_of
+from cardiolens.inference.plan.plan import plan
+from cardiolens.inference.stream.execution import Executed
+from cardiolens.inference.stream.pipeline import Streamed
+from cardiolens.storage import documents
+from cardiolens.workflow.steps.conclude import conclude
+from cardiolens.workflow.steps.outcomes import Prepared
 
 N = 3
 LONGER = SELF | {"name": "longer", "max_tokens": 65}

@@ -4,8 +4,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cardiolens.plan.missing import WORK
-from cardiolens.stream.pipeline import _studies_in_flight
+from cardiolens.inference.plan.missing import WORK
+from cardiolens.inference.stream.pipeline import _studies_in_flight
 
 
 @given(

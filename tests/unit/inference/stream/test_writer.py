@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from cardiolens import tables
 from cardiolens.config.steps import StreamSpec
-from cardiolens.engine.readers import Constant
-from cardiolens.stream.messages import STUDY_ASKS, AskRow
-from cardiolens.stream.replica import Replica
+from cardiolens.inference.engine.readers import Constant
+from cardiolens.inference.stream.messages import STUDY_ASKS, AskRow
+from cardiolens.inference.stream.replica import Replica
+from cardiolens.storage import tables
 
 
 def ask(number: int) -> AskRow:

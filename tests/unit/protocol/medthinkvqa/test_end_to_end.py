@@ -9,18 +9,18 @@ import pytest
 from PIL import Image
 from small_cohort import reader, swept
 
-from cardiolens import tables
-from cardiolens.cases.case import field_of
-from cardiolens.cases.files import Source, cases
-from cardiolens.cases.group import prepare_cases
-from cardiolens.cases.make import make_cases
-from cardiolens.cases.told import write_cases
 from cardiolens.config.sweep import SweepSpec, parse
-from cardiolens.models.rendering import Rendering
-from cardiolens.page.case_viewer.pictures import png_of
-from cardiolens.plan.plan import plan
-from cardiolens.stream.loader import StudyLoader
-from cardiolens.stream.messages import pictures_of
+from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.plan.plan import plan
+from cardiolens.inference.stream.loader import StudyLoader
+from cardiolens.inference.stream.messages import pictures_of
+from cardiolens.protocol.medthinkvqa.case import field_of
+from cardiolens.protocol.medthinkvqa.case_text import write_cases
+from cardiolens.protocol.medthinkvqa.files import Source, cases
+from cardiolens.protocol.medthinkvqa.group import prepare_cases
+from cardiolens.protocol.medthinkvqa.make import make_cases
+from cardiolens.show.page.case_viewer.pictures import png_of
+from cardiolens.storage import tables
 from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.shards import read_volumes
 

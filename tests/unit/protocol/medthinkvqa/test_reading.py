@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cardiolens.cases.case import read_case
-from cardiolens.cases.files import Source, cases, image_bytes
-from cardiolens.cases.make import make_cases
-from cardiolens.cases.picture import pixels_of
-from cardiolens.cases.submission import submission_problems, write_submission
-from cardiolens.errors import InputError
-from cardiolens.results.case_scores import rouge_l, step_overlap
+from cardiolens.base.errors import InputError
+from cardiolens.protocol.medthinkvqa.case import read_case
+from cardiolens.protocol.medthinkvqa.files import Source, cases, image_bytes
+from cardiolens.protocol.medthinkvqa.make import make_cases
+from cardiolens.protocol.medthinkvqa.picture import pixels_of
+from cardiolens.protocol.medthinkvqa.submission import submission_problems, write_submission
+from cardiolens.score.run_results.case_scores import rouge_l, step_overlap
 
 
 def stored(image: Image.Image, form: str = "PNG", **options: object) -> bytes:

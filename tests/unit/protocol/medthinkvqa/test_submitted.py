@@ -9,14 +9,14 @@ from chain_cohort import DIRECT, SELF, make_cohort, spec_of
 from page_run import write_record
 from small_cohort import swept
 
-from cardiolens import tables
-from cardiolens.cases.files import Source, records
-from cardiolens.cases.submission import submission_problems
-from cardiolens.engine.ask import Ask, Pictures, Reply
-from cardiolens.engine.readers import Reader
-from cardiolens.record.chain import read_chains
-from cardiolens.record.places import Run
-from cardiolens.results.case_steps import beside_letter, by_image
+from cardiolens.inference.engine.ask import Ask, Pictures, Reply
+from cardiolens.inference.engine.readers import Reader
+from cardiolens.protocol.dialogue.chain import read_chains
+from cardiolens.protocol.medthinkvqa.files import Source, records
+from cardiolens.protocol.medthinkvqa.submission import submission_problems
+from cardiolens.score.run_results.case_rationales import beside_letter, by_image
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run
 from jobs import medthinkvqa
 
 N = 5

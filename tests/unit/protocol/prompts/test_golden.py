@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from cardiolens.config.sweep import SelectorSpec
-from cardiolens.plan.control import reversed_options
-from cardiolens.prompts.frames import caption_block, captions
-from cardiolens.prompts.question import AskedQuestion, report_fields
-from cardiolens.prompts.render import question_block, render
-from cardiolens.prompts.template import template_for
-from cardiolens.select.choose import choose
-from cardiolens.select.route import Route
+from cardiolens.inference.plan.control import reversed_options
+from cardiolens.protocol.prompts.frames import caption_block, captions
+from cardiolens.protocol.prompts.question import AskedQuestion, report_fields
+from cardiolens.protocol.prompts.render import question_block, render
+from cardiolens.protocol.prompts.template import template_for
+from cardiolens.protocol.select.choose import choose
+from cardiolens.protocol.select.route import Route
+from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.structure import StudyStructure, VolumeStructure
-from cardiolens.tasks.catalogue import load_catalogue
 
 GOLDEN = Path(__file__).parent / "golden"
 CATALOGUE = load_catalogue("openprotocol-1")

@@ -6,14 +6,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cardiolens import tables
+from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SelectorSpec
-from cardiolens.errors import InputError
-from cardiolens.select.choose import choose
-from cardiolens.select.diversity import distances, kcenter, kmedoids
-from cardiolens.select.feature_store import StudyFeatures, missing_parts, read_features, write_features
-from cardiolens.select.features import N_FEATURES, small_pictures, volume_features
-from cardiolens.select.route import Route
+from cardiolens.protocol.select.choose import choose
+from cardiolens.protocol.select.diversity import distances, kcenter, kmedoids
+from cardiolens.protocol.select.feature_store import (
+    StudyFeatures,
+    missing_parts,
+    read_features,
+    write_features,
+)
+from cardiolens.protocol.select.features import N_FEATURES, small_pictures, volume_features
+from cardiolens.protocol.select.route import Route
+from cardiolens.storage import tables
 from cardiolens.study.shards import part_writer
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 

@@ -6,15 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cardiolens import tables
+from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep import SweepSpec, parse
-from cardiolens.errors import InputError
-from cardiolens.plan.plan import plan
-from cardiolens.select.diversity import relevant
-from cardiolens.select.encoder import Encoder
-from cardiolens.select.feature_store import missing_parts, read_features, write_features
-from cardiolens.select.sight import PIXELS, check_encoders, sights_of
+from cardiolens.inference.plan.plan import plan
+from cardiolens.protocol.select.diversity import relevant
+from cardiolens.protocol.select.encoder import Encoder
+from cardiolens.protocol.select.feature_source import PIXELS, check_encoders, sights_of
+from cardiolens.protocol.select.feature_store import missing_parts, read_features, write_features
+from cardiolens.storage import tables
 from cardiolens.study.shards import read_volumes
 
 Sweep = Callable[..., SweepSpec]

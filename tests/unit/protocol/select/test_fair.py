@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.select.test_properties import study
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep import SelectorSpec, parse
-from cardiolens.errors import InputError
-from cardiolens.select.choose import choose
-from cardiolens.select.feature_store import StudyFeatures
-from cardiolens.select.route import Route, resolve
-from cardiolens.select.selection import Selection
+from cardiolens.protocol.select.choose import choose
+from cardiolens.protocol.select.feature_store import StudyFeatures
+from cardiolens.protocol.select.route import Route, resolve
+from cardiolens.protocol.select.selection import Selection
+from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.structure import StudyStructure, VolumeStructure
-from cardiolens.tasks.catalogue import load_catalogue
-from tests.unit.select.test_properties import study
 
 SUBTASKS = load_catalogue("openprotocol-1").subtasks
 CLINICAL = SelectorSpec(name="clinical", kind="clinical")

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cardiolens.config.sweep import SelectorSpec
-from cardiolens.select.choose import choose
-from cardiolens.select.route import Route
+from cardiolens.protocol.select.choose import choose
+from cardiolens.protocol.select.route import Route
+from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.structure import StudyStructure, VolumeStructure
-from cardiolens.tasks.catalogue import load_catalogue
 
 SUBTASKS = load_catalogue("openprotocol-1").subtasks
 CLINICAL = SelectorSpec(name="clinical", kind="clinical")

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SelectorSpec
-from cardiolens.errors import InputError
-from cardiolens.select.choose import choose
-from cardiolens.select.route import Route
-from cardiolens.select.selection import Selection, record
+from cardiolens.protocol.select.choose import choose
+from cardiolens.protocol.select.route import Route
+from cardiolens.protocol.select.selection import Selection, record
+from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.structure import StudyStructure, VolumeStructure
-from cardiolens.tasks.catalogue import load_catalogue
 
 SUBTASKS = load_catalogue("openprotocol-1").subtasks
 CLINICAL = SelectorSpec(name="clinical", kind="clinical")

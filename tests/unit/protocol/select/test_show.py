@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "jobs"))
+sys.path.insert(0, str(Path(__file__).parents[4] / "jobs"))
 from show_selection import main
 
 

@@ -2,12 +2,12 @@
 
 import pytest
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SelectorSpec
-from cardiolens.errors import InputError
-from cardiolens.select.choose import choose
-from cardiolens.select.route import Route
-from cardiolens.select.selection import Selection
-from cardiolens.select.token_budget import fitting
+from cardiolens.protocol.select.choose import choose
+from cardiolens.protocol.select.route import Route
+from cardiolens.protocol.select.selection import Selection
+from cardiolens.protocol.select.token_budget import fitting
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
 STUDY = StudyStructure("PH-0001", {"cine_sax": VolumeStructure("cine_sax", "cine", "sax", 10, 25, 0, 9)})

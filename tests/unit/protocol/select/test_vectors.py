@@ -3,13 +3,13 @@
 import pytest
 
 from cardiolens.config.sweep import SelectorSpec
-from cardiolens.select.choose import choose
-from cardiolens.select.quota import settle, split
-from cardiolens.select.route import Route
-from cardiolens.select.selection import Selection
-from cardiolens.select.spread import center_out, even
+from cardiolens.protocol.select.choose import choose
+from cardiolens.protocol.select.quota import settle, split
+from cardiolens.protocol.select.route import Route
+from cardiolens.protocol.select.selection import Selection
+from cardiolens.protocol.select.spread import center_out, even
+from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.structure import StudyStructure, VolumeStructure
-from cardiolens.tasks.catalogue import load_catalogue
 
 CLINICAL = SelectorSpec(name="clinical", kind="clinical")
 RANDOM = SelectorSpec(name="random", kind="random", seeds=(2026,))

@@ -4,11 +4,11 @@ import pytest
 import yaml
 
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.judging.text.extract import extract
 from cardiolens.phantom import reports
 from cardiolens.phantom.archetypes import canonical_values
 from cardiolens.phantom.roster import SEQUENCES, catalogue, roster, study
-from cardiolens.tasks.truth import findings
+from cardiolens.protocol.tasks.truth import findings
+from cardiolens.report_text.extract import extract
 
 SENTENCES = yaml.safe_load((Path(__file__).parent / "report_sentences.yaml").read_text())
 

@@ -7,20 +7,20 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from cardiolens import tables
 from cardiolens.config.compose import read_spec
-from cardiolens.engine.readers import open_reader
-from cardiolens.models.rendering import Rendering
+from cardiolens.inference.engine.readers import open_reader
+from cardiolens.inference.models.rendering import Rendering
+from cardiolens.inference.plan.missing import missing
+from cardiolens.inference.plan.plan import plan
+from cardiolens.inference.stream.loader import StudyLoader
+from cardiolens.inference.stream.replica import Replica
 from cardiolens.phantom.cohort import make_cohort
-from cardiolens.plan.missing import missing
-from cardiolens.plan.plan import plan
-from cardiolens.results.scoring import judge_and_write
-from cardiolens.stream.loader import StudyLoader
-from cardiolens.stream.replica import Replica
+from cardiolens.score.run_results.scoring import judge_and_write
+from cardiolens.storage import tables
 from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.group import prepare_group
 
-MINIATURE = Path(__file__).parents[1] / "miniature"
+MINIATURE = Path(__file__).parents[2] / "miniature"
 # what the data files make of the truth of two studies
 ANSWERS = {
     "PH-NORMAL:SCAR": ["A"],

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cardiolens import tables
-from cardiolens.errors import InputError
-from cardiolens.tasks.catalogue import load_catalogue
-from cardiolens.tasks.questions import read_questions, write_questions
+from cardiolens.base.errors import InputError
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.questions import read_questions, write_questions
+from cardiolens.storage import tables
 
-REAL = Path(__file__).parents[4] / "shared" / "cmr" / "questions.jsonl"
+REAL = Path(__file__).parents[5] / "shared" / "cmr" / "questions.jsonl"
 QUESTION = {
     "schema": "qa-1",
     "qa_id": "S1:C02",

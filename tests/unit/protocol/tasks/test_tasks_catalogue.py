@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cardiolens.errors import InputError
-from cardiolens.judging.text.extract import extract
-from cardiolens.tasks.catalogue import load_catalogue
-from cardiolens.tasks.instantiate import answer
+from cardiolens.base.errors import InputError
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.instantiate import answer
+from cardiolens.report_text.extract import extract
 
 PROTOCOL = "openprotocol-1"
 MINIATURE = {

@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from cardiolens.tasks.catalogue import load_catalogue
-from cardiolens.tasks.instantiate import answer, asked, records
-from cardiolens.tasks.segments import LEVELS, SEGMENTS, TERRITORIES, WALLS
-from cardiolens.tasks.truth import (
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.instantiate import answer, asked, records
+from cardiolens.protocol.tasks.segments import LEVELS, SEGMENTS, TERRITORIES, WALLS
+from cardiolens.protocol.tasks.truth import (
     Chambers,
     Lesion,
     PerfusionDefect,

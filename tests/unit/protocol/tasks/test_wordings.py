@@ -2,8 +2,8 @@
 
 import pytest
 
-from cardiolens.tasks.catalogue import load_catalogue
-from cardiolens.tasks.wordings import wording_problems
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.wordings import wording_problems
 
 SUBTASKS = load_catalogue("openprotocol-1").subtasks
 OPTIONS = ["Normal", "Mildly reduced", "Dilated (DCM)"]

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cardiolens.findings import sentences
-from cardiolens.findings.analyses import analyse
-from cardiolens.findings.evidence import Evidence
-from cardiolens.findings.landscape import landscape
-from cardiolens.stats.bootstrap import percentile
-from cardiolens.stats.factors import ArmFactors, families
-from cardiolens.stats.headlines import headline_means, headlines
-from cardiolens.stats.statistic import Basis, Statistic
+from cardiolens.score.claims import sentences
+from cardiolens.score.claims.analyses import analyse
+from cardiolens.score.claims.evidence import Evidence
+from cardiolens.score.claims.landscape import landscape
+from cardiolens.score.statistics.bootstrap import percentile
+from cardiolens.score.statistics.factors import ArmFactors, families
+from cardiolens.score.statistics.headlines import headline_means, headlines
+from cardiolens.score.statistics.statistic import Basis, Statistic
 
 
 def arm(name: str, **changes: str) -> ArmFactors:

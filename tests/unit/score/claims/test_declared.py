@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cardiolens.findings.declared import Declared, declared_comparison
+from cardiolens.score.claims.preregistered import Declared, declared_comparison
 
 A, B = "headline:a", "headline:b"
 

@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cardiolens.findings.difficulty import BY_SUBTASK, NEVER_RIGHT, item_difficulty
-from cardiolens.findings.planned import comparisons, detectable
-from cardiolens.findings.spread import spread
-from cardiolens.findings.subgroups import FEWEST, subgroup_scores
-from cardiolens.stats.asked import Asked
-from cardiolens.stats.factors import ArmFactors
-from cardiolens.stats.inference import detectable_difference, planned_error
-from cardiolens.stats.scores import score
-from cardiolens.tables import QUESTIONS, VERDICTS, from_rows
+from cardiolens.score.claims.difficulty import BY_SUBTASK, NEVER_RIGHT, item_difficulty
+from cardiolens.score.claims.planned_power import comparisons, detectable
+from cardiolens.score.claims.score_ranges import spread
+from cardiolens.score.claims.subgroups import FEWEST, subgroup_scores
+from cardiolens.score.statistics.arm_answers import Asked
+from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.score.statistics.hypothesis_tests import detectable_difference, planned_error
+from cardiolens.score.statistics.scores import score
+from cardiolens.storage.tables import QUESTIONS, VERDICTS, from_rows
 
 SINGLE = {"C10": 4, "L01": 2, "P01": 2}
 

@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cardiolens.errors import InputError
-from cardiolens.findings.subcohort import Part, full_versus_part, gold_shift, separate_weights
-from cardiolens.stats.asked import Asked
-from cardiolens.stats.scores import score
-from cardiolens.tables import VERDICTS, from_rows
+from cardiolens.base.errors import InputError
+from cardiolens.score.claims.subcohort import Part, full_versus_part, gold_shift, separate_weights
+from cardiolens.score.statistics.arm_answers import Asked
+from cardiolens.score.statistics.scores import score
+from cardiolens.storage.tables import VERDICTS, from_rows
 
 
 def cohort(patients: int = 60) -> pa.Table:

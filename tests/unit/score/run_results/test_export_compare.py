@@ -9,14 +9,14 @@ import pytest
 from page_run import finished, small_spec
 from small_cohort import make_cohort, reader
 
-from cardiolens import tables
-from cardiolens.compare import compare, read_words
-from cardiolens.errors import InputError
-from cardiolens.page.elements import Column, Table
-from cardiolens.page.export import export
-from cardiolens.page.paper import latex, markdown
-from cardiolens.record.places import Run
-from cardiolens.results.compare import compared, configuration_changes
+from cardiolens.base.errors import InputError
+from cardiolens.commands.compare import compare, read_words
+from cardiolens.score.run_results.compare import compared, configuration_changes
+from cardiolens.show.export.export import export
+from cardiolens.show.export.paper import latex, markdown
+from cardiolens.show.page.elements import Column, Table
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run
 
 READER = reader("noisy", "model", error=0.0)
 WORSE = reader("noisy", "model", error=0.6)

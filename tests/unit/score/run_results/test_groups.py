@@ -4,9 +4,9 @@ from pathlib import Path
 
 from small_cohort import make_cohort, volume_row
 
-from cardiolens.results.groups import groups_of
+from cardiolens.score.run_results.groups import groups_of
+from cardiolens.storage.tables import VERDICTS, VOLUMES, from_rows, write_part
 from cardiolens.study.cohort import Cohort, read_cohort, write_cohort
-from cardiolens.tables import VERDICTS, VOLUMES, from_rows, write_part
 
 
 def test_patients_are_in_the_subgroups_that_all_of_their_studies_name(tmp_path: Path) -> None:

@@ -6,12 +6,13 @@ import pytest
 from page_run import PROMPTS, SELECTORS, with_probabilities
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
-from cardiolens import tables
-from cardiolens.plan import parts as planning
-from cardiolens.plan.plan import Plan
-from cardiolens.results import aligned, model_replies
-from cardiolens.results.scoring import RunResults, judge_ahead, judge_and_write
-from cardiolens.tables import COMPLETIONS, REQUESTS
+from cardiolens.inference.plan import parts as planning
+from cardiolens.inference.plan.plan import Plan
+from cardiolens.score.run_results import aligned_replies as aligned
+from cardiolens.score.run_results import model_replies
+from cardiolens.score.run_results.scoring import RunResults, judge_ahead, judge_and_write
+from cardiolens.storage import tables
+from cardiolens.storage.tables import COMPLETIONS, REQUESTS
 
 CONTROLS = ["none", "blind", "shuffled_options", "reversed_options"]
 SOME = ["C02", "L01", "D02", "R-CINE"]

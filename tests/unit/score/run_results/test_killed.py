@@ -10,17 +10,17 @@ import pytest
 from pandas.testing import assert_frame_equal
 from small_cohort import make_cohort
 
-from cardiolens import tables
-from cardiolens.record.places import Run
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 PLUGIN = ROOT / "tests" / "ray" / "plugin"
 SWEEP = """
 import sys
 from pathlib import Path
 from small_cohort import reader, sweep_spec, swept
 from page_run import write_record
-from cardiolens.page.write import write_page
+from cardiolens.show.page.write import write_page
 
 planned, judged = swept(sweep_spec(Path(sys.argv[1]), reader("uniform"), subtask=["C01", "C03", "L01"]))
 write_record(planned, judged)

@@ -8,15 +8,14 @@ import pytest
 from page_run import finished
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
-from cardiolens import tables
-from cardiolens.errors import InputError
-from cardiolens.record import documents
-from cardiolens.record.places import Run
-from cardiolens.results.merging import merged_run
-from cardiolens.steps.judge import judge_together
-from cardiolens.steps.manifest import counters, write_manifest
-from cardiolens.terminal.verb import read_runs
-from cardiolens.view import served_of
+from cardiolens.base.errors import InputError
+from cardiolens.commands.view import served_of
+from cardiolens.score.run_results.merging import merged_run
+from cardiolens.storage import documents, tables
+from cardiolens.storage.places import Run
+from cardiolens.storage.run_word import read_runs
+from cardiolens.workflow.steps.judge import judge_together
+from cardiolens.workflow.steps.manifest import counters, write_manifest
 
 ORACLE, CONSTANT = reader("oracle"), reader("constant", answer="A")
 

@@ -10,17 +10,17 @@ import pyarrow as pa
 import pytest
 from small_cohort import make_cohort, reader, sweep_spec, swept, values
 
-from cardiolens import tables
+from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.errors import InputError
-from cardiolens.findings.analyses import analyse, rows_read
-from cardiolens.plan.missing import missing_of
-from cardiolens.plan.plan import Plan
-from cardiolens.record.spool import Spool
-from cardiolens.results.changes import changes
-from cardiolens.results.judged_arms import varied
-from cardiolens.results.scoring import Replies, judge_and_write, judge_replies
-from cardiolens.stats.verdicts import Verdicts
+from cardiolens.inference.plan.missing import missing_of
+from cardiolens.inference.plan.plan import Plan
+from cardiolens.score.claims.analyses import analyse, rows_read
+from cardiolens.score.run_results.judged_arms import varied
+from cardiolens.score.run_results.scoring import Replies, judge_and_write, judge_replies
+from cardiolens.score.run_results.verdict_changes import changes
+from cardiolens.score.statistics.verdicts import Verdicts
+from cardiolens.storage import tables
+from cardiolens.storage.spool import Spool
 
 
 @pytest.fixture(scope="module")

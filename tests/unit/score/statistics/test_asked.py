@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from cardiolens.stats.answers import Answers
-from cardiolens.stats.asked import Asked
-from cardiolens.stats.items import Items
-from cardiolens.stats.reports import Reports
-from cardiolens.stats.shelf import AT_HAND, Shelf
-from cardiolens.stats.verdicts import cohort
-from cardiolens.tables import VERDICTS, from_rows
+from cardiolens.score.statistics.answers import Answers
+from cardiolens.score.statistics.arm_answers import Asked
+from cardiolens.score.statistics.items import Items
+from cardiolens.score.statistics.reports import Reports
+from cardiolens.score.statistics.spilled_mapping import AT_HAND, Shelf
+from cardiolens.score.statistics.verdicts import cohort
+from cardiolens.storage.tables import VERDICTS, from_rows
 
 NUMBERED = {"question", "request"}  # these columns may hold other numbers, alike where the names are alike
 

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from test_scores import cohort, table, verdict
 
-from cardiolens.findings.landscape import landscape
-from cardiolens.stats.answers import Answers
-from cardiolens.stats.cells import Cells, claimed
-from cardiolens.stats.corrected import guessed
-from cardiolens.stats.factors import ArmFactors
-from cardiolens.stats.headlines import headlines
-from cardiolens.stats.items import Floats
-from cardiolens.stats.paired import wilcoxon
-from cardiolens.stats.scores import score
-from cardiolens.stats.swaps import coins, split, stacked, swap_p
-from cardiolens.stats.tiers import arm_statistics
+from cardiolens.score.claims.landscape import landscape
+from cardiolens.score.statistics.aggregates import arm_statistics
+from cardiolens.score.statistics.answers import Answers
+from cardiolens.score.statistics.cells import Cells, claimed
+from cardiolens.score.statistics.corrected import guessed
+from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.score.statistics.headlines import headlines
+from cardiolens.score.statistics.items import Floats
+from cardiolens.score.statistics.paired import wilcoxon
+from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.swap_test import coins, split, stacked, swap_p
 
 
 def patients_of(number: int) -> list[str]:

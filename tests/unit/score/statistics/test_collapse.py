@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cardiolens.stats import collapse
-from cardiolens.stats.items import Floats
+from cardiolens.score.statistics import collapse
+from cardiolens.score.statistics.items import Floats
 
 
 def square(rows: list[list[int]]) -> Floats:

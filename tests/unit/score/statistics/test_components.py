@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cardiolens.stats.components import FEWEST_PATIENTS, components
-from cardiolens.stats.factors import ArmFactors
-from cardiolens.stats.items import Items
+from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.score.statistics.items import Items
+from cardiolens.score.statistics.variance_components import FEWEST_PATIENTS, components
 
 MODELS, BUDGETS, SUBTASKS = 5, ("8", "16"), 5
 

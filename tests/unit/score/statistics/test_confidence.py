@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cardiolens.findings.analyses import analyse
-from cardiolens.findings.analysis import Analysis
-from cardiolens.stats import discrimination as measure
-from cardiolens.stats.bootstrap import resampling_weights
-from cardiolens.stats.confidence import confidence_scores, of_options
-from cardiolens.stats.confidence_curves import Told, confidence_curves
-from cardiolens.stats.factors import ArmFactors
-from cardiolens.stats.positions import position_scores
-from cardiolens.tables import COMPLETIONS, REQUESTS, VERDICTS, from_rows
+from cardiolens.score.claims.analyses import analyse
+from cardiolens.score.claims.analysis import Analysis
+from cardiolens.score.statistics import discrimination as measure
+from cardiolens.score.statistics.bootstrap import resampling_weights
+from cardiolens.score.statistics.confidence import confidence_scores, of_options
+from cardiolens.score.statistics.confidence_curves import Told, confidence_curves
+from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.score.statistics.position_bias import position_scores
+from cardiolens.storage.tables import COMPLETIONS, REQUESTS, VERDICTS, from_rows
 
 ONCE = np.ones((1, 8))
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cardiolens.errors import InputError
-from cardiolens.stats.scores import score
-from cardiolens.tables import VERDICTS, from_rows
+from cardiolens.base.errors import InputError
+from cardiolens.score.statistics.scores import score
+from cardiolens.storage.tables import VERDICTS, from_rows
 
 TYPES = {"C10": ("ordinal", 4), "L01": ("single", 2), "L02": ("multi", 5)}
 

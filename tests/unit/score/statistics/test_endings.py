@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from cardiolens.findings.collapse import collapse
-from cardiolens.findings.evidence import Evidence
-from cardiolens.findings.sentences import threshold
-from cardiolens.stats.endings import judged_shares, status_counts
-from cardiolens.stats.factors import ArmFactors
-from cardiolens.stats.scores import score
-from cardiolens.tables import VERDICTS, from_rows
-from cardiolens.terminal import show
+from cardiolens.score.claims.collapse import collapse
+from cardiolens.score.claims.evidence import Evidence
+from cardiolens.score.claims.sentences import threshold
+from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.score.statistics.outcomes import judged_shares, status_counts
+from cardiolens.score.statistics.scores import score
+from cardiolens.show.terminal import show
+from cardiolens.storage.tables import VERDICTS, from_rows
 
 
 def verdict(number: int, status: str, parse_status: str | None = None, **changes: Any) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from cardiolens.stats import metrics
-from cardiolens.stats.items import Floats
-from cardiolens.stats.states import Choices, Sets
+from cardiolens.score.statistics import metrics
+from cardiolens.score.statistics.items import Floats
+from cardiolens.score.statistics.states import Choices, Sets
 
 
 def confusion(pairs: list[tuple[int, int | None]], size: int) -> Floats:

@@ -5,9 +5,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from cardiolens.stats import metrics, references
-from cardiolens.stats.items import Floats
-from cardiolens.stats.states import Answered, Choices, Sets, state_of
+from cardiolens.score.statistics import metrics, references
+from cardiolens.score.statistics.items import Floats
+from cardiolens.score.statistics.states import Answered, Choices, Sets, state_of
 
 
 def masks(answers: list[str]) -> np.ndarray:

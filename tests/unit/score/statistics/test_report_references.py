@@ -5,8 +5,8 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from cardiolens.stats.report_references import best_constant_report, guessed_reports, option_flags
-from cardiolens.tasks.catalogue import Option, Subtask
+from cardiolens.protocol.tasks.catalogue import Option, Subtask
+from cardiolens.score.statistics.report_references import best_constant_report, guessed_reports, option_flags
 
 
 def field(name: str, answer_type: str, texts: str, **changes: object) -> Subtask:

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from cardiolens.judging.overlap import overlap_counts
-from cardiolens.stats.report_metrics import bleu_4, of_entities, rouge_l
-from cardiolens.stats.scores import score
-from cardiolens.tables import VERDICTS, from_rows
+from cardiolens.score.statistics.report_metrics import bleu_4, of_entities, rouge_l
+from cardiolens.score.statistics.scores import score
+from cardiolens.score.verdicts.overlap import overlap_counts
+from cardiolens.storage.tables import VERDICTS, from_rows
 
 
 def sums(**counts: float) -> dict[str, np.ndarray]:

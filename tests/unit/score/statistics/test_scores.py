@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from cardiolens.stats import differences
-from cardiolens.stats import scores as of_scores
-from cardiolens.stats.bootstrap import effective_patients, percentile, resampling_weights
-from cardiolens.stats.scores import score
-from cardiolens.stats.verdicts import Verdicts
-from cardiolens.tables import SCORES, VERDICTS, from_rows
+from cardiolens.score.statistics import differences
+from cardiolens.score.statistics import scores as of_scores
+from cardiolens.score.statistics.bootstrap import effective_patients, percentile, resampling_weights
+from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.verdicts import Verdicts
+from cardiolens.storage.tables import SCORES, VERDICTS, from_rows
 
 TYPES = {"C10": "ordinal", "L01": "single", "L02": "multi", "D01": "single", "D02": "single"}
 SIZES = {"C10": 4, "L01": 2, "L02": 5, "D01": 3, "D02": 5}

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from cardiolens.stats import collapse, metrics
-from cardiolens.stats.items import Ints
-from cardiolens.stats.states import Answered, Choices, Sets
+from cardiolens.score.statistics import collapse, metrics
+from cardiolens.score.statistics.items import Ints
+from cardiolens.score.statistics.states import Answered, Choices, Sets
 
 ONE = np.zeros(120, dtype=np.int64)
 

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cardiolens.stats import inference, metrics, paired
-from cardiolens.stats.bootstrap import Interval
+from cardiolens.score.statistics import hypothesis_tests as inference
+from cardiolens.score.statistics import metrics, paired
+from cardiolens.score.statistics.bootstrap import Interval
 
 
 def test_mcnemar_check_values() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cardiolens.judging.parse import Parsed, parse_answer
+from cardiolens.score.verdicts.parse import Parsed, parse_answer
 
 SETS = [
     ("Basal segment", "Mid segment", "Apical segment", "Apex", "Papillary muscle"),

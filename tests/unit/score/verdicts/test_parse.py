@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cardiolens.judging.parse import Parsed, parse_answer
-from cardiolens.judging.reply import without_thought
+from cardiolens.score.verdicts.parse import Parsed, parse_answer
+from cardiolens.score.verdicts.reply import without_thought
 
 SIZE = (("A", "Normal size"), ("B", "Mildly to moderately enlarged"), ("C", "Markedly dilated"))
 WALL = (("A", "Normal"), ("B", "Thinned"), ("C", "Thickened"), ("D", "Bulging (outward contour deformity)"))

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cardiolens.judging.parse import parse_answer
-from cardiolens.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.score.verdicts.parse import parse_answer
 
 OURS = yaml.safe_load((Path(__file__).parent / "replies.yaml").read_text(encoding="utf-8"))
-SHARED = Path(__file__).parents[4] / "shared" / "judging" / "replies.json"
+SHARED = Path(__file__).parents[5] / "shared" / "judging" / "replies.json"
 SUBTASKS = load_catalogue("openprotocol-1").subtasks
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from cardiolens.judging.case import Case, CaseReply, Judgement
-from cardiolens.judging.entities import ReportForm, entity_counts
-from cardiolens.judging.overlap import common_subsequence, overlap_counts, tokens
-from cardiolens.judging.report import judge_fields, judge_text
-from cardiolens.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.report_text.entities import ReportForm, entity_counts
+from cardiolens.score.verdicts.case import Case, CaseReply, Judgement
+from cardiolens.score.verdicts.overlap import common_subsequence, overlap_counts, tokens
+from cardiolens.score.verdicts.report import judge_fields, judge_text
 
 GOLD: dict[str, Any] = {
     "fields": {

@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from cardiolens.errors import InputError
-from cardiolens.judging.finals import Duplicates, duplicates
-from cardiolens.judging.verdicts import judge
-from cardiolens.tables import COMPLETIONS, QUESTIONS, REQUESTS, VERDICTS, from_rows
+from cardiolens.base.errors import InputError
+from cardiolens.score.verdicts.final_completions import Duplicates, duplicates
+from cardiolens.score.verdicts.verdicts import judge
+from cardiolens.storage.tables import COMPLETIONS, QUESTIONS, REQUESTS, VERDICTS, from_rows
 
 OPTIONS = {
     "C10": ["Normal", "Mildly reduced", "Moderately reduced", "Severely reduced"],

@@ -9,9 +9,9 @@ from page_run import reply_instead, small_spec, write_record
 from small_cohort import make_cohort, swept
 
 import cardiolens as cl
-from cardiolens import tables
-from cardiolens.errors import InputError
-from cardiolens.notebook.run import FinishedRun
+from cardiolens.base.errors import InputError
+from cardiolens.show.notebook.run import FinishedRun
+from cardiolens.storage import tables
 
 MARKUP = "<img src=x onerror=alert(1)>"
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from page_run import write_record
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
-from cardiolens import tables
-from cardiolens.page.export import as_text, export
+from cardiolens.show.export.export import as_text, export
+from cardiolens.storage import tables
 
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 

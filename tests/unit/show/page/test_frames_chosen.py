@@ -12,13 +12,13 @@ from pyarrow import parquet
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
 import cardiolens
-from cardiolens.engine.ask import Ask, Pictures, Reply
-from cardiolens.engine.readers import Reader
-from cardiolens.page.choosing import ChoiceCounts, choices_of
-from cardiolens.page.dataset import write_dataset
-from cardiolens.page.facts import read_facts
-from cardiolens.page.render import render
-from cardiolens.page.sections.reliability import ENDINGS
+from cardiolens.inference.engine.ask import Ask, Pictures, Reply
+from cardiolens.inference.engine.readers import Reader
+from cardiolens.show.export.dataset import write_dataset
+from cardiolens.show.page.frame_requests import ChoiceCounts, choices_of
+from cardiolens.show.page.page_data import read_facts
+from cardiolens.show.page.render import render
+from cardiolens.show.page.sections.reliability import ENDINGS
 
 SELF = {"name": "self", "kind": "self"}
 CLINICAL = {"name": "clinical", "kind": "clinical"}

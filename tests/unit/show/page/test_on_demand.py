@@ -10,11 +10,11 @@ import pytest
 from page_run import finished, small_spec
 from small_cohort import make_cohort
 
-from cardiolens import tables
-from cardiolens.errors import InputError
-from cardiolens.page.case_viewer.on_demand import MOST_WORDS, Scripts
-from cardiolens.page.case_viewer.sources import Sources, open_sources
-from cardiolens.record.places import Run
+from cardiolens.base.errors import InputError
+from cardiolens.show.page.case_viewer.on_demand import MOST_WORDS, Scripts
+from cardiolens.show.page.case_viewer.sources import Sources, open_sources
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run
 
 
 @pytest.fixture(scope="module")

@@ -12,23 +12,23 @@ from page_markup import Markup, records
 from page_run import finished, full_spec, reply_instead, small_spec, with_probabilities, write_record
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
-from cardiolens import tables
-from cardiolens.engine.ask import Ask, Pictures, Reply
-from cardiolens.engine.readers import Reader, open_reader
-from cardiolens.judging.parse import RULES_VERSION
-from cardiolens.page import embed as embedding
-from cardiolens.page.answers import answers
-from cardiolens.page.case_viewer.cases import study_cases
-from cardiolens.page.case_viewer.sources import open_sources
-from cardiolens.page.elements import Answer, Column, Estimate, Table
-from cardiolens.page.embed import embed, to_json
-from cardiolens.page.facts import Facts, read_facts
-from cardiolens.page.render import SECTIONS, render
-from cardiolens.page.strip import strip
-from cardiolens.page.write import write_page
-from cardiolens.plan.plan import Plan, plan
-from cardiolens.record.places import Run
-from cardiolens.results.analyses import read_rules
+from cardiolens.inference.engine.ask import Ask, Pictures, Reply
+from cardiolens.inference.engine.readers import Reader, open_reader
+from cardiolens.inference.plan.plan import Plan, plan
+from cardiolens.score.run_results.analyses import read_rules
+from cardiolens.score.verdicts.parse import RULES_VERSION
+from cardiolens.show.page import embed as embedding
+from cardiolens.show.page.answers import answers
+from cardiolens.show.page.case_viewer.cases import study_cases
+from cardiolens.show.page.case_viewer.sources import open_sources
+from cardiolens.show.page.elements import Answer, Column, Estimate, Table
+from cardiolens.show.page.embed import embed, to_json
+from cardiolens.show.page.interval_drawings import strip
+from cardiolens.show.page.page_data import Facts, read_facts
+from cardiolens.show.page.render import SECTIONS, render
+from cardiolens.show.page.write import write_page
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run
 
 
 @pytest.fixture(scope="module")

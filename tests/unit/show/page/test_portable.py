@@ -6,12 +6,12 @@ from pathlib import Path
 from page_run import write_record
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
-from cardiolens import tables
-from cardiolens.page.case_viewer.cases import study_cases
-from cardiolens.page.case_viewer.sample import sample_of
-from cardiolens.page.case_viewer.sources import Sources, open_sources
-from cardiolens.page.case_viewer.withheld import WITHHELD
-from cardiolens.page.embed import to_json
+from cardiolens.show.page.case_viewer.cases import study_cases
+from cardiolens.show.page.case_viewer.sample import sample_of
+from cardiolens.show.page.case_viewer.sources import Sources, open_sources
+from cardiolens.show.page.case_viewer.withheld import WITHHELD
+from cardiolens.show.page.embed import to_json
+from cardiolens.storage import tables
 
 
 def read(root: Path, model: str) -> Sources:

@@ -11,12 +11,12 @@ import yaml
 from page_run import finished, small_spec
 from small_cohort import make_cohort, reader
 
-from cardiolens import tables
-from cardiolens.export import main
-from cardiolens.notebook.run import read_run
-from cardiolens.page.dataset import answers_schema, write_dataset
-from cardiolens.page.inspect_logs import write_inspect_logs
-from cardiolens.record.places import Run
+from cardiolens.commands.export import main
+from cardiolens.show.export.dataset import answers_schema, write_dataset
+from cardiolens.show.export.inspect_logs import write_inspect_logs
+from cardiolens.show.notebook.run import read_run
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run
 
 
 @pytest.fixture(scope="module")

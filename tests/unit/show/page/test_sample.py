@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cardiolens.page.case_viewer import sample
-from cardiolens.page.case_viewer.sample import ENDINGS, sample_of
-from cardiolens.stats.factors import ArmFactors
+from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.show.page.case_viewer import sample
+from cardiolens.show.page.case_viewer.sample import ENDINGS, sample_of
 
 LETTERS = np.frombuffer(("".join(ENDINGS) + " ").encode(), np.uint8)
 

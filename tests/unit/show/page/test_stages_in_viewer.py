@@ -6,9 +6,9 @@ import pytest
 from page_run import finished, small_spec
 from small_cohort import make_cohort, reader
 
-from cardiolens import tables
-from cardiolens.page.case_viewer.cases import case_reader
-from cardiolens.page.case_viewer.sources import Sources, open_sources
+from cardiolens.show.page.case_viewer.cases import case_reader
+from cardiolens.show.page.case_viewer.sources import Sources, open_sources
+from cardiolens.storage import tables
 
 
 @pytest.fixture(scope="module")

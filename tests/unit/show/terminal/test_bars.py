@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
-from cardiolens.engine.ask import ErrorKind
-from cardiolens.plan.missing import WORK, Missing
-from cardiolens.stream.standing import Standing, WatchedModel, begin_watches
-from cardiolens.terminal.bars import shown
+from cardiolens.inference.engine.ask import ErrorKind
+from cardiolens.inference.plan.missing import WORK, Missing
+from cardiolens.inference.stream.progress import Standing, WatchedModel, begin_watches
+from cardiolens.show.terminal.bars import shown
 
 ENGINE = {
     **{

@@ -14,16 +14,16 @@ import wandb
 from page_run import finished, small_spec
 from small_cohort import make_cohort
 
-from cardiolens.engine.ask import ErrorKind
-from cardiolens.plan.missing import WORK, Missing
-from cardiolens.record import documents
-from cardiolens.record.places import Run
-from cardiolens.stream.standing import Standing
-from cardiolens.tracker import live as watched
-from cardiolens.tracker.live import watching
-from cardiolens.tracker.machine import busy
-from cardiolens.tracker.progress import appender, read_rows, row_of
-from cardiolens.tracker.session import WandbGroup
+from cardiolens.inference.engine.ask import ErrorKind
+from cardiolens.inference.plan.missing import WORK, Missing
+from cardiolens.inference.stream.progress import Standing
+from cardiolens.show.tracker import live as watched
+from cardiolens.show.tracker.live import watching
+from cardiolens.show.tracker.machine import busy
+from cardiolens.show.tracker.progress import appender, read_rows, row_of
+from cardiolens.show.tracker.session import WandbGroup
+from cardiolens.storage import documents
+from cardiolens.storage.places import Run
 from tests.wandb_files import content
 
 NOTHING = Missing(WORK.empty_table(), unique=9, done=0, exhausted=0)

@@ -13,7 +13,7 @@ import pytest
 from page_run import finished, small_spec
 from small_cohort import make_cohort
 
-from cardiolens.record.places import Run
+from cardiolens.storage.places import Run
 from tests.wandb_files import content
 from tests.wandb_server import Mood, Server, wandb_server
 

@@ -11,10 +11,9 @@ import wandb
 from page_run import finished, small_spec
 from small_cohort import make_cohort
 
-from cardiolens import tables
-from cardiolens.record import documents
-from cardiolens.record.places import Run
-from cardiolens.tracker.mirror import track
+from cardiolens.show.tracker.mirror import track
+from cardiolens.storage import documents, tables
+from cardiolens.storage.places import Run
 from tests.wandb_files import content
 
 

@@ -8,8 +8,8 @@ import pytest
 from page_run import finished, small_spec
 from small_cohort import make_cohort
 
-from cardiolens.errors import InputError
-from cardiolens.record.places import Run
+from cardiolens.base.errors import InputError
+from cardiolens.storage.places import Run
 
 pytest.importorskip("wandb_workspaces", reason="make test installs it")
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from cardiolens.plan.missing import WORK, Missing
-from cardiolens.record.places import Run
-from cardiolens.slurm.attempt import Start, begin, end
-from cardiolens.slurm.commands import Alive
-from cardiolens.slurm.model_record import Attempt, ModelRecord, read_model_record, verdict
-from cardiolens.slurm.progress import progress_of, rate_of
+from cardiolens.inference.plan.missing import WORK, Missing
+from cardiolens.storage.places import Run
+from cardiolens.workflow.slurm.attempt import Start, begin, end
+from cardiolens.workflow.slurm.commands import Alive
+from cardiolens.workflow.slurm.model_record import Attempt, ModelRecord, read_model_record, verdict
+from cardiolens.workflow.slurm.progress import progress_of, rate_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

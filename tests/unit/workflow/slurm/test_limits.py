@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.cluster import SlurmSpec
-from cardiolens.errors import InputError
-from cardiolens.slurm import limits
-from cardiolens.slurm.jobs import Job, Resources
-from cardiolens.slurm.limits import check_limits, read_nodes, seconds_of
+from cardiolens.workflow.slurm import limits
+from cardiolens.workflow.slurm.jobs import Job, Resources
+from cardiolens.workflow.slurm.limits import check_limits, read_nodes, seconds_of
 
 CLUSTER = """\
 cpu*|infinite|4|64|257000+|(null)

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from cardiolens.base.errors import RunError
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.errors import RunError
-from cardiolens.record.places import run_of
-from cardiolens.slurm.model_job import run_model
-from cardiolens.slurm.model_record import ModelRecord, read_model_record
+from cardiolens.storage.places import run_of
+from cardiolens.workflow.slurm.model_job import run_model
+from cardiolens.workflow.slurm.model_record import ModelRecord, read_model_record
 
 
 def record_of(spec: SweepSpec) -> ModelRecord:

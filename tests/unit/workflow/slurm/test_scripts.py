@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.cluster import SlurmSpec
 from cardiolens.config.compose import read_spec
-from cardiolens.errors import InputError
-from cardiolens.placement.placement import Deployment
-from cardiolens.record.places import Run
-from cardiolens.slurm.jobs import Job, Resources, jobs_of
-from cardiolens.slurm.scripts import Site, script_of, site_of
+from cardiolens.inference.placement.placement import Deployment
+from cardiolens.storage.places import Run
+from cardiolens.workflow.slurm.jobs import Job, Resources, jobs_of
+from cardiolens.workflow.slurm.scripts import Site, script_of, site_of
 
 GOLDEN = Path(__file__).parent / "golden"
 RUN = Run(Path("outputs/landscape-0123abcd"))
@@ -86,7 +86,7 @@ def test_scripts_are_sound_shell(site: str, job: str, tmp_path: Path) -> None:
 
 
 def test_the_example_is_sound_shell() -> None:
-    path = Path(__file__).resolve().parents[3] / "slurm" / "example.sbatch"
+    path = Path(__file__).resolve().parents[4] / "slurm" / "example.sbatch"
     subprocess.run(["bash", "-n", str(path)], check=True)
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.plan.plan import plan
-from cardiolens.record import documents
-from cardiolens.record.places import Run, run_of
-from cardiolens.slurm.attempt import give_up
-from cardiolens.slurm.status import status
+from cardiolens.inference.plan.plan import plan
+from cardiolens.storage import documents
+from cardiolens.storage.places import Run, run_of
+from cardiolens.workflow.slurm.attempt import give_up
+from cardiolens.workflow.slurm.status import status
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.errors import InputError
-from cardiolens.slurm.submit import submit
 from cardiolens.study.cohort import read_cohort, write_cohort
 from cardiolens.study.manifest import read_study
+from cardiolens.workflow.slurm.submit import submit
 
 Sweep = Callable[..., SweepSpec]
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens import tables
+from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
-from cardiolens.errors import InputError
-from cardiolens.plan.plan import plan
-from cardiolens.steps.prepare import is_prepared, prepare_sweep
-from cardiolens.store.bundle import INDEX, bundle, differences
+from cardiolens.inference.plan.plan import plan
+from cardiolens.storage import tables
+from cardiolens.workflow.steps.prepare import is_prepared, prepare_sweep
+from cardiolens.workflow.upkeep.bundle import INDEX, bundle, differences
 from tests.unit.small_cohort import make_cohort, reader, sweep_spec
 
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens import tables
-from cardiolens.errors import InputError
-from cardiolens.record.places import Store
-from cardiolens.store.__main__ import main
-from cardiolens.store.compact import PART_ROWS, compact
-from cardiolens.store.prune import removable
-from cardiolens.store.verify import problems
+from cardiolens.base.errors import InputError
+from cardiolens.commands.store import main
+from cardiolens.storage import tables
+from cardiolens.storage.places import Store
 from cardiolens.study.shards import FRAMES_FOLDER, read_volumes
+from cardiolens.workflow.upkeep.compact import PART_ROWS, compact
+from cardiolens.workflow.upkeep.prune import removable
+from cardiolens.workflow.upkeep.verify import problems
 
 KEY = "tiny-0123"
 WHEN = datetime(2026, 11, 22, tzinfo=UTC)

@@ -17,8 +17,8 @@ from aiohttp import web
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cardiolens.errors import RunError
-from cardiolens.plan.plan import Plan, plan
+from cardiolens.base.errors import RunError
+from cardiolens.inference.plan.plan import Plan, plan
 from tests.unit.asked import Asked
 from tests.unit.asked import served as served_model
 from tests.unit.http_server import Fault, Server, completion, serving

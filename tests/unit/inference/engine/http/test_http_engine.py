@@ -14,18 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.model import ModelSpec, Sampling
-from cardiolens.engine.ask import Ask
-from cardiolens.engine.http.access import check_access, is_loopback, proxy_of, way_to
-from cardiolens.engine.http.body import body, data_url, messages
-from cardiolens.engine.http.budget import OwnAccount, SpendingCap
-from cardiolens.engine.http.fault import Backoff, FaultError, FaultKind, read_retry_after
-from cardiolens.engine.http.gate import Gate, Window
-from cardiolens.engine.http.reply import read_reply
-from cardiolens.engine.http.words import Words
-from cardiolens.errors import InputError, RunError
-from cardiolens.tables import FRAME
-from cardiolens.tasks.legal import Constraint
+from cardiolens.inference.engine.ask import Ask
+from cardiolens.inference.engine.http.access import check_access, is_loopback, proxy_of, way_to
+from cardiolens.inference.engine.http.body import body, data_url, messages
+from cardiolens.inference.engine.http.budget import OwnAccount, SpendingCap
+from cardiolens.inference.engine.http.fault import Backoff, FaultError, FaultKind, read_retry_after
+from cardiolens.inference.engine.http.gate import Gate, Window
+from cardiolens.inference.engine.http.reply import read_reply
+from cardiolens.inference.engine.http.words import Words
+from cardiolens.protocol.tasks.legal import Constraint
+from cardiolens.storage.tables import FRAME
 from tests.unit.config.test_http_spec import model, sweep
 from tests.unit.http_server import MODEL, completion
 

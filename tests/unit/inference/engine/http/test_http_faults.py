@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from cardiolens import tables
-from cardiolens.errors import RunError
-from cardiolens.plan.plan import Plan, plan
+from cardiolens.base.errors import RunError
+from cardiolens.inference.plan.plan import Plan, plan
+from cardiolens.storage import tables
 from tests.unit import http_server
 from tests.unit.asked import Asked, served
 from tests.unit.http_server import Fault, Server, answers, says, writes

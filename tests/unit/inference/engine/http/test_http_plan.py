@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from cardiolens import tables
-from cardiolens.models.tokens import EstimatedTokens
-from cardiolens.plan.plan import plan
-from cardiolens.tables import FRAME
+from cardiolens.inference.models.tokens import EstimatedTokens
+from cardiolens.inference.plan.plan import plan
+from cardiolens.storage import tables
+from cardiolens.storage.tables import FRAME
 from tests.unit.small_cohort import make_cohort, sweep_spec
 
 
