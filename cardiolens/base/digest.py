@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterable
-from functools import cache
 from pathlib import Path
 
 DIGEST_BYTES = 16
@@ -48,9 +47,3 @@ def digest_of_tree(root: Path) -> str:
         content = hashlib.sha256(path.read_bytes()).hexdigest()
         total.update(f"{path.relative_to(root).as_posix()}\0{content}\n".encode())
     return total.hexdigest()
-
-
-@cache
-def code_digest() -> str:
-    """32 hex digits of the source of this package."""
-    return digest_of_tree(Path(__file__).parent)

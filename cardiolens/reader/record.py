@@ -5,7 +5,7 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from cardiolens.base.digest import code_digest
+from cardiolens.base.provenance import code_of
 from cardiolens.config.reader import ReaderSpec
 from cardiolens.reader.learn import CURVE
 
@@ -18,7 +18,7 @@ def write_record(spec: ReaderSpec, folder: Path) -> None:
     record = {
         "schema": "training-1",
         "recipe": spec.model_dump(mode="json", exclude={"out", "device"}),
-        "code": code_digest(),
+        "code": code_of("cardiolens.reader.train"),
         "hours": round(curve[-1]["seconds"] / 3600, 2),
         "machine": platform.machine(),
         "versions": {name: version(name) for name in ("torch", "transformers", "tokenizers")},

@@ -2,14 +2,13 @@
 
 import os
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from cardiolens.base.digest import digest_of_tree
 from cardiolens.base.errors import InputError
+from cardiolens.base.provenance import code_of
 from cardiolens.base.untrusted import read_bytes
 from cardiolens.config.base import Spec, describe
 from cardiolens.config.dataset import WindowPct, Windows
@@ -120,9 +119,5 @@ def untouched(study: Study, record: StudyRecord) -> bool:
 def tried(study: Study) -> Tried:
     """State of a study now. It is stored if the study fails: the same state would fail again."""
     stamps = {path: stamp(study.folder / path) for path in study.files()}
-    return Tried(manifest_sha256=study.manifest_sha256, stamps=stamps, code=_code())
-
-
-@cache
-def _code() -> str:
-    return digest_of_tree(Path(__file__).parent)
+    code = code_of("cardiolens.study.group")
+    return Tried(manifest_sha256=study.manifest_sha256, stamps=stamps, code=code)

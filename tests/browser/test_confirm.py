@@ -16,7 +16,7 @@ from cardiolens.curation.ingest.confirm.imported import read_imported
 from cardiolens.curation.ingest.confirm.server import Desk, desk_address, desk_server
 from cardiolens.curation.ingest.decisions import Ledger, read_decisions
 from cardiolens.curation.ingest.ingest import ingest
-from tests.unit.intake.exports import CURRENT, LGE, NORMAL, SHORT_AXIS, healthy, series
+from tests.unit.curation.ingest.exports import CURRENT, LGE, NORMAL, SHORT_AXIS, healthy, series
 
 from .conftest import Seen, findings_of_axe, watch
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.base.console import say
-from cardiolens.base.digest import digest_of_tree
 from cardiolens.base.errors import InputError, RunError
+from cardiolens.base.provenance import code_of
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest import write
 from cardiolens.curation.ingest.decisions import Choices, Decisions, read_decisions
@@ -206,14 +206,13 @@ def _study(task: _Task) -> _Done:
     spec, study_id, images, names = task.spec, task.study_id, task.images, task.names
     options = {"threshold": spec.threshold, "lge": spec.lge, "cohort": list(spec.cohort)}
     said = (f"{stack} {choice.model_dump_json()}" for stack, choice in sorted(task.choices.items()))
-    code = digest_of_tree(Path(write.__file__).parent)
     about = {
         "input_sha256": names.digest(
             f"{name} {size} {stamp}" for name, (size, stamp) in sorted(task.files.items())
         ),
         "options": options,
         "decisions_sha256": names.digest(said) if task.choices else None,
-        "code": code,
+        "code": code_of(__name__),
     }
     folder = write.Places.of(spec.out, study_id).proposals
     kept = _kept(folder, about)

@@ -7,8 +7,9 @@ from typing import TypedDict
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.base.digest import code_digest, digest_of_tree, sha256_of
+from cardiolens.base.digest import digest_of_tree, sha256_of
 from cardiolens.base.errors import InputError
+from cardiolens.base.provenance import code_of
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.plan.cache import Fingerprint
 from cardiolens.inference.plan.control import Subject, donors
@@ -88,7 +89,7 @@ def read_inputs(spec: SweepSpec) -> Inputs:
             catalogue=catalogue.sha256,
             templates=None if spec.templates is None else digest_of_tree(spec.templates),
             sights=tuple(sight.key for sight in sights),
-            code=code_digest(),
+            code=code_of("cardiolens.inference.plan.plan"),
             cases=None if spec.dataset.root is None else sha256_of(told_path(spec.dataset.questions)),
         ),
     )

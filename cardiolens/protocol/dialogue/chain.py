@@ -3,9 +3,8 @@
 What a chain will ask is declared in the plan, with a mark where each earlier reply will stand. The request of
 a stage and its key follow from the declaration and the earlier replies alone, so how far a chain is can be
 read off the stored completions, and nothing else has to be kept. There are three kinds: steps, known but for
-the replies; choices
-(`frame_requests`), whose frames depend on them; and samples, which depend on nothing and stand together for one
-question.
+the replies; choices (`frame_requests`), whose frames depend on them; and samples, which depend on nothing and
+stand together for one question.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from cardiolens.base.digest import code_digest, digest_of, digest_of_rows, sha256_of
+from cardiolens.base.digest import digest_of, digest_of_rows, sha256_of
+from cardiolens.base.provenance import code_of
 from cardiolens.base.untrusted import read_json
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.tasks.catalogue import load_catalogue
@@ -46,7 +47,7 @@ def mark_of(own: OnDisk, questions: pa.Table, spec: SweepSpec) -> Mark | None:
         "questions": digest_of_questions(questions),
         "configuration": digest_of(deciding(spec)),
         "protocol": load_catalogue(spec.dataset.protocol).sha256,
-        "code": code_digest(),
+        "code": code_of("cardiolens.score.run_results.model_replies"),
     }
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
-from tests.unit.intake.exports import NORMAL, SHORT_AXIS
-from tests.unit.intake.nifti_exports import save
+from tests.unit.curation.ingest.exports import NORMAL, SHORT_AXIS
+from tests.unit.curation.ingest.nifti_exports import save
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.ingest import IngestSpec

@@ -7,7 +7,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
-from tests.unit.intake.exports import CINE, NORMAL, SHORT_AXIS, series
+from tests.unit.curation.ingest.exports import CINE, NORMAL, SHORT_AXIS, series
 
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.burnt_text import shows_text

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.unit.intake.exports import CURRENT, LGE, NORMAL, SHORT_AXIS, healthy, series
+from tests.unit.curation.ingest.exports import CURRENT, LGE, NORMAL, SHORT_AXIS, healthy, series
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.ingest import IngestSpec

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.unit.intake.exports import (
+from tests.unit.curation.ingest.exports import (
     CINE,
     CURRENT,
     IDENTITIES,

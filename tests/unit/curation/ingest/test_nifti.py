@@ -7,9 +7,9 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
-from tests.unit.intake.exports import healthy
-from tests.unit.intake.nifti_exports import PLACEMENTS, SPELLINGS, Grid, grids, save, step_of, whole
-from tests.unit.intake.test_import import only_study, proposals, shown
+from tests.unit.curation.ingest.exports import healthy
+from tests.unit.curation.ingest.nifti_exports import PLACEMENTS, SPELLINGS, Grid, grids, save, step_of, whole
+from tests.unit.curation.ingest.test_import import only_study, proposals, shown
 
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.find import Place

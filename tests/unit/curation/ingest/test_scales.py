@@ -7,7 +7,7 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 from pydicom.uid import generate_uid
-from tests.unit.intake.exports import LGE, NORMAL, SHORT_AXIS, header, save
+from tests.unit.curation.ingest.exports import LGE, NORMAL, SHORT_AXIS, header, save
 
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.ingest import ingest

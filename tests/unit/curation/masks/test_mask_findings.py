@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
-from tests.unit.masks.hearts import folder_of, heart
+from tests.unit.curation.masks.hearts import folder_of, heart
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from report_folders import lines
-from tests.unit.masks.hearts import folder_of, heart
+from tests.unit.curation.masks.hearts import folder_of, heart
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_questions_spec

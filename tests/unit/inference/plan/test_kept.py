@@ -38,6 +38,6 @@ def test_a_part_that_is_gone_or_other_code_makes_a_new_plan(small_sweep, monkeyp
     assert plan(small_sweep).asked == 2
     after = written(small_sweep)
     assert len(after) == len(before) == 1
-    monkeypatch.setattr(inputs, "code_digest", lambda: "another version")
+    monkeypatch.setattr(inputs, "code_of", lambda _: "another version")
     plan(small_sweep)
     assert written(small_sweep) != after

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.select.test_properties import study
+from tests.unit.protocol.select.test_properties import study
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec

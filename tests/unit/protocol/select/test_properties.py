@@ -93,7 +93,7 @@ def test_the_order_of_volumes_in_a_study_does_not_matter(structure, subtask, bud
 
 def test_another_process_chooses_the_same():
     code = (
-        "from tests.unit.select.test_vectors import SAX, FOUR, PERF, chosen, drawn\n"
+        "from tests.unit.protocol.select.test_vectors import SAX, FOUR, PERF, chosen, drawn\n"
         "for name, volumes in (('C06', (SAX, FOUR)), ('P01', (PERF,)), ('D01', (SAX, FOUR, PERF))):\n"
         "    for choose in (chosen, drawn):\n"
         "        print(choose(name, 48, *volumes).sha256)\n"
