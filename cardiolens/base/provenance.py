@@ -26,22 +26,24 @@ def code_of(*modules: str, package: Path = PACKAGE) -> str:
 
 def closure_of(*modules: str, package: Path = PACKAGE) -> list[Path]:
     """The files whose content decides what these modules do, sorted."""
-    pending = [(name, True) for name in modules]
     for name in modules:
         if _file_of(name, package) is None:
             raise ValueError(f"{name} is no module of {package.name}")
-    complete: dict[Path, bool] = {}  # of each module, whether the imports inside its functions count
+    pending = [(name, True) for name in modules]
+    read: dict[Path, bool] = {}  # of each module, whether the imports inside its functions count
     while pending:
         name, whole = pending.pop()
         path = _file_of(name, package)
-        if path is None or complete.get(path, False) or (path in complete and not whole):
+        if path is None or read.get(path, False) or (path in read and not whole):
             continue
-        complete[path] = whole
-        pending += [(imported, True) for imported in _imports(path, name, whole=whole)]
+        read[path] = whole
+        for source, attribute in _imports(path.read_bytes(), name, path.stem == "__init__", whole):
+            inner = f"{source}.{attribute}"
+            pending.append((inner if attribute and _file_of(inner, package) else source, True))
         # Importing a.b.c runs the bodies of a and a.b, and no function of theirs.
         pending += [(parent, False) for parent in _parents(name)]
-    folders = {path.parent for path in complete}
-    return sorted({*complete, *(file for folder in folders for file in _data_of(folder))})
+    folders = {path.parent for path in read}
+    return sorted({*read, *(file for folder in folders for file in _data_of(folder))})
 
 
 def _file_of(name: str, package: Path) -> Path | None:
@@ -58,18 +60,20 @@ def _parents(name: str) -> list[str]:
     return [".".join(parts[:length]) for length in range(1, len(parts))]
 
 
-def _imports(path: Path, name: str, *, whole: bool) -> Iterator[str]:
-    """What a module imports, as dotted names; some name an attribute of a module and lead to no file."""
-    base = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    for node in _statements(ast.parse(path.read_bytes()), whole=whole):
+@cache
+def _imports(source: bytes, name: str, initial: bool, whole: bool) -> tuple[tuple[str, str], ...]:
+    """What a module imports: pairs of a module and, of `from module import name`, the name."""
+    pairs: list[tuple[str, str]] = []
+    folder = name.split(".") if initial else name.split(".")[:-1]
+    for node in _statements(ast.parse(source), whole=whole):
         match node:
             case ast.Import(names=names):
-                yield from (alias.name for alias in names)
+                pairs += [(alias.name, "") for alias in names]
             case ast.ImportFrom(module=module, names=names, level=level):
-                above = base.split(".")[: len(base.split(".")) - level + 1] if level else []
-                source = ".".join([*above, *([module] if module else [])])
-                yield source
-                yield from (f"{source}.{alias.name}" for alias in names)
+                above = folder[: len(folder) - level + 1] if level else []
+                origin = ".".join([*above, *([module] if module else [])])
+                pairs += [(origin, alias.name) for alias in names]
+    return tuple(pairs)
 
 
 def _statements(node: ast.AST, *, whole: bool) -> Iterator[ast.AST]:

@@ -12,8 +12,8 @@ import pytest
 from aiohttp import web
 
 from tests.ray.test_http import SERVED, in_the_background
-from tests.unit.http_server import MODEL, Server, completion
 from tests.unit.curation.questions.report_folders import lines, write_reports
+from tests.unit.http_server import MODEL, Server, completion
 
 pytestmark = pytest.mark.ray
 

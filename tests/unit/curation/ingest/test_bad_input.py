@@ -14,12 +14,12 @@ from pydicom.dataset import Dataset
 from pydicom.encaps import encapsulate
 from pydicom.sequence import Sequence
 from pydicom.uid import JPEG2000Lossless, JPEGLosslessSV1, RLELossless, generate_uid
-from tests.unit.curation.ingest.exports import CINE, CURRENT, LGE, NORMAL, SHORT_AXIS, header, healthy, save
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest import write
 from cardiolens.curation.ingest.ingest import ingest
+from tests.unit.curation.ingest.exports import CINE, CURRENT, LGE, NORMAL, SHORT_AXIS, header, healthy, save
 
 
 def one(**elements) -> Callable[[Path], None]:

@@ -12,12 +12,12 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
-from tests.unit.curation.ingest.exports import NORMAL, SHORT_AXIS
-from tests.unit.curation.ingest.nifti_exports import save
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.ingest import ingest
+from tests.unit.curation.ingest.exports import NORMAL, SHORT_AXIS
+from tests.unit.curation.ingest.nifti_exports import save
 
 AFFINE = np.eye(4)
 AFFINE[:3, :3] = np.diag([-1.0, -1.0, 1.0]) @ np.array([SHORT_AXIS[:3], SHORT_AXIS[3:], -NORMAL]).T

@@ -7,11 +7,11 @@ import nibabel as nib
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
-from tests.unit.curation.ingest.exports import CINE, NORMAL, SHORT_AXIS, series
 
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.burnt_text import shows_text
 from cardiolens.curation.ingest.ingest import ingest
+from tests.unit.curation.ingest.exports import CINE, NORMAL, SHORT_AXIS, series
 
 SIDE = 96
 

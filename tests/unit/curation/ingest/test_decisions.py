@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.unit.curation.ingest.exports import CURRENT, LGE, NORMAL, SHORT_AXIS, healthy, series
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.decisions import Choice, Decisions, Ledger, legal_volumes, read_decisions
 from cardiolens.curation.ingest.ingest import ingest
 from cardiolens.study.manifest import DisplayTransform, read_study
+from tests.unit.curation.ingest.exports import CURRENT, LGE, NORMAL, SHORT_AXIS, healthy, series
 
 EXCLUDED = Choice(status="excluded")
 

@@ -9,6 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from cardiolens.base.errors import InputError
+from cardiolens.config.compose import read_ingest_spec
+from cardiolens.config.dataset import DatasetSpec, Windows
+from cardiolens.config.ingest import IngestSpec
+from cardiolens.curation.ingest.ingest import ingest
+from cardiolens.study.displayed import displayed_volumes
+from cardiolens.study.manifest import read_study
+from cardiolens.workflow.steps.prepare import prepare
 from tests.unit.curation.ingest.exports import (
     CINE,
     CURRENT,
@@ -22,15 +31,6 @@ from tests.unit.curation.ingest.exports import (
     save,
     series,
 )
-
-from cardiolens.base.errors import InputError
-from cardiolens.config.compose import read_ingest_spec
-from cardiolens.config.dataset import DatasetSpec, Windows
-from cardiolens.config.ingest import IngestSpec
-from cardiolens.curation.ingest.ingest import ingest
-from cardiolens.study.displayed import displayed_volumes
-from cardiolens.study.manifest import read_study
-from cardiolens.workflow.steps.prepare import prepare
 
 PCT = (1.0, 99.0)
 WINDOWS = Windows(pct=PCT)

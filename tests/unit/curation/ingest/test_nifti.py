@@ -7,9 +7,6 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
-from tests.unit.curation.ingest.exports import healthy
-from tests.unit.curation.ingest.nifti_exports import PLACEMENTS, SPELLINGS, Grid, grids, save, step_of, whole
-from tests.unit.curation.ingest.test_import import only_study, proposals, shown
 
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.find import Place
@@ -17,6 +14,9 @@ from cardiolens.curation.ingest.ingest import ingest
 from cardiolens.curation.ingest.names import name_of, subjects
 from cardiolens.curation.ingest.nifti_file import scan
 from cardiolens.study.manifest import read_study
+from tests.unit.curation.ingest.exports import healthy
+from tests.unit.curation.ingest.nifti_exports import PLACEMENTS, SPELLINGS, Grid, grids, save, step_of, whole
+from tests.unit.curation.ingest.test_import import only_study, proposals, shown
 
 ORDERLY = [name for name in SPELLINGS if name not in ("lying", "bids")]
 

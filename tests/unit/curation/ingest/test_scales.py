@@ -7,10 +7,10 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 from pydicom.uid import generate_uid
-from tests.unit.curation.ingest.exports import LGE, NORMAL, SHORT_AXIS, header, save
 
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.ingest import ingest
+from tests.unit.curation.ingest.exports import LGE, NORMAL, SHORT_AXIS, header, save
 
 MAKER = "Philips MR Imaging DD 001"
 SIGNAL = np.random.default_rng(3).integers(1, 500, (5, 32, 32))

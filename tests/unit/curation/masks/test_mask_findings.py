@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
-from tests.unit.curation.masks.hearts import folder_of, heart
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
@@ -27,6 +26,7 @@ from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.measure import measure
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.truth import findings
+from tests.unit.curation.masks.hearts import folder_of, heart
 
 LENGTH, RADIUS = 72.0, 26.0
 

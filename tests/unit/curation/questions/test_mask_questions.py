@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from report_folders import lines
-from tests.unit.curation.masks.hearts import folder_of, heart
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_questions_spec
@@ -17,6 +16,7 @@ from cardiolens.curation.questions.run import questions
 from cardiolens.phantom import cohort
 from cardiolens.phantom.roster import catalogue
 from cardiolens.protocol.tasks.questions import read_questions
+from tests.unit.curation.masks.hearts import folder_of, heart
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Golden prompts: one a (tier, answer type, prompt, caption level), and a form of answer, each read by eye.
 
-After a change that is meant, `python -m tests.unit.protocol.prompts.test_golden` writes them anew; read the diff.
+After a change that is meant, `python -m tests.unit.protocol.prompts.test_golden` writes them anew; read the
+diff.
 """
 
 from itertools import product

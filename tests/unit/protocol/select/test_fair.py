@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.protocol.select.test_properties import study
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
@@ -18,6 +17,7 @@ from cardiolens.protocol.select.route import Route, resolve
 from cardiolens.protocol.select.selection import Selection
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.structure import StudyStructure, VolumeStructure
+from tests.unit.protocol.select.test_properties import study
 
 SUBTASKS = load_catalogue("openprotocol-1").subtasks
 CLINICAL = SelectorSpec(name="clinical", kind="clinical")
