@@ -1,7 +1,8 @@
 """One small phantom study with its store, prepared once for tests that plan."""
 
+import logging
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,16 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.phantom.cohort import make_cohort
 from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.group import prepare_group
+
+
+@pytest.fixture(autouse=True)
+def _log_handlers() -> Iterator[None]:
+    """A handler that a command leaves would write into the next test's stderr."""
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = before
+    root.setLevel(level)
 
 
 @pytest.fixture(scope="session")

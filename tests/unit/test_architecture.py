@@ -13,8 +13,11 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "cardiolens"
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 LAYERS = [re.split(r" *\| *", layer) for layer in CONTRACTS[0]["layers"]]
-VERBS = LAYERS[1]
-GROUND = {"__init__", "__main__", "digest", "errors", "given", "plain", "suggest", "tables"}
+COMMANDS = PACKAGE / "commands"
+VERBS = sorted(
+    path.stem for path in COMMANDS.glob("*.py") if path.stem not in {"__init__", "command", "help"}
+)
+MOST_AT_THE_ROOT = 18  # entries that a newcomer reads before the first door
 
 
 def lint(folder: Path) -> subprocess.CompletedProcess[str]:
@@ -30,9 +33,10 @@ def test_imports_point_one_way():
 @pytest.mark.parametrize(
     ("module", "statement"),
     [
-        ("plan/keys.py", "from cardiolens.inference.stream import messages"),
-        ("results/merging.py", "from cardiolens.inference.plan import missing"),
-        ("steps/judge.py", "from cardiolens import judge"),
+        ("inference/plan/keys.py", "from cardiolens.inference.stream import messages"),
+        ("score/run_results/merging.py", "from cardiolens.inference.plan import missing"),
+        ("workflow/steps/judge.py", "from cardiolens.commands import judge"),
+        ("study/volume.py", "from cardiolens.protocol import tasks"),
     ],
 )
 def test_an_import_that_points_up_or_across_is_found(tmp_path, module, statement):
@@ -48,13 +52,29 @@ def test_an_import_that_points_up_or_across_is_found(tmp_path, module, statement
     assert "BROKEN" in done.stdout
 
 
-def test_the_root_holds_verbs_and_the_ground_and_nothing_else():
-    assert {path.stem for path in PACKAGE.glob("*.py")} == GROUND | set(VERBS)
+def test_the_root_holds_packages_and_two_modules():
+    assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py", "__main__.py"}
+    entries = {path.name for path in PACKAGE.iterdir()} - {"__pycache__"}
+    assert len(entries) <= MOST_AT_THE_ROOT
+    assert entries - {"__init__.py", "__main__.py", "py.typed"} == {
+        name for row in LAYERS[1:] for name in row
+    }
+
+
+@pytest.mark.parametrize("folder", ["cardiolens", "jobs", "bench", "tests"])
+def test_a_command_has_one_import_name(folder):
+    """`python -m cardiolens.sweep` finds it by `__path__`; imported so, it would load twice."""
+    twice = re.compile(rf"^\s*(?:from|import) cardiolens\.({'|'.join(VERBS)})\b", re.MULTILINE)
+    short = re.compile(rf"^\s*from cardiolens import .*\b({'|'.join(VERBS)})\b", re.MULTILINE)
+    for path in (ROOT / folder).rglob("*.py"):
+        text = path.read_text()
+        assert not twice.search(text), path
+        assert not short.search(text), path
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_is_a_door_with_an_exit_code(verb):
-    tree = ast.parse((PACKAGE / f"{verb}.py").read_text())
+    tree = ast.parse((COMMANDS / f"{verb}.py").read_text())
     assert ast.get_docstring(tree).startswith(f"`python -m cardiolens.{verb}")
     (main,) = [node for node in tree.body if getattr(node, "name", "") == "main"]
     assert ast.unparse(main.returns) == "int"
@@ -66,3 +86,27 @@ def test_the_picture_in_the_docs_is_the_order_that_is_enforced():
         re.findall(r"`(\w+)`", line.split("|")[1]) for line in drawn.splitlines() if line.startswith("| `")
     ]
     assert [sorted(row) for row in rows] == [sorted(layer) for layer in LAYERS]
+
+
+def test_the_tree_in_the_docs_is_the_tree():
+    tree = (ROOT / "docs" / "design.md").read_text().split("## The tree")[1].split("```")[1]
+    drawn = dict(re.findall(r"^  (\w+)/ +(.*)$", tree, re.MULTILINE))
+    assert set(drawn) == {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
+    for package, line in drawn.items():
+        inner = {path.name for path in (PACKAGE / package).iterdir() if (path / "__init__.py").is_file()}
+        if "/" in line:
+            assert set(re.findall(r"(\w+)/", line)) == inner, package
+
+
+def test_the_flow_in_the_docs_names_places_that_exist():
+    flow = (
+        (ROOT / "docs" / "design.md")
+        .read_text()
+        .split("## The life of a question")[1]
+        .split("## The tree")[0]
+    )
+    named = [
+        name for name in re.findall(r"`([\w/]+/|[\w/]+/\w+\.py)`", flow) if not name.startswith("tests/")
+    ]
+    assert len(named) >= 8
+    assert [name for name in named if not (PACKAGE / name).exists()] == []

@@ -10,6 +10,7 @@ import pytest
 
 from cardiolens.base.paths import PACKAGE
 from cardiolens.base.provenance import closure_of, code_of
+from tests.unit.curation.questions.report_folders import write_reports
 
 NAMED = re.compile(r'code_of\("(cardiolens[\w.]+)"\)|^_CODE = "(cardiolens[\w.]+)"', re.MULTILINE)
 STAGES = {
@@ -132,10 +133,7 @@ def test_an_import_is_made_anew_when_other_code_decides_it(copied, prepared_phan
 
 
 def test_questions_are_drafted_anew_when_other_code_decides_them(copied, tmp_path):
-    folder = tmp_path / "reports"
-    folder.mkdir()
-    (folder / "R1.txt").write_text("LV ejection fraction 35 %. Subendocardial LGE of the septum.\n")
-    words = (f"reports={folder}", f"out={tmp_path}/out")
+    words = write_reports(tmp_path, {"S1": "LV ejection fraction 35 %. Subendocardial LGE of the septum.\n"})
     stage = tmp_path / "out"
     run(copied, "questions", *words)
     first = {path.name: path.read_text() for path in stage.rglob("*.jsonl")}

@@ -292,7 +292,7 @@ def test_a_cohort_that_changed_is_prepared_again(sweep_with_failures, change):
 
 
 def test_other_code_tries_again_what_failed(sweep_with_failures, monkeypatch):
-    monkeypatch.setattr(cohort, "_code", lambda: "another version")
+    monkeypatch.setattr(cohort, "code_of", lambda _: "another version")
     assert not is_prepared(sweep_with_failures)
 
 

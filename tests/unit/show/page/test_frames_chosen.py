@@ -22,7 +22,7 @@ from cardiolens.show.page.sections.reliability import ENDINGS
 
 SELF = {"name": "self", "kind": "self"}
 CLINICAL = {"name": "clinical", "kind": "clinical"}
-CHARTS = Path(cardiolens.__file__).parent / "page" / "charts"
+CHARTS = Path(cardiolens.__file__).parent / "show" / "page" / "charts"
 
 
 class Asking(Reader):

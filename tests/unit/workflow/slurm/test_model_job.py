@@ -21,7 +21,9 @@ def test_an_error_that_nobody_foresaw_fails_the_start_that_was_under_way(small_s
         run_model(run_of(small_sweep), small_sweep, "uniform", 1)
     found = record_of(small_sweep)
     assert found.state == "failed"
-    assert found.reason.startswith("IsADirectoryError (Is a directory) at cardiolens/slurm/attempt.py:")
+    assert found.reason.startswith(
+        "IsADirectoryError (Is a directory) at cardiolens/workflow/slurm/attempt.py:"
+    )
     (attempt,) = found.attempts
     assert (attempt.outcome, attempt.reason) == ("failed", found.reason)
     assert attempt.ended is not None
@@ -35,7 +37,7 @@ def test_its_words_are_not_repeated(small_sweep: SweepSpec, monkeypatch: pytest.
         run_model(run_of(small_sweep), small_sweep, "uniform", 1)
     found = record_of(small_sweep)
     assert found.state == "failed"
-    assert found.reason.startswith("ValueError at cardiolens/slurm/attempt.py:")
+    assert found.reason.startswith("ValueError at cardiolens/workflow/slurm/attempt.py:")
     assert "Doe" not in found.model_dump_json()
     assert "\n" not in found.reason
 
