@@ -20,9 +20,9 @@ def check_engine_options(spec: SweepSpec) -> None:
     Nothing is refused where vLLM is not installed; a model that needs it is refused for that.
     """
     for model in spec.model:
-        known = known_options() if model.engine_options else frozenset()
-        for name in sorted(model.engine_options.keys() - known) if known else ():
-            nearest = difflib.get_close_matches(name, known - SET_HERE.keys(), n=_NEAREST, cutoff=0.5)
+        legal_options = known_options() if model.engine_options else frozenset()
+        for name in sorted(model.engine_options.keys() - legal_options) if legal_options else ():
+            nearest = difflib.get_close_matches(name, legal_options - SET_HERE.keys(), n=_NEAREST, cutoff=0.5)
             legal = f"the nearest are {', '.join(nearest)}" if nearest else "see its AsyncEngineArgs"
             raise InputError(
                 f"model {model.name}: engine_options.{name}: vLLM has no such option; {legal}; correct or "

@@ -58,9 +58,9 @@ def set_logprobs(steps: Sequence[TokenStep], legal: Collection[str]) -> dict[str
         return {}
     logprobs = {}
     for letter in replies.letters:
-        named, passed = _decision(letter, steps, path, replies)
-        if named > 0:
-            logprobs[letter] = math.log(named / (named + passed))
+        letter_probability, passed = _decision(letter, steps, path, replies)
+        if letter_probability > 0:
+            logprobs[letter] = math.log(letter_probability / (letter_probability + passed))
     return logprobs
 
 
@@ -98,7 +98,11 @@ class _Replies:
         text = self.after(prefix, token)
         if text == ENDED:
             return [self.named[prefix]]
-        return [named for reply, named in self.named.items() if text is not None and reply.startswith(text)]
+        return [
+            reply_letter
+            for reply, reply_letter in self.named.items()
+            if text is not None and reply.startswith(text)
+        ]
 
     def path(self, steps: Sequence[TokenStep]) -> list[str] | None:
         """Text written before each step, then after the last one; None where a token does not fit."""
@@ -119,7 +123,7 @@ def _decision(
     Both count only replies that name the same earlier letters as this reply: they do not sum to 1.
     """
     earlier = _earlier(letter, replies.named[path[-2]])
-    reached, named, passed = 1.0, 0.0, 0.0  # reached: probability of all tokens chosen so far
+    reached, letter_probability, passed = 1.0, 0.0, 0.0  # reached: probability of all tokens chosen so far
     for step, prefix in zip(steps, path, strict=False):
         # From here on every possible reply names the letter, or none does.
         decided = len({letter in reply for reply in replies.possible(prefix, step.said)}) == 1
@@ -129,13 +133,13 @@ def _decision(
             possible = replies.possible(prefix, token)
             comparable = [reply for reply in possible if _earlier(letter, reply) == earlier]
             share = reached * math.exp(logprob) / max(len(possible), 1)
-            named += share * sum(letter in reply for reply in comparable)
+            letter_probability += share * sum(letter in reply for reply in comparable)
             passed += share * sum(letter not in reply for reply in comparable)
         if decided:
             break
         reached *= math.exp(step.logprobs[step.said])
-    return named, passed
+    return letter_probability, passed
 
 
-def _earlier(letter: str, named: frozenset[str]) -> frozenset[str]:
-    return frozenset(other for other in named if other < letter)
+def _earlier(letter: str, letters: frozenset[str]) -> frozenset[str]:
+    return frozenset(earlier for earlier in letters if earlier < letter)

@@ -36,8 +36,8 @@ class Reader:
         pass
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
-        said = ask_for_frames(self.chooses, ask) if ask.answer_type == FRAMES else self.say(ask)
-        return Reply(text=said, finish_reason="stop")
+        reply = ask_for_frames(self.chooses, ask) if ask.answer_type == FRAMES else self.say(ask)
+        return Reply(text=reply, finish_reason="stop")
 
     def say(self, ask: Ask) -> str:
         raise NotImplementedError
@@ -135,7 +135,7 @@ class AnswerKey:
             answers=answers,
             subtasks={row["qa_id"]: row["subtask"] for row in rows},
             exclusive={row["qa_id"]: tuple(row["exclusive"] or ()) for row in rows},
-            of_subtask={subtask: tuple(own) for subtask, own in by_subtask.items()},
+            of_subtask={subtask: tuple(subtask_rows) for subtask, subtask_rows in by_subtask.items()},
         )
 
 
@@ -255,9 +255,9 @@ class BudgetEffect(Oracle):
         if not ask.frame_keys:
             return self._blind
         arm = self._truth.arms[str(ask.arm_id)]
-        shown = arm.budget if isinstance(arm.budget, int) else len(ask.frame_keys)
+        n_frames = arm.budget if isinstance(arm.budget, int) else len(ask.frame_keys)
         clinical = self._clinical if arm.selector.kind == "clinical" else 0.0
-        return self._base + self._doubling * math.log2(shown / 8) + clinical
+        return self._base + self._doubling * math.log2(n_frames / 8) + clinical
 
 
 READERS: dict[str, Callable[..., Reader]] = {
@@ -340,11 +340,11 @@ def _other(ask: Ask, answer: TrueAnswer, exclusive: TrueAnswer, seed: int) -> Tr
     """Another legal answer, all equally likely; a report has none and stays as it is."""
     if ask.answer_type == "report":
         return answer
-    shown = dict(zip(LETTERS, ask.option_keys, strict=False))
+    text_by_key = dict(zip(LETTERS, ask.option_keys, strict=False))
     legal = legal_replies(ask.answer_type, ask.option_keys, exclusive)
-    replies = [tuple(shown[letter] for letter in reply.split(", ")) for reply in legal]
-    others = [reply for reply in replies if set(reply) != set(answer)]
-    return others[int(_draw(seed, ask, "wrong") * len(others))]
+    replies = [tuple(text_by_key[letter] for letter in reply.split(", ")) for reply in legal]
+    wrong_replies = [reply for reply in replies if set(reply) != set(answer)]
+    return wrong_replies[int(_draw(seed, ask, "wrong") * len(wrong_replies))]
 
 
 def _displayed(answer: TrueAnswer, ask: Ask) -> str:

@@ -46,11 +46,11 @@ def use_all_threads() -> None:
     """
     import ray
 
-    told = ray.get_runtime_context().runtime_env.get("env_vars") if ray.is_initialized() else None
-    if set_by_ray(os.environ, told or {}):
+    environment = ray.get_runtime_context().runtime_env.get("env_vars") if ray.is_initialized() else None
+    if set_by_ray(os.environ, environment or {}):
         del os.environ[_THREADS]
 
 
-def set_by_ray(environment: Mapping[str, str], told: Mapping[str, str]) -> bool:
+def set_by_ray(environment: Mapping[str, str], ray_environment: Mapping[str, str]) -> bool:
     """Return whether the number of threads is Ray's; `told` is what the driver handed to its workers."""
-    return environment.get(_THREADS) == "1" and _THREADS not in told
+    return environment.get(_THREADS) == "1" and _THREADS not in ray_environment

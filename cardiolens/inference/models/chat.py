@@ -77,12 +77,12 @@ class Chat:
         A first token that the engine's tokenizer adds by itself is left out, or it would stand there twice.
         """
         if FRAME not in text:
-            whole = self._template.render(system, [text])
+            rendered = self._template.render(system, [text])
         else:
             frames, _, question = text.rpartition(FRAME)
             head, tail = self._head(system, frames)
-            whole = f"{head}{self._template.asked(question)}{tail}"
-        return whole.removeprefix(self._first)
+            rendered = f"{head}{self._template.asked(question)}{tail}"
+        return rendered.removeprefix(self._first)
 
     def count(self, system: str, text: str, sizes: tuple[tuple[int, int], ...], *, exact: bool = True) -> int:
         """Prompt tokens of a message whose frames have the given (height, width).
@@ -94,8 +94,8 @@ class Chat:
         if FRAME not in text:
             return self._added + self._tokens([self._template.render(system, [text])])
         frames, _, question = text.rpartition(FRAME)
-        shown, tail = self.count_shown(system, frames, sizes, exact=exact)
-        return shown + self.count_asked(question, tail)
+        n_text, tail = self.count_shown(system, frames, sizes, exact=exact)
+        return n_text + self.count_asked(question, tail)
 
     def count_shown(
         self, system: str, frames: str, sizes: tuple[tuple[int, int], ...], *, exact: bool
@@ -123,10 +123,12 @@ class Chat:
         if not adds_special_tokens(self._folder, self._overrides):
             return "", 0
         start = self._template.render("", [_HERE])
-        bare, whole = (self._tokenizer(start, add_special_tokens=add)["input_ids"] for add in (False, True))
-        if whole[:1] == bare[:1] == whole[1:2]:
-            return str(self._tokenizer.bos_token), len(whole) - len(bare) - 1
-        return "", len(whole) - len(bare)
+        bare, rendered_ids = (
+            self._tokenizer(start, add_special_tokens=add)["input_ids"] for add in (False, True)
+        )
+        if rendered_ids[:1] == bare[:1] == rendered_ids[1:2]:
+            return str(self._tokenizer.bos_token), len(rendered_ids) - len(bare) - 1
+        return "", len(rendered_ids) - len(bare)
 
     def _tokens(self, texts: list[str]) -> int:
         """Sum of the tokens of texts; those not yet cached are tokenized in one batch, which is faster."""
@@ -151,7 +153,7 @@ class Chat:
     def _count_image(self, size: tuple[int, int]) -> int:
         """Tokens that the model's processor makes of one frame of (height, width), wrappers included."""
         try:
-            one = self._processor(
+            image_inputs = self._processor(
                 text=[f"{_HERE}{self._template.marks(1)[0]}{_THERE}"],
                 images=[np.zeros((*size, 3), dtype=np.uint8)],
                 add_special_tokens=False,
@@ -159,7 +161,7 @@ class Chat:
             )["input_ids"][0]
         except (TypeError, AttributeError):  # some published processors take one string and no options
             return self._processed(size, 2) - self._processed(size, 1) - self._tokens([_HERE])
-        return len(one) - self._tokens([_HERE, _THERE])
+        return len(image_inputs) - self._tokens([_HERE, _THERE])
 
     def _processed(self, size: tuple[int, int], frames: int) -> int:
         """Tokens that the processor makes of so many frames, each before a mark."""

@@ -92,15 +92,15 @@ class ChatTemplate:
         rendered = self._rendered(form, _SYSTEM, [_HERE, IMAGE, _THERE, IMAGE, _ASKED])
         if any(rendered.count(mark) != 1 for mark in (_SYSTEM, _HERE, _THERE, _ASKED)):
             return "it drops or repeats text"
-        shown = _between(rendered, _HERE, _THERE).strip(), _between(rendered, _THERE, _ASKED).strip()
-        if not all(shown):
+        image_text = _between(rendered, _HERE, _THERE).strip(), _between(rendered, _THERE, _ASKED).strip()
+        if not all(image_text):
             return "it puts no image between texts"
-        return None if sum(map(rendered.count, set(shown))) == len(shown) else "it repeats an image"
+        return None if sum(map(rendered.count, set(image_text))) == len(image_text) else "it repeats an image"
 
     def _rendered(self, form: _Form, system: str, pieces: Sequence[Piece]) -> str:
-        given = system if form.system == "string" else [{"type": "text", "text": system}]
+        system_content = system if form.system == "string" else [{"type": "text", "text": system}]
         messages = [
-            {"role": "system", "content": given},
+            {"role": "system", "content": system_content},
             {"role": "user", "content": self._content(form, pieces)},
         ]
         return str(
@@ -111,9 +111,11 @@ class ChatTemplate:
 
     def _content(self, form: _Form, pieces: Sequence[Piece]) -> str | list[dict[str, str]]:
         if form.user == "parts":
-            return [{"type": "image"} if one is IMAGE else {"type": "text", "text": one} for one in pieces]
+            return [
+                {"type": "image"} if piece is IMAGE else {"type": "text", "text": piece} for piece in pieces
+            ]
         places = self._places()
-        text = "".join(next(places) if one is IMAGE else one for one in pieces)
+        text = "".join(next(places) if piece is IMAGE else piece for piece in pieces)
         return text if form.user == "string" else [{"type": "text", "text": text}]
 
     def _places(self) -> Iterator[str]:
@@ -126,11 +128,11 @@ class ChatTemplate:
         return tuple(self.render("", pieces).split(_HERE)[1:-1])
 
     def _find_edges(self) -> Callable[[str], str]:
-        asked = f"\n {_THERE} \n"
+        marker = f"\n {_THERE} \n"
         head, tail = self.around("", [_HERE, IMAGE])
-        rendered = self.render("", [_HERE, IMAGE, asked])
+        rendered = self.render("", [_HERE, IMAGE, marker])
         for edges in _EDGES:
-            if rendered == f"{head}{edges(asked)}{tail}":
+            if rendered == f"{head}{edges(marker)}{tail}":
                 return edges
         raise InputError(f"{self._folder}: its chat template changes text after images; {_ANOTHER_TEMPLATE}")
 

@@ -28,7 +28,7 @@ def readings_of(model: ModelSpec) -> Mapping[str, Reading]:
             f"model {model.name}: {path}: no such file; source is the file of a person's readings, which "
             "`cardiolens.review export` writes: <out>/readings/<pseudonym>.jsonl"
         )
-    found: dict[str, Reading] = {}
+    readings: dict[str, Reading] = {}
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -36,22 +36,22 @@ def readings_of(model: ModelSpec) -> Mapping[str, Reading]:
     for number, line in enumerate(lines, start=1):
         where = f"model {model.name}: {path} line {number}"
         qa_id, reading = _reading(line, where)
-        if qa_id in found:
+        if qa_id in readings:
             raise InputError(f"{where}: question {qa_id} stands twice; export the readings again")
-        found[qa_id] = reading
-    if not found:
+        readings[qa_id] = reading
+    if not readings:
         raise InputError(f"model {model.name}: {path} holds no reading; leave the model out")
-    return found
+    return readings
 
 
 def _reading(line: str, where: str) -> tuple[str, Reading]:
     try:
-        told: Any = parse_json(line)
+        record: Any = parse_json(line)
     except ValueError as error:
         raise InputError(f"{where}: no JSON ({error}); export the readings again") from None
-    if not isinstance(told, dict) or any(name not in told for name in _FIELDS):
+    if not isinstance(record, dict) or any(name not in record for name in _FIELDS):
         raise InputError(f"{where}: needs {', '.join(_FIELDS)}; export the readings again")
-    qa_id, answer, seconds = (told[name] for name in _FIELDS)
+    qa_id, answer, seconds = (record[name] for name in _FIELDS)
     keys = isinstance(answer, list) and all(isinstance(key, str) for key in answer)
     timed = isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < 1e6
     if not isinstance(qa_id, str) or not keys or not timed:

@@ -59,14 +59,14 @@ def _files(model: ModelSpec, folder: Path) -> list[Path]:
     """The files that vLLM loads: of one format, and without a second copy of the weights."""
     if model.engine_options.get("load_format") == "mistral":
         return sorted(folder.glob(_CONSOLIDATED))
-    named = read_object(folder / INDEX).get("weight_map") if (folder / INDEX).exists() else None
-    if isinstance(named, dict):
-        indexed = (folder / str(name) for name in sorted(set(named.values())))
+    weight_map = read_object(folder / INDEX).get("weight_map") if (folder / INDEX).exists() else None
+    if isinstance(weight_map, dict):
+        indexed = (folder / str(name) for name in sorted(set(weight_map.values())))
         return [path for path in indexed if path.exists()]
     for pattern in WEIGHTS:
-        if found := sorted(folder.glob(pattern)):
+        if weight_files := sorted(folder.glob(pattern)):
             copies = set(folder.glob(_CONSOLIDATED))
-            return [path for path in found if path not in copies] or found
+            return [path for path in weight_files if path not in copies] or weight_files
     return []
 
 

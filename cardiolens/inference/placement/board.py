@@ -68,7 +68,7 @@ class Board:
         on = self._on[node][gpu]
         shares = {model: self._standing[model].way.least_share * on.count(model) for model in on}
         growing = [model for model in shares if self._standing[model].way.grows]
-        while fit := [one for one in growing if sum(shares.values()) + shares[one] <= _WHOLE]:
+        while fit := [model for model in growing if sum(shares.values()) + shares[model] <= _WHOLE]:
             smallest = min(fit, key=lambda model: shares[model])
             shares[smallest] *= 2
         return shares
@@ -86,11 +86,11 @@ class Board:
 
     def _room(self, node: int, way: Footprint, alone: bool) -> list[int]:
         """GPUs of a node with room for a share, the fullest first."""
-        taken = [sum(self._standing[model].way.least_share for model in on) for on in self._on[node]]
+        used_shares = [sum(self._standing[model].way.least_share for model in on) for on in self._on[node]]
         if alone and way.grows:
-            return [gpu for gpu, share in enumerate(taken) if not share]
-        fit = [gpu for gpu, share in enumerate(taken) if share + way.least_share <= _WHOLE]
-        return sorted(fit, key=lambda gpu: (-taken[gpu], gpu))
+            return [gpu for gpu, share in enumerate(used_shares) if not share]
+        fit = [gpu for gpu, share in enumerate(used_shares) if share + way.least_share <= _WHOLE]
+        return sorted(fit, key=lambda gpu: (-used_shares[gpu], gpu))
 
     def _across(self, way: Footprint) -> tuple[tuple[int, int], ...] | None:
         """Free GPUs on one node per pipeline stage; None if there are too few nodes."""

@@ -89,15 +89,15 @@ def refusal(candidate: Candidate, nodes: Sequence[Node]) -> str:
     most = max((node.gpus for node in nodes), default=0)
     if not most:
         return f"{candidate.name} needs a GPU, and the cluster has none"
-    wanted = candidate.tensor_parallel
-    if wanted is not None and not _divides(wanted, candidate):
+    degree = candidate.tensor_parallel
+    if degree is not None and not _divides(degree, candidate):
         return (
-            f"tensor_parallel {wanted} of {candidate.name} does not divide its {candidate.heads} attention "
+            f"tensor_parallel {degree} of {candidate.name} does not divide its {candidate.heads} attention "
             "heads; choose a divisor or auto"
         )
-    if wanted is not None and wanted > most:
+    if degree is not None and degree > most:
         return (
-            f"tensor_parallel {wanted} of {candidate.name} is more than the {most} GPUs of the largest node; "
+            f"tensor_parallel {degree} of {candidate.name} is more than the {most} GPUs of the largest node; "
             "choose less or auto"
         )
     sizes = ", ".join(f"{node.gpus} x {node.gpu_memory_gib:g} GiB" for node in nodes)

@@ -90,18 +90,22 @@ def place(nodes: Sequence[Node], candidates: Iterable[Candidate], rates: Rates |
     """
     rates = rates or Rates()
     nodes = tuple(sorted(nodes, key=lambda node: node.name))
-    everyone = sorted(candidates, key=lambda one: (-_alone(one, rates), one.name))
-    ordered = [one for one in everyone if not one.lacks]
-    waiting = [one for one in ordered if one.needs == "gpu"]
-    ways = {one.name: footprints(one, nodes) for one in waiting}
-    refusals = [Refusal(one.name, one.lacks) for one in everyone if one.lacks]
-    refusals += [Refusal(one.name, refusal(one, nodes)) for one in waiting if not ways[one.name]]
-    waiting = [one for one in waiting if ways[one.name]]
+    everyone = sorted(candidates, key=lambda candidate: (-_alone(candidate, rates), candidate.name))
+    ordered = [candidate for candidate in everyone if not candidate.lacks]
+    waiting = [candidate for candidate in ordered if candidate.needs == "gpu"]
+    ways = {candidate.name: footprints(candidate, nodes) for candidate in waiting}
+    refusals = [Refusal(candidate.name, candidate.lacks) for candidate in everyone if candidate.lacks]
+    refusals += [
+        Refusal(candidate.name, refusal(candidate, nodes))
+        for candidate in waiting
+        if not ways[candidate.name]
+    ]
+    waiting = [candidate for candidate in waiting if ways[candidate.name]]
     waves: list[Wave] = []
     while waiting:
         waves.append(_wave(nodes, waiting, ways, rates))
-        placed = {deployment.model for deployment in waves[-1]}
-        waiting = [one for one in waiting if one.name not in placed]
+        placed_models = {deployment.model for deployment in waves[-1]}
+        waiting = [candidate for candidate in waiting if candidate.name not in placed_models]
     return Placement(nodes, _with_others(waves, ordered), tuple(refusals))
 
 
@@ -120,7 +124,7 @@ def _wave(nodes: Sequence[Node], waiting: Sequence[Candidate], ways: Ways, rates
         for sharing in (False, True)
     ]
     best = max(drafts, key=lambda draft: _merit(draft, nodes, rates))
-    return tuple(_deployment(one, way, best.board, rates) for one, way in best.members.values())
+    return tuple(_deployment(member, way, best.board, rates) for member, way in best.members.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +155,14 @@ def _draft(
 
 
 def _seat(draft: _Draft, candidates: Sequence[Candidate], ways: Ways, *, alone: bool) -> None:
-    for one in candidates:
-        if one.name not in draft.members:
+    for candidate in candidates:
+        if candidate.name not in draft.members:
             fitting = next(
-                (way for way in ways[one.name] if draft.board.put(one.name, way, alone=alone)), None
+                (way for way in ways[candidate.name] if draft.board.put(candidate.name, way, alone=alone)),
+                None,
             )
             if fitting is not None:
-                draft.members[one.name] = one, fitting
+                draft.members[candidate.name] = candidate, fitting
 
 
 def _replicate(draft: _Draft, rates: Rates) -> None:
@@ -165,9 +170,9 @@ def _replicate(draft: _Draft, rates: Rates) -> None:
     board = draft.board
     while True:
         wanting = [
-            (-work_seconds(one, rates) / board.gpus(name), name, way)
-            for name, (one, way) in draft.members.items()
-            if board.replicas(name) < _most(one)
+            (-work_seconds(candidate, rates) / board.gpus(name), name, way)
+            for name, (candidate, way) in draft.members.items()
+            if board.replicas(name) < _most(candidate)
         ]
         if not any(board.put(name, way, alone=True) for _, name, way in sorted(wanting, key=lambda w: w[:2])):
             return
@@ -175,9 +180,11 @@ def _replicate(draft: _Draft, rates: Rates) -> None:
 
 def _merit(draft: _Draft, nodes: Sequence[Node], rates: Rates) -> tuple[float, int, int]:
     """The rank of a draft: part of GPU time spent computing, then more models, then fewer shared GPUs."""
-    members = [(one, draft.board.gpus(name)) for name, (one, _) in draft.members.items()]
-    duration = max(load_seconds(one, rates) + work_seconds(one, rates) / gpus for one, gpus in members)
-    computing = sum(work_seconds(one, rates) for one, _ in members)
+    members = [(member, draft.board.gpus(name)) for name, (member, _) in draft.members.items()]
+    duration = max(
+        load_seconds(member, rates) + work_seconds(member, rates) / gpus for member, gpus in members
+    )
+    computing = sum(work_seconds(member, rates) for member, _ in members)
     shared = sum(draft.board.share(name) < 1 for name in draft.members)
     return round(computing / duration / sum(node.gpus for node in nodes), 2), len(members), -shared
 
@@ -187,31 +194,33 @@ def _most(candidate: Candidate) -> int:
     return candidate.studies if candidate.replicas is None else candidate.replicas
 
 
-def _deployment(one: Candidate, way: Footprint, board: Board, rates: Rates) -> Deployment:
-    share = board.share(one.name)
-    hosts = board.hosts(one.name)
-    seconds = load_seconds(one, rates) + work_seconds(one, rates) / (len(hosts) * way.gpus * share)
+def _deployment(candidate: Candidate, way: Footprint, board: Board, rates: Rates) -> Deployment:
+    share = board.share(candidate.name)
+    hosts = board.hosts(candidate.name)
+    seconds = load_seconds(candidate, rates) + work_seconds(candidate, rates) / (
+        len(hosts) * way.gpus * share
+    )
     return Deployment(
-        model=one.name,
+        model=candidate.name,
         tensor_parallel=way.tensor_parallel,
         pipeline_parallel=way.pipeline_parallel,
         hosts=hosts,
         share=share,
-        utilization=round(one.utilization * share, 4),
-        reason=_reason(one, way, share, len(hosts)),
+        utilization=round(candidate.utilization * share, 4),
+        reason=_reason(candidate, way, share, len(hosts)),
         seconds=seconds,
     )
 
 
-def _reason(one: Candidate, way: Footprint, share: float, replicas: int) -> str:
+def _reason(candidate: Candidate, way: Footprint, share: float, replicas: int) -> str:
     parts = [way.reason]
-    if share < 1 and one.fraction is None:
+    if share < 1 and candidate.fraction is None:
         parts.append(f"shares a GPU ({share:g}): loading weighs more than computing")
-    if one.replicas is not None:
+    if candidate.replicas is not None:
         parts.append(
             "replicas declared"
-            if replicas == one.replicas
-            else f"{one.replicas} replicas declared, no room for more"
+            if replicas == candidate.replicas
+            else f"{candidate.replicas} replicas declared, no room for more"
         )
     elif replicas > 1:
         parts.append(f"{replicas} replicas divide its work")
@@ -221,9 +230,15 @@ def _reason(one: Candidate, way: Footprint, share: float, replicas: int) -> str:
 def _with_others(waves: list[Wave], ordered: Sequence[Candidate]) -> tuple[Wave, ...]:
     """The waves of GPU models, with the models that need no GPU added."""
     remote = [
-        _without_gpus(one, "answers come over the network") for one in ordered if one.needs == "network"
+        _without_gpus(candidate, "answers come over the network")
+        for candidate in ordered
+        if candidate.needs == "network"
     ]
-    local = [_without_gpus(one, "computes on the processor") for one in ordered if one.needs == "processor"]
+    local = [
+        _without_gpus(candidate, "computes on the processor")
+        for candidate in ordered
+        if candidate.needs == "processor"
+    ]
     if waves:
         return ((*waves[0], *remote, *local), *waves[1:])
     if not local:
@@ -231,7 +246,9 @@ def _with_others(waves: list[Wave], ordered: Sequence[Candidate]) -> tuple[Wave,
     return ((local[0], *remote), *((deployment,) for deployment in local[1:]))
 
 
-def _without_gpus(one: Candidate, reason: str) -> Deployment:
-    hosts = ((),) * (one.replicas or 1)
-    size = one.tensor_parallel or 1
-    return Deployment(one.name, size, 1, hosts, 0.0, one.utilization, reason, 0.0, one.needs)
+def _without_gpus(candidate: Candidate, reason: str) -> Deployment:
+    hosts = ((),) * (candidate.replicas or 1)
+    size = candidate.tensor_parallel or 1
+    return Deployment(
+        candidate.name, size, 1, hosts, 0.0, candidate.utilization, reason, 0.0, candidate.needs
+    )

@@ -55,7 +55,9 @@ class Seating:
         free = {node: list(gpus) for node, gpus in self._free.items()}
         spots: list[GpuSpot] = []
         for node in (host for hosts in deployment.hosts for host in hosts):
-            fit = [gpu for gpu, left in enumerate(free[node]) if left + _ROUNDING >= deployment.share]
+            fit = [
+                gpu for gpu, free_share in enumerate(free[node]) if free_share + _ROUNDING >= deployment.share
+            ]
             chosen = sorted(fit, key=lambda gpu: free[node][gpu])[: deployment.tensor_parallel]
             if len(chosen) < deployment.tensor_parallel:
                 return None
@@ -92,6 +94,6 @@ def schedule(placement: Placement) -> Schedule:
         most = max(most, len(running))
         assert running or not waiting, "a placed model has room when nobody else runs"
         if running:
-            now, ended = heappop(running)
-            seating.give_back(ended)
+            now, departure = heappop(running)
+            seating.give_back(departure)
     return Schedule(begins, now, most + unbound)

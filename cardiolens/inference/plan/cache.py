@@ -62,12 +62,12 @@ def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     return [name for name in {**before, **now} if before.get(name) != now.get(name)]
 
 
-def keep(folder: Path, fingerprint: Fingerprint, written: Written) -> None:
+def keep(folder: Path, fingerprint: Fingerprint, totals: Written) -> None:
     """Note what the plan in a folder was made from; without the note it counts as unfinished."""
     note = {
         "fingerprint": fingerprint.parts,
-        "status_counts": written.status_counts,
-        "most_frames": written.most_frames,
+        "status_counts": totals.status_counts,
+        "most_frames": totals.most_frames,
         "parts": _sizes(folder),
     }
     tables.write_text(folder / _NOTE, json.dumps(note, indent=1) + "\n")

@@ -48,15 +48,15 @@ def place_sweep(
     cluster = plan.spec.cluster
     candidates = []
     for model in plan.spec.model:
-        left = missing.get(model.name)  # none where the job is another model's
-        if left is not None and left.left:
+        work = missing.get(model.name)  # none where the job is another model's
+        if work is not None and work.left:
             counted = totals[model.name] if totals else _totals(plan, model, nodes)
             folder = plan.identities[model.name].folder
-            candidates.append(candidate(model, needs(model, nodes, cluster), folder, left, counted))
+            candidates.append(candidate(model, needs(model, nodes, cluster), folder, work, counted))
     placement = place(nodes, candidates, Rates(cluster.prefill_rate, cluster.decode_rate))
     if placement.refusals and not plan.spec.keep_going and plan.spec.mode == "run":
-        said = "; ".join(refused.reason for refused in placement.refusals)
-        raise InputError(f"{said}; or run the other models with keep_going=true")
+        reasons = "; ".join(refused.reason for refused in placement.refusals)
+        raise InputError(f"{reasons}; or run the other models with keep_going=true")
     return placement
 
 
@@ -76,7 +76,7 @@ def candidate(
     model: ModelSpec,
     needs: Needs,
     folder: Path | None,
-    left: Missing,
+    work: Missing,
     totals: Totals | None,
 ) -> Candidate:
     """Facts of a model for the placement; its tokens are scaled by the share of requests left."""
@@ -87,7 +87,7 @@ def candidate(
         lacks = lacks or (
             f"model {model.name}: weight_gib is not declared and its folder holds no weights; declare it"
         )
-    share = left.left / left.unique
+    share = work.left / work.unique
     return Candidate(
         name=model.name,
         needs=needs,
@@ -98,8 +98,8 @@ def candidate(
         replicas=None if model.replicas == "auto" else model.replicas,
         fraction=model.fraction,
         utilization=model.gpu_memory_utilization,
-        studies=max(1, left.work.num_rows),
-        requests=left.left,
+        studies=max(1, work.work.num_rows),
+        requests=work.left,
         prompt_tokens=int(share * (totals.prompt_tokens or 0)) if totals else 0,
         output_tokens=int(share * totals.output_tokens) if totals else 0,
         lacks=lacks,

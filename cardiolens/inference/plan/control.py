@@ -26,26 +26,26 @@ class Subject:
     answer: tuple[str, ...]
 
 
-def shuffled(asked: AskedQuestion, qa_id: str) -> AskedQuestion:
+def shuffled(question: AskedQuestion, qa_id: str) -> AskedQuestion:
     """The question with its options in a shuffled order of its own; ordinal options and reports stay."""
-    if asked.answer_type in ("ordinal", "report"):
-        return asked
-    order = sorted(asked.options, key=lambda option: digest_of([SEED, qa_id, option[0]]))
-    return replace(asked, options=tuple(order))
+    if question.answer_type in ("ordinal", "report"):
+        return question
+    order = sorted(question.options, key=lambda option: digest_of([SEED, qa_id, option[0]]))
+    return replace(question, options=tuple(order))
 
 
-def reversed_options(asked: AskedQuestion) -> AskedQuestion:
+def reversed_options(question: AskedQuestion) -> AskedQuestion:
     """The question with ordinal options from most to least severe; any other as it is (protocol 16.8)."""
-    if asked.answer_type != "ordinal":
-        return asked
-    return replace(asked, options=asked.options[::-1], reversed=True)
+    if question.answer_type != "ordinal":
+        return question
+    return replace(question, options=question.options[::-1], reversed=True)
 
 
-def with_options(asked: AskedQuestion, control: Control, qa_id: str) -> AskedQuestion:
+def with_options(question: AskedQuestion, control: Control, qa_id: str) -> AskedQuestion:
     """The question with its options in the order that a control gives them."""
     if control == "shuffled_options":
-        return shuffled(asked, qa_id)
-    return reversed_options(asked) if control == "reversed_options" else asked
+        return shuffled(question, qa_id)
+    return reversed_options(question) if control == "reversed_options" else question
 
 
 def donors(subjects: Sequence[Subject], structures: dict[str, StudyStructure]) -> dict[str, str]:
@@ -57,10 +57,10 @@ def donors(subjects: Sequence[Subject], structures: dict[str, StudyStructure]) -
     alike: dict[object, list[Subject]] = {}
     for subject in sorted(subjects, key=lambda subject: digest_of([SEED, subject.qa_id])):
         alike.setdefault(_shape(structures[subject.study_id]), []).append(subject)
-    found: dict[str, str] = {}
+    donor_of: dict[str, str] = {}
     for group in alike.values():
-        found |= _deranged(sorted(group, key=lambda subject: subject.answer))
-    return found
+        donor_of |= _deranged(sorted(group, key=lambda subject: subject.answer))
+    return donor_of
 
 
 def _deranged(subjects: Sequence[Subject]) -> dict[str, str]:

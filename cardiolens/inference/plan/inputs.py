@@ -69,8 +69,8 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     volumes, study_ids = _limited(prepared, spec.limit)
     sights = tuple(sights_of(spec))
     path, allowed = spec.dataset.questions, spec.dataset.allow_unverified
-    given = list(given_questions(path, catalogue))
-    table = questions_table(path, given, catalogue, allow_unverified=allowed)
+    question_rows = list(given_questions(path, catalogue))
+    table = questions_table(path, question_rows, catalogue, allow_unverified=allowed)
     table = with_patients(table, prepared)
     check_patients(spec.dataset.questions, table, prepared)
     return Inputs(
@@ -79,8 +79,8 @@ def read_inputs(spec: SweepSpec) -> Inputs:
         study_ids=study_ids,
         volumes=volumes,
         question_table=table,
-        evidence=evidence_of([one.question for one in given], path.parent),
-        questions=_chosen(spec, table, catalogue, volumes, study_ids, told=_told(spec)),
+        evidence=evidence_of([row.question for row in question_rows], path.parent),
+        questions=_chosen(spec, table, catalogue, volumes, study_ids, case_texts=_told(spec)),
         sights=sights,
         fingerprint=Fingerprint(
             configuration=deciding(spec),
@@ -99,15 +99,15 @@ def _told(spec: SweepSpec) -> Mapping[str, Told]:
     """What prompts may tell of cases, by study; none where the dataset has no cases."""
     if spec.dataset.root is None:
         return {}
-    given = {prompt.gold for prompt in spec.prompt}
-    return read_told(spec.dataset.questions, given, modalities=spec.caption == "full")
+    golds = {prompt.gold for prompt in spec.prompt}
+    return read_told(spec.dataset.questions, golds, modalities=spec.caption == "full")
 
 
 def _limited(volumes: pa.Table, limit: int | None) -> tuple[pa.Table, tuple[str, ...]]:
     """The first studies in order of study_id: a larger limit contains a smaller one."""
     study_ids = tuple(sorted(set(volumes["study_id"].to_pylist())))[:limit]
-    kept = pc.is_in(volumes["study_id"], pa.array(study_ids, pa.string()))
-    return volumes.filter(kept), study_ids
+    is_chosen = pc.is_in(volumes["study_id"], pa.array(study_ids, pa.string()))
+    return volumes.filter(is_chosen), study_ids
 
 
 def _chosen(
@@ -117,7 +117,7 @@ def _chosen(
     volumes: pa.Table,
     study_ids: Sequence[str],
     *,
-    told: Mapping[str, Told],
+    case_texts: Mapping[str, Told],
 ) -> dict[str, list[PlannedQuestion]]:
     """Questions by study, as the plan may see them."""
     if unknown := [name for name in spec.subtask if name not in catalogue.subtasks]:
@@ -129,7 +129,7 @@ def _chosen(
         if not spec.subtask or row["subtask"] in spec.subtask:
             _check_wordings(spec, row, catalogue[row["subtask"]])
             question = _question(row, catalogue, donor.get(row["qa_id"]))
-            chosen[row["study_id"]].append(replace(question, told=told.get(row["study_id"])))
+            chosen[row["study_id"]].append(replace(question, told=case_texts.get(row["study_id"])))
     if not any(chosen.values()):
         raise InputError(
             f"{spec.dataset.questions}: has no question on the {len(study_ids)} prepared studies"
@@ -144,14 +144,16 @@ def _donors(questions: pa.Table, volumes: pa.Table) -> dict[str, str]:
     for row in questions.select(["subtask", "qa_id", "study_id", "patient_id", "answer"]).to_pylist():
         answer = tuple(row.pop("answer") or ())
         by_subtask.setdefault(row.pop("subtask"), []).append(Subject(**row, answer=answer))
-    known = structures(volumes)
-    return {qa_id: study for group in by_subtask.values() for qa_id, study in donors(group, known).items()}
+    structure_of = structures(volumes)
+    return {
+        qa_id: study for group in by_subtask.values() for qa_id, study in donors(group, structure_of).items()
+    }
 
 
 def _question(row: _QuestionRow, catalogue: Catalogue, donor: str | None) -> PlannedQuestion:
     subtask = catalogue[row["subtask"]]
     options = tuple((option["key"], option["text"]) for option in row["options"])
-    asked = AskedQuestion(
+    worded = AskedQuestion(
         subtask=subtask.id,
         sequence=subtask.sequence,
         question=row["question"],
@@ -162,7 +164,7 @@ def _question(row: _QuestionRow, catalogue: Catalogue, donor: str | None) -> Pla
         fields=report_fields(subtask, catalogue),
     )
     return PlannedQuestion(
-        row["qa_id"], row["study_id"], asked, Route.of(subtask), donor, wordings=subtask.wordings
+        row["qa_id"], row["study_id"], worded, Route.of(subtask), donor, wordings=subtask.wordings
     )
 
 

@@ -17,9 +17,9 @@ def hash_model(model_key: str, sampling: Sampling) -> "Hash":
     return state
 
 
-def hash_frames(asked: "Hash", system: str, frames_text: str, frame_keys: tuple[str, ...]) -> "Hash":
+def hash_frames(digest: "Hash", system: str, frames_text: str, frame_keys: tuple[str, ...]) -> "Hash":
     """Copy a hash and feed the text up to the question; each frame stands by its key."""
-    state = asked.copy()
+    state = digest.copy()
     _add(state, system, frames_text, *frame_keys)
     return state
 

@@ -66,10 +66,10 @@ def missing(requests: Path, completions: Path, max_attempts: int) -> Missing:
     parts = tables.parts(requests)
     asked = Shares(_ASKED, n_shares, _planned(parts))
     columns = ("request_key", "status")
-    said = tables.made_of(completions, COMPLETIONS, columns, partial(Shares, _SAID, n_shares))
-    shares = [_share(asked.of(share), said.of(share), max_attempts) for share in range(n_shares)]
-    left = np.concatenate([share.left for share in shares], axis=1)
-    part, row, attempt = left[:, np.lexsort((left[1], left[0]))]
+    completions_ = tables.made_of(completions, COMPLETIONS, columns, partial(Shares, _SAID, n_shares))
+    shares = [_share(asked.of(share), completions_.of(share), max_attempts) for share in range(n_shares)]
+    remaining = np.concatenate([share.left for share in shares], axis=1)
+    part, row, attempt = remaining[:, np.lexsort((remaining[1], remaining[0]))]
     ends = np.searchsorted(part, np.arange(len(parts) + 1))
     rows: list[StudyWork] = []
     for path, first, end in zip(parts, ends[:-1], ends[1:], strict=True):
@@ -98,19 +98,19 @@ class _Share:
     left: np.ndarray  # (3, request): number of its part, row there, number of the coming try
 
 
-def _share(asked: pa.Table, said: pa.Table, max_attempts: int) -> _Share:
+def _share(requests: pa.Table, completions: pa.Table, max_attempts: int) -> _Share:
     """Look up each request where it is asked for the first time."""
-    keys, replied = numbered(asked, said)
+    keys, replied = numbered(requests, completions)
     _, first = np.unique(keys, return_index=True)
-    final = np.asarray(pc.is_in(said["status"], pa.array(FINAL)), dtype=bool)
+    final = np.asarray(pc.is_in(completions["status"], pa.array(FINAL)), dtype=bool)
     is_done = np.isin(keys[first], replied[final])
     failures = np.bincount(replied[~final], minlength=max(keys.max(initial=-1), replied.max(initial=-1)) + 1)
     tries = failures[keys[first]]
     is_exhausted = (tries >= max_attempts) & ~is_done
     going = ~(is_done | is_exhausted)
-    places = (np.asarray(asked[name], dtype=np.int32)[first][going] for name in ("part", "row"))
-    left = np.stack([*places, (tries[going] + 1).astype(np.int32)])
-    return _Share(len(first), int(is_done.sum()), int(is_exhausted.sum()), left)
+    places = (np.asarray(requests[name], dtype=np.int32)[first][going] for name in ("part", "row"))
+    remaining = np.stack([*places, (tries[going] + 1).astype(np.int32)])
+    return _Share(len(first), int(is_done.sum()), int(is_exhausted.sum()), remaining)
 
 
 def _by_study(part: Path, rows: np.ndarray, attempts: np.ndarray) -> Iterator[StudyWork]:

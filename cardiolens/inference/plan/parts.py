@@ -63,11 +63,11 @@ class Made:
     most_frames: int = 0  # that one request shows
     error: ModelError | None = None
 
-    def __add__(self, other: "Made") -> "Made":
+    def __add__(self, addend: "Made") -> "Made":
         return Made(
-            self.status_counts + other.status_counts,
-            max(self.most_frames, other.most_frames),
-            self.error or other.error,
+            self.status_counts + addend.status_counts,
+            max(self.most_frames, addend.most_frames),
+            self.error or addend.error,
         )
 
 
@@ -84,9 +84,9 @@ def write_parts(
     n_requests = sum(n_arms[name] for name in identities) * sum(map(len, inputs.questions.values()))
     of_model = Made()
     maker = _Maker(spec, inputs.sights, run, arms, identities)
-    with closing(spread(maker, _work(parts, inputs), worth=n_requests >= _WORTH)) as made:
-        for at, (part, one) in enumerate(zip(parts, made, strict=True)):
-            of_model += one
+    with closing(spread(maker, _work(parts, inputs), worth=n_requests >= _WORTH)) as parts_made:
+        for at, (part, part_totals) in enumerate(zip(parts, parts_made, strict=True)):
+            of_model += part_totals
             if at + 1 == len(parts) or parts[at + 1].model != part.model:
                 yield part.model, of_model
                 of_model = Made()
@@ -95,11 +95,11 @@ def write_parts(
 def _parts(model: str, n_arms: int, questions: Mapping[str, Sequence[PlannedQuestion]]) -> Iterator[Part]:
     """Studies in order, as many to a part as fill it."""
     number, rows, study_ids = 0, 0, list[str]()
-    for study_id, asked in questions.items():
-        if not asked:
+    for study_id, study_questions in questions.items():
+        if not study_questions:
             continue
         study_ids.append(study_id)
-        rows += len(asked) * n_arms
+        rows += len(study_questions) * n_arms
         if rows >= PART_ROWS:
             yield Part(model, number, tuple(study_ids))
             number, rows, study_ids = number + 1, 0, []
@@ -114,7 +114,12 @@ def _work(parts: Iterable[Part], inputs: Inputs) -> Iterator[_Work]:
         rows.setdefault(study_id, []).append(place)
     for part in parts:
         questions = {study_id: inputs.questions[study_id] for study_id in part.study_ids}
-        donors = {one.donor for asked in questions.values() for one in asked if one.donor is not None}
+        donors = {
+            question.donor
+            for study_questions in questions.values()
+            for question in study_questions
+            if question.donor is not None
+        }
         places = [place for study_id in sorted({*part.study_ids, *donors}) for place in rows[study_id]]
         yield _Work(part, questions, inputs.volumes.take(places))
 
@@ -157,10 +162,10 @@ class _Maker:
         return Made(columns.status_counts(), columns.most_frames)
 
     def _begun(self, name: str) -> ModelPlanner | ModelError:
-        own = [arm for arm in self._arms if arm.model.name == name]
-        model, identity = own[0].model, self._identities[name]
+        model_arms = [arm for arm in self._arms if arm.model.name == name]
+        model, identity = model_arms[0].model, self._identities[name]
         try:
-            return ModelPlanner(self._spec, model, identity, own, _counter(model, identity))
+            return ModelPlanner(self._spec, model, identity, model_arms, _counter(model, identity))
         except ModelError as error:
             return error
 

@@ -75,29 +75,29 @@ def plan(spec: SweepSpec, models: Collection[str] | None = None) -> Plan:
     started = time.monotonic()
     inputs, run = read_inputs(spec), run_of(spec)
     _write_questions(inputs)
-    wanted = tuple(arm for arm in arms(spec) if models is None or arm.model.name in models)
-    chosen = {arm.model.name: arm.model for arm in wanted}
+    sweep_arms = tuple(arm for arm in arms(spec) if models is None or arm.model.name in models)
+    chosen = {arm.model.name: arm.model for arm in sweep_arms}
     identities: dict[str, Identity] = {}
     failed: dict[str, str] = {}
     for name, model in chosen.items():
         with _left_out(spec, name, failed), fault_of(name):
             identities[name] = identify(model, inputs.store.models)
-    written = _requests(spec, inputs, run, wanted, identities, failed=failed)
-    if not written:
+    totals_of = _requests(spec, inputs, run, sweep_arms, identities, failed=failed)
+    if not totals_of:
         raise InputError(f"no model of this sweep can be planned: {next(iter(failed.values()))}")
     return Plan(
         spec=spec,
         run=run,
         store=inputs.store,
-        arms=tuple(arm for arm in wanted if arm.model.name in written),
-        identities={name: identities[name] for name in identities if name in written},
+        arms=tuple(arm for arm in sweep_arms if arm.model.name in totals_of),
+        identities={name: identities[name] for name in identities if name in totals_of},
         study_ids=inputs.study_ids,
         volumes=inputs.volumes,
         questions_sha256=inputs.fingerprint.questions,
         protocol=inputs.catalogue.protocol,
         catalogue_sha256=inputs.catalogue.sha256,
-        status_counts=sum((made.status_counts for made in written.values()), Counter()),
-        most_frames={name: made.most_frames for name, made in written.items()},
+        status_counts=sum((totals.status_counts for totals in totals_of.values()), Counter()),
+        most_frames={name: totals.most_frames for name, totals in totals_of.items()},
         seconds=time.monotonic() - started,
         failed=failed,
     )
@@ -107,7 +107,7 @@ def _requests(
     spec: SweepSpec,
     inputs: Inputs,
     run: Run,
-    wanted: Sequence[Arm],
+    sweep_arms: Sequence[Arm],
     identities: Mapping[str, Identity],
     *,
     failed: dict[str, str],
@@ -115,22 +115,24 @@ def _requests(
     """Counts of each model's requests, which are made unless they are in its folder already."""
     shared = inputs.fingerprint
     marks = {name: replace(shared, model_key=identity.model_key) for name, identity in identities.items()}
-    written = {name: found for name, mark in marks.items() if (found := cached(run.requests(name), mark))}
-    new = {name: identity for name, identity in identities.items() if name not in written}
+    cached_totals = {
+        name: cached_mark for name, mark in marks.items() if (cached_mark := cached(run.requests(name), mark))
+    }
+    new = {name: identity for name, identity in identities.items() if name not in cached_totals}
     for name in new:
         shutil.rmtree(run.requests(name), ignore_errors=True)
     try:
-        with closing(write_parts(spec, inputs, run, wanted, new)) as models:
-            for name, made in models:
+        with closing(write_parts(spec, inputs, run, sweep_arms, new)) as models:
+            for name, totals in models:
                 with _left_out(spec, name, failed):
-                    if made.error is not None:
-                        raise made.error
-                    written[name] = Written(made.status_counts, made.most_frames)
-                    keep(run.requests(name), marks[name], written[name])
+                    if totals.error is not None:
+                        raise totals.error
+                    cached_totals[name] = Written(totals.status_counts, totals.most_frames)
+                    keep(run.requests(name), marks[name], cached_totals[name])
     finally:
-        for name in new.keys() - written.keys():  # half of a plan would be taken for all of it
+        for name in new.keys() - cached_totals.keys():  # half of a plan would be taken for all of it
             shutil.rmtree(run.requests(name), ignore_errors=True)
-    return written
+    return cached_totals
 
 
 @contextmanager

@@ -149,21 +149,21 @@ class ModelPlanner:
         return _Study(frames.structure, self._rendered(frames.digests), frames.features, frames.digests)
 
     def _view(
-        self, question: PlannedQuestion, arm: Arm, own: _View, frames_of: Callable[[str], StudyFrames]
+        self, question: PlannedQuestion, arm: Arm, own_view: _View, frames_of: Callable[[str], StudyFrames]
     ) -> _View:
         """The frames shown under a control; without one, those of the question's own study."""
-        selection = own.selection
+        selection = own_view.selection
         if arm.control in SHOWN:
             nothing = replace(selection, frames=(), flags=())
-            told = selection.frames if arm.control == "captions" else ()
-            return replace(own, study_id=None, selection=nothing, told=told)
+            told_frames = selection.frames if arm.control == "captions" else ()
+            return replace(own_view, study_id=None, selection=nothing, told=told_frames)
         if arm.control == "blank":
-            return replace(own, selection=replace(selection, flags=(*selection.flags, BLANK)))
+            return replace(own_view, selection=replace(selection, flags=(*selection.flags, BLANK)))
         if arm.control != "other_patient":
-            return own
+            return own_view
         if question.donor is None:
             why = selection.skipped or "no other patient with the same views"
-            return replace(own, selection=Selection((), selection.flags, why))
+            return replace(own_view, selection=Selection((), selection.flags, why))
         donor = self._study(frames_of, question.donor)
         shown = self._select(donor, question, arm.selector, arm.seed, arm.budget)
         return _View(question.donor, donor, shown)
@@ -176,11 +176,11 @@ class ModelPlanner:
         seed: int | None,
         budget: Budget,
     ) -> Selection:
-        seen, words = study.features.get(selector.encoder), question.asked.question
+        features, words = study.features.get(selector.encoder), question.asked.question
 
         def at(n_frames: int) -> Selection:
             return choose(
-                selector, seed, study.structure, question.route, n_frames, features=seen, question=words
+                selector, seed, study.structure, question.route, n_frames, features=features, question=words
             )
 
         def tokens_of(frame: Frame) -> int:
@@ -204,9 +204,9 @@ class ModelPlanner:
         """A request; of one that stands for a chain, the chain too."""
         view = self._as_read(self._with_gold(view, question.told, arm.prompt.gold), question.qa_id, arm)
         selection = view.selection
-        asked = with_options(question.worded(arm.wording), arm.control, question.qa_id)
-        shown = SHOWN.get(arm.control, "frames")
-        template = template_for(asked, arm.prompt.style, self._spec.templates, shown=shown)
+        worded = with_options(question.worded(arm.wording), arm.control, question.qa_id)
+        display = SHOWN.get(arm.control, "frames")
+        template = template_for(worded, arm.prompt.style, self._spec.templates, shown=display)
         offer, choosing = selection.frames, arm.selector.kind == "self" and selection.skipped is None
         if choosing:  # counted with the most that may be shown
             largest = _largest(view.study, offer, _frames_of(arm))
@@ -214,8 +214,8 @@ class ModelPlanner:
             selection = replace(selection, frames=())
         block = self._show(system_message(template), view, question.told, arm.prompt.gold)
         closing: Closing = "json" if self._spec.answer_format == "json" else "letters"
-        ending = question_block(asked, len(view.told or selection.frames), template, closing)
-        max_tokens = self._max_tokens(asked, arm.prompt)
+        ending = question_block(worded, len(view.told or selection.frames), template, closing)
+        max_tokens = self._max_tokens(worded, arm.prompt)
         before: tuple[str, ...] = ()
         if arm.prompt.steps == "self":
             first, second, ending = steps_before(ending, len(selection.frames))
@@ -225,17 +225,17 @@ class ModelPlanner:
         if choosing:
             listing = listed(offer, view.study.structure)
             turns = Turns(_frames_of(arm), arm.selector.rounds)
-            words = asking(listing, asked, template, closing, turns)
+            words = asking(listing, worded, template, closing, turns)
             ending = f"{words.further}\n{words.answer_many}{_LONGEST_NOTE}"
             longest = max(max_tokens, _tokens_to_ask(turns.frames))
         status, tokens = self._status(selection, block, ending, longest)
         answer_format, option_keys = (
-            self._format_of(asked, arm.prompt),
-            tuple(key for key, _ in asked.options),
+            self._format_of(worded, arm.prompt),
+            tuple(key for key, _ in worded.options),
         )
-        constraint = constraint_of(answer_format, asked.answer_type, option_keys, asked.exclusive)
+        constraint = constraint_of(answer_format, worded.answer_type, option_keys, worded.exclusive)
         replicate = int(arm.control == "repeat")
-        several = arm.prompt.samples > 1 and asked.answer_type != "report"  # a report has no majority
+        several = arm.prompt.samples > 1 and worded.answer_type != "report"  # a report has no majority
         owner = (arm_id, question.qa_id) if self._is_own(several) else ()
         decoding = (constraint.text, str(max_tokens), str(replicate), *owner)
         prompt = f"{block.text}{ending}"
@@ -258,15 +258,15 @@ class ModelPlanner:
             qa_id=question.qa_id,
             study_id=question.study_id,
             frames_study_id=view.study_id,
-            subtask=asked.subtask,
+            subtask=worded.subtask,
             frames=selection.frames,
             system=block.system,
             prompt=prompt,
             template=template.name,
             answer_format=answer_format,
-            answer_type=asked.answer_type,
+            answer_type=worded.answer_type,
             option_keys=option_keys,
-            exclusive=asked.exclusive,
+            exclusive=worded.exclusive,
             max_tokens=max_tokens,
             stage=n_before,
             replicate=replicate,
@@ -284,9 +284,9 @@ class ModelPlanner:
     def _offer(self, study: _Study, frames: tuple[Frame, ...]) -> Offer:
         """What a reader may choose among."""
         if frames not in study.offers:
-            named = offered(frames, study.structure, self._spec.caption)
+            offer = offered(frames, study.structure, self._spec.caption)
             pictures = [study.pictures[frame.volume_id, frame.idx][0] for frame in frames]
-            study.offers[frames] = Offer(digest_of([list(map(list, named)), pictures]), named)
+            study.offers[frames] = Offer(digest_of([list(map(list, offer)), pictures]), offer)
         return study.offers[frames]
 
     def _choice(self, arm: Arm, words: Asking, offer: Offer, max_tokens: int, stage_key: str) -> Choice:
@@ -318,10 +318,10 @@ class ModelPlanner:
             for ending in endings
         )
 
-    def _with_gold(self, view: _View, told: Told | None, gold: Gold) -> _View:
+    def _with_gold(self, view: _View, case_text: Told | None, gold: Gold) -> _View:
         """The view, skipped where its setting gives text that the case does not have."""
-        shown = view.told or view.selection.frames
-        why = None if told is None else lacking(told, shown, gold)
+        frames = view.told or view.selection.frames
+        why = None if case_text is None else lacking(case_text, frames, gold)
         if why is None or view.selection.skipped is not None:
             return view
         return replace(view, selection=Selection((), view.selection.flags, why))
@@ -337,21 +337,21 @@ class ModelPlanner:
         why = "not read in this form" if changed else "not read"
         return replace(view, selection=Selection((), view.selection.flags, why))
 
-    def _text(self, view: _View, told: Told | None, gold: Gold) -> str:
+    def _text(self, view: _View, case_text: Told | None, gold: Gold) -> str:
         """The text before the question, with the places of frames."""
         frames, structure, level = view.selection.frames, view.study.structure, self._spec.caption
-        if told is not None:
-            return case_block(told, view.told or frames, gold, level, pictures=not view.told)
+        if case_text is not None:
+            return case_block(case_text, view.told or frames, gold, level, pictures=not view.told)
         return (
             caption_block(view.told, structure, level) if view.told else frame_block(frames, structure, level)
         )
 
-    def _show(self, system: str, view: _View, told: Told | None, gold: Gold) -> _FrameBlock:
+    def _show(self, system: str, view: _View, case_text: Told | None, gold: Gold) -> _FrameBlock:
         frames, study, blank = view.selection.frames, view.study, BLANK in view.selection.flags
-        key = (system, frames, view.told, blank, told, gold)
+        key = (system, frames, view.told, blank, case_text, gold)
         block = study.shown.get(key)
         if block is None:
-            text = self._text(view, told, gold)
+            text = self._text(view, case_text, gold)
             places = [(frame.volume_id, frame.idx) for frame in frames]
             pictures = [self._blank(study, place) if blank else study.pictures[place] for place in places]
             state = hash_frames(self._asked, system, text, tuple(key for key, _ in pictures))
@@ -361,8 +361,8 @@ class ModelPlanner:
 
     def _counted(self, block: _FrameBlock) -> _FrameBlock:
         """Add the count of tokens that all requests showing the block share."""
-        frames, found, rest = block.text.rpartition(FRAME)
-        if self._counter is None or not found:
+        frames, separator, rest = block.text.rpartition(FRAME)
+        if self._counter is None or not separator:
             return block
         counted = self._counter.count_shown(block.system, frames, block.sizes, exact=False)
         return replace(block, rest=rest, counted=counted)
@@ -371,14 +371,14 @@ class ModelPlanner:
         key = frame_key(blank_digest(study.digests[place].digest), self._rendering.digest)
         return key, study.pictures[place][1]
 
-    def _format_of(self, asked: AskedQuestion, prompt: PromptSpec) -> str:
+    def _format_of(self, question: AskedQuestion, prompt: PromptSpec) -> str:
         """Form of the reply: a direct answer bound to legal letters, a reasoned one in its last line only."""
-        if asked.answer_type == "report" or self._spec.answer_format != "choice":
-            return self._spec.answer_format if asked.answer_type != "report" else "json"
+        if question.answer_type == "report" or self._spec.answer_format != "choice":
+            return self._spec.answer_format if question.answer_type != "report" else "json"
         return "choice" if prompt.style == "standard" else "last_line"
 
-    def _max_tokens(self, asked: AskedQuestion, prompt: PromptSpec) -> int:
-        report = asked.answer_type == "report"
+    def _max_tokens(self, question: AskedQuestion, prompt: PromptSpec) -> int:
+        report = question.answer_type == "report"
         declared = self._model.max_tokens.get("report" if report else prompt.name)
         return declared or (prompt.report_max_tokens if report else prompt.max_tokens)
 

@@ -42,32 +42,32 @@ class Walk:
         """
         if isinstance(chain, Samples):
             return await self._drawn(ask, chain)
-        said: list[Said] = []
+        completions: list[Said] = []
         replies: list[str] = []
         while (coming := chain.coming(replies)) is not None:
             row, error_kind = await self._said(await self._request(ask, coming), len(replies))
-            said.append(row)
+            completions.append(row)
             if row["status"] != "ok":
-                return _ended(said, chain.most_stages), error_kind
+                return _ended(completions, chain.most_stages), error_kind
             replies.append(row["text"] or "")
         if isinstance(chain, Choice):
             self.not_shown += sum(chain.after(replies).not_shown)
-        ended = _ended(said, chain.most_stages)
+        final_row = _ended(completions, chain.most_stages)
         if failure := chain.failure(replies):
-            ended |= {"text": "", "status": ILLEGAL_SELECTION, "error": failure}
-        return ended, None
+            final_row |= {"text": "", "status": ILLEGAL_SELECTION, "error": failure}
+        return final_row, None
 
     async def _drawn(self, ask: Ask, chain: Samples) -> Settled:
         """Ask for all samples at once; an error is raised only after each of them has ended."""
-        asked = [
+        stages = [
             self._said(await self._request(ask, coming), number)
             for number, coming in enumerate(chain.all_coming)
         ]
-        ended = await asyncio.gather(*asked, return_exceptions=True)
-        errors = [one for one in ended if isinstance(one, BaseException)]
+        results = await asyncio.gather(*stages, return_exceptions=True)
+        errors = [result for result in results if isinstance(result, BaseException)]
         if errors:  # a sample that was not asked any more is no cause
             raise next((error for error in errors if not isinstance(error, NotAskedError)), errors[0])
-        settled = [one for one in ended if not isinstance(one, BaseException)]
+        settled = [result for result in results if not isinstance(result, BaseException)]
         kinds = [kind for _, kind in settled if kind is not None]
         return _gathered([row for row, _ in settled]), kinds[0] if kinds else None
 
@@ -91,29 +91,35 @@ class Walk:
         return await self._asked[ask.request_key]
 
 
-def _gathered(said: Sequence[Said]) -> CompletionRow:
+def _gathered(completions: Sequence[Said]) -> CompletionRow:
     """The completion of all samples of a question; refused if each was, failed if one has failed."""
-    row: Any = {name: sum(one.get(name) or 0 for one in said) for name in _SUMMED}
-    for number, one in enumerate(said, start=1):
-        if one["status"] == "engine_error":
-            row |= {"status": "engine_error", "error": f"sample {number} of {len(said)}: {one.get('error')}"}
+    row: Any = {name: sum(completion.get(name) or 0 for completion in completions) for name in _SUMMED}
+    for number, completion in enumerate(completions, start=1):
+        if completion["status"] == "engine_error":
+            row |= {
+                "status": "engine_error",
+                "error": f"sample {number} of {len(completions)}: {completion.get('error')}",
+            }
             break
     else:
-        refused = all(one["status"] == "refused" for one in said)
-        text = held(Sample(one["text"] or "", one["finish_reason"] or "", one["status"]) for one in said)
+        refused = all(completion["status"] == "refused" for completion in completions)
+        text = held(
+            Sample(completion["text"] or "", completion["finish_reason"] or "", completion["status"])
+            for completion in completions
+        )
         row |= {"text": text, "finish_reason": SAMPLED, "status": "refused" if refused else "ok"}
     gathered: CompletionRow = row
     return gathered
 
 
-def _ended(said: Sequence[Said], n_stages: int) -> CompletionRow:
+def _ended(completions: Sequence[Said], n_stages: int) -> CompletionRow:
     """The completion of a chain from those of its stages."""
-    last = said[-1]
-    row: Any = {name: sum(one.get(name) or 0 for one in said) for name in _SUMMED}
+    last = completions[-1]
+    row: Any = {name: sum(completion.get(name) or 0 for completion in completions) for name in _SUMMED}
     row |= {
         name: last[name] for name in ("text", "finish_reason", "option_logprobs", "status") if name in last
     }
     if last["status"] != "ok":
-        row["error"] = f"stage {len(said)} of {n_stages}: {last.get('error') or 'refused'}"
-    ended: CompletionRow = row
-    return ended
+        row["error"] = f"stage {len(completions)} of {n_stages}: {last.get('error') or 'refused'}"
+    final_row: CompletionRow = row
+    return final_row

@@ -58,8 +58,8 @@ class StudyLoader:
             self._ask(request, attempt, pictures, chains.get(request.request_key))
             for request, attempt in zip(requests, work["attempts"], strict=True)
         ]
-        own = (chains.get(request.request_key) for request in requests)
-        offers = {chain.offer.key: chain.offer for chain in own if isinstance(chain, Choice)}
+        chain_plans = (chains.get(request.request_key) for request in requests)
+        offers = {chain.offer.key: chain.offer for chain in chain_plans if isinstance(chain, Choice)}
         return {
             "study_id": work["study_id"],
             "asks": asks,
@@ -69,19 +69,19 @@ class StudyLoader:
 
     def volume(self, study_id: str, volume_id: str) -> dict[int, PictureRow]:
         """All frames of a volume by idx, read and rendered: for readers that ask for frames later."""
-        own = self.volumes.filter(pc.equal(self.volumes["study_id"], study_id))
-        (row,) = own.filter(pc.equal(own["volume_id"], volume_id)).to_pylist()
+        study_volumes = self.volumes.filter(pc.equal(self.volumes["study_id"], study_id))
+        (row,) = study_volumes.filter(pc.equal(study_volumes["volume_id"], volume_id)).to_pylist()
         places = {(volume_id, idx, False) for idx in range(row["n_slices"] * row["n_phases"])}
         return {place[1]: picture for place, picture in self._pictures(study_id, places).items()}
 
     def _pictures(self, study_id: str, places: set[FramePlace]) -> dict[FramePlace, PictureRow]:
         if not places:
             return {}
-        wanted: dict[str, set[int]] = {}
+        wanted_frames: dict[str, set[int]] = {}
         for volume_id, idx, _ in places:
-            wanted.setdefault(volume_id, set()).add(idx)
-        own = self.volumes.filter(pc.equal(self.volumes["study_id"], study_id))
-        frames = read_frames(nearby(self.store), own, wanted)
+            wanted_frames.setdefault(volume_id, set()).add(idx)
+        study_volumes = self.volumes.filter(pc.equal(self.volumes["study_id"], study_id))
+        frames = read_frames(nearby(self.store), study_volumes, wanted_frames)
         stored: dict[tuple[str, int], StoredFrame] = {
             (row["volume_id"], row["idx"]): row for row in frames.to_pylist()
         }
@@ -89,8 +89,8 @@ class StudyLoader:
 
     def _picture(self, frame: StoredFrame, *, blank: bool) -> PictureRow:
         stored = shaped(frame["pixels"], frame["height"], frame["width"], frame["channels"])
-        shown = self.rendering.apply(np.zeros_like(stored) if blank else stored)
-        height, width = shown.shape[:2]
+        pixels = self.rendering.apply(np.zeros_like(stored) if blank else stored)
+        height, width = pixels.shape[:2]
         digest = blank_digest(frame["digest"]) if blank else frame["digest"]
         key = frame_key(digest, self.rendering.digest)
         return {
@@ -98,7 +98,7 @@ class StudyLoader:
             "height": height,
             "width": width,
             "channels": frame["channels"],
-            "pixels": shown.tobytes(),
+            "pixels": pixels.tobytes(),
         }
 
     def _ask(

@@ -49,7 +49,7 @@ class Streamed:
     seats: frozenset[str]  # <Ray node>:<GPUs>, as `replica.seat` writes them
 
 
-def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, beside: int = 1) -> Streamed:
+def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, n_models: int = 1) -> Streamed:
     """Execute the missing requests of one model on its replicas; `beside` models share the cluster.
 
     Ends early if the process is asked to stop. RunError when an engine cannot be started or dies too often,
@@ -62,7 +62,7 @@ def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, bes
     seats: set[str] = set()
     studies = _studies_in_flight(missing.work, _width(model), plan.spec.stream.studies_in_flight)
     with reserved(deployment, studies, plan.spec.stream.engine_restarts) as places:
-        with bounded(beside):
+        with bounded(n_models):
             dataset = pipeline(plan, model, deployment, missing.work, places)
         rows = dataset.iter_batches(batch_size=None, batch_format="pyarrow")
         bounds = plan.spec.stream.stall_seconds, plan.spec.cluster.grace_seconds

@@ -105,13 +105,13 @@ class Replica:
         asks = [(ask_of(row), chain_of(row, offers)) for row in rows]
         pictures = StudyPictures(study["study_id"], study["pictures"], self._load_volume)
         counters = _count(await self._settle_all(asks, pictures, supervisor))
-        done = self._engine.frames()
-        counters["frames_processed"] = done.processed - self._frames_reported.processed
-        counters["frames_encoded"] = done.encoded - self._frames_reported.encoded
+        frames_answer = self._engine.frames()
+        counters["frames_processed"] = frames_answer.processed - self._frames_reported.processed
+        counters["frames_encoded"] = frames_answer.encoded - self._frames_reported.encoded
         counters |= self._unreported
         counters["engine_starts"], load_seconds = supervisor.take_starts()
         counters["load_ms"] = round(1000 * load_seconds)
-        self._frames_reported = done
+        self._frames_reported = frames_answer
         stages = [self._stages[stage] for stage in range(1 + max(self._stages, default=-1))]
         self._unreported.clear()
         self._stages.clear()
@@ -159,12 +159,12 @@ class Replica:
         later = stage > 0 and ask.seed is None  # samples of a question come one after another anyway
         row, error_kind = await self._complete(ask, pictures, supervisor, goes_on=later)
         row |= {"request_key": ask.request_key, "node": self._node, "attempt": ask.attempt}
-        written = self._writer.add(row)
-        written.add_done_callback(_noticed)
+        pending_write = self._writer.add(row)
+        pending_write.add_done_callback(_noticed)
         self._stages[stage] += 1
         if self._stopped:  # the chain will not come to its end, and nothing else waits for the disk
             self._writer.flush_soon()
-            await asyncio.wait([written])
+            await asyncio.wait([pending_write])
         return row, error_kind
 
     async def _complete(
@@ -197,10 +197,10 @@ class Replica:
         finally:
             study.open -= 1
         row |= {"request_key": ask.request_key, "node": self._node, "attempt": ask.attempt}
-        written = self._writer.add(row)
+        pending_write = self._writer.add(row)
         if self._stopped or (not study.open and self._most_wait_for_disk()):
             self._writer.flush_soon()
-        await written
+        await pending_write
         return row, error_kind
 
 
@@ -261,7 +261,7 @@ def _none_to_choose(study_id: str, volume_id: str) -> Mapping[int, PictureRow]:
     raise AssertionError("frames are asked for by name, and the replica was not told where to find them")
 
 
-def _noticed(written: "asyncio.Future[None]") -> None:
+def _noticed(write_future: "asyncio.Future[None]") -> None:
     """Look at a write that no one waits for: its error is that of the chain's own row, which comes later."""
-    if not written.cancelled():
-        written.exception()
+    if not write_future.cancelled():
+        write_future.exception()

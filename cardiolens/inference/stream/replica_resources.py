@@ -67,7 +67,7 @@ def reserved(deployment: Deployment, studies: int, restarts: int) -> Iterator[Pl
 
 
 @contextmanager
-def bounded(beside: int) -> Iterator[None]:
+def bounded(n_models: int) -> Iterator[None]:
     """Bound the object store of datasets made inside the block, and switch off Ray Data's stall timeout.
 
     Executions side by side do not know of each other, and each would take half of the store: each of the
@@ -80,7 +80,7 @@ def bounded(beside: int) -> Iterator[None]:
     context = DataContext.get_current().copy()
     store = ray.cluster_resources().get("object_store_memory", 0.0)
     context.execution_options.resource_limits = ExecutionResources.for_limits(
-        object_store_memory=store / 2 / beside
+        object_store_memory=store / 2 / n_models
     )
     context.execution_no_progress_timeout_s = -1
     with _CONTEXT, DataContext.current(context):

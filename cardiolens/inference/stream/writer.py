@@ -33,11 +33,11 @@ class CompletionWriter:
         if self._written is None:
             self._written = loop.create_future()
             self._deadline = loop.call_later(self._flush_seconds, self.flush)
-        written = self._written
+        write_future = self._written
         self._rows.append(row)
         if len(self._rows) >= self._flush_rows:
             self.flush()
-        return written
+        return write_future
 
     def flush_soon(self) -> None:
         """Write the collected rows after a moment in which more may come."""
@@ -51,20 +51,20 @@ class CompletionWriter:
             return
         assert self._deadline is not None
         self._deadline.cancel()
-        rows, written = self._rows, self._written
+        rows, write_future = self._rows, self._written
         self._rows, self._written, self._deadline = [], None, None
-        task = asyncio.get_running_loop().create_task(self._write(rows, written))
+        task = asyncio.get_running_loop().create_task(self._write(rows, write_future))
         self._writes.add(task)  # a task without a reference may be collected before it ran
         task.add_done_callback(self._writes.discard)
 
-    async def _write(self, rows: list[CompletionRow], written: asyncio.Future[None]) -> None:
+    async def _write(self, rows: list[CompletionRow], write_future: asyncio.Future[None]) -> None:
         try:
             async with self._in_order:  # first come, first served
                 await asyncio.to_thread(write_completions, self._folder, rows)
         except Exception as error:  # noqa: BLE001 - passed on to all who wait for the rows
-            written.set_exception(error)
+            write_future.set_exception(error)
         else:
-            written.set_result(None)
+            write_future.set_result(None)
 
 
 def write_completions(folder: Path, rows: list[CompletionRow]) -> None:

@@ -54,8 +54,8 @@ def read_key(model: ModelSpec) -> str | None:
             f"model {model.name}: the environment variable {name} holds spaces, lines or other characters "
             "that no key has; put the key alone there"
         )
-    written = json.dumps(model.served.model_dump(mode="json"), ensure_ascii=False)
-    if len(key) >= _SHORTEST and key in written:
+    description = json.dumps(model.served.model_dump(mode="json"), ensure_ascii=False)
+    if len(key) >= _SHORTEST and key in description:
         raise InputError(
             f"model {model.name}: its configuration holds the key of {name}, which would be written to every "
             "run; remove it there: the key is sent in the header Authorization and nowhere else"

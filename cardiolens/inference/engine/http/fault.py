@@ -130,8 +130,8 @@ class Backoff:
         `draw` is a random number in 0..1, so that requests that failed together do not come back together.
         """
         doubled = self.first * 2.0 ** min(tries - 1, _DOUBLINGS)
-        own = min(self.longest, doubled) * (1 - draw / 2)
-        return own if retry_after is None else max(own, retry_after * (1 + draw / 10))
+        delay = min(self.longest, doubled) * (1 - draw / 2)
+        return delay if retry_after is None else max(delay, retry_after * (1 + draw / 10))
 
 
 def read_retry_after(value: str | None, now: datetime) -> float | None:

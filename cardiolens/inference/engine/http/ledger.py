@@ -31,8 +31,8 @@ class Ledger:
         self._path = completions / NAME
         self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         with self._locked(fcntl.LOCK_EX):
-            told = self._read() if os.fstat(self._file).st_size else (0, 0)
-            self._write((max(told[0], at_least[0]), max(told[1], at_least[1])))
+            totals = self._read() if os.fstat(self._file).st_size else (0, 0)
+            self._write((max(totals[0], at_least[0]), max(totals[1], at_least[1])))
 
     def add(self, spent: Tokens) -> None:
         """Add the tokens of one reply."""

@@ -29,14 +29,14 @@ class Words:
 
     def heard(self, status: int, headers: dict[str, str], body: bytes) -> HttpAnswer:
         """A response as it may be read."""
-        told = {self.line(name.lower()): self.line(value) for name, value in headers.items()}
+        lines = {self.line(name.lower()): self.line(value) for name, value in headers.items()}
         beginning = self.line(body.decode(errors="replace"))
         try:
-            return HttpAnswer(status, told, self._plain(json.loads(body)), beginning)
+            return HttpAnswer(status, lines, self._plain(json.loads(body)), beginning)
         except RecursionError:
-            return HttpAnswer(status, told, None, beginning, "JSON is nested too deeply")
+            return HttpAnswer(status, lines, None, beginning, "JSON is nested too deeply")
         except ValueError as error:  # no JSON, no UTF-8, or a number of thousands of digits
-            return HttpAnswer(status, told, None, beginning, self.line(str(error)))
+            return HttpAnswer(status, lines, None, beginning, self.line(str(error)))
 
     def line(self, text: str) -> str:
         """Text for a message: one line, blotted before it is cut."""
