@@ -1,8 +1,8 @@
 """Names of the code: how many say what a thing is, and how many only that something happened to it.
 
 `python bench/names.py [CHECKOUT]` counts, in any checkout of this repository, the bindings of `cardiolens/`
-(functions, classes, parameters, locals, loop variables) and the share of them on the list `VAGUE`, by package, and
-file stems that stand more than once. `tests/unit/test_names.py` lets neither number rise.
+(functions, classes, parameters, locals, loop variables) and the share of them on the list `VAGUE`, by
+package, and file stems that stand more than once. `tests/unit/test_names.py` lets neither number rise.
 """
 
 import argparse
@@ -13,9 +13,9 @@ from pathlib import Path
 
 # Participles and pronouns: a name that is only one of these says nothing of what it holds.
 _WORDS = """
-about asked begun beside bound cut done drawn ended fallen found given gone heard held it judged kept known laid
-left lost made meant named noted one ones other others own placed put said same seen shown some something stood
-such taken that them these this those told tried wanted whole written
+about asked begun beside bound cut done drawn ended fallen found given gone heard held it judged kept known
+laid left lost made meant named noted one ones other others own placed put said same seen shown some something
+stood such taken that them these this those told tried wanted whole written
 """
 VAGUE = frozenset(_WORDS.split())
 

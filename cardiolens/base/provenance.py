@@ -80,9 +80,9 @@ def _statements(node: ast.AST, *, whole: bool) -> Iterator[ast.AST]:
     """The nodes that run; what stands under `if TYPE_CHECKING` never does."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
-            for other in child.orelse:
-                yield other
-                yield from _statements(other, whole=whole)
+            for statement in child.orelse:
+                yield statement
+                yield from _statements(statement, whole=whole)
             continue
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and not whole:
             continue

@@ -63,8 +63,8 @@ def run_verb(verb: Verb, argv: Sequence[str] | None = None) -> int:
 
 
 def _privately(verb: Verb, spec: SweepSpec) -> int:
-    if told := set_privacy(spec):
-        say(told)
+    if notice := set_privacy(spec):
+        say(notice)
     return verb(spec)
 
 

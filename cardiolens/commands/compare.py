@@ -24,14 +24,19 @@ def compare(first: Run, second: Run, margin: float) -> int:
     for line in configuration_changes(first, second):
         say(f"configuration: {line}")
     comparisons = compared(first, second)
-    for one in comparisons:
-        interval = "no interval" if math.isnan(one.low) else f"{signed(one.low)} to {signed(one.high)}"
-        verdict = "worse" if one.worse(margin) else "not shown to be worse"
-        say(
-            f"{one.arm}, {one.scope.replace(':', ' ')}: {signed(one.value)} points (95 % CI {interval}), "
-            f"{one.n_patients} patients, {one.n_items} items, {one.gained} gained, {one.lost} lost: {verdict}"
+    for comparison in comparisons:
+        interval = (
+            "no interval"
+            if math.isnan(comparison.low)
+            else f"{signed(comparison.low)} to {signed(comparison.high)}"
         )
-    worse = sum(one.worse(margin) for one in comparisons)
+        verdict = "worse" if comparison.worse(margin) else "not shown to be worse"
+        say(
+            f"{comparison.arm}, {comparison.scope.replace(':', ' ')}: {signed(comparison.value)} points "
+            f"(95 % CI {interval}), {comparison.n_patients} patients, {comparison.n_items} items, "
+            f"{comparison.gained} gained, {comparison.lost} lost: {verdict}"
+        )
+    worse = sum(comparison.worse(margin) for comparison in comparisons)
     say(f"{worse} of {len(comparisons)} shown to be worse by more than {margin:g} points")
     return 1 if worse else 0
 

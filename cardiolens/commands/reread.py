@@ -26,7 +26,7 @@ def main() -> int:
         return tell(error)
 
 
-def reread(own: Sequence[str], about_model: Sequence[str]) -> int:
+def reread(words: Sequence[str], about_model: Sequence[str]) -> int:
     """Read the texts, write and print both scores; 0 if the model read at least one, else 1."""
     from cardiolens.base.console import say
     from cardiolens.config.arms import arms
@@ -36,23 +36,23 @@ def reread(own: Sequence[str], about_model: Sequence[str]) -> int:
     from cardiolens.show.terminal.second_reading import show_readings
     from cardiolens.storage import documents, tables
 
-    run = read_run(own)
+    run = read_run(words)
     if not about_model:
         raise InputError(
             "model: has no value; name the entry of conf/model that reads, e.g. model=qwen3_vl_8b"
         )
     spec = documents.read_configuration(run)
     catalogue = load_catalogue(spec.dataset.protocol)
-    told = texts_of(run, spec, catalogue)
-    if not told.records:
+    report_texts = texts_of(run, spec, catalogue)
+    if not report_texts.records:
         raise InputError(f"{run.root}: holds no report with text; sweep R-CINE, R-LGE, R-PERF or R-T2 first")
     folder = run.root / "second_reading"
     sweep = asking_spec(spec.store, folder, spec.dataset.protocol, about_model)
     (model,) = sweep.model
-    numbers = list(told.records)
-    results = ask(sweep, [told.records[number] for number in numbers], catalogue)
-    found = readings(told, dict(zip(numbers, results, strict=True)), catalogue)
-    scores = found.scores(spec.statistics)
+    numbers = list(report_texts.records)
+    results = ask(sweep, [report_texts.records[number] for number in numbers], catalogue)
+    second_readings = readings(report_texts, dict(zip(numbers, results, strict=True)), catalogue)
+    scores = second_readings.scores(spec.statistics)
     judged_by_itself = {
         arm.arm_id
         for arm in arms(spec)
@@ -60,9 +60,9 @@ def reread(own: Sequence[str], about_model: Sequence[str]) -> int:
     }
     document = {
         "model": model.name,
-        "texts": len(told.sections),
+        "texts": len(report_texts.sections),
         "distinct_texts": len(numbers),
-        "unread": found.n_unread,
+        "unread": second_readings.n_unread,
         "reads_itself": sorted(judged_by_itself & set(scores["rules"])),
         "scores": scores,
     }
@@ -70,14 +70,14 @@ def reread(own: Sequence[str], about_model: Sequence[str]) -> int:
     tables.write_text(path, json.dumps(_without_nan(document), indent=1) + "\n")
     show_readings(document, arms(spec))
     say(f"second reading: {path}")
-    return 0 if len(found.model) else 1
+    return 0 if len(second_readings.model) else 1
 
 
 def _without_nan(value: object) -> object:
     """The value as JSON may hold it: null where a number is undefined."""
     match value:
         case dict():
-            return {name: _without_nan(one) for name, one in value.items()}
+            return {name: _without_nan(entry) for name, entry in value.items()}
         case float() if math.isnan(value):
             return None
         case _:

@@ -38,12 +38,12 @@ def ls(store: Store, words: Words) -> int:
 
 def verify(store: Store, words: Words) -> int:
     """Read every part and print what is wrong; 1 if anything is, else 0."""
-    found = 0
+    n_faults = 0
     for problem in problems(store):
-        found += 1
+        n_faults += 1
         say(problem)
-    say(f"{found} problems" if found else "whole: every part was read, every frame digested")
-    return 1 if found else 0
+    say(f"{n_faults} problems" if n_faults else "whole: every part was read, every frame digested")
+    return 1 if n_faults else 0
 
 
 def prune(store: Store, words: Words) -> int:
@@ -62,10 +62,10 @@ def prune(store: Store, words: Words) -> int:
 
 def compacted(store: Store, words: Words) -> int:
     """Merge small completion parts of every model."""
-    for done in compact(store):
+    for result in compact(store):
         say(
-            f"{done.name}: {done.parts_before} parts became {done.parts_after}, {done.rows:,} rows"
-            + (f", {done.repeated} repeated rows dropped" if done.repeated else "")
+            f"{result.name}: {result.parts_before} parts became {result.parts_after}, {result.rows:,} rows"
+            + (f", {result.repeated} repeated rows dropped" if result.repeated else "")
         )
     return 0
 

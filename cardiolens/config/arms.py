@@ -46,7 +46,7 @@ class Arm:
         Of the model only what differs from the defaults counts: a new option changes no known id.
         """
         served: dict[str, Any] = {**dict.fromkeys(("name", *SERVING), True), "http": set(HTTP_SERVING)}
-        asked = [
+        parts = [
             self.model.model_dump(mode="json", exclude=served, exclude_defaults=True),
             self.selector.model_dump(mode="json", exclude={"seeds", *_unasked(self.selector)}),
             self.seed,
@@ -54,7 +54,7 @@ class Arm:
             self.prompt.model_dump(mode="json", exclude=_unused(self.prompt)),
             *([self.wording] if self.wording else []),
         ]
-        return f"{self.label.replace('/', '-').replace(':', '')}-{digest_of(asked)[:8]}"
+        return f"{self.label.replace('/', '-').replace(':', '')}-{digest_of(parts)[:8]}"
 
 
 def arms(spec: SweepSpec) -> tuple[Arm, ...]:

@@ -95,7 +95,7 @@ def describe(error: ValidationError) -> str:
 
 def _follows(item: ErrorDetails, every: Sequence[ErrorDetails]) -> bool:
     """True if a list is too short only because some of its entries are wrong, which other errors report."""
-    inside = (other["loc"] for other in every if len(other["loc"]) > len(item["loc"]))
+    inside = (entry["loc"] for entry in every if len(entry["loc"]) > len(item["loc"]))
     return item["type"] == "too_short" and any(loc[: len(item["loc"])] == item["loc"] for loc in inside)
 
 
@@ -103,9 +103,9 @@ def _line(item: ErrorDetails) -> str:
     where, value = ".".join(map(str, item["loc"])), item["input"]
     entries = value if isinstance(value, list | tuple) else [value]
     secret = not _SECRET.isdisjoint(item["loc"]) or item["type"] in ("json_invalid", "extra_forbidden")
-    shown = not secret and not any(isinstance(entry, dict | BaseModel) for entry in entries)
+    is_shown = not secret and not any(isinstance(entry, dict | BaseModel) for entry in entries)
     message = re.sub(r"^Value error, | or instance of \w+", "", item["msg"])
-    message += f", got {_cut(without_credentials(repr(value)))}" if shown else ""
+    message += f", got {_cut(without_credentials(repr(value)))}" if is_shown else ""
     return f"{where}: {message}" if where else message
 
 

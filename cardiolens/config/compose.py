@@ -42,9 +42,9 @@ def packaged_conf() -> Path:
 
 def conf_folders() -> list[Path]:
     """The folders searched for names: the user's `conf/` in the working directory, then the packaged one."""
-    own = Path.cwd() / "conf"
+    own_conf = Path.cwd() / "conf"
     packaged = packaged_conf()
-    return [packaged] if not own.is_dir() or own.samefile(packaged) else [own, packaged]
+    return [packaged] if not own_conf.is_dir() or own_conf.samefile(packaged) else [own_conf, packaged]
 
 
 class UserConfFirst(SearchPathPlugin):
@@ -173,14 +173,14 @@ def _check_yaml(stored: bytes) -> None:
     OmegaConf.create(text)
 
 
-def _nodes(node: yaml.Node, known: dict[int, float]) -> float:
+def _nodes(node: yaml.Node, weights: dict[int, float]) -> float:
     """Entries of a node with its aliases written out; infinitely many if one leads back to itself."""
-    if id(node) not in known:
-        known[id(node)] = float("inf")  # until its own entries are counted
+    if id(node) not in weights:
+        weights[id(node)] = float("inf")  # until its own entries are counted
         entries = node.value if isinstance(node.value, list) else []
         inner = [part for entry in entries for part in (entry if isinstance(entry, tuple) else [entry])]
-        known[id(node)] = 1 + sum(_nodes(part, known) for part in inner)
-    return known[id(node)]
+        weights[id(node)] = 1 + sum(_nodes(part, weights) for part in inner)
+    return weights[id(node)]
 
 
 def legal_names(group: str) -> list[str]:

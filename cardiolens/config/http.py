@@ -131,8 +131,8 @@ _TOKEN = re.compile(r"^token$|(access|api|auth|refresh|session)[-_]?token", re.I
 def _tells_a_secret(name: str, value: JsonValue) -> bool:
     """Return whether a field is named like a secret, or its text has the form of one."""
     if isinstance(value, str):
-        told = _SECRET.search(name) or _TOKEN.search(name) or re.match(r"(bearer|basic) ", value, re.I)
-        return bool(told) or is_key(value) or without_credentials(value) != value
+        match = _SECRET.search(name) or _TOKEN.search(name) or re.match(r"(bearer|basic) ", value, re.I)
+        return bool(match) or is_key(value) or without_credentials(value) != value
     return False
 
 

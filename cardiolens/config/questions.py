@@ -19,8 +19,8 @@ class QuestionsSpec(Spec):
     @model_validator(mode="after")
     def _apart(self) -> "QuestionsSpec":
         out = self.out.resolve()
-        for name, given in (("reports", self.reports), ("studies", self.studies), ("masks", self.masks)):
-            path = None if given is None else given.resolve()
+        for name, value in (("reports", self.reports), ("studies", self.studies), ("masks", self.masks)):
+            path = None if value is None else value.resolve()
             if path and (out == path or out.is_relative_to(path) or path.is_relative_to(out)):
                 raise ValueError(f"{name} and out lie within each other; name an out elsewhere")
         return self

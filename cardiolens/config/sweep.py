@@ -254,9 +254,9 @@ class SweepSpec(Spec):
                 "leave it out"
             )
         if self.dataset.root is None:
-            if told := [prompt for prompt in self.prompt if prompt.gold != "none"]:
+            if with_gold := [prompt for prompt in self.prompt if prompt.gold != "none"]:
                 raise ValueError(
-                    f"prompt {told[0].name} tells gold {told[0].gold}, which only the cases of "
+                    f"prompt {with_gold[0].name} tells gold {with_gold[0].gold}, which only the cases of "
                     "dataset=medthinkvqa have; leave it out"
                 )
             return self
@@ -338,13 +338,15 @@ class SweepSpec(Spec):
         for name in self.compared:
             if name not in names:
                 raise ValueError(f"primary names {name!r}, which is none of the models {', '.join(names)}")
-        asked = {"prompt": {prompt.name for prompt in self.prompt}}
-        asked |= {name: set(map(str, getattr(self, name))) for name in ("budget", "control", "wording")}
+        declared_names = {"prompt": {prompt.name for prompt in self.prompt}}
+        declared_names |= {
+            name: set(map(str, getattr(self, name))) for name in ("budget", "control", "wording")
+        }
         for factor, value in HEADLINE.items() if self.primary else ():
-            if value not in asked[factor]:
+            if value not in declared_names[factor]:
                 raise ValueError(
                     f"primary compares headlines, which are asked with {factor} {value}, and {factor} is "
-                    f"{', '.join(sorted(asked[factor]))}; add {value}"
+                    f"{', '.join(sorted(declared_names[factor]))}; add {value}"
                 )
         return self
 

@@ -76,10 +76,10 @@ def modifiers() -> dict[str, Modifier]:
 
 def canonical(name: str) -> Parameters:
     """The parameters of a canonical study; InputError lists the legal names."""
-    known = canonical_values()
-    if name not in known:
-        raise InputError(f"canonical study {name!r} does not exist; choose from {', '.join(known)}")
-    return parameters(known[name], name)
+    canonical_all = canonical_values()
+    if name not in canonical_all:
+        raise InputError(f"canonical study {name!r} does not exist; choose from {', '.join(canonical_all)}")
+    return parameters(canonical_all[name], name)
 
 
 def variant_parameters(variant: Variant, changes: Iterable[Modifier] = ()) -> Parameters:

@@ -42,13 +42,13 @@ def paint(p: Parameters, where: Points, t: float, a: float, painted: Codes, *, v
     )
     if not len(near):
         return
-    at, found = where.take(near), painted[near]
+    at, old_codes = where.take(near), painted[near]
     if at.z.min() < max(z_b, z_r):
-        _paint_chambers(p, at, a, found)
+        _paint_chambers(p, at, a, old_codes)
     if valves:
-        _paint_leaflets(p, at, t, a, found)
-        _paint_jets(p, at, t, a, found)
-    painted[near] = found
+        _paint_leaflets(p, at, t, a, old_codes)
+        _paint_jets(p, at, t, a, old_codes)
+    painted[near] = old_codes
 
 
 def toward(degrees: float, distance: float) -> Spot:
@@ -81,21 +81,21 @@ def _from_axis(at: Points, spot: Spot) -> Floats:
     return np.asarray(np.sqrt(dx * dx + dy * dy))
 
 
-def _paint_chambers(p: Parameters, at: Points, a: float, found: Codes) -> None:
+def _paint_chambers(p: Parameters, at: Points, a: float, tissue_codes: Codes) -> None:
     """Atria as spheres joined to their ventricles by an annulus, in front of them the aortic root."""
     z_b, z_r = base_plane(p, a), tricuspid_plane(p, a)
     la = _atrium(at, mitral_centre(p), z_b, p.la_radius, a=a, orifice=_mitral_radius(p))
     ra = _atrium(at, tricuspid_centre(p), z_r, p.ra_radius, a=a, orifice=_tricuspid_radius(p))
     root = _root(p, at, z_b)
-    free = codes.SURROUNDINGS[found] | (found == codes.FLUID)
+    free = codes.SURROUNDINGS[tissue_codes] | (tissue_codes == codes.FLUID)
     lv_ring = (at.z < z_b) & (at.z > z_b - _ANNULUS_MM) & (at.rho < p.radius + p.wall)
     nearest = np.minimum(np.minimum(la, ra), root)
-    found[free & ((nearest < _WALL_MM) | lv_ring)] = codes.BASE_WALL
+    tissue_codes[free & ((nearest < _WALL_MM) | lv_ring)] = codes.BASE_WALL
     septum = np.abs(la - ra) < _WALL_MM
-    found[free & (la < 0) & (la <= ra) & ~septum] = codes.LA_BLOOD
-    found[free & (ra < 0) & (ra < la) & ~septum] = codes.RA_BLOOD
+    tissue_codes[free & (la < 0) & (la <= ra) & ~septum] = codes.LA_BLOOD
+    tissue_codes[free & (ra < 0) & (ra < la) & ~septum] = codes.RA_BLOOD
     in_root = free & (root < _WALL_MM)
-    found[in_root] = np.where(root[in_root] < 0, codes.AORTA, codes.BASE_WALL)
+    tissue_codes[in_root] = np.where(root[in_root] < 0, codes.AORTA, codes.BASE_WALL)
 
 
 def _root(p: Parameters, at: Points, z_b: float) -> Floats:
@@ -123,18 +123,22 @@ def opening(t: float) -> float:
     return (early + late) * (1 - smoothstep((t - 0.96) / 0.04))
 
 
-def _paint_leaflets(p: Parameters, at: Points, t: float, a: float, found: Codes) -> None:
+def _paint_leaflets(p: Parameters, at: Points, t: float, a: float, tissue_codes: Codes) -> None:
     z_b, z_r = base_plane(p, a), tricuspid_plane(p, a)
     widest = _RESTRICTED_OPENING if p.restricted_mitral_opening else _NORMAL_OPENING
     mitral = _leaflet(at, mitral_centre(p), z_b, _mitral_radius(p), widest * opening(t))
-    found[mitral & ((found == codes.LV_BLOOD) | (found == codes.LA_BLOOD))] = codes.LEAFLET
+    tissue_codes[mitral & ((tissue_codes == codes.LV_BLOOD) | (tissue_codes == codes.LA_BLOOD))] = (
+        codes.LEAFLET
+    )
     tricuspid = _leaflet(at, tricuspid_centre(p), z_r, _tricuspid_radius(p), _NORMAL_OPENING * opening(t))
-    found[tricuspid & ((found == codes.RV_BLOOD) | (found == codes.RA_BLOOD))] = codes.LEAFLET
+    tissue_codes[tricuspid & ((tissue_codes == codes.RV_BLOOD) | (tissue_codes == codes.RA_BLOOD))] = (
+        codes.LEAFLET
+    )
     if t > END_SYSTOLE or t < 0.04:
         closed = np.abs(at.z - (z_b - 3)) < _LEAFLET_MM
-        found[closed & (found == codes.AORTA)] = codes.LEAFLET
+        tissue_codes[closed & (tissue_codes == codes.AORTA)] = codes.LEAFLET
     if p.systolic_anterior_motion and _SAM_TIME[0] <= t <= _SAM_TIME[1]:
-        found[_bent_leaflet(p, at, z_b) & (found == codes.LV_BLOOD)] = codes.LEAFLET
+        tissue_codes[_bent_leaflet(p, at, z_b) & (tissue_codes == codes.LV_BLOOD)] = codes.LEAFLET
 
 
 def _leaflet(at: Points, spot: Spot, plane: float, radius: float, degrees: float) -> NDArray[np.bool_]:
@@ -159,7 +163,7 @@ def _bent_leaflet(p: Parameters, at: Points, z_b: float) -> NDArray[np.bool_]:
     return line & (np.abs(aside) < 10)
 
 
-def _paint_jets(p: Parameters, at: Points, t: float, a: float, found: Codes) -> None:
+def _paint_jets(p: Parameters, at: Points, t: float, a: float, tissue_codes: Codes) -> None:
     """Dark cones: half-angle 12 degrees, from the orifice along the long axis."""
     z_b, z_r = base_plane(p, a), tricuspid_plane(p, a)
     systole, axis = t <= END_SYSTOLE, (0.0, 0.0)
@@ -175,4 +179,4 @@ def _paint_jets(p: Parameters, at: Points, t: float, a: float, found: Codes) -> 
         if flows:
             ahead = (at.z - origin) * way
             cone = (ahead >= 0) & (ahead <= p.jet_length) & (_from_axis(at, spot) <= 1 + _JET_SLOPE * ahead)
-            found[cone & (found == blood)] = codes.JET
+            tissue_codes[cone & (tissue_codes == blood)] = codes.JET

@@ -55,12 +55,12 @@ TISSUES: Mapping[int, str] = {
 
 def labels() -> dict[int, str]:
     """Every code with its name."""
-    found = dict(TISSUES)
+    names = dict(TISSUES)
     for segment in range(1, 18):
-        found[segment] = f"myocardium, segment {segment}"
-        found[LESION + segment] = f"lesion, segment {segment}"
-        found[OBSTRUCTION + segment] = f"microvascular obstruction, segment {segment}"
-        found[DARK_RIM + segment] = f"dark rim artefact, segment {segment}"
+        names[segment] = f"myocardium, segment {segment}"
+        names[LESION + segment] = f"lesion, segment {segment}"
+        names[OBSTRUCTION + segment] = f"microvascular obstruction, segment {segment}"
+        names[DARK_RIM + segment] = f"dark rim artefact, segment {segment}"
     for code in (PAPILLARY, RV_WALL):
-        found[LESION + code] = f"lesion, {TISSUES[code]}"
-    return dict(sorted(found.items()))
+        names[LESION + code] = f"lesion, {TISSUES[code]}"
+    return dict(sorted(names.items()))

@@ -36,22 +36,26 @@ def make_cohort(
     written beside the folder and renamed at the end, so that a killed run leaves nothing half made.
     """
     ids, tasks = planned(spec, folder), load_catalogue(protocol)
-    beside = folder.with_name(f".{folder.name}.making")
+    temporary = folder.with_name(f".{folder.name}.making")
     try:
-        shutil.rmtree(beside, ignore_errors=True)
-        (beside / "studies").mkdir(parents=True)
-        asked = [record for written in _written(ids, spec, beside / "studies", tasks) for record in written]
-        write_questions(beside / "questions.jsonl", asked)
+        shutil.rmtree(temporary, ignore_errors=True)
+        (temporary / "studies").mkdir(parents=True)
+        records = [
+            record
+            for study_records in _written(ids, spec, temporary / "studies", tasks)
+            for record in study_records
+        ]
+        write_questions(temporary / "questions.jsonl", records)
         if free_reports:
-            write_reports(spec, ids, beside, protocol)
+            write_reports(spec, ids, temporary, protocol)
         if folder.exists():
             folder.rmdir()
-        beside.replace(folder)
+        temporary.replace(folder)
     except OSError as error:
         reason = error.strerror or error
         raise RunError(f"{folder}: cannot be written ({reason}); free space or check permissions") from error
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def planned(spec: PhantomSpec, folder: Path) -> list[str]:
@@ -66,20 +70,25 @@ def write_study(
 ) -> list[dict[str, Any]]:
     """Render and write one study under `studies`, and return its `qa-1` records."""
     tasks = tasks or catalogue()
-    made, size = study(spec.seed, study_id), sizes()[spec.size]
+    drawn_study, size = study(spec.seed, study_id), sizes()[spec.size]
     folder = studies / study_id
     folder.mkdir(parents=True)
-    heart, look = Heart(made.parameters), appearance(spec.difficulty, made.seed, size.spacing_mm)
+    heart, look = (
+        Heart(drawn_study.parameters),
+        appearance(spec.difficulty, drawn_study.seed, size.spacing_mm),
+    )
     volumes = [
-        write_volume(folder, render(heart, view, size, look=look, seed=made.seed, masks=spec.masks), size)
+        write_volume(
+            folder, render(heart, view, size, look=look, seed=drawn_study.seed, masks=spec.masks), size
+        )
         for view in views().values()
     ]
-    found = findings(made.truth)
-    written = reports(found, made.seed, tasks, SEQUENCES)
-    write_records(folder, made, volumes, written)
+    study_findings = findings(drawn_study.truth)
+    texts = reports(study_findings, drawn_study.seed, tasks, SEQUENCES)
+    write_records(folder, drawn_study, volumes, texts)
     if spec.masks:
         write_labels(folder)
-    return records(study_id, tasks, found, sequences=SEQUENCES, reports=written)
+    return records(study_id, tasks, study_findings, sequences=SEQUENCES, reports=texts)
 
 
 def _written(
@@ -104,8 +113,8 @@ def _written_by_ray(
             return {**row, "records": "", "problem": error.strerror or str(error)}
 
     rows = [{"place": place, "id": study_id} for place, study_id in enumerate(ids)]
-    written = ray.data.from_items(rows, override_num_blocks=len(rows)).map(write).take_all()
-    for row in sorted(written, key=lambda row: int(row["place"])):
+    results = ray.data.from_items(rows, override_num_blocks=len(rows)).map(write).take_all()
+    for row in sorted(results, key=lambda row: int(row["place"])):
         if row["problem"]:
             raise OSError(0, row["problem"])
         yield json.loads(row["records"])

@@ -40,10 +40,10 @@ def _shown(volume: DisplayedVolume) -> Iterator[ShownFrame]:
     if row["volume_id"] not in _SHOWN:
         return
     ranks, times = _SHOWN[row["volume_id"]]
-    named = {"ed": row["ed_phase"], "es": row["es_phase"]}
+    phase_names = {"ed": row["ed_phase"], "es": row["es_phase"]}
     by_place = {(frame["slice"], frame["phase"]): frame for frame in volume.frames.to_pylist()}
     for time in times:
-        phase = named[time] if isinstance(time, str) else int(time * row["n_phases"])
+        phase = phase_names[time] if isinstance(time, str) else int(time * row["n_phases"])
         for rank in ranks:
             frame = by_place[int(rank * row["n_slices"]), phase]
             pixels = np.frombuffer(frame["pixels"], np.uint8).reshape(frame["height"], frame["width"])

@@ -105,7 +105,7 @@ def _level_shares() -> Floats:
     """Share of each level in the box around every height; shape (levels, HEIGHTS)."""
     level = _level_of(np.arange(HEIGHTS) / (HEIGHTS - 1))
     samples = np.clip(np.arange(HEIGHTS)[:, None] + _SMOOTH_HEIGHT, 0, HEIGHTS - 1)
-    return np.stack([np.mean(level[samples] == wanted, axis=1) for wanted in range(4)])
+    return np.stack([np.mean(level[samples] == level_index, axis=1) for level_index in range(4)])
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ def lv_radii(heart: Heart, a: float, angle: Ints, z: Floats) -> Radii:
     return Radii(np.where(above | (z > p.length), 0.0, wall.cavity), np.where(above, 0.0, epicardium))
 
 
-def around_lv(heart: Heart, a: float, angle: Ints, z: Floats, beside: Floats, *, gap: float = 0.0) -> Floats:
+def around_lv(heart: Heart, a: float, angle: Ints, z: Floats, far: Floats, *, gap: float = 0.0) -> Floats:
     """Radius of the surface a gap outside the left ventricle, whose wall reaches `beside` next to the cavity.
 
     In the apical level it closes as a paraboloid.
@@ -186,7 +186,7 @@ def around_lv(heart: Heart, a: float, angle: Ints, z: Floats, beside: Floats, *,
     edge = z_b + APEX * (p.length - z_b)
     rim = _beside_cavity(heart, a, (np.arange(ANGLES), np.full(ANGLES, _APEX_BIN)), np.full(ANGLES, APEX))
     left = np.sqrt(np.clip((tip - z) / (tip - edge), 0.0, 1.0))
-    return np.where(z > edge, (rim.epicardium[angle] + gap) * left, beside + gap)
+    return np.where(z > edge, (rim.epicardium[angle] + gap) * left, far + gap)
 
 
 def _beside_cavity(heart: Heart, a: float, at: tuple[Ints, Ints], u: Floats) -> Radii:

@@ -101,9 +101,9 @@ def _free_wall_mm(heart: Heart, a: float) -> float:
 
 def _lesions(shapes: tuple[LesionShape, ...], heart: Heart) -> tuple[Lesion, ...]:
     lesions = tuple(_lesion(shape, heart) for shape in shapes)
-    for index, one in enumerate(lesions):
+    for index, lesion in enumerate(lesions):
         for other in lesions[index + 1 :]:
-            if one.layer != other.layer and set(one.segments) & set(other.segments):
+            if lesion.layer != other.layer and set(lesion.segments) & set(other.segments):
                 raise GuardBandError("lesion_layer", "differs between two lesions of one segment")
     return lesions
 

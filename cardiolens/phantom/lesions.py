@@ -48,14 +48,14 @@ class Lesions:
 
     def paint(self, segment: Codes, angle: Ints, height: Ints, depth: Floats) -> Codes:
         """Codes of myocardium at bins and depths (0 endocardium, 1 epicardium), lesions included."""
-        found = segment.copy()
+        tissue_codes = segment.copy()
         for shape, area in zip(self.shapes, self.areas, strict=True):
             hit = area[angle, height] & (depth >= shape.depth[0]) & (depth <= shape.depth[1])
-            found[hit] = segment[hit] + codes.LESION
+            tissue_codes[hit] = segment[hit] + codes.LESION
             if shape.obstruction:
                 core = hit & _inner(area)[angle, height] & (depth > 0.2) & (depth < 0.65)
-                found[core] = segment[core] + codes.OBSTRUCTION
-        return found
+                tissue_codes[core] = segment[core] + codes.OBSTRUCTION
+        return tissue_codes
 
 
 def islands(shape: LesionShape, length: float) -> Iterator[Island]:

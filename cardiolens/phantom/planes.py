@@ -100,12 +100,12 @@ def heights(view: View, p: Parameters) -> list[float]:
 def _long_axis(view: View, p: Parameters, layers: int) -> list[Plane]:
     along, normal = (cosine(view.angle), sine(view.angle)), (-sine(view.angle), cosine(view.angle))
     z = 0.45 * p.length
-    found = []
+    planes = []
     for layer in range(layers):
         offset = (layer - layers // 2) * _LAYER_STEP_MM
         x, y = (view.centre * along[i] + offset * normal[i] for i in (0, 1))
-        found.append(Plane((x, y, z), (*along, 0.0), (0.0, 0.0, -1.0)))
-    return found
+        planes.append(Plane((x, y, z), (*along, 0.0), (0.0, 0.0, -1.0)))
+    return planes
 
 
 def grid(plane: Plane, pixels: int, spacing_mm: float) -> tuple[Floats, Floats, Floats]:

@@ -80,13 +80,13 @@ def end_systole(heart: Heart, count: int) -> int:
 def _scene(heart: Heart, view: View, look: Appearance) -> Scene:
     p = heart.parameters
     defect = (LesionShape(p.defect.segments, (0.0, p.defect.depth)),) if p.defect else ()
-    shown = {"cine": (), "lge": p.lge, "t2": p.oedema, "perfusion": defect}[view.sequence]
+    lesions = {"cine": (), "lge": p.lge, "t2": p.oedema, "perfusion": defect}[view.sequence]
     distractors = Distractors(
         fat_mm=look.fat_mm,
         slow_flow=look.slow_flow and view.sequence == "t2",
         rim_mm=look.rim_mm if view.sequence == "perfusion" else 0.0,
     )
-    return Scene(heart, Lesions(shown, p.length), distractors, valves=view.sequence == "cine")
+    return Scene(heart, Lesions(lesions, p.length), distractors, valves=view.sequence == "cine")
 
 
 def _shifted(shot: Shot, plane: Plane, seed: str) -> Plane:

@@ -17,19 +17,23 @@ WORDINGS = 4
 
 def reports(findings: Findings, seed: str, catalogue: Catalogue, sequences: Sequence[str]) -> dict[str, Any]:
     """One reference report per sequence: {fields, findings, impression}."""
-    forms = {one.sequence: one for one in catalogue.subtasks.values() if one.answer_type == "report"}
-    written: dict[str, Any] = {}
-    for sequence in (one for one in sequences if one in forms):
-        said = [
+    forms = {
+        subtask.sequence: subtask
+        for subtask in catalogue.subtasks.values()
+        if subtask.answer_type == "report"
+    }
+    texts: dict[str, Any] = {}
+    for sequence in (name for name in sequences if name in forms):
+        sentences = [
             sentence(group, sequence, findings, _wording(seed, f"{sequence}.{number}"))
             for number, group in enumerate(groups(sequence))
         ]
-        written[sequence] = {
+        texts[sequence] = {
             "fields": report_fields(forms[sequence], findings, catalogue),
-            "findings": " ".join(said[:-1]),
-            "impression": said[-1],
+            "findings": " ".join(sentences[:-1]),
+            "impression": sentences[-1],
         }
-    return written
+    return texts
 
 
 def groups(sequence: str) -> list[Sequence[str]]:

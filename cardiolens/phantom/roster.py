@@ -58,28 +58,28 @@ def roster(spec: PhantomSpec) -> list[str]:
 def covered(seed: int, ids: list[str]) -> list[str]:
     """The ids with as few replaced as it takes for every option to be the answer of COVERAGE studies."""
     choices = {study_id: frozenset(answers(study(seed, study_id).truth)) for study_id in ids}
-    counts = Counter(choice for found in choices.values() for choice in found)
-    kept = list(ids)
+    counts = Counter(choice for choice_set in choices.values() for choice in choice_set)
+    covering_ids = list(ids)
     for choice in all_choices():
         for number in range(1, COVERAGE + 1):
             if counts[choice] >= COVERAGE:
                 break
             new_id = f"PH-{choice[0]}{choice[1]}-{number}"
             new = frozenset(answers(study(seed, new_id).truth))
-            old_id = _spare(seed, kept, choices, counts, new)
-            kept[kept.index(old_id)] = new_id
+            old_id = _spare(seed, covering_ids, choices, counts, new)
+            covering_ids[covering_ids.index(old_id)] = new_id
             choices[new_id] = new
             counts.update(new)
             counts.subtract(choices[old_id])
-    return kept
+    return covering_ids
 
 
 def answers(truth: Truth) -> Iterator[Choice]:
     """Yield every tier-1 option that is an answer of a study."""
-    found = findings(truth)
-    for subtask in asked(catalogue(), found, SEQUENCES):
+    study_findings = findings(truth)
+    for subtask in asked(catalogue(), study_findings, SEQUENCES):
         if subtask.tier == 1:
-            yield from ((subtask.id, key) for key in answer(subtask, found))
+            yield from ((subtask.id, key) for key in answer(subtask, study_findings))
 
 
 def all_choices() -> list[Choice]:
@@ -98,19 +98,19 @@ def _spare(
 ) -> str:
     """The last numbered study without which no option falls short, outside the public sub-cohort."""
     for study_id in reversed(ids):
-        lost = choices[study_id] - new
+        choices_lost = choices[study_id] - new
         numbered = _NUMBERED.fullmatch(study_id)
         if not numbered or is_public(seed, int(numbered[1])):
             continue
-        if all(counts[choice] > COVERAGE for choice in lost):
+        if all(counts[choice] > COVERAGE for choice in choices_lost):
             return study_id
     raise InputError(f"a phantom cohort of {len(ids)} studies has none to spare for coverage; make it larger")
 
 
 def _numbered(seed: int, study_id: str, number: int) -> Study:
     kind, variant = class_of(seed, number)
-    found = drawn(study_id, draws.study_seed(seed, study_id), lambda _: (kind, variant))
-    return replace(found, public=is_public(seed, number))
+    study_drawn = drawn(study_id, draws.study_seed(seed, study_id), lambda _: (kind, variant))
+    return replace(study_drawn, public=is_public(seed, number))
 
 
 def _wanted(seed: int, study_id: str, choice: Choice) -> Study:
@@ -123,6 +123,6 @@ def _wanted(seed: int, study_id: str, choice: Choice) -> Study:
         study_id,
         draws.study_seed(seed, study_id),
         lambda draw: draw.one_of(every),
-        wanted=lambda truth: choice in set(answers(truth)),
+        is_wanted=lambda truth: choice in set(answers(truth)),
         tries=4000,
     )

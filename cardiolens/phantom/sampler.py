@@ -40,10 +40,10 @@ def canonical_study(seed: int, name: str) -> Study:
     p = canonical(name)
     kind = archetype_of(name)
     try:
-        known = _truth(kind, p)
+        truth = _truth(kind, p)
     except GuardBandError as error:
         raise InputError(f"phantom {name}: {error}; change its parameters") from None
-    return Study(name, study_seed(seed, name), kind, name, p, known, public=True)
+    return Study(name, study_seed(seed, name), kind, name, p, truth, public=True)
 
 
 def drawn(
@@ -51,7 +51,7 @@ def drawn(
     seed: str,
     choose: Callable[[Draws], tuple[str, str]],
     *,
-    wanted: Callable[[Truth], bool] = lambda _: True,
+    is_wanted: Callable[[Truth], bool] = lambda _: True,
     tries: int = MAX_TRIES,
 ) -> Study:
     """Draw a study until no measured value is ambiguous and its truth is wanted.
@@ -64,12 +64,12 @@ def drawn(
         kind, variant = choose(draw)
         p = _parameters(kind, variant, draw)
         try:
-            known = _truth(kind, p)
+            truth = _truth(kind, p)
         except GuardBandError as error:
             refused[error.name] += 1
             continue
-        if wanted(known):
-            return Study(study_id, seed, kind, variant, p, known)
+        if is_wanted(truth):
+            return Study(study_id, seed, kind, variant, p, truth)
     worst = ", ".join(f"{name} ({count} times)" for name, count in refused.most_common(3)) or "none"
     raise InputError(
         f"phantom {study_id}: no parameters passed in {tries} tries; guard bands that refused them: {worst}; "
@@ -84,7 +84,11 @@ def _truth(kind: str, p: Parameters) -> Truth:
 
 def _parameters(kind: str, variant: str, draw: Draws) -> Parameters:
     """A variant with the modifiers that chance brings, drawn uniformly within 6 %."""
-    changes = [one for one in modifiers().values() if draw.chance(one.share) and one.belongs_to(kind)]
+    changes = [
+        modifier
+        for modifier in modifiers().values()
+        if draw.chance(modifier.share) and modifier.belongs_to(kind)
+    ]
     around = variant_parameters(archetypes()[kind].variants[variant], changes)
     factors = {name: draw.between(1 - _SPREAD, 1 + _SPREAD) for name in _SCALED}
     changed: dict[str, Any] = {
@@ -99,4 +103,4 @@ def _scaled(value: Any, factor: float) -> float | dict[int, float]:
     return round(float(value) * factor, 6)
 
 
-assert set(_SCALED) <= {known.name for known in fields(Parameters)}
+assert set(_SCALED) <= {parameter.name for parameter in fields(Parameters)}

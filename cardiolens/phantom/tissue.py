@@ -106,9 +106,9 @@ def _paint_lv(scene: Scene, where: Points, a: float, painted: Codes) -> None:
     outside = at.rho - radii.epicardium
     bin_ = height_bin(p, a, at.z)
     fluid, fat = (around_lv(heart, a, at.angle, at.z, radii.epicardium, gap=gap) for gap in (p.fluid, margin))
-    found = np.where(at.rho < fluid, codes.FLUID, codes.FAT).astype(np.uint8)
-    taken = ~codes.SURROUNDINGS[painted[near]]
-    keep = (outside >= 0) & ((at.rho >= fat) | taken)
+    tissue_codes = np.where(at.rho < fluid, codes.FLUID, codes.FAT).astype(np.uint8)
+    is_free = ~codes.SURROUNDINGS[painted[near]]
+    keep = (outside >= 0) & ((at.rho >= fat) | is_free)
     wall = (outside < 0) & (at.rho >= radii.cavity)
     depth = (at.rho - radii.cavity) / np.maximum(radii.epicardium - radii.cavity, 1e-9)
     beyond = at.z > p.length
@@ -120,16 +120,16 @@ def _paint_lv(scene: Scene, where: Points, a: float, painted: Codes) -> None:
     if scene.distractors.rim_mm:
         rim = (at.rho - radii.cavity < scene.distractors.rim_mm) & ~beyond
         muscle = np.where(rim & (muscle == segment), segment + codes.DARK_RIM, muscle).astype(np.uint8)
-    found[wall] = muscle[wall]
+    tissue_codes[wall] = muscle[wall]
     inside = at.rho < radii.cavity
-    found[inside] = codes.LV_BLOOD
+    tissue_codes[inside] = codes.LV_BLOOD
     if scene.distractors.slow_flow:
-        found[inside & (radii.cavity - at.rho < 2.5) & (bin_ > 0.6 * HEIGHTS)] = codes.SLOW_FLOW
-    _paint_papillary(scene, at, a, found)
-    painted[near] = np.where(keep, painted[near], found)
+        tissue_codes[inside & (radii.cavity - at.rho < 2.5) & (bin_ > 0.6 * HEIGHTS)] = codes.SLOW_FLOW
+    _paint_papillary(scene, at, a, tissue_codes)
+    painted[near] = np.where(keep, painted[near], tissue_codes)
 
 
-def _paint_papillary(scene: Scene, at: Points, a: float, found: Codes) -> None:
+def _paint_papillary(scene: Scene, at: Points, a: float, tissue_codes: Codes) -> None:
     heart, p = scene.heart, scene.heart.parameters
     z_b = base_plane(p, a)
     u = (at.heights - z_b) / (p.length - z_b)
@@ -143,7 +143,7 @@ def _paint_papillary(scene: Scene, at: Points, a: float, found: Codes) -> None:
         dx = at.x - (r * cosine(degrees))[at.at_height]
         dy = at.y - (r * sine(degrees))[at.at_height]
         column = (dx * dx + dy * dy < _PAPILLARY_MM**2) & within[at.at_height]
-        found[column & (found == codes.LV_BLOOD)] = code
+        tissue_codes[column & (tissue_codes == codes.LV_BLOOD)] = code
 
 
 def _paint_rv(scene: Scene, where: Points, a: float, painted: Codes) -> None:
@@ -162,19 +162,19 @@ def _paint_rv(scene: Scene, where: Points, a: float, painted: Codes) -> None:
     at = where.take(near)
     outside, toward = _outside_rv(heart, at, a)
     past = np.maximum(at.z - tip, 0.0)
-    found = np.zeros(len(at), dtype=np.uint8)
+    tissue_codes = np.zeros(len(at), dtype=np.uint8)
     shells = ((margin, codes.FAT), (p.rv_wall + p.fluid, codes.FLUID), (p.rv_wall, codes.RV_WALL))
     for thickness, code in shells:
         share = past / thickness
-        found[outside < thickness * np.sqrt(np.clip(1 - share * share, 0.0, None))] = code
+        tissue_codes[outside < thickness * np.sqrt(np.clip(1 - share * share, 0.0, None))] = code
     if scene.lesions.rv_free_wall:
-        found[(found == codes.RV_WALL) & toward] += codes.LESION
-    found[(outside < 0) & (past == 0)] = codes.RV_BLOOD
+        tissue_codes[(tissue_codes == codes.RV_WALL) & toward] += codes.LESION
+    tissue_codes[(outside < 0) & (past == 0)] = codes.RV_BLOOD
     z_b = base_plane(p, a)
     if z_r < z_b:  # between the two planes nothing is painted over the part inside the left ventricle
         lv_side = lv_radii(heart, a, at.angle, np.maximum(at.z, z_b)).epicardium
-        found[(at.z < z_b) & (at.rho < lv_side)] = codes.BACKGROUND
-    painted[near] = np.where(found == codes.BACKGROUND, painted[near], found)
+        tissue_codes[(at.z < z_b) & (at.rho < lv_side)] = codes.BACKGROUND
+    painted[near] = np.where(tissue_codes == codes.BACKGROUND, painted[near], tissue_codes)
 
 
 def _outside_rv(heart: Heart, at: Points, a: float) -> tuple[Floats, NDArray[np.bool_]]:

@@ -22,8 +22,8 @@ def check_oedema_seen(p: Parameters) -> None:
 
 def _is_seen(shape: LesionShape, segment: int, p: Parameters) -> bool:
     (area,) = Lesions((shape,), p.length).areas
-    own = area & (segment_map() == segment)
-    return any(_cuts(view, own, p) for view in views().values() if view.sequence == "t2")
+    own_area = area & (segment_map() == segment)
+    return any(_cuts(view, own_area, p) for view in views().values() if view.sequence == "t2")
 
 
 def _cuts(view: View, area: NDArray[np.bool_], p: Parameters) -> bool:

@@ -69,8 +69,8 @@ class Tokens:
 
     def of(self, text: str) -> list[int]:
         """Token ids of a piece of a prompt."""
-        whole = text.replace("<image>", self._image)
-        return list(self._tokenizer(whole, add_special_tokens=False).input_ids)
+        full_text = text.replace("<image>", self._image)
+        return list(self._tokenizer(full_text, add_special_tokens=False).input_ids)
 
     def telling(self, token: int) -> bool:
         """Return whether a token of a reply depends on the answer."""
@@ -100,8 +100,8 @@ def normalised(pictures: Any) -> Tensor:
 def _tree(pack: Pack, tokens: Tokens) -> _Tree:
     tree = _Tree([], [], [], [], [], [], [])
     root = _grow(tree, -1, 0, tokens.of(pack.shown) if pack.shown else [])
-    for asked in pack.asked:
-        _ask(tree, root, asked, tokens)
+    for question in pack.asked:
+        _ask(tree, root, question, tokens)
     return tree
 
 
@@ -109,21 +109,24 @@ def _ask(tree: _Tree, root: tuple[int, int], asked: Asked, tokens: Tokens) -> No
     *words, last = tokens.of(asked.words)
     question = _grow(tree, *root, words)
     for reply in asked.replies:
-        said = [*tokens.of(reply), tokens.end]
+        reply_tokens = [*tokens.of(reply), tokens.end]
         share = 1 / len(asked.replies)
-        weights = [share * (1.0 if _decides(tokens, said, at) else _ROUTINE) for at in range(len(said))]
+        weights = [
+            share * (1.0 if _decides(tokens, reply_tokens, at) else _ROUTINE)
+            for at in range(len(reply_tokens))
+        ]
         at = len(tree.tokens)  # the question's last token starts each reply: a token predicts one other alone
-        _grow(tree, *question, [last, *said[:-1]])
-        tree.labels[at:] = said
+        _grow(tree, *question, [last, *reply_tokens[:-1]])
+        tree.labels[at:] = reply_tokens
         tree.weights[at:] = weights
-        place = next(place for place, token in enumerate(said) if tokens.telling(token))
+        place = next(place for place, token in enumerate(reply_tokens) if tokens.telling(token))
         if "\n" not in reply:
             tree.letters.append((at + place, asked.subtask))
 
 
-def _decides(tokens: Tokens, said: Sequence[int], at: int) -> bool:
+def _decides(tokens: Tokens, reply_tokens: Sequence[int], at: int) -> bool:
     """Whether a token is a letter, or stands where another letter could: after one."""
-    return tokens.telling(said[at]) or (at > 0 and tokens.telling(said[at - 1]))
+    return tokens.telling(reply_tokens[at]) or (at > 0 and tokens.telling(reply_tokens[at - 1]))
 
 
 def _grow(tree: _Tree, above: int, position: int, ids: Sequence[int]) -> tuple[int, int]:

@@ -111,14 +111,14 @@ class Cohort:
         pictures = self._pictures(study_id, places)
         if BLANK in requests[0].flags:
             pictures[:] = 0
-        shown, asked = "", []
+        frame_text, questions = "", []
         for request in requests:
             if request.frames != requests[0].frames:
                 continue  # a route of the same views may still choose otherwise
-            whole = chat.prompt(request.system, request.prompt)
-            shown, words = _halves(whole)
-            asked.append(Asked(request.subtask, words, self._replies(request)))
-        return Pack(shown, pictures, tuple(asked))
+            prompt_text = chat.prompt(request.system, request.prompt)
+            frame_text, words = _halves(prompt_text)
+            questions.append(Asked(request.subtask, words, self._replies(request)))
+        return Pack(frame_text, pictures, tuple(questions))
 
     def volume(self, study_id: str, draw: Random, most: int) -> tuple[Pictures, NDArray[np.uint8]]:
         """Draw frames of one volume, and the kind of tissue in each of their pixels (frame, row, column)."""
@@ -126,8 +126,8 @@ class Cohort:
         of_sequence: dict[str, list[Any]] = defaultdict(list)
         for row in rows.to_pylist():
             of_sequence[row["sequence"]].append(row)
-        shown = sorted(of_sequence)
-        row = draw.choice(of_sequence[draw.choices(shown, [_FRAMES[name] for name in shown])[0]])
+        frames = sorted(of_sequence)
+        row = draw.choice(of_sequence[draw.choices(frames, [_FRAMES[name] for name in frames])[0]])
         n_frames = row["n_slices"] * row["n_phases"]
         chosen = sorted(draw.sample(range(n_frames), min(most, n_frames)))
         pictures = self._pictures(study_id, tuple((row["volume_id"], idx) for idx in chosen))
@@ -146,7 +146,7 @@ class Cohort:
         self, study_id: str, group: Sequence[PlannedQuestion], control: Control, draw: Random
     ) -> Iterator[Request]:
         selector = _drawn(SELECTORS, draw)
-        spec = next(one for one in self._spec.selector if one.name == selector)
+        spec = next(selector_spec for selector_spec in self._spec.selector if selector_spec.name == selector)
         seed = draw.randrange(1 << 16) if spec.seeds else None
         budget = _drawn(BUDGETS, draw)
         prompts = {prompt.name: prompt for prompt in self._spec.prompt}
@@ -182,16 +182,16 @@ class Cohort:
         return volumes.filter(pc.equal(volumes["study_id"], study_id))
 
     def _pictures(self, study_id: str, places: Places) -> Pictures:
-        wanted: dict[str, list[int]] = defaultdict(list)
+        frames_of: dict[str, list[int]] = defaultdict(list)
         for volume_id, idx in places:
-            wanted[volume_id].append(idx)
-        found = {}
-        if wanted:
-            for row in read_frames(self._inputs.store.root, self._rows(study_id), wanted).to_pylist():
+            frames_of[volume_id].append(idx)
+        pictures = {}
+        if frames_of:
+            for row in read_frames(self._inputs.store.root, self._rows(study_id), frames_of).to_pylist():
                 pixels = shaped(row["pixels"], row["height"], row["width"], row["channels"])
-                found[row["volume_id"], row["idx"]] = self._rendering.apply(pixels)
+                pictures[row["volume_id"], row["idx"]] = self._rendering.apply(pixels)
         return (
-            np.stack([found[place] for place in places])
+            np.stack([pictures[place] for place in places])
             if places
             else np.empty((0, IMAGE_SIDE, IMAGE_SIDE), np.uint8)
         )
@@ -240,7 +240,7 @@ def _drawn(weights: Mapping[Any, float], draw: Random) -> Any:
 
 def _weight(group: Sequence[PlannedQuestion]) -> float:
     first = group[0].asked
-    return max([_WEIGHTS[first.sequence], *(_OFTEN.get(one.asked.subtask, 0.0) for one in group)])
+    return max([_WEIGHTS[first.sequence], *(_OFTEN.get(ask.asked.subtask, 0.0) for ask in group)])
 
 
 def _halves(prompt: str) -> tuple[str, str]:

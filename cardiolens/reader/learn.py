@@ -48,8 +48,8 @@ class Heads(nn.Module):
     def pixels(self, patches: Tensor) -> Tensor:
         """Logits of each pixel's kind, (frame, kind, row, column)."""
         side = IMAGE_SIDE // PATCH
-        told: Tensor = self.patch(patches).reshape(-1, side, side, PATCH, PATCH, len(KINDS))
-        return told.permute(0, 5, 1, 3, 2, 4).reshape(-1, len(KINDS), IMAGE_SIDE, IMAGE_SIDE)
+        predictions: Tensor = self.patch(patches).reshape(-1, side, side, PATCH, PATCH, len(KINDS))
+        return predictions.permute(0, 5, 1, 3, 2, 4).reshape(-1, len(KINDS), IMAGE_SIDE, IMAGE_SIDE)
 
 
 class Training:
@@ -79,25 +79,25 @@ class Training:
         """Train to the end, or to a step; weights and curve are written at every checkpoint."""
         recipe = self._recipe
         last = sum(stage.steps for _, stage in self._stages)
-        begun, before = time.monotonic(), self._seconds
+        start, before = time.monotonic(), self._seconds
         losses: list[float] = []
         hits: Counter[str] = Counter()
-        asked: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         while self._step < min(last, until or last):
             draw = Random(f"{recipe.seed} {self._step} {self._worker}")
-            name, stage, done = self._place
-            if done == 0:
+            name, stage, step = self._place
+            if step == 0:
                 self._optimizer = self._fresh_optimizer()
-            self._set_rate(stage, done)
+            self._set_rate(stage, step)
             self._optimizer.zero_grad(set_to_none=True)
-            losses.append(self._see(draw, hits, asked) if name == "see" else self._read(draw, hits, asked))
+            losses.append(self._see(draw, hits, counts) if name == "see" else self._read(draw, hits, counts))
             self._agree(name)
             nn.utils.clip_grad_norm_(self._parameters(), 1.0)
             self._optimizer.step()
             self._step += 1
-            self._seconds = before + time.monotonic() - begun
+            self._seconds = before + time.monotonic() - start
             if self._step % recipe.checkpoint == 0 or self._step == last:
-                right = {name: round(hits[name] / asked[name], 3) for name in sorted(asked) if asked[name]}
+                right = {name: round(hits[name] / counts[name], 3) for name in sorted(counts) if counts[name]}
                 line = {
                     "step": self._step,
                     "stage": name,
@@ -106,7 +106,7 @@ class Training:
                     "right": right,
                 }
                 self._keep(line)
-                losses, hits, asked = [], Counter(), Counter()
+                losses, hits, counts = [], Counter(), Counter()
 
     def export(self, folder: Path) -> None:
         """Write the model as vLLM loads it."""
@@ -120,34 +120,34 @@ class Training:
     @property
     def _place(self) -> tuple[str, StageSpec, int]:
         """The stage of the next step, and how many of its steps are done."""
-        begun = 0
+        start = 0
         for name, stage in self._stages:
-            if self._step < begun + stage.steps:
-                return name, stage, self._step - begun
-            begun += stage.steps
+            if self._step < start + stage.steps:
+                return name, stage, self._step - start
+            start += stage.steps
         raise AssertionError("a training that is over has no next step")
 
-    def _see(self, draw: Random, hits: Counter[str], asked: Counter[str]) -> float:
+    def _see(self, draw: Random, hits: Counter[str], counts: Counter[str]) -> float:
         pictures, truths = [], []
         share = self._share(self._recipe.see.size)
         volumes = min(_VOLUMES, share)
         for _ in range(volumes):
             cohort, study = draw.choice(self._studies)
-            shown, painted = cohort.volume(study, draw, share // volumes)
-            pictures.append(shown)
+            frames, painted = cohort.volume(study, draw, share // volumes)
+            pictures.append(frames)
             truths.append(painted)
         kinds = np.concatenate(truths)
-        told = torch.from_numpy(concepts(kinds, IMAGE_SIDE // PATCH // JOINED)).to(self._device)
+        target = torch.from_numpy(concepts(kinds, IMAGE_SIDE // PATCH // JOINED)).to(self._device)
         truth = torch.from_numpy(kinds).long().to(self._device)
         patches, tokens = encoded(self.network, normalised(np.concatenate(pictures)).to(self._device))
         pixels = self._heads.pixels(patches)
         weigh = torch.from_numpy(concept_weights()).to(self._device)
-        error = ((tokens[..., : told.shape[-1]] - told).square() * weigh).mean()
+        error = ((tokens[..., : target.shape[-1]] - target).square() * weigh).mean()
         loss = error + nn.functional.cross_entropy(
             pixels, truth, weight=torch.tensor(WEIGHTS, device=self._device)
         )
         loss.backward()  # type: ignore[no-untyped-call]
-        _overlap(pixels.argmax(1), truth, hits, asked)
+        _overlap(pixels.argmax(1), truth, hits, counts)
         return float(loss.detach())
 
     def _read(self, draw: Random, hits: Counter[str], asked: Counter[str]) -> float:
@@ -158,9 +158,9 @@ class Training:
             pack = cohort.pack(study, self._chat, draw)
             if pack is None:
                 continue
-            one = given(pack, self._tokens).to(self._device)
-            logits, labels, counts = answered(self.network, one, self._tokens.image)
-            _count(one, logits, hits, asked)
+            batch = given(pack, self._tokens).to(self._device)
+            logits, labels, counts = answered(self.network, batch, self._tokens.image)
+            _count(batch, logits, hits, asked)
             each = nn.functional.cross_entropy(logits, labels, reduction="none")
             loss = (each * counts).sum() / share
             loss.backward()  # type: ignore[no-untyped-call]
@@ -176,13 +176,13 @@ class Training:
         if self._recipe.workers == 1:
             return
         moving = self._moving(name)
-        flat = torch.cat([_gradient(one).reshape(-1) for one in moving])
+        flat = torch.cat([_gradient(parameter).reshape(-1) for parameter in moving])
         dist.all_reduce(flat)
         flat /= self._recipe.workers
         at = 0
-        for one in moving:
-            one.grad = flat[at : at + one.numel()].view_as(one).clone()
-            at += one.numel()
+        for parameter in moving:
+            parameter.grad = flat[at : at + parameter.numel()].view_as(parameter).clone()
+            at += parameter.numel()
 
     def _moving(self, name: str) -> list[nn.Parameter]:
         """Parameters that a stage changes."""
@@ -200,11 +200,11 @@ class Training:
             self._parameters(), lr=0.0, betas=(0.9, 0.98), weight_decay=self._recipe.decay
         )
 
-    def _set_rate(self, stage: StageSpec, done: int) -> None:
+    def _set_rate(self, stage: StageSpec, step: int) -> None:
         """Linear warm-up, then a cosine to a twentieth, for each stage."""
-        share = 0.05 + 0.95 * (1 + math.cos(math.pi * done / stage.steps)) / 2
+        share = 0.05 + 0.95 * (1 + math.cos(math.pi * step / stage.steps)) / 2
         for group in self._optimizer.param_groups:
-            group["lr"] = stage.rate * min(1.0, (done + 1) / self._recipe.warm_up) * share
+            group["lr"] = stage.rate * min(1.0, (step + 1) / self._recipe.warm_up) * share
 
     def _keep(self, line: Mapping[str, object]) -> None:
         if self._worker:
@@ -217,9 +217,9 @@ class Training:
             "heads": self._heads.state_dict(),
             "optimizer": self._optimizer.state_dict(),
         }
-        beside = self._folder / f".{STATE}"
-        torch.save(state, beside)
-        beside.replace(self._folder / STATE)
+        partial_state = self._folder / f".{STATE}"
+        torch.save(state, partial_state)
+        partial_state.replace(self._folder / STATE)
         with (self._folder / CURVE).open("a") as curve:
             curve.write(json.dumps(line) + "\n")
         print(json.dumps(line), flush=True)
@@ -240,22 +240,22 @@ def _gradient(parameter: nn.Parameter) -> Tensor:
     return parameter.grad
 
 
-def answered(network: Any, one: Given, image: int) -> tuple[Tensor, Tensor, Tensor]:
+def answered(network: Any, batch: Given, image: int) -> tuple[Tensor, Tensor, Tensor]:
     """Logits, labels and weights of every token of a reply; `image` is the token that a frame replaces.
 
     What sees stays as it is: nothing is learned through the frames.
     """
     text = network.model.text_model
-    words = text.embed_tokens(one.tokens)
-    if len(one.pictures):
+    words = text.embed_tokens(batch.tokens)
+    if len(batch.pictures):
         with torch.no_grad():
-            _, frames = encoded(network, one.pictures)
-        words = words.masked_scatter((one.tokens == image)[..., None].expand_as(words), frames)
+            _, frames = encoded(network, batch.pictures)
+        words = words.masked_scatter((batch.tokens == image)[..., None].expand_as(words), frames)
     hidden = text(
-        inputs_embeds=words, attention_mask=one.seen, position_ids=one.positions, use_cache=False
+        inputs_embeds=words, attention_mask=batch.seen, position_ids=batch.positions, use_cache=False
     ).last_hidden_state
-    told = one.labels != IGNORED
-    return network.lm_head(hidden[told]).float(), one.labels[told], one.weights[told]
+    is_labelled = batch.labels != IGNORED
+    return network.lm_head(hidden[is_labelled]).float(), batch.labels[is_labelled], batch.weights[is_labelled]
 
 
 def encoded(network: Any, pictures: Tensor) -> tuple[Tensor, Tensor]:
@@ -269,22 +269,25 @@ def encoded(network: Any, pictures: Tensor) -> tuple[Tensor, Tensor]:
     return hidden, network.model.connector(hidden)
 
 
-def _count(one: Given, logits: Tensor, hits: Counter[str], asked: Counter[str]) -> None:
+def _count(batch: Given, logits: Tensor, hits: Counter[str], counts: Counter[str]) -> None:
     """Count the questions of whose answer the first letter is the most likely one."""
-    told = (one.labels[0] != IGNORED).nonzero()[:, 0].tolist()
-    row = {place: at for at, place in enumerate(told)}
+    positions = (batch.labels[0] != IGNORED).nonzero()[:, 0].tolist()
+    row = {place: at for at, place in enumerate(positions)}
     best = logits.argmax(-1)
-    for place, subtask in one.letters:
-        asked[subtask] += 1
-        hits[subtask] += int(best[row[place]] == one.labels[0, place])
+    for place, subtask in batch.letters:
+        counts[subtask] += 1
+        hits[subtask] += int(best[row[place]] == batch.labels[0, place])
 
 
-def _overlap(told: Tensor, truth: Tensor, hits: Counter[str], asked: Counter[str]) -> None:
+def _overlap(predicted: Tensor, truth: Tensor, hits: Counter[str], counts: Counter[str]) -> None:
     """Count pixels of lesions and of the wall so that hits / asked is their Dice coefficient."""
     for name, kinds in (("lesion", LESIONS), ("wall", WALLS + LESIONS)):
-        mine, true = (torch.isin(one, torch.tensor(kinds, device=one.device)) for one in (told, truth))
+        mine, true = (
+            torch.isin(kinds_map, torch.tensor(kinds, device=kinds_map.device))
+            for kinds_map in (predicted, truth)
+        )
         hits[name] += 2 * int((mine & true).sum())
-        asked[name] += int(mine.sum()) + int(true.sum())
+        counts[name] += int(mine.sum()) + int(true.sum())
 
 
 def learn(recipe: ReaderSpec) -> None:
@@ -324,9 +327,9 @@ def check(recipe: ReaderSpec) -> None:
         )
 
 
-def _device(asked: str) -> str:
-    if asked == "cuda" and not torch.cuda.is_available():
+def _device(name: str) -> str:
+    if name == "cuda" and not torch.cuda.is_available():
         raise InputError("device: cuda, and torch finds no GPU; give device=cpu, or device=auto")
-    if asked != "auto":
-        return asked
+    if name != "auto":
+        return name
     return "cuda" if torch.cuda.is_available() else "cpu"

@@ -47,7 +47,7 @@ def make_network(tokenizer: Any, seed: int) -> Any:
     return network
 
 
-def save(network: Any, own: Any, folder: Path) -> None:
+def save(network: Any, tokenizer: Any, folder: Path) -> None:
     """Write the network and its processor as vLLM loads them, weights as bfloat16; it stays as it is."""
     import copy
 
@@ -55,7 +55,7 @@ def save(network: Any, own: Any, folder: Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     copy.deepcopy(network).to(torch.bfloat16).save_pretrained(folder)
-    own.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
 
 
 def _tokenizer(catalogue: Catalogue) -> Any:
@@ -106,7 +106,7 @@ def _corpus(catalogue: Catalogue) -> Iterator[str]:
             template = template_for(asked, "standard" if style == "standard" else "reasoning")
             yield template.system
             yield question_block(asked, 16, template)
-            blind = template_for(asked, "standard", shown="nothing")
+            blind = template_for(asked, "standard", display="nothing")
             yield blind.system
             yield question_block(asked, 0, blind)
 

@@ -61,8 +61,8 @@ _RARE = 8.0  # weight of a lesion of the left ventricle, which most frames do no
 
 def pixel_kinds(mask: NDArray[np.integer], side: int) -> NDArray[np.uint8]:
     """Kind of tissue in each pixel, uint8 (side, side), of a square displayed mask of any size."""
-    taken = ((np.arange(side) + 0.5) * mask.shape[0] / side).astype(int)
-    return _TABLE[mask[np.ix_(taken, taken)].astype(np.uint8)]
+    sample_places = ((np.arange(side) + 0.5) * mask.shape[0] / side).astype(int)
+    return _TABLE[mask[np.ix_(sample_places, sample_places)].astype(np.uint8)]
 
 
 def healed(kinds: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -80,13 +80,15 @@ def concepts(kinds: NDArray[np.uint8], parts: int) -> NDArray[np.float32]:
     painted = np.eye(len(KINDS), dtype=np.float32)[kinds]
     shares = painted.reshape(n, parts, side // parts, parts, side // parts, -1).mean(axis=(2, 4))
     shares[..., WALLS] += shares[..., LESIONS]
-    own = shares.reshape(n, parts * parts, -1)[..., 1:]
-    whole = np.broadcast_to(own.mean(axis=1, keepdims=True), own.shape)
-    told = np.concatenate([own / np.array(_IN_QUARTER), whole / np.array(_IN_FRAME)], axis=-1)
-    return np.asarray(np.minimum(told, _MOST), np.float32)
+    part_shares = shares.reshape(n, parts * parts, -1)[..., 1:]
+    frame_shares = np.broadcast_to(part_shares.mean(axis=1, keepdims=True), part_shares.shape)
+    targets = np.concatenate(
+        [part_shares / np.array(_IN_QUARTER), frame_shares / np.array(_IN_FRAME)], axis=-1
+    )
+    return np.asarray(np.minimum(targets, _MOST), np.float32)
 
 
 def concept_weights() -> NDArray[np.float32]:
     """How much the error of each concept counts."""
-    own = [_RARE if kind in LESIONS else 1.0 for kind in range(1, len(KINDS))]
-    return np.array([*own, *own], np.float32)
+    weights = [_RARE if kind in LESIONS else 1.0 for kind in range(1, len(KINDS))]
+    return np.array([*weights, *weights], np.float32)

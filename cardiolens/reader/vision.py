@@ -26,16 +26,18 @@ def localise(vision: Any) -> None:
     inputs = config.num_channels * config.patch_size**2
     nn.init.normal_(vision.embeddings.patch_embedding.weight, std=_POSITION / math.sqrt(inputs))
     for layer in vision.encoder.layers:
-        own = layer.self_attn
-        heads = own.num_heads
-        for query, key in zip(own.q_proj.weight.chunk(heads), own.k_proj.weight.chunk(heads), strict=True):
+        attention = layer.self_attn
+        heads = attention.num_heads
+        for query, key in zip(
+            attention.q_proj.weight.chunk(heads), attention.k_proj.weight.chunk(heads), strict=True
+        ):
             query_side, key_side = _factors(_near(width, _SEEK, 1.0), width // heads)
             query.copy_(query_side.T)
             key.copy_(key_side)
         out_side, value_side = _factors(_near(width, _CARRY, -1.0), width)
-        own.out_proj.weight.copy_(out_side)
-        own.v_proj.weight.copy_(value_side)
-        for part in (own.q_proj, own.k_proj, own.v_proj, own.out_proj):
+        attention.out_proj.weight.copy_(out_side)
+        attention.v_proj.weight.copy_(value_side)
+        for part in (attention.q_proj, attention.k_proj, attention.v_proj, attention.out_proj):
             nn.init.zeros_(part.bias)
         nn.init.xavier_uniform_(layer.mlp.fc1.weight)
         nn.init.xavier_uniform_(layer.mlp.fc2.weight)

@@ -33,10 +33,10 @@ def spread(
     alone = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(cores, alone, initializer=_begin, initargs=(function,)) as pool:
         waiting: deque[Future[list[_Result]]] = deque()
-        left = iter(items)
+        remaining = iter(items)
         try:
-            while some := list(islice(left, chunk)):
-                waiting.append(pool.submit(_each, some))
+            while batch := list(islice(remaining, chunk)):
+                waiting.append(pool.submit(_each, batch))
                 if len(waiting) > cores:
                     yield from waiting.popleft().result()
             for last in waiting:

@@ -75,8 +75,8 @@ def with_cycle(manifest: VolumeManifest, n_phases: int, cycle: Cycle | None) -> 
         )
     ed, es = (phase * n_phases // cycle.n_phases for phase in (cycle.end_diastole, cycle.end_systole))
     ed = ed if manifest.ed_phase is None else manifest.ed_phase
-    others = sorted({phase * n_phases // cycle.n_phases for phase in cycle.tied} - {es})
-    tie = f"; phase {', '.join(map(str, others))} has as little, look at it" if others else ""
+    phases = sorted({phase * n_phases // cycle.n_phases for phase in cycle.tied} - {es})
+    tie = f"; phase {', '.join(map(str, phases))} has as little, look at it" if phases else ""
     return manifest.model_copy(update={"ed_phase": ed, "es_phase": es}), (
         f"{manifest.volume_id}: end-diastole is phase {ed} and end-systole {es} of {n_phases}, by the "
         f"blood of the short-axis cine{tie}"

@@ -51,7 +51,7 @@ def _displayed_volume(
     study: Study, manifest: VolumeManifest, windows: Windows, cycle: Cycle | None, doubts: tuple[str, ...]
 ) -> DisplayedVolume:
     volume = read_volume(study.folder, manifest)
-    manifest, told = with_cycle(manifest, volume.layout.n_phases, cycle)
+    manifest, finding = with_cycle(manifest, volume.layout.n_phases, cycle)
     volume = replace(volume, manifest=manifest)
     window_pct = windows.of(manifest.sequence, manifest.volume_id)
     try:
@@ -62,9 +62,9 @@ def _displayed_volume(
         raise InputError(f"{manifest.path}: {error}") from None
     passage, place = _passage(volume)
     warnings = doubts
-    found: tuple[str, ...] = (told,) if told else ()
+    findings: tuple[str, ...] = (finding,) if finding else ()
     if passage is not None and place:
-        found += (f"{manifest.volume_id}: t_on is {passage.t_on} and t_peak {passage.t_peak}, {place}",)
+        findings += (f"{manifest.volume_id}: t_on is {passage.t_on} and t_peak {passage.t_peak}, {place}",)
     if passage is not None and not passage.bolus_found:
         warnings += (
             f"{manifest.volume_id}: no_bolus_found: t_on {passage.t_on}, t_peak {passage.t_peak} by default",
@@ -75,7 +75,7 @@ def _displayed_volume(
         hashes=volume.hashes,
         n_bytes=volume.n_bytes,
         warnings=warnings,
-        found=found,
+        found=findings,
     )
 
 

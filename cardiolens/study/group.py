@@ -66,8 +66,8 @@ def _attempt(store: Path, writer: PartWriter, folder: Path, cohort: Cohort, root
         if record is not None and _may_be_reused(store, study, record):
             hashes, n_bytes = _hashes(study)
             if hashes == {path: file.sha256 for path, file in record.files.items()}:
-                told = {"warnings": record.warnings, "found": record.found}
-                again = _record(study, record.part, stamps, hashes).model_copy(update=told)
+                notes = {"warnings": record.warnings, "found": record.found}
+                again = _record(study, record.part, stamps, hashes).model_copy(update=notes)
                 return Outcome(name, again, n_bytes=n_bytes)
         return _displayed(writer, study, stamps, cohort.display)
     except InputError as error:
@@ -78,17 +78,17 @@ def _attempt(store: Path, writer: PartWriter, folder: Path, cohort: Cohort, root
 def _displayed(writer: PartWriter, study: Study, stamps: dict[str, Stamp], windows: Windows) -> Outcome:
     hashes: dict[str, str] = {}
     warnings: list[str] = []
-    found: list[str] = []
+    findings: list[str] = []
     n_bytes = 0
     for volume in displayed_volumes(study, windows):
         writer.add(volume.row, volume.frames)
         hashes |= volume.hashes
         warnings += volume.warnings
-        found += volume.found
+        findings += volume.found
         n_bytes += volume.n_bytes
     writer.end_study(keep=True)
-    told = {"warnings": tuple(warnings), "found": tuple(found)}
-    record = _record(study, writer.part, stamps, hashes).model_copy(update=told)
+    notes = {"warnings": tuple(warnings), "found": tuple(findings)}
+    record = _record(study, writer.part, stamps, hashes).model_copy(update=notes)
     return Outcome(study.study_id, record, prepared=True, warnings=tuple(warnings), n_bytes=n_bytes)
 
 

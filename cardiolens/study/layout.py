@@ -98,12 +98,12 @@ def _explicit_grid(frames: tuple[Position, ...], n_frames: int) -> Position:
 
 
 def _check_grid(grid: Position, n_frames: int, declared: tuple[int | None, int | None]) -> None:
-    wanted = tuple(grid[axis] if declared[axis] is None else declared[axis] for axis in (0, 1))
-    if grid[0] * grid[1] == n_frames and wanted == grid:
+    size = tuple(grid[axis] if declared[axis] is None else declared[axis] for axis in (0, 1))
+    if grid[0] * grid[1] == n_frames and size == grid:
         return
     raise InputError(
         f"layout_mismatch: the volume holds {n_frames} frames; expected n_slices x n_phases = "
-        f"{wanted[0]} x {wanted[1]} frames; correct layout or re-export the volume"
+        f"{size[0]} x {size[1]} frames; correct layout or re-export the volume"
     )
 
 
@@ -111,9 +111,9 @@ def small(frame: NDArray[np.generic]) -> NDArray[np.float64]:
     """Frame reduced to means over square blocks, at most 64 x 64; an incomplete block is left out."""
     block = -(-max(frame.shape) // INFERRED_SIDE)
     rows, columns = frame.shape[0] // block or 1, frame.shape[1] // block or 1
-    cut = frame[: rows * block, : columns * block].astype(np.float64)
-    means: NDArray[np.float64] = cut.reshape(
-        rows, cut.shape[0] // rows, columns, cut.shape[1] // columns
+    cropped = frame[: rows * block, : columns * block].astype(np.float64)
+    means: NDArray[np.float64] = cropped.reshape(
+        rows, cropped.shape[0] // rows, columns, cropped.shape[1] // columns
     ).mean(axis=(1, 3))
     return means
 
@@ -139,8 +139,8 @@ def infer_n_phases(frames: Sequence[NDArray[np.float64]], *, cyclic: bool) -> in
     return best
 
 
-def _difference(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    return float(np.mean((other - one) ** 2))
+def _difference(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    return float(np.mean((second - first) ** 2))
 
 
 def _closing_jump(frames: Sequence[NDArray[np.float64]], n_phases: int) -> float:

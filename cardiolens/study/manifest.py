@@ -290,9 +290,9 @@ class StudyManifest(Spec):
     @property
     def subgroups(self) -> dict[str, str]:
         """Subgroups of the patient and the scanner, by attribute (protocol 16.11)."""
-        told = {"sex": self.sex, "age band": self.age_band, "vendor": self.vendor, "site": self.site}
-        told |= {"field strength": None if self.field_tesla is None else f"{self.field_tesla:g} T"}
-        return {name: value for name, value in told.items() if value is not None}
+        groups = {"sex": self.sex, "age band": self.age_band, "vendor": self.vendor, "site": self.site}
+        groups |= {"field strength": None if self.field_tesla is None else f"{self.field_tesla:g} T"}
+        return {name: value for name, value in groups.items() if value is not None}
 
     @field_validator("study_id")
     @classmethod

@@ -40,20 +40,20 @@ def check_spacing(declared: tuple[float, ...], header: Header, *, slices_alone: 
 
     The third axis is compared if it holds `slices_alone`: beside phases, its spacing means nothing.
     """
-    told = header.spacing_mm
-    if told is None:
+    spacing = header.spacing_mm
+    if spacing is None:
         return
     axes = 3 if slices_alone else 2
-    if not all(math.isclose(a, b, rel_tol=_ALIKE) for a, b in zip(declared[:axes], told, strict=False)):
+    if not all(math.isclose(a, b, rel_tol=_ALIKE) for a, b in zip(declared[:axes], spacing, strict=False)):
         raise InputError(
-            f"its spacing is {list(told[:axes])} mm; expected {list(declared[:axes])} as declared; correct "
+            f"its spacing is {list(spacing[:axes])} mm; expected {list(declared[:axes])} as declared; correct "
             "spacing_mm or file, or leave spacing_mm out"
         )
 
 
 def _volume_id(sequence: object, view: object) -> str:
-    known = sequences().get(sequence) if isinstance(sequence, str) else None
-    return "" if known is None else known.volume_id(str(view))
+    rule = sequences().get(sequence) if isinstance(sequence, str) else None
+    return "" if rule is None else rule.volume_id(str(view))
 
 
 def _spacing(path: str, header: Header, entry: Mapping[str, Any]) -> list[float]:
@@ -78,5 +78,5 @@ def _holds_slices_alone(shape: tuple[int, ...], entry: Mapping[str, Any]) -> boo
     layout = layout if isinstance(layout, Mapping) else {}
     if layout.get("n_phases") is not None:
         return bool(layout["n_phases"] == 1)
-    known = sequences().get(sequence) if isinstance(sequence, str) else None
-    return layout.get("order") == "static" or known is None or known.over_time == "nothing"
+    rule = sequences().get(sequence) if isinstance(sequence, str) else None
+    return layout.get("order") == "static" or rule is None or rule.over_time == "nothing"

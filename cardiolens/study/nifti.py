@@ -159,13 +159,13 @@ def _check_numbers(header: Header, type_name: str) -> None:
 
 def voxels(stored: bytes, header: Header) -> NDArray[Any]:
     """All voxels of a file as stored, one-dimensional; the first axis of the header runs fastest."""
-    whole = _inflate(stored, header.n_bytes) if stored.startswith(GZIP_MAGIC) else stored
-    if len(whole) < header.n_bytes:
+    content = _inflate(stored, header.n_bytes) if stored.startswith(GZIP_MAGIC) else stored
+    if len(content) < header.n_bytes:
         raise InputError(
-            f"holds {len(whole)} bytes; expected {header.n_bytes} for shape {header.shape} of "
+            f"holds {len(content)} bytes; expected {header.n_bytes} for shape {header.shape} of "
             f"{header.dtype.name}; copy or export it again"
         )
-    return np.frombuffer(whole, header.dtype, math.prod(header.shape), header.offset)
+    return np.frombuffer(content, header.dtype, math.prod(header.shape), header.offset)
 
 
 def _inflate(stored: bytes, n_bytes: int) -> bytes | bytearray:
@@ -174,21 +174,21 @@ def _inflate(stored: bytes, n_bytes: int) -> bytes | bytearray:
     Each member is read to its end, where its CRC stands, so that damage is noticed; but no more than
     MOST_EXTENSION bytes beyond those that the header tells of.
     """
-    whole, excess, at, view = bytearray(), 0, 0, memoryview(stored)
+    content, excess, at, view = bytearray(), 0, 0, memoryview(stored)
     try:
-        while len(whole) < n_bytes and stored.startswith(GZIP_MAGIC, at):
+        while len(content) < n_bytes and stored.startswith(GZIP_MAGIC, at):
             inflater = zlib.decompressobj(wbits=31)
             while not inflater.eof:
-                missing = n_bytes - len(whole)
+                missing = n_bytes - len(content)
                 piece = inflater.decompress(
                     view[at : at + CHUNK_BYTES], min(missing, CHUNK_BYTES) or CHUNK_BYTES
                 )
                 left = len(inflater.unconsumed_tail) + len(inflater.unused_data)
                 fed = min(CHUNK_BYTES, len(stored) - at) - left
                 if not fed and not piece and not inflater.eof:
-                    raise InputError(_truncated(len(whole), n_bytes))
+                    raise InputError(_truncated(len(content), n_bytes))
                 at += fed
-                whole += piece[:missing]
+                content += piece[:missing]
                 excess += max(len(piece) - missing, 0)
                 if excess > MOST_EXTENSION:
                     raise InputError(
@@ -199,4 +199,4 @@ def _inflate(stored: bytes, n_bytes: int) -> bytes | bytearray:
         raise InputError(
             f"its gzip stream is damaged ({error}); expected a whole file; copy it again"
         ) from None
-    return whole
+    return content

@@ -44,7 +44,7 @@ class Placed:
 
 def placed(study: Study) -> dict[str, Placed]:
     """Directions of the volumes whose files tell them, by volume_id."""
-    found: dict[str, Placed] = {}
+    places: dict[str, Placed] = {}
     for volume in study.manifest.volumes:
         affine = read_affine(study.folder / volume.path)
         if affine is None:
@@ -52,8 +52,8 @@ def placed(study: Study) -> dict[str, Placed]:
         axes = _TO_LPS @ affine[:3, :3]
         lengths = np.linalg.norm(axes, axis=0)
         if (lengths > 0).all():
-            found[volume.volume_id] = Placed(*(axes / lengths).T)
-    return found
+            places[volume.volume_id] = Placed(*(axes / lengths).T)
+    return places
 
 
 def heart_frame(study: Study, places: Mapping[str, Placed]) -> HeartFrame | None:
@@ -75,9 +75,9 @@ def orientation_doubts(
     """Yield what speaks against the display and order of a volume; InputError where that is certain."""
     place = places.get(manifest.volume_id)
     if place is None or place.aligned:
-        told = "no orientation" if place is None else "the scanner's own axes, as an identity does"
+        description = "no orientation" if place is None else "the scanner's own axes, as an identity does"
         yield (
-            f"{manifest.volume_id}: its header tells {told}, "
+            f"{manifest.volume_id}: its header tells {description}, "
             f"so display_transform was not checked; look at it "
             "(jobs/show_study.py)"
         )

@@ -63,14 +63,14 @@ def read_overlay(study: Study, manifest: VolumeManifest, volume: Mapping[str, An
     layout = manifest.layout
     if manifest.declared_layout() is None:  # it was inferred from pixels, which a mask does not have
         layout = LayoutDeclaration(n_slices=volume["n_slices"], n_phases=volume["n_phases"])
-    own: dict[str, object] = {
+    fields: dict[str, object] = {
         "path": manifest.mask.path,
         "sha256": manifest.mask.sha256,
         "mask": None,
         "layout": layout,
     }
-    own |= {"confirmed": ("layout",)}  # the empty ends of a mask look like a cycle
-    mask = read_volume(study.folder, manifest.model_copy(update=own))
+    fields |= {"confirmed": ("layout",)}  # the empty ends of a mask look like a cycle
+    mask = read_volume(study.folder, manifest.model_copy(update=fields))
     labels = read_labels((study.folder / manifest.mask.path).with_name(LABELS_NAME))
     return Overlay(mask, drawn(labels, np.unique(mask.in_file_order).tolist()))
 
@@ -88,10 +88,10 @@ def read_labels(path: Path) -> dict[int, str]:
 
 def drawn(labels: Mapping[int, str], values: Iterable[int]) -> dict[int, str]:
     """Select the values that are drawn, with their names."""
-    named = {value: labels.get(value, f"value {value}") for value in values if value}
+    labels_of = {value: labels.get(value, f"value {value}") for value in values if value}
     if not any("segment" in name for name in labels.values()):
-        return named
-    return {value: name for value, name in named.items() if "segment" in name or _is_lesion(name)}
+        return labels_of
+    return {value: name for value, name in labels_of.items() if "segment" in name or _is_lesion(name)}
 
 
 def colour(value: int, name: str) -> Colour:

@@ -23,7 +23,9 @@ def check_volumes(path: Path, rows: pa.Table, studies: Collection[str]) -> None:
     empty = [name for name in rows.schema.names if name not in _MAY_BE_NULL and rows[name].null_count]
     if empty:
         raise InputError(f"{path}: column {empty[0]} holds nulls; {REMEDY}")
-    legal = {(name, one.volume_id(view)) for name, one in sequences().items() for view in one.views}
+    legal = {
+        (name, sequence.volume_id(view)) for name, sequence in sequences().items() for view in sequence.views
+    }
     legal.add((CASE_IMAGES, CASE_IMAGES))
     for pair in zip(rows["sequence"].to_pylist(), rows["volume_id"].to_pylist(), strict=True):
         if pair not in legal:
@@ -42,7 +44,10 @@ def check_group(path: Path, part: pq.FileMetaData, place: Mapping[str, Any]) -> 
         raise InputError(f"{path}: has no row group {number} for {place['volume_id']}; {REMEDY}")
     group = part.row_group(number)
     statistics = [group.column(at).statistics for at in range(min(len(_NAMED), group.num_columns))]
-    ranges = [(one.min, one.max) if one is not None and one.has_min_max else None for one in statistics]
+    ranges = [
+        (column.min, column.max) if column is not None and column.has_min_max else None
+        for column in statistics
+    ]
     study, volume = place["study_id"], place["volume_id"]
     if group.num_rows != n_frames or ranges != [(study, study), (volume, volume), (0, n_frames - 1)]:
         raise InputError(f"{path}: does not hold the {n_frames} frames of {volume} of {study}; {REMEDY}")

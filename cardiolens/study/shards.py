@@ -98,9 +98,9 @@ def part_writer(store: Path, part: str) -> Iterator[PartWriter]:
     """Write one part of both tables; no file appears if no study was kept or an error was raised."""
     try:
         with (
-            tables.atomic(store / FRAMES_FOLDER / part) as beside,
+            tables.atomic(store / FRAMES_FOLDER / part) as temporary,
             pq.ParquetWriter(
-                beside,
+                temporary,
                 tables.FRAMES,
                 compression="zstd",
                 use_dictionary=["study_id", "volume_id"],
@@ -135,7 +135,7 @@ def read_volumes(store: Path) -> pa.Table:
     for part in sorted(set(parts_of.values())):
         path = store / VOLUMES_FOLDER / part
         rows = tables.read_part(path, tables.VOLUMES)
-        check_volumes(path, rows, {name for name, own in parts_of.items() if own == part})
+        check_volumes(path, rows, {name for name, part_name in parts_of.items() if part_name == part})
         mask = [parts_of.get(study_id) == part for study_id in rows["study_id"].to_pylist()]
         current.append(rows.filter(pa.array(mask, pa.bool_())))
     volumes = tables.concat(current, tables.VOLUMES)
@@ -155,13 +155,13 @@ def read_digests(store: Path, volumes: pa.Table) -> dict[tuple[str, int], FrameD
     return digests
 
 
-def read_frames(store: Path, volumes: pa.Table, wanted: Mapping[str, Collection[int]]) -> pa.Table:
+def read_frames(store: Path, volumes: pa.Table, frames_of: Mapping[str, Collection[int]]) -> pa.Table:
     """Read the wanted `frames` rows of one study; `wanted` holds indices by volume_id.
 
     `volumes` holds the rows of the study from `read_volumes`. Other volumes are not read. InputError for
     pixels that do not match their digest.
     """
-    indices_of = {volume_id: sorted(set(indices)) for volume_id, indices in wanted.items() if indices}
+    indices_of = {volume_id: sorted(set(indices)) for volume_id, indices in frames_of.items() if indices}
     rows = volumes.filter(pa.array([v in indices_of for v in volumes["volume_id"].to_pylist()], pa.bool_()))
     chosen = [frames.take(_rows_of(frames, indices_of[v], v)) for v, frames in _row_groups(store, rows)]
     for frames in chosen:

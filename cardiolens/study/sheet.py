@@ -99,9 +99,9 @@ def shown_frames(volume: Mapping[str, Any], frames: pa.Table, phases: int) -> It
     `volume` is its row of the table `volumes`; `frames` are its rows of the table `frames`.
     """
     remarks = {volume["es_phase"]: "ES", volume["ed_phase"]: "ED"} if volume["sequence"] == "cine" else {}
-    wanted = {*even(volume["n_phases"], phases), *remarks}
+    phases_wanted = {*even(volume["n_phases"], phases), *remarks}
     for row in frames.to_pylist():
-        if row["phase"] in wanted:
+        if row["phase"] in phases_wanted:
             pixels_HW = np.frombuffer(row["pixels"], np.uint8).reshape(row["height"], row["width"])
             place = (row["volume_id"], row["slice"], row["phase"])
             yield ShownFrame(place, pixels_HW, remarks.get(row["phase"], ""))
@@ -115,9 +115,9 @@ def _fitted(pixels_HW: NDArray[np.uint8], tile: int) -> Image.Image:
 
 
 def _stacked(sheets: Sequence[Image.Image]) -> Image.Image:
-    whole = Image.new("RGB", (max(sheet.width for sheet in sheets), sum(sheet.height for sheet in sheets)))
+    stacked = Image.new("RGB", (max(sheet.width for sheet in sheets), sum(sheet.height for sheet in sheets)))
     top = 0
     for sheet in sheets:
-        whole.paste(sheet, (0, top))
+        stacked.paste(sheet, (0, top))
         top += sheet.height
-    return whole
+    return stacked

@@ -46,8 +46,8 @@ class GreyScale:
         if self.table is None:
             return self._grey(frame)
         levels = np.subtract(frame, self.first, dtype=np.intp)
-        shown: Grey = np.take(self.table, levels, mode="clip")  # all are within; "clip" skips numpy's check
-        return shown
+        grey: Grey = np.take(self.table, levels, mode="clip")  # all are within; "clip" skips numpy's check
+        return grey
 
     def tabulated(self, first: int, last: int) -> "GreyScale":
         """Copy of this scale with a table for the integers first..last."""
@@ -144,11 +144,11 @@ def _counted(frames: NDArray[Any], fills: tuple[float, ...], lowest: int, highes
     counts = np.zeros(highest - lowest + 1, np.int64)
     for frame in frames:
         counts += np.bincount(np.subtract(frame, lowest, dtype=np.intp).ravel(), minlength=counts.size)
-    kept = counts.copy()
+    remaining = counts.copy()
     for fill in fills:
         if fill == int(fill) and lowest <= fill <= highest:
-            kept[int(fill) - lowest] = 0
-    counts = kept if kept.any() else counts
+            remaining[int(fill) - lowest] = 0
+    counts = remaining if remaining.any() else counts
     at_most = np.cumsum(counts)
     return Ranked(int(at_most[-1]), lambda k: float(lowest + int(np.searchsorted(at_most, k, side="right"))))
 
@@ -156,6 +156,6 @@ def _counted(frames: NDArray[Any], fills: tuple[float, ...], lowest: int, highes
 def _selected(frames: NDArray[Any], fills: tuple[float, ...]) -> Ranked:
     """Order statistics by sorting, for floats and integers of a wide range."""
     ordered = np.sort(frames, axis=None)
-    kept = ordered[~np.isin(ordered, fills)] if fills else ordered
-    ordered = kept if kept.size else ordered
+    remaining = ordered[~np.isin(ordered, fills)] if fills else ordered
+    ordered = remaining if remaining.size else ordered
     return Ranked(ordered.size, lambda k: float(ordered[k]))

@@ -97,9 +97,9 @@ def _time_before_plane(shape: Sequence[int], lengths: Sequence[float] | None) ->
     """Whether the first axis is time before a single slice: lengths then belong to the other three axes."""
     if lengths is None or shape[3] > 1 or shape[0] >= _CLEARLY_SMALLER * min(shape[1:3]):
         return False
-    one, other, thickness = lengths
-    alike = max(one, other) / min(one, other) < _SAME_LENGTH
-    return alike and thickness > _OTHER_LENGTH * one and min(shape[1:3]) >= _SMALLEST
+    first, second, thickness = lengths
+    alike = max(first, second) / min(first, second) < _SAME_LENGTH
+    return alike and thickness > _OTHER_LENGTH * first and min(shape[1:3]) >= _SMALLEST
 
 
 def _four(voxels: Array, sliced: int | None) -> Axes:
@@ -118,15 +118,16 @@ def _four(voxels: Array, sliced: int | None) -> Axes:
         rest = [across, 3]
     conventional = 3 if 3 in rest else None
     measures = {
-        time: _measure(_along(voxels, Axes(plane, other, time))) for time, other in (rest, rest[::-1])
+        time: _measure(_along(voxels, Axes(plane, plane_axis, time)))
+        for time, plane_axis in (rest, rest[::-1])
     }
-    told = {axis: measures[axis].step for axis in rest}
+    steps = {axis: measures[axis].step for axis in rest}
     evidence = "neighbours along " + ", ".join(
-        f"axis {axis + 1} ({shape[axis]}) differ by {100 * value:.1f} %" for axis, value in told.items()
+        f"axis {axis + 1} ({shape[axis]}) differ by {100 * value:.1f} %" for axis, value in steps.items()
     )
-    alike = min(rest, key=lambda axis: told[axis])
+    alike = min(rest, key=lambda axis: steps[axis])
     unlike = rest[0] if alike == rest[1] else rest[1]
-    ratio = told[unlike] / told[alike] if told[alike] else float("inf")
+    ratio = steps[unlike] / steps[alike] if steps[alike] else float("inf")
     if conventional == alike:
         return Axes(
             plane, unlike, alike, cyclic=measures[alike].cyclic, evidence=evidence + "; the fourth is time"
@@ -136,9 +137,9 @@ def _four(voxels: Array, sliced: int | None) -> Axes:
         evidence += f"; time is axis {alike + 1}, against the header"
         return Axes(plane, unlike, alike, cyclic=measures[alike].cyclic, flags=flags, evidence=evidence)
     time = alike if conventional is None else conventional
-    other = rest[0] if time == rest[1] else rest[1]
+    plane_axis = rest[0] if time == rest[1] else rest[1]
     evidence += "; neither is clearly time"
-    unclear = Axes(plane, other, time, cyclic=measures[time].cyclic, evidence=evidence)
+    unclear = Axes(plane, plane_axis, time, cyclic=measures[time].cyclic, evidence=evidence)
     return replace(unclear, sure=False, flags=("time_axis_unclear",))
 
 
@@ -159,25 +160,25 @@ def _three(
         return stack
     frames = np.array([_small(frame[0]) for frame in frames_of(voxels, stack)])
     measure = _measure(frames)
-    said = f"{evidence}; its last frame differs from its first by {100 * measure.closing:.0f} % of the most"
+    reason = f"{evidence}; its last frame differs from its first by {100 * measure.closing:.0f} % of the most"
     extent = count * (step if lengths is None else lengths[across])
-    if extent > _LONGEST_STACK_MM and (told := _phases_within(voxels, stack)) is not None:
-        within, cyclic = told
-        said += f"; {count} slices would reach {extent:.0f} mm, and every {within} frames it begins anew"
+    if extent > _LONGEST_STACK_MM and (phases := _phases_within(voxels, stack)) is not None:
+        within, cyclic = phases
+        reason += f"; {count} slices would reach {extent:.0f} mm, and every {within} frames it begins anew"
         flags = ("slices_and_phases_on_one_axis",)
-        found = replace(stack, phases_within=within, cyclic=cyclic, flags=flags, evidence=said)
+        described = replace(stack, phases_within=within, cyclic=cyclic, flags=flags, evidence=reason)
         # without a cycle's end a multiple of the period may look like one: a person decides
-        return found if cyclic else replace(found, sure=False, flags=(*flags, "time_axis_unclear"))
+        return described if cyclic else replace(described, sure=False, flags=(*flags, "time_axis_unclear"))
     if measure.cyclic and measure.closed < _SURELY_CLOSED:
         flags = ("time_axis_by_pixels",)
-        return Axes(plane, None, across, cyclic=True, flags=flags, evidence=f"{said}: time")
+        return Axes(plane, None, across, cyclic=True, flags=flags, evidence=f"{reason}: time")
     if measure.cyclic:
-        return replace(stack, sure=False, flags=("time_axis_unclear",), evidence=said)
+        return replace(stack, sure=False, flags=("time_axis_unclear",), evidence=reason)
     if extent > _LONGEST_STACK_MM:
-        said += f"; {count} slices would reach {extent:.0f} mm"
-        unclear = Axes(plane, None, across, sure=False, evidence=said)
+        reason += f"; {count} slices would reach {extent:.0f} mm"
+        unclear = Axes(plane, None, across, sure=False, evidence=reason)
         return replace(unclear, flags=("time_axis_unclear",))
-    return replace(stack, evidence=f"{said}: slices")
+    return replace(stack, evidence=f"{reason}: slices")
 
 
 def _across(shape: Sequence[int], lengths: Sequence[float] | None, sliced: int | None) -> tuple[int, str]:
@@ -190,9 +191,9 @@ def _across(shape: Sequence[int], lengths: Sequence[float] | None, sliced: int |
     shortest = min(range(3), key=lambda axis: (shape[axis], -axis))
     if lengths is not None:
         for axis in (2, 1, 0):
-            one, other = (lengths[each] for each in range(3) if each != axis)
-            alike = max(one, other) / min(one, other) < _SAME_LENGTH
-            if alike and lengths[axis] / one > _OTHER_LENGTH:
+            first, second = (lengths[each] for each in range(3) if each != axis)
+            alike = max(first, second) / min(first, second) < _SAME_LENGTH
+            if alike and lengths[axis] / first > _OTHER_LENGTH:
                 return axis, f"voxels are longest along axis {axis + 1}"
     return shortest, f"axis {shortest + 1} is the shortest"
 
@@ -233,15 +234,15 @@ def _small(frame: Array) -> Array:
     """Means over square blocks, so that noise does not count as motion."""
     block = -(-max(frame.shape) // _SIDE)
     rows, columns = max(frame.shape[0] // block, 1), max(frame.shape[1] // block, 1)
-    cut = frame[: rows * block, : columns * block].astype(np.float64)
-    blocks = cut.reshape(rows, cut.shape[0] // rows, columns, cut.shape[1] // columns)
+    cropped = frame[: rows * block, : columns * block].astype(np.float64)
+    blocks = cropped.reshape(rows, cropped.shape[0] // rows, columns, cropped.shape[1] // columns)
     means: Array = blocks.mean(axis=(1, 3))
     return means
 
 
 def _pair(axes: Any) -> tuple[int, int]:
-    one, other = axes
-    return one, other
+    first, second = axes
+    return first, second
 
 
 def squeezed(voxels: Array) -> Array:

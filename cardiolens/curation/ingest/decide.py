@@ -22,15 +22,15 @@ def with_ids(
     proposals: Sequence[Proposal], pixels: Mapping[Image, Any], identify: Identify
 ) -> list[Proposal]:
     """Proposals with the ids of their stacks; stacks that nothing tells apart are counted in their order."""
-    named, met = [], set()
+    legible, met = [], set()
     for proposal in sorted(proposals, key=lambda each: (each.stack.series, each.stack.later)):
         parts = _parts(proposal.stack, pixels)
         copy = 1
         while (stack_id := identify([*parts, str(copy)])) in met:
             copy += 1
         met.add(stack_id)
-        named.append(replace(proposal, stack_id=stack_id))
-    return named
+        legible.append(replace(proposal, stack_id=stack_id))
+    return legible
 
 
 def _parts(stack: Stack, pixels: Mapping[Image, Any]) -> list[str]:
@@ -63,9 +63,9 @@ def _decided(proposal: Proposal, choice: Choice | None, twice: set[str]) -> Prop
     if refused is not None:
         return proposal.flagged(f"decision_refused_{refused}", factor=0.0)
     sequence, view = str(choice.sequence), str(choice.view)
-    said = tuple(
-        (about, Witness("person", says, 1.0, "confirmed"))
-        for about, says in (("sequence", sequence), ("view", view))
+    witnesses = tuple(
+        (subject, Witness("person", says, 1.0, "confirmed"))
+        for subject, says in (("sequence", sequence), ("view", view))
     )
     forward = choice.along_normal == runs_along_normal(proposal.stack)
     return replace(
@@ -73,7 +73,7 @@ def _decided(proposal: Proposal, choice: Choice | None, twice: set[str]) -> Prop
         sequence=sequence,
         view=view,
         confidence=1.0,
-        witnesses=(*proposal.witnesses, *said),
+        witnesses=(*proposal.witnesses, *witnesses),
         status="taken",
         reason=None,
         stack=proposal.stack if forward else reversed_stack(proposal.stack),

@@ -160,8 +160,8 @@ def _existing(path: Path) -> bytes:
 
 def sex(person: Person) -> Sex | None:
     """Sex as study.json has it."""
-    known: dict[str, Sex] = {"F": "female", "M": "male", "O": "other"}
-    return known.get(person.sex.upper()[:1])
+    sexes: dict[str, Sex] = {"F": "female", "M": "male", "O": "other"}
+    return sexes.get(person.sex.upper()[:1])
 
 
 def age_band(person: Person) -> str | None:

@@ -80,17 +80,17 @@ def find(source: Path) -> Iterator[Found]:
 def _file(path: str) -> Iterator[Found]:
     place = Place(path)
     try:
-        about = os.lstat(path)
+        stat = os.lstat(path)
     except OSError:
         yield Found(place, 0, 0, Reason.UNREADABLE)
         return
-    reason = _reason(place, about)
+    reason = _reason(place, stat)
     if reason is None and zipfile.is_zipfile(path) and not _is_dicom(path):
-        yield from _members(path, about.st_mtime_ns)
+        yield from _members(path, stat.st_mtime_ns)
         return
     if reason is None and path.lower().endswith((".zip", *ARCHIVES)) and not _is_dicom(path):
         reason = Reason.BROKEN_ARCHIVE if path.lower().endswith(".zip") else Reason.NESTED_ARCHIVE
-    yield Found(place, about.st_size, about.st_mtime_ns, reason)
+    yield Found(place, stat.st_size, stat.st_mtime_ns, reason)
 
 
 def _reason(place: Place, about: os.stat_result) -> Reason | None:
@@ -123,12 +123,12 @@ def _members(path: str, stamp: int) -> Iterator[Found]:
     except (OSError, zipfile.BadZipFile, NotImplementedError):
         yield Found(Place(path), 0, stamp, Reason.BROKEN_ARCHIVE)
         return
-    seen: set[str] = set()
+    names_in_zip: set[str] = set()
     for entry in entries:
         if not entry.is_dir():
-            twice = entry.filename in seen
+            twice = entry.filename in names_in_zip
             reason = Reason.BROKEN_ARCHIVE if twice else _member_reason(entry)
-            seen.add(entry.filename)
+            names_in_zip.add(entry.filename)
             yield Found(Place(path, entry.filename), entry.file_size, stamp, reason)
 
 

@@ -46,15 +46,15 @@ def _tilt(stack: Stack, axis: Point) -> float:
 def _crossing(stacks: Sequence[Stack], frame: HeartFrame) -> Point | None:
     """A point of the line in which most long-axis planes meet; None where fewer than three do."""
     planes = [stack for stack in stacks if 90 - _tilt(stack, frame.base) < _LONG_AXIS_DEG]
-    found: tuple[int, float, Point] | None = None
-    for one, other in combinations(planes, 2):
-        matrix = np.array([one.normal, other.normal, frame.base])
+    crossing: tuple[int, float, Point] | None = None
+    for first, second in combinations(planes, 2):
+        matrix = np.array([first.normal, second.normal, frame.base])
         if abs(np.linalg.det(matrix)) < 0.3:
             continue
-        middles = _middle(one), _middle(other)
+        middles = _middle(first), _middle(second)
         level = float(frame.base @ (middles[0] + middles[1]) / 2)
         point = np.linalg.solve(
-            matrix, [float(one.normal @ middles[0]), float(other.normal @ middles[1]), level]
+            matrix, [float(first.normal @ middles[0]), float(second.normal @ middles[1]), level]
         )
         near = [
             distance
@@ -62,9 +62,9 @@ def _crossing(stacks: Sequence[Stack], frame: HeartFrame) -> Point | None:
             if distance < _CONCURRENT_MM
         ]
         candidate = (len(near), -sum(near), point)
-        if found is None or candidate[:2] > found[:2]:
-            found = candidate
-    return found[2] if found is not None and found[0] >= 3 else None
+        if crossing is None or candidate[:2] > crossing[:2]:
+            crossing = candidate
+    return crossing[2] if crossing is not None and crossing[0] >= 3 else None
 
 
 def _middle(stack: Stack) -> Point:
@@ -126,6 +126,6 @@ def _long_axis(stack: Stack, frame: HeartFrame, leaning: float) -> Seen:
     return Seen({"sax": 1 - sum(likely.values()), **likely}, evidence)
 
 
-def _apart(one: float, other: float) -> float:
+def _apart(first: float, second: float) -> float:
     """Degrees between two lines."""
-    return abs((one - other + 90) % 180 - 90)
+    return abs((first - second + 90) % 180 - 90)

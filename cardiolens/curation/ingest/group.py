@@ -59,9 +59,9 @@ def stacks_of(images: Sequence[Image]) -> tuple[list[Stack], LeftOut]:
         reason = kind_by_tags(series, words)
         for bucket in _buckets(series):
             pile = _pile(bucket, words, left_out)
-            named = _named_kind(pile, words)
-            if (reason or named) is not None:
-                left_out += [(image, reason or named or Reason.OTHER_SEQUENCE) for image in pile.images]
+            kind = _named_kind(pile, words)
+            if (reason or kind) is not None:
+                left_out += [(image, reason or kind or Reason.OTHER_SEQUENCE) for image in pile.images]
             else:
                 piles.append(pile)
     piles = _without_flow(piles, left_out)
@@ -72,7 +72,7 @@ def stacks_of(images: Sequence[Image]) -> tuple[list[Stack], LeftOut]:
 def _without_flow(piles: Sequence[_Pile], left_out: LeftOut) -> list[_Pile]:
     """Piles without the magnitudes of phase contrast: where velocities lie, by the same pulse."""
     flows = [image for image, reason in left_out if reason is Reason.PHASE_CONTRAST]
-    kept = []
+    frames = []
     for pile in piles:
         first = pile.images[0]
         if any(
@@ -81,12 +81,12 @@ def _without_flow(piles: Sequence[_Pile], left_out: LeftOut) -> list[_Pile]:
         ):
             left_out += [(image, Reason.PHASE_CONTRAST) for image in pile.images]
         else:
-            kept.append(pile)
-    return kept
+            frames.append(pile)
+    return frames
 
 
-def _same_place(one: Image, other: Image) -> bool:
-    return bool(np.linalg.norm(np.subtract(one.position, other.position)) < SAME_PLACE_MM)
+def _same_place(first: Image, second: Image) -> bool:
+    return bool(np.linalg.norm(np.subtract(first.position, second.position)) < SAME_PLACE_MM)
 
 
 def _named_kind(pile: _Pile, words: Words) -> Reason | None:
@@ -113,20 +113,20 @@ def _buckets(series: Sequence[Image]) -> list[list[Image]]:
     return buckets
 
 
-def _one_bucket(one: Image, other: Image) -> bool:
+def _one_bucket(first: Image, second: Image) -> bool:
     return (
-        _same_grid(one, other)
-        and one.component == other.component
-        and abs((one.echo or 0) - (other.echo or 0)) < 5
+        _same_grid(first, second)
+        and first.component == second.component
+        and abs((first.echo or 0) - (second.echo or 0)) < 5
     )
 
 
-def _same_grid(one: Image, other: Image) -> bool:
+def _same_grid(first: Image, second: Image) -> bool:
     return (
-        (one.rows, one.columns) == (other.rows, other.columns)
-        and np.allclose(one.spacing, other.spacing, atol=1e-3)
-        and float(np.dot(one.row_direction, other.row_direction)) > SAME_DIRECTION
-        and float(np.dot(one.column_direction, other.column_direction)) > SAME_DIRECTION
+        (first.rows, first.columns) == (second.rows, second.columns)
+        and np.allclose(first.spacing, second.spacing, atol=1e-3)
+        and float(np.dot(first.row_direction, second.row_direction)) > SAME_DIRECTION
+        and float(np.dot(first.column_direction, second.column_direction)) > SAME_DIRECTION
     )
 
 
@@ -167,12 +167,12 @@ def _once(place: list[Image], per_place: int, sequence: str, left_out: LeftOut) 
         groups = {None: place}
     else:
         return place
-    kept = []
-    for same in groups.values():
-        same.sort(key=lambda image: (image.acquisition, image.clock or 0.0, image.instance_number))
-        left_out += [(image, Reason.REPEAT) for image in same[:-1]]
-        kept.append(same[-1])
-    return kept
+    unique = []
+    for copies in groups.values():
+        copies.sort(key=lambda image: (image.acquisition, image.clock or 0.0, image.instance_number))
+        left_out += [(image, Reason.REPEAT) for image in copies[:-1]]
+        unique.append(copies[-1])
+    return unique
 
 
 def _alike(piles: Sequence[_Pile]) -> list[list[_Pile]]:
@@ -180,7 +180,7 @@ def _alike(piles: Sequence[_Pile]) -> list[list[_Pile]]:
     groups: list[list[_Pile]] = []
     for pile in piles:
         for group in groups:
-            if _one_stack(group[0], pile) and not any(_interleaved(other, pile) for other in group):
+            if _one_stack(group[0], pile) and not any(_interleaved(rival, pile) for rival in group):
                 group.append(pile)
                 break
         else:
@@ -190,9 +190,9 @@ def _alike(piles: Sequence[_Pile]) -> list[list[_Pile]]:
 
 def _one_stack(one: _Pile, other: _Pile) -> bool:
     first, second = one.images[0], other.images[0]
-    placed = all(image.reading is None or image.reading.placed for image in (first, second))
+    have_places = all(image.reading is None or image.reading.placed for image in (first, second))
     return (
-        placed
+        have_places
         and one.sequence == other.sequence
         and one.words.state == other.words.state
         and _component(one) == _component(other)
@@ -201,12 +201,12 @@ def _one_stack(one: _Pile, other: _Pile) -> bool:
     )
 
 
-def _same_pulse(one: Image, other: Image) -> bool:
+def _same_pulse(first: Image, second: Image) -> bool:
     """Whether two frames are of one pulse sequence; breath-holds may change its times a little."""
     return (
-        (one.scanning, one.variant) == (other.scanning, other.variant)
-        and abs((one.flip or 0) - (other.flip or 0)) <= 15
-        and abs((one.echo or 0) - (other.echo or 0)) <= 0.3 * max(one.echo or 0, other.echo or 0)
+        (first.scanning, first.variant) == (second.scanning, second.variant)
+        and abs((first.flip or 0) - (second.flip or 0)) <= 15
+        and abs((first.echo or 0) - (second.echo or 0)) <= 0.3 * max(first.echo or 0, second.echo or 0)
     )
 
 
@@ -247,10 +247,10 @@ def _joined(group: Sequence[_Pile], left_out: LeftOut) -> Iterator[Stack]:
         if count != most and 2 * len(places) <= len(by_count[most]):
             left_out += [(image, Reason.INCOMPLETE_SLICE) for _, place in places for image in place]
             continue
-        lost = any(
-            2 * len(others) <= len(by_count[most]) for other, others in by_count.items() if other != most
+        is_incomplete = any(
+            2 * len(piles) <= len(by_count[most]) for other, piles in by_count.items() if other != most
         )
-        yield from _stack(places, left_out, incomplete=lost and count == most)
+        yield from _stack(places, left_out, incomplete=is_incomplete and count == most)
 
 
 def _stack(
@@ -283,9 +283,9 @@ def _parts(slots: Sequence[_Slot]) -> list[list[_Slot]]:
     return parts
 
 
-def _whole(slots: Sequence[_Slot], told: Sequence[str], left_out: LeftOut) -> Iterator[Stack]:
+def _whole(slots: Sequence[_Slot], reasons: Sequence[str], left_out: LeftOut) -> Iterator[Stack]:
     """One stack of slices in order, its phases in order too."""
-    flags = list(told)
+    flags = list(reasons)
     piles = list({id(pile): pile for _, pile, _ in slots}.values())
     flags += [flag for pile in piles for flag in pile.flags]
     flags += [flag for pile in piles if (reading := pile.images[0].reading) for flag in reading.flags]

@@ -154,7 +154,7 @@ def _items(group: Dataset) -> list[Dataset]:
 
 
 def _image(place: Place, frame: int, parts: tuple[Dataset, ...]) -> Image:
-    whole = parts[-1]
+    header = parts[-1]
     rows, columns = _plane(parts)
     spacing = _numbers(parts, "PixelSpacing", 2)
     if spacing is None or not all(FINEST_MM < step < 100 for step in spacing):
@@ -169,14 +169,14 @@ def _image(place: Place, frame: int, parts: tuple[Dataset, ...]) -> Image:
     if trigger is None:
         trigger = _number(parts, "NominalCardiacTriggerDelayTime")
     number = _whole(parts, "InstanceNumber")
-    tags = list(whole.keys())  # iterating the data set itself would parse every element
+    tags = list(header.keys())  # iterating the data set itself would parse every element
     return Image(
         place=place,
         frame=frame,
-        identity=_identity(whole, frame),
+        identity=_identity(header, frame),
         person=_person(parts),
-        rows=_int(whole, "Rows", 0),
-        columns=_int(whole, "Columns", 0),
+        rows=_int(header, "Rows", 0),
+        columns=_int(header, "Columns", 0),
         spacing=(spacing[0], spacing[1]),
         position=_position(parts),
         row_direction=rows,
@@ -184,12 +184,12 @@ def _image(place: Place, frame: int, parts: tuple[Dataset, ...]) -> Image:
         slope=slope,
         intercept=intercept,
         maker_scale=_maker_scale(parts),
-        series_number=_whole((whole,), "SeriesNumber") or 0,
+        series_number=_whole((header,), "SeriesNumber") or 0,
         acquisition=_whole(parts, "AcquisitionNumber") or 0,
         instance_number=(number or 0) * 100_000 + frame,
-        description=_text(whole, "SeriesDescription"),
-        protocol=_text(whole, "ProtocolName"),
-        sequence_name=_text(whole, "SequenceName") or _text(whole, "PulseSequenceName"),
+        description=_text(header, "SeriesDescription"),
+        protocol=_text(header, "ProtocolName"),
+        sequence_name=_text(header, "SequenceName") or _text(header, "PulseSequenceName"),
         image_type=_words(parts, "ImageType") + _words(parts, "FrameType"),
         scanning=_words(parts, "ScanningSequence") + _words(parts, "EchoPulseSequence"),
         variant=_words(parts, "SequenceVariant"),
@@ -235,33 +235,33 @@ def _keyword(tag: Any) -> str:
     return "private" if tag.is_private else keyword_for_tag(tag) or "unknown"
 
 
-def _identity(whole: Dataset, frame: int) -> Identity:
-    instance = _text(whole, "SOPInstanceUID")
+def _identity(header: Dataset, frame: int) -> Identity:
+    instance = _text(header, "SOPInstanceUID")
     return Identity(
-        patient=_text(whole, "PatientID") or _text(whole, "PatientName"),
-        study=_text(whole, "StudyInstanceUID"),
-        series=_text(whole, "SeriesInstanceUID"),
+        patient=_text(header, "PatientID") or _text(header, "PatientName"),
+        study=_text(header, "StudyInstanceUID"),
+        series=_text(header, "SeriesInstanceUID"),
         instance=f"{instance}#{frame}" if instance else "",
-        accession=_text(whole, "AccessionNumber"),
-        date=_text(whole, "StudyDate"),
+        accession=_text(header, "AccessionNumber"),
+        date=_text(header, "StudyDate"),
     )
 
 
 def _person(parts: tuple[Dataset, ...]) -> Person:
-    whole = parts[-1]
+    header = parts[-1]
     return Person(
-        sex=_text(whole, "PatientSex"),
-        age=_text(whole, "PatientAge"),
-        manufacturer=_text(whole, "Manufacturer"),
+        sex=_text(header, "PatientSex"),
+        age=_text(header, "PatientAge"),
+        manufacturer=_text(header, "Manufacturer"),
         tesla=_number(parts, "MagneticFieldStrength"),
     )
 
 
 def _plane(parts: tuple[Dataset, ...]) -> tuple[Vector, Vector]:
-    given = _numbers(parts, "ImageOrientationPatient", 6)
-    if given is None:
+    values = _numbers(parts, "ImageOrientationPatient", 6)
+    if values is None:
         raise RejectedError(Reason.NO_POSITION, "no orientation")
-    rows, columns = np.array(given[:3]), np.array(given[3:])
+    rows, columns = np.array(values[:3]), np.array(values[3:])
     lengths = np.linalg.norm(rows), np.linalg.norm(columns)
     if any(abs(length - 1) > _PARALLEL for length in lengths) or abs(rows @ columns) > _PARALLEL:
         raise RejectedError(Reason.BAD_POSITION, "directions are not orthonormal")
@@ -274,30 +274,30 @@ def _vector(values: Iterable[float]) -> Vector:
 
 
 def _position(parts: tuple[Dataset, ...]) -> Vector:
-    given = _numbers(parts, "ImagePositionPatient", 3)
-    if given is None:
+    values = _numbers(parts, "ImagePositionPatient", 3)
+    if values is None:
         raise RejectedError(Reason.NO_POSITION, "no position")
-    if any(abs(value) > 10_000 for value in given):
+    if any(abs(value) > 10_000 for value in values):
         raise RejectedError(Reason.BAD_POSITION, "more than 10 m from the scanner")
-    return _vector(given)
+    return _vector(values)
 
 
 def _component(parts: tuple[Dataset, ...]) -> str:
     """M, P, R or I, from the third word of the image type or from ComplexImageComponent."""
-    named = {"MAGNITUDE": "M", "PHASE": "P", "REAL": "R", "IMAGINARY": "I"}
+    letters = {"MAGNITUDE": "M", "PHASE": "P", "REAL": "R", "IMAGINARY": "I"}
     for part in parts:
-        said = _text(part, "ComplexImageComponent").upper()
-        if said in named:
-            return named[said]
+        component = _text(part, "ComplexImageComponent").upper()
+        if component in letters:
+            return letters[component]
     words = _words(parts, "ImageType")
     return next((word for word in words[2:] if word in ("M", "P", "R", "I")), "")
 
 
 def _inversion(parts: tuple[Dataset, ...]) -> float | None:
     """The first inversion time; multi-frame objects list them."""
-    found = _number(parts, "InversionTime")
-    if found is not None:
-        return found
+    inversion_time = _number(parts, "InversionTime")
+    if inversion_time is not None:
+        return inversion_time
     listed = _value(parts, "InversionTimes")
     try:
         times = [float(each) for each in (listed if isinstance(listed, Iterable) else [listed])]

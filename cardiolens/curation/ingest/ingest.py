@@ -84,11 +84,11 @@ def ingest(spec: IngestSpec) -> int:
         _Task(spec, study_id, images, export.files[study_id], names, decisions.of(study_id))
         for study_id, images in sorted(export.studies.items())
     ]
-    for done in spread(_study, tasks, worth=export.n_files >= _WORTH):
-        builds.append(done.build)
-        rejects += done.rejects
-        export.names |= done.names
-        _tell_study(done.build)
+    for outcome in spread(_study, tasks, worth=export.n_files >= _WORTH):
+        builds.append(outcome.build)
+        rejects += outcome.rejects
+        export.names |= outcome.names
+        _tell_study(outcome.build)
     rejects.sort(key=lambda line: (line["file"], line["frame"]))
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in rejects)
     tables.write_text(spec.out / write.REJECTS_NAME, text)
@@ -106,28 +106,28 @@ def _key_of(spec: IngestSpec) -> Path:
 
 def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
     export = _Export()
-    seen: set[str] = set()
-    nifti, given = NiftiSource(), dict[str, Found]()
+    digests_seen: set[str] = set()
+    nifti, sources = NiftiSource(), dict[str, Found]()
     dicom: list[tuple[str, Found]] = []
-    for found in find(spec.source):
+    for candidate in find(spec.source):
         export.n_files += 1
-        name = _relative(found.place.name, spec.source)
-        if found.reason is not None:
-            _reject(export, names.file(name), name, found.reason)
+        name = _relative(candidate.place.name, spec.source)
+        if candidate.reason is not None:
+            _reject(export, names.file(name), name, candidate.reason)
         elif is_nifti(name):
-            nifti.files[name], given[name] = found.place, found
-        elif nifti.takes(name, found.place):
-            given[name] = found
+            nifti.files[name], sources[name] = candidate.place, candidate
+        elif nifti.takes(name, candidate.place):
+            sources[name] = candidate
         else:
-            dicom.append((name, found))
-    places = [found.place for _, found in dicom]
+            dicom.append((name, candidate))
+    places = [candidate.place for _, candidate in dicom]
     headers = spread(_headers, places, chunk=_CHUNK, worth=len(places) >= _WORTH)
-    for (name, found), images in zip(dicom, headers, strict=True):
+    for (name, candidate), images in zip(dicom, headers, strict=True):
         if isinstance(images, tuple):
             _reject(export, names.file(name), name, *images)
         else:
-            _sort_in(export, images, found, name, names=names, seen=seen)
-    _read_nifti(export, nifti, given, names)
+            _sort_in(export, images, candidate, name, names=names, digests_seen=digests_seen)
+    _read_nifti(export, nifti, sources, names)
     return export
 
 
@@ -139,29 +139,35 @@ def _headers(place: Place) -> list[Image] | tuple[Reason, str]:
         return error.reason, error.detail
 
 
-def _read_nifti(export: _Export, nifti: NiftiSource, given: dict[str, Found], names: Pseudonyms) -> None:
+def _read_nifti(export: _Export, nifti: NiftiSource, sources: dict[str, Found], names: Pseudonyms) -> None:
     frames = nifti_frames(nifti)
     for name, frame, reason, detail in frames.rejects:
         _reject(export, names.file(name), name, reason, detail, frame=frame)
     for name, images in frames.images.items():
-        _sort_in(export, images, given[name], name, names=names, seen=set())
+        _sort_in(export, images, sources[name], name, names=names, digests_seen=set())
     for name, path in frames.used.items():
         if path in frames.images:
             study_id = names.study(frames.images[path][0].identity)
-            export.files[study_id][name] = (given[name].size, given[name].stamp)
+            export.files[study_id][name] = (sources[name].size, sources[name].stamp)
 
 
 def _sort_in(
-    export: _Export, images: Sequence[Image], found: Found, name: str, *, names: Pseudonyms, seen: set[str]
+    export: _Export,
+    images: Sequence[Image],
+    candidate: Found,
+    name: str,
+    *,
+    names: Pseudonyms,
+    digests_seen: set[str],
 ) -> None:
     for image in images:
         study_id = names.study(image.identity)
-        export.files.setdefault(study_id, {})[name] = (found.size, found.stamp)
+        export.files.setdefault(study_id, {})[name] = (candidate.size, candidate.stamp)
         instance = image.identity.instance
-        if instance and instance in seen:
+        if instance and instance in digests_seen:
             _reject(export, names.file(name), name, Reason.DUPLICATE, frame=image.frame, study_id=study_id)
             continue
-        seen.add(instance)
+        digests_seen.add(instance)
         export.studies.setdefault(study_id, []).append(image)
 
 
@@ -205,74 +211,74 @@ def _study(task: _Task) -> _Done:
     """Import one study, unless it was imported from the same files with the same options before."""
     spec, study_id, images, names = task.spec, task.study_id, task.images, task.names
     options = {"threshold": spec.threshold, "lge": spec.lge, "cohort": list(spec.cohort)}
-    said = (f"{stack} {choice.model_dump_json()}" for stack, choice in sorted(task.choices.items()))
-    about = {
+    choice_lines = (f"{stack} {choice.model_dump_json()}" for stack, choice in sorted(task.choices.items()))
+    provenance = {
         "input_sha256": names.digest(
             f"{name} {size} {stamp}" for name, (size, stamp) in sorted(task.files.items())
         ),
         "options": options,
-        "decisions_sha256": names.digest(said) if task.choices else None,
+        "decisions_sha256": names.digest(choice_lines) if task.choices else None,
         "code": code_of(__name__),
     }
     folder = write.Places.of(spec.out, study_id).proposals
-    kept = _kept(folder, about)
-    if kept is not None:
+    cached_build = _kept(folder, provenance)
+    if cached_build is not None:
         lines = (folder / write.REJECTS_NAME).read_text().splitlines()
         rejects = [json.loads(line) for line in lines]
         by_id = {names.file(name): name for name in task.files}
-        known = {line["file"]: by_id.get(line["file"], "") for line in rejects}
-        return _Done(kept | {"unchanged": True}, rejects, known)
+        name_of = {line["file"]: by_id.get(line["file"], "") for line in rejects}
+        return _Done(cached_build | {"unchanged": True}, rejects, name_of)
     try:
-        return _imported(task, about)
+        return _imported(task, provenance)
     except (OSError, MemoryError) as error:
         raise RunError(
             f"{study_id}: stopped ({type(error).__name__}); free disk or memory, and run it again"
         ) from error
     except Exception as error:  # one study that nobody foresaw must not cost the others
         log.debug("%s failed", study_id, exc_info=True)
-        done = Imported(left_out=[(image, Reason.FAILED) for image in images])
-        done.details = {(image.place.name, image.frame): type(error).__name__ for image in images}
-        return _written(task, about, done)
+        imported = Imported(left_out=[(image, Reason.FAILED) for image in images])
+        imported.details = {(image.place.name, image.frame): type(error).__name__ for image in images}
+        return _written(task, provenance, imported)
 
 
-def _imported(task: _Task, about: dict[str, Any]) -> _Done:
+def _imported(task: _Task, provenance: dict[str, Any]) -> _Done:
     images = task.images
-    done = import_study(
+    imported = import_study(
         images,
         task.spec.lge,
         task.spec.threshold,
         identify=lambda parts: task.names.stack(images[0].identity, parts),
         choices=task.choices,
     )
-    return _written(task, about, done)
+    return _written(task, provenance, imported)
 
 
-def _written(task: _Task, about: dict[str, Any], done: Imported) -> _Done:
-    known: dict[str, str] = {}
-    rejects = list(_study_rejects(task, done, known))
+def _written(task: _Task, provenance: dict[str, Any], imported: Imported) -> _Done:
+    name_of: dict[str, str] = {}
+    rejects = list(_study_rejects(task, imported, name_of))
     build = write.write_study(
-        task.spec.out, task.study_id, task.images, done,
-        names=task.names, about=about, rejects=rejects, choices=task.choices,
+        task.spec.out, task.study_id, task.images, imported,
+        names=task.names, provenance=provenance, rejects=rejects, choices=task.choices,
     )  # fmt: skip
-    return _Done(build, rejects, known)
+    return _Done(build, rejects, name_of)
 
 
-def _kept(folder: Path, about: dict[str, Any]) -> dict[str, Any] | None:
+def _kept(folder: Path, provenance: dict[str, Any]) -> dict[str, Any] | None:
     try:
         build: dict[str, Any] = json.loads((folder / write.BUILD_NAME).read_text())
     except (OSError, ValueError):
         return None
-    same = all(build.get(name) == value for name, value in about.items())
-    return build if same and write.is_whole(folder, build) else None
+    is_current = all(build.get(name) == value for name, value in provenance.items())
+    return build if is_current and write.is_whole(folder, build) else None
 
 
-def _study_rejects(task: _Task, done: Imported, known: dict[str, str]) -> Iterator[dict[str, Any]]:
+def _study_rejects(task: _Task, imported: Imported, name_of: dict[str, str]) -> Iterator[dict[str, Any]]:
     """Yield a line for each frame that was left out, and add the names of its file to `known`."""
-    for image, reason in done.left_out:
+    for image, reason in imported.left_out:
         name = _relative(image.place.name, task.spec.source)
         file = task.names.file(name)
-        known[file] = name
-        detail = done.details.get((image.place.name, image.frame), "")
+        name_of[file] = name
+        detail = imported.details.get((image.place.name, image.frame), "")
         yield write.reject(file, reason, frame=image.frame, detail=detail, study_id=task.study_id)
 
 
@@ -311,8 +317,8 @@ def _tell_decisions(decisions: Decisions, builds: Sequence[dict[str, Any]]) -> N
         applied += build["decisions"]["applied"]
         for stack, reason in build["decisions"]["refused"].items():
             say(f"{build['study_id']}: decision on {stack} refused: {_REFUSED[reason]}")
-    others = decisions.count - fits
-    say(f"decisions: {applied} applied, {fits - applied} refused, {others} fit nothing in this export")
+    n_others = decisions.count - fits
+    say(f"decisions: {applied} applied, {fits - applied} refused, {n_others} fit nothing in this export")
 
 
 def _tell(

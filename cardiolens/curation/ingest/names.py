@@ -114,11 +114,11 @@ def subjects(paths: Sequence[str]) -> dict[str, tuple[str, str]]:
     several subjects do: by a number within otherwise equal names, or by what stands before the same words.
     """
     by_folder: dict[str, list[str]] = defaultdict(list)
-    found: dict[str, tuple[str, str]] = {}
+    subject_of: dict[str, tuple[str, str]] = {}
     for path in paths:
         entity = _bids(path)
         if entity is not None:
-            found[path] = entity
+            subject_of[path] = entity
         else:
             by_folder[_home(path)].append(path)
     for folder, members in by_folder.items():
@@ -126,8 +126,8 @@ def subjects(paths: Sequence[str]) -> dict[str, tuple[str, str]]:
         several = _several(list(names.values()))
         for path, name in names.items():
             key = f"{folder}/{name.residue}" if several and name.residue else folder
-            found[path] = (key, key)
-    return found
+            subject_of[path] = (key, key)
+    return subject_of
 
 
 def _bids(path: str) -> tuple[str, str] | None:

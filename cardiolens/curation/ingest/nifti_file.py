@@ -167,8 +167,8 @@ def _damaged() -> Iterator[None]:
 def _head(place: Place) -> tuple[int, bytes]:
     """Size of a file, and its first bytes."""
     if place.member:
-        whole = place.read()
-        return len(whole), whole[:_HEAD]
+        content = place.read()
+        return len(content), content[:_HEAD]
     path = Path(place.path)
     with open(path, "rb") as file:
         return path.stat().st_size, file.read(_HEAD)
@@ -200,8 +200,8 @@ def _axes(
     if columns is not None and not all(0 < length < 1000 for length in columns):
         raise RejectedError(Reason.BAD_POSITION, "an axis without length")
     steps = columns or [value if 0 < value < 100 else 1.0 for value in pixdim]
-    named = (int(raw["dim_info"]) >> 4 & 3) - 1
-    sliced = named if named >= 0 else None
+    slice_axis = (int(raw["dim_info"]) >> 4 & 3) - 1
+    sliced = slice_axis if slice_axis >= 0 else None
     lengths = steps if columns is not None or len(set(steps)) > 1 else None
     axes = axes_of(voxels, lengths, sliced=sliced, step=steps[2], one_phase=one_phase)
     order = _columns(axes)
@@ -213,10 +213,10 @@ def _columns(axes: Axes) -> tuple[int, int, int]:
     """The affine's columns for column, row and slice."""
     if axes.time is not None and axes.time < 3 and axes.across is not None:
         spatial = axes.spatial
-        one, other = (spatial.index(axis) for axis in axes.plane)
-        return one, other, spatial.index(axes.across)
-    one, other = axes.plane
-    return one, other, 3 - one - other
+        row_axis, column_axis = (spatial.index(axis) for axis in axes.plane)
+        return row_axis, column_axis, spatial.index(axes.across)
+    row_axis, column_axis = axes.plane
+    return row_axis, column_axis, 3 - row_axis - column_axis
 
 
 def _matrix(affine: Array, axes: Axes, unit: float) -> Array:
@@ -245,9 +245,9 @@ def _differ(raw: Any) -> bool:
     """Whether sform and qform both speak of the patient, and put the volume at different places."""
     if not all(int(raw[name]) in _PATIENT_CODES for name in ("sform_code", "qform_code")):
         return False
-    one, other = raw.get_sform(), raw.get_qform()
+    sform, qform = raw.get_sform(), raw.get_qform()
     corners = np.array([[0, 0, 0, 1], [32, 0, 0, 1], [0, 32, 0, 1], [0, 0, 1, 1]]).T
-    return bool(np.abs((one - other) @ corners).max() > _SAME_PLACE_MM)
+    return bool(np.abs((sform - qform) @ corners).max() > _SAME_PLACE_MM)
 
 
 def _phase_ms(raw: Any) -> float | None:

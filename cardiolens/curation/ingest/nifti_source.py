@@ -65,9 +65,9 @@ class _File:
 
 def nifti_frames(source: NiftiSource) -> Frames:
     """The frames of all NIfTI files; a file that cannot be used costs the others nothing."""
-    done = Frames()
+    frames = Frames()
     keys = subjects(sorted(source.files, key=natural))
-    sidecars = _sidecars(source, done)
+    sidecars = _sidecars(source, frames)
     files: list[_File] = []
     for number, path in enumerate(sorted(source.files, key=natural), start=1):
         name = name_of(path)
@@ -75,26 +75,26 @@ def nifti_frames(source: NiftiSource) -> Frames:
             if path.lower().endswith(PAIR_SUFFIXES):
                 raise RejectedError(Reason.NIFTI_PAIR)
             scanned = scan(source.files[path], one_phase=_is_one_phase(name))
-            sidecar = _json_of(path, sidecars, done)
+            sidecar = _json_of(path, sidecars, frames)
             _check(name, scanned, sidecar)
         except RejectedError as error:
-            _json_of(path, sidecars, done)
-            done.rejects.append((path, 0, error.reason, error.detail))
+            _json_of(path, sidecars, frames)
+            frames.rejects.append((path, 0, error.reason, error.detail))
             continue
         patient, study = keys[path]
         files.append(_File(path, name, scanned, sidecar, patient, study, number))
-    moments = _moments(source, files, done)
+    moments = _moments(source, files, frames)
     by_study: dict[str, list[_File]] = defaultdict(list)
     for file in files:
         by_study[file.study].append(file)
     for members in by_study.values():
-        _study(members, moments, done)
-    done.rejects += [
+        _study(members, moments, frames)
+    frames.rejects += [
         (path, 0, Reason.NO_IMAGE, "")
         for path in source.sidecars
-        if path not in done.used and not any(path == reject[0] for reject in done.rejects)
+        if path not in frames.used and not any(path == reject[0] for reject in frames.rejects)
     ]
-    return done
+    return frames
 
 
 def _is_one_phase(name: Name) -> bool:
@@ -117,67 +117,69 @@ def _content(place: Place) -> bytes:
         raise RejectedError(Reason.BAD_SIDECAR, type(error).__name__) from None
 
 
-def _sidecars(source: NiftiSource, done: Frames) -> dict[str, tuple[str, Sidecar]]:
+def _sidecars(source: NiftiSource, frames: Frames) -> dict[str, tuple[str, Sidecar]]:
     """JSON sidecars by folder and stem."""
-    found = {}
+    sidecars = {}
     stems = {_stem_path(path) for path in source.files}
     for path, place in source.sidecars.items():
         if path.lower().endswith(".json") and _stem_path(path) in stems:
             try:
-                found[_stem_path(path)] = path, read_sidecar(_content(place))
+                sidecars[_stem_path(path)] = path, read_sidecar(_content(place))
             except RejectedError as error:
-                done.rejects.append((path, 0, error.reason, error.detail))
-    return found
+                frames.rejects.append((path, 0, error.reason, error.detail))
+    return sidecars
 
 
 def _stem_path(path: str) -> str:
     return str(PurePosixPath(path).parent / stem(path))
 
 
-def _json_of(path: str, sidecars: Mapping[str, tuple[str, Sidecar]], done: Frames) -> Sidecar:
-    found = sidecars.get(_stem_path(path))
-    if found is None:
+def _json_of(path: str, sidecars: Mapping[str, tuple[str, Sidecar]], frames: Frames) -> Sidecar:
+    sidecar = sidecars.get(_stem_path(path))
+    if sidecar is None:
         return Sidecar()
-    done.used[found[0]] = path
-    return found[1]
+    frames.used[sidecar[0]] = path
+    return sidecar[1]
 
 
-def _moments(source: NiftiSource, files: Sequence[_File], done: Frames) -> dict[str, dict[str, int]]:
+def _moments(source: NiftiSource, files: Sequence[_File], frames: Frames) -> dict[str, dict[str, int]]:
     """Phases that an Info.cfg declares, by its folder."""
-    found: dict[str, dict[str, int]] = {}
+    moments: dict[str, dict[str, int]] = {}
     for path, place in source.sidecars.items():
         if PurePosixPath(path).name.lower() != _INFO:
             continue
         folder = str(PurePosixPath(path).parent)
-        beside = [file.path for file in files if file.name.folder == folder]
-        if beside:
+        paths = [file.path for file in files if file.name.folder == folder]
+        if paths:
             try:
-                found[folder] = read_moments(_content(place))
-                done.used[path] = beside[0]
+                moments[folder] = read_moments(_content(place))
+                frames.used[path] = paths[0]
             except RejectedError as error:
-                done.rejects.append((path, 0, error.reason, error.detail))
-    return found
+                frames.rejects.append((path, 0, error.reason, error.detail))
+    return moments
 
 
-def _study(files: Sequence[_File], moments: Mapping[str, Mapping[str, int]], done: Frames) -> None:
+def _study(files: Sequence[_File], moments: Mapping[str, Mapping[str, int]], frames: Frames) -> None:
     """Frames of one study's files: copies left out, phases in files of their own joined."""
-    kept: list[_File] = []
-    told: dict[tuple[str, int], str] = {}  # moments that names of copies declare, by file and phase
+    unique: list[_File] = []
+    declared_moments: dict[
+        tuple[str, int], str
+    ] = {}  # moments that names of copies declare, by file and phase
     for file in sorted(files, key=lambda file: (-len(file.scan.digests), file.number)):
-        twin = next((other for other in kept if _is_part(file, other)), None)
+        twin = next((candidate for candidate in unique if _is_part(file, candidate)), None)
         if twin is None:
-            kept.append(file)
+            unique.append(file)
             continue
         if file.name.moment and twin.scan.grid[1] > 1:
             phase = twin.scan.digests.index(file.scan.digests[0]) % twin.scan.grid[1]
-            told[twin.path, phase] = file.name.moment
-        done.rejects.append((file.path, 0, Reason.DUPLICATE, "its frames are in another file"))
+            declared_moments[twin.path, phase] = file.name.moment
+        frames.rejects.append((file.path, 0, Reason.DUPLICATE, "its frames are in another file"))
     families: dict[tuple[Any, ...], list[_File]] = defaultdict(list)
-    for file in sorted(kept, key=lambda file: file.number):
+    for file in sorted(unique, key=lambda file: file.number):
         families[_family(file)].append(file)
     for family in families.values():
         for part in _parts(family):
-            _images(part, moments.get(part[0].name.folder, {}), told, done)
+            _images(part, moments.get(part[0].name.folder, {}), declared_moments, frames)
 
 
 def _is_part(one: _File, other: _File) -> bool:
@@ -214,8 +216,8 @@ def _order(file: _File) -> tuple[int, int]:
 def _images(
     part: Sequence[_File],
     declared: Mapping[str, int],
-    told: Mapping[tuple[str, int], str],
-    done: Frames,
+    declared_moments: Mapping[tuple[str, int], str],
+    frames: Frames,
 ) -> None:
     """Frames of one file, or of files that hold one phase each."""
     first = part[0]
@@ -230,10 +232,12 @@ def _images(
             slice_number, within = divmod(index, own)
             phase = rank if joined else within
             number = file.name.phase if joined else phase + 1
-            moment = file.name.moment if joined or n_phases == 1 else told.get((file.path, phase), "")
+            moment = (
+                file.name.moment if joined or n_phases == 1 else declared_moments.get((file.path, phase), "")
+            )
             moment = next((name for name, at in declared.items() if at == number and n_phases > 1), moment)
             images.append(_image(file, series, index, (slice_number, phase, n_phases), moment, cyclic=cyclic))
-        done.images[file.path] = images
+        frames.images[file.path] = images
 
 
 def _cycles(part: Sequence[_File]) -> bool:

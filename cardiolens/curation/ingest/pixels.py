@@ -116,15 +116,15 @@ def stacked(stack: Stack, frames: Mapping[Image, Frame]) -> tuple[Frame, float, 
 
 def common_scale(images: Sequence[Image]) -> list[tuple[float, float]]:
     """Slope and intercept of each frame: those of the header, unless they differ and the maker tells more."""
-    told = [(image.slope, image.intercept) for image in images]
+    scales = [(image.slope, image.intercept) for image in images]
     by_maker = [image.maker_scale for image in images if image.maker_scale is not None]
-    return by_maker if len(set(told)) > 1 and len(by_maker) == len(images) else told
+    return by_maker if len(set(scales)) > 1 and len(by_maker) == len(images) else scales
 
 
 def one_scale(stack: Stack) -> bool:
     """Whether intensities of a stack's frames compare for certain."""
-    told = {(image.slope, image.intercept) for image in stack.images()}
-    return len(told) == 1 or all(image.maker_scale is not None for image in stack.images())
+    scales = {(image.slope, image.intercept) for image in stack.images()}
+    return len(scales) == 1 or all(image.maker_scale is not None for image in stack.images())
 
 
 def _common(values: Frame) -> Frame:

@@ -46,8 +46,8 @@ class Proposal:
     @property
     def volume_id(self) -> str:
         """Id of the volume that it would be; empty where no study holds such a one."""
-        known = sequences().get(self.sequence)
-        return known.volume_id(self.view) if known is not None and self.view in known.views else ""
+        rule = sequences().get(self.sequence)
+        return rule.volume_id(self.view) if rule is not None and self.view in rule.views else ""
 
     def left_out(self, reason: Reason, *, waits: bool = False) -> "Proposal":
         """The same, not taken."""
@@ -68,14 +68,14 @@ def _proposal(stack: Stack, frame: HeartFrame) -> Proposal:
     kinds = [words.kind for words in stack.words if words.kind]
     sequence_likely = weigh(stack.witnesses, CLASSES) if stack.witnesses else {"other": 1.0}
     sequence, sure = best(sequence_likely)
-    said = _view_words(stack, kinds)
-    likely = weigh(said, VIEWS)
-    seen = view_by_geometry(stack, frame) if stack.placed else None
-    witnesses = list(said)
-    if seen is not None:
-        says, probability = best(seen.likely)
-        witnesses.append(Witness("geometry", says, probability, seen.evidence))
-        product = {name: likely[name] * max(seen.likely[name], 1e-4) for name in VIEWS}
+    view_words = _view_words(stack, kinds)
+    likely = weigh(view_words, VIEWS)
+    seen_view = view_by_geometry(stack, frame) if stack.placed else None
+    witnesses = list(view_words)
+    if seen_view is not None:
+        says, probability = best(seen_view.likely)
+        witnesses.append(Witness("geometry", says, probability, seen_view.evidence))
+        product = {name: likely[name] * max(seen_view.likely[name], 1e-4) for name in VIEWS}
         likely = {name: value / sum(product.values()) for name, value in product.items()}
     view, view_sure = best(likely)
     flags = list(stack.flags)
@@ -99,8 +99,8 @@ def _proposal(stack: Stack, frame: HeartFrame) -> Proposal:
     )
     if proposal.volume_id:
         return proposal
-    own = next((_OWN_REASONS[kind] for kind in kinds if kind in _OWN_REASONS), None)
-    return proposal.left_out(own or (Reason.OTHER_SEQUENCE if sequence == "other" else Reason.OTHER_VIEW))
+    reason = next((_OWN_REASONS[kind] for kind in kinds if kind in _OWN_REASONS), None)
+    return proposal.left_out(reason or (Reason.OTHER_SEQUENCE if sequence == "other" else Reason.OTHER_VIEW))
 
 
 def _read_axes(stack: Stack) -> list[tuple[str, Witness]]:
@@ -116,17 +116,17 @@ def _view_words(stack: Stack, kinds: Sequence[str]) -> list[Witness]:
     """What the names of the series say of the view; names that differ among themselves count for less."""
     if "other_part" in kinds:
         return [Witness("words", "other", _NAMED_OTHER, "the name says another part")]
-    named = [words.view for words in stack.words if words.view]
-    if not named:
+    views = [words.view for words in stack.words if words.view]
+    if not views:
         return []
-    commonest = max(sorted(set(named)), key=named.count)
-    share = named.count(commonest) / len(named)
+    commonest = max(sorted(set(views)), key=views.count)
+    share = views.count(commonest) / len(views)
     return [
         Witness(
             "words",
             commonest,
             max(_NAMED_VIEW * share, 0.3),
-            f"the name says {', '.join(sorted(set(named)))}",
+            f"the name says {', '.join(sorted(set(views)))}",
         )
     ]
 
@@ -155,17 +155,17 @@ def choose(proposals: Iterable[Proposal], lge: str, threshold: float) -> list[Pr
 
 def _one(rivals: Sequence[Proposal], lge: str, threshold: float) -> list[Proposal]:
     ranked = sorted(rivals, key=lambda rival: _rank(rival, lge, threshold), reverse=True)
-    first, others = ranked[0], ranked[1:]
+    first, rest = ranked[0], ranked[1:]
     if first.confirmed:
-        return [first, *(_beaten(other, first) for other in others)]
+        return [first, *(_beaten(rival, first) for rival in rest)]
     states = {words.state for rival in ranked for words in rival.stack.words if words.state}
     if len(states) > 1:
         first = first.flagged("rest_and_stress")
-    if any(_rank(other, lge, threshold)[:-1] == _rank(first, lge, threshold)[:-1] for other in others):
+    if any(_rank(rival, lge, threshold)[:-1] == _rank(first, lge, threshold)[:-1] for rival in rest):
         first = first.flagged("acquired_again_the_later_taken")
     if first.confidence < threshold:
         first = first.left_out(Reason.BELOW_THRESHOLD, waits=True)
-    return [first, *(_beaten(other, first) for other in others)]
+    return [first, *(_beaten(rival, first) for rival in rest)]
 
 
 def _rank(
@@ -186,6 +186,6 @@ def _rank(
     )
 
 
-def _beaten(other: Proposal, first: Proposal) -> Proposal:
-    component = bool(other.component) and other.component != first.component
-    return other.left_out(Reason.OTHER_COMPONENT if component else Reason.REPEAT)
+def _beaten(rival: Proposal, first: Proposal) -> Proposal:
+    component = bool(rival.component) and rival.component != first.component
+    return rival.left_out(Reason.OTHER_COMPONENT if component else Reason.REPEAT)

@@ -85,17 +85,17 @@ def _is_three_planes(images: Sequence[Image]) -> bool:
 
 def sequence_witnesses(images: Sequence[Image], per_place: int, words: Words) -> list[Witness]:
     """What tags, words and structure say of the sequence of a stack with so many frames at each place."""
-    said: list[Witness] = []
+    witnesses: list[Witness] = []
     if words.sequence:
         reliability = _WORDS if len(words.sequences) == 1 else 0.7
-        said.append(
+        witnesses.append(
             Witness("words", words.sequence, reliability, f"the name says {', '.join(words.sequences)}")
         )
     if words.kind in ("localizer", "scout"):
-        said.append(Witness("words", "other", _WORDS, f"the name says {words.kind}"))
-    said += _structure(images, per_place)
-    said += _tags(images, per_place)
-    return said
+        witnesses.append(Witness("words", "other", _WORDS, f"the name says {words.kind}"))
+    witnesses += _structure(images, per_place)
+    witnesses += _tags(images, per_place)
+    return witnesses
 
 
 def _structure(images: Sequence[Image], per_place: int) -> list[Witness]:

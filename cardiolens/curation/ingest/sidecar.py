@@ -88,9 +88,9 @@ def read_moments(content: bytes) -> dict[str, int]:
     if len(content) > MOST_BYTES:
         raise RejectedError(Reason.BAD_SIDECAR, "too large")
     text = content.decode("utf-8", "replace")
-    found = {
+    moments = {
         name: int(number) for name, number in re.findall(r"(?m)^\s*(ED|ES)\s*[:=]\s*(\d{1,4})\s*$", text)
     }
-    if not found or min(found.values()) < 1:
+    if not moments or min(moments.values()) < 1:
         raise RejectedError(Reason.BAD_SIDECAR, "names neither ED nor ES")
-    return found
+    return moments

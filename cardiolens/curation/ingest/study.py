@@ -67,7 +67,7 @@ def import_study(
 
     What cannot be used is left out with its reason, whatever else is wrong with it.
     """
-    done = Imported()
+    imported = Imported()
     pixels: dict[Image, Frame] = {}
     reader = PixelReader()
     usable = list(images)
@@ -75,29 +75,29 @@ def import_study(
         stacks, left_out = stacks_of(usable)
         repeats, left_out = _repeats(left_out)
         wanted = [image for stack in (*stacks, *repeats) for image in stack.images() if image not in pixels]
-        bad = _read(wanted, reader, pixels, done)
+        bad = _read(wanted, reader, pixels, imported)
         if not bad:
             break
         usable = [image for image in usable if image not in bad]
-    done.left_out += left_out
+    imported.left_out += left_out
     stacks, repeats = (
-        [stack for stack in some if not _constant(stack, pixels, done)] for some in (stacks, repeats)
+        [stack for stack in group if not _constant(stack, pixels, imported)] for group in (stacks, repeats)
     )
     frame, areas = _heart([stack for stack in stacks if stack.placed and stack.sure], pixels)
     proposals = _oriented(propose(stacks, frame), frame, areas)
     proposals += [each.left_out(each.reason or Reason.REPEAT) for each in propose(repeats, frame)]
     proposals = [_searched(each, pixels) for each in with_ids(proposals, pixels, identify)]
     decided = choose(decided_by(proposals, choices), lge, threshold)
-    done.proposals = decided
+    imported.proposals = decided
     for proposal in decided:
         if proposal.reason is not None:
-            done.left_out += [(image, proposal.reason) for image in proposal.stack.images()]
+            imported.left_out += [(image, proposal.reason) for image in proposal.stack.images()]
         if proposal.status != "left_out":
             choice = choices[proposal.stack_id] if proposal.confirmed else None
-            done.volumes.append(_chosen(_volume(proposal, pixels, frame, areas), choice))
+            imported.volumes.append(_chosen(_volume(proposal, pixels, frame, areas), choice))
         else:
-            done.seen.append(_seen(proposal, pixels, frame))
-    return done
+            imported.seen.append(_seen(proposal, pixels, frame))
+    return imported
 
 
 def _searched(proposal: Proposal, pixels: dict[Image, Frame]) -> Proposal:
@@ -117,26 +117,26 @@ def _repeats(left_out: LeftOut) -> tuple[list[Stack], LeftOut]:
 
 
 def _read(
-    wanted: Sequence[Image], reader: PixelReader, pixels: dict[Image, Frame], done: Imported
+    images: Sequence[Image], reader: PixelReader, pixels: dict[Image, Frame], imported: Imported
 ) -> set[Image]:
     bad: set[Image] = set()
-    for image in sorted(wanted, key=lambda image: (image.place, image.frame)):
+    for image in sorted(images, key=lambda image: (image.place, image.frame)):
         try:
             pixels[image] = reader.frame(image)
         except RejectedError as error:
             bad.add(image)
-            done.left_out.append((image, error.reason))
-            done.details[image.place.name, image.frame] = error.detail
+            imported.left_out.append((image, error.reason))
+            imported.details[image.place.name, image.frame] = error.detail
     return bad
 
 
-def _constant(stack: Stack, pixels: dict[Image, Frame], done: Imported) -> bool:
+def _constant(stack: Stack, pixels: dict[Image, Frame], imported: Imported) -> bool:
     lows_and_highs = {
         value for image in stack.images() for value in (pixels[image].min(), pixels[image].max())
     }
     if len(lows_and_highs) > 1:
         return False
-    done.left_out += [(image, Reason.CONSTANT) for image in stack.images()]
+    imported.left_out += [(image, Reason.CONSTANT) for image in stack.images()]
     return True
 
 
@@ -192,14 +192,14 @@ def _volume(
     proposal: Proposal, pixels: dict[Image, Frame], frame: HeartFrame, areas: BloodAreas | None
 ) -> Volume:
     values, slope, intercept = stacked(proposal.stack, pixels)
-    shown = (
+    displayed = (
         display(proposal.stack, proposal.view, frame)
         if proposal.stack.placed
         else Display(DisplayTransform(), clear=True)
     )
-    proposal = proposal if shown.clear else proposal.flagged("display_unclear")
+    proposal = proposal if displayed.clear else proposal.flagged("display_unclear")
     proposal = proposal if one_scale(proposal.stack) else proposal.flagged("rescaled_frame_by_frame")
-    volume = Volume(proposal, values, slope, intercept, shown.transform)
+    volume = Volume(proposal, values, slope, intercept, displayed.transform)
     return _TIMED.get(proposal.sequence, _untimed)(volume, frame, areas)
 
 
@@ -230,12 +230,12 @@ def _untimed(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Vol
 
 def _cycle(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volume:
     """End-diastole and end-systole from the blood of the short-axis cine, at the same share of the cycle."""
-    if (told := _declared(volume)) is not None:
-        return told
+    if (declared := _declared(volume)) is not None:
+        return declared
     if areas is None or not areas.found() or not volume.stack.placed:
         return replace(volume, proposal=volume.proposal.flagged("end_systole_by_default"))
-    measured, own = areas.by_slice_and_phase.shape[1], volume.stack.n_phases
-    ed, es = (phase * own // measured for phase in (areas.end_diastole, areas.end_systole))
+    measured, n_phases = areas.by_slice_and_phase.shape[1], volume.stack.n_phases
+    ed, es = (phase * n_phases // measured for phase in (areas.end_diastole, areas.end_systole))
     if areas.tied:
         volume = replace(volume, proposal=volume.proposal.flagged("end_systole_not_clear"))
     return replace(volume, ed_phase=ed, es_phase=es)
@@ -256,10 +256,10 @@ def _pass(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volume
     curve = _curve(volume, frame.axis, frame)
     if curve is None:
         return replace(volume, proposal=volume.proposal.flagged("first_pass_not_located"))
-    found = first_pass(curve)
-    if not found.bolus_found:
+    curve_peak = first_pass(curve)
+    if not curve_peak.bolus_found:
         return replace(volume, proposal=volume.proposal.flagged("no_bolus_found"))
-    return replace(volume, t_on=found.t_on, t_peak=found.t_peak)
+    return replace(volume, t_on=curve_peak.t_on, t_peak=curve_peak.t_peak)
 
 
 def _curve(volume: Volume, axis: Point, frame: HeartFrame) -> list[float] | None:

@@ -74,18 +74,18 @@ def words_of(*texts: str) -> Words:
 
 @cache
 def _words(text: str) -> Words:
-    known = vocabulary()
-    sequences = _matching(known.sequences, text)
-    views = _matching(known.views, text)
-    kind = next(iter(_matching(known.kinds, text)), None)
+    entries = vocabulary()
+    sequences = _matching(entries.sequences, text)
+    views = _matching(entries.views, text)
+    kind = next(iter(_matching(entries.kinds, text)), None)
     if kind == "other_part" and "lv" in text.split() and not re.search(r"\b(rv|rvot|lvot|lv ot)\b", text):
         kind = None  # "LV 2ch"
     return Words(
         kind,
         sequences,
         views,
-        next(iter(_matching(known.components, text)), None),
-        next(iter(_matching(known.states, text)), None),
+        next(iter(_matching(entries.components, text)), None),
+        next(iter(_matching(entries.states, text)), None),
     )
 
 
@@ -116,7 +116,7 @@ def _normal(text: str) -> str:
 
 def names(words: Iterable[Words]) -> list[str]:
     """What many descriptions say, sorted, for a proposal: vocabulary only, never their text."""
-    told = set()
+    matches = set()
     for each in words:
-        told |= {*each.sequences, *each.views, *filter(None, (each.kind, each.component, each.state))}
-    return sorted(told)
+        matches |= {*each.sequences, *each.views, *filter(None, (each.kind, each.component, each.state))}
+    return sorted(matches)

@@ -56,10 +56,10 @@ def write_study(
     out: Path,
     study_id: str,
     images: Sequence[Image],
-    done: Imported,
+    imported: Imported,
     *,
     names: Pseudonyms,
-    about: dict[str, Any],
+    provenance: dict[str, Any],
     rejects: Sequence[dict[str, Any]],
     choices: Choices,
 ) -> dict[str, Any]:
@@ -69,47 +69,48 @@ def write_study(
     study, notes = places.drafts / "study", places.drafts / "proposals"
     study.mkdir(parents=True)
     notes.mkdir()
-    taken = [volume for volume in done.volumes if volume.proposal.status == "taken"]
+    accepted = [volume for volume in imported.volumes if volume.proposal.status == "taken"]
     entries = {
-        id(volume.proposal.stack): _write_volume(study, volume, volume.proposal.volume_id) for volume in taken
+        id(volume.proposal.stack): _write_volume(study, volume, volume.proposal.volume_id)
+        for volume in accepted
     }
-    waiting = [volume for volume in done.volumes if volume.proposal.status == "waits"]
+    waiting = [volume for volume in imported.volumes if volume.proposal.status == "waits"]
     entries |= {
-        id(volume.proposal.stack): _write_volume(notes, volume, f"waits_{_label(done, volume.proposal)}")
+        id(volume.proposal.stack): _write_volume(notes, volume, f"waits_{_label(imported, volume.proposal)}")
         for volume in waiting
     }
     entries |= {
-        id(volume.proposal.stack): _write_volume(notes, volume, f"seen_{_label(done, volume.proposal)}")
-        for volume in done.seen
+        id(volume.proposal.stack): _write_volume(notes, volume, f"seen_{_label(imported, volume.proposal)}")
+        for volume in imported.seen
     }
-    if taken:
+    if accepted:
         manifest = _manifest(
-            study_id, images[0], [entries[id(volume.stack)] for volume in taken], names, about
+            study_id, images[0], [entries[id(volume.stack)] for volume in accepted], names, provenance
         )
         StudyManifest.model_validate_json(manifest)
         (study / MANIFEST_NAME).write_text(manifest)
         study_sheet(study, _SHEET_PHASES, Windows()).save(notes / SHEET_NAME)
-    (notes / PROPOSALS_NAME).write_text(_json(_proposals(study_id, done, entries)))
+    (notes / PROPOSALS_NAME).write_text(_json(_proposals(study_id, imported, entries)))
     build = {
         "schema": "build-1",
         "stage": "intake",
         "tool_version": __version__,
-        **about,
+        **provenance,
         "study_id": study_id,
         "patient_id": names.patient(images[0].identity),
         "frames": len(images),
-        "volumes": sorted(volume.proposal.volume_id for volume in taken),
+        "volumes": sorted(volume.proposal.volume_id for volume in accepted),
         "waiting": sorted(volume.proposal.volume_id for volume in waiting),
-        "decisions": _decisions(done, choices),
+        "decisions": _decisions(imported, choices),
         "flags": sorted(
             {
                 flag
-                for volume in done.volumes
+                for volume in imported.volumes
                 if not volume.proposal.confirmed
                 for flag in volume.proposal.flags
             }
         ),
-        "left_out": dict(sorted(Counter(str(reason) for _, reason in done.left_out).items())),
+        "left_out": dict(sorted(Counter(str(reason) for _, reason in imported.left_out).items())),
         "passes": sorted({tag for image in images for tag in image.tags} & PASSES.keys()),
         "removed": removed(images),
     }
@@ -117,13 +118,13 @@ def write_study(
         "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in rejects)
     )
     (notes / BUILD_NAME).write_text(_json(build))
-    _publish(places, has_study=bool(taken))
+    _publish(places, has_study=bool(accepted))
     return build
 
 
-def _decisions(done: Imported, choices: Choices) -> dict[str, Any]:
+def _decisions(imported: Imported, choices: Choices) -> dict[str, Any]:
     """How many choices fit a stack and were applied, and which were refused by which flag."""
-    fit = [proposal for proposal in done.proposals if proposal.stack_id in choices]
+    fit = [proposal for proposal in imported.proposals if proposal.stack_id in choices]
     refused = {
         proposal.stack_id: flag
         for proposal in fit
@@ -204,14 +205,14 @@ def _nifti_bytes(image: nib.Nifti1Image, voxels: Any) -> bytes:
     return bytes(header.binaryblock) + b"\0" * 4 + bytes(voxels.tobytes(order="F"))
 
 
-def _label(done: Imported, proposal: Proposal) -> str:
-    return f"{[id(each.stack) for each in done.proposals].index(id(proposal.stack)) + 1:03d}"
+def _label(imported: Imported, proposal: Proposal) -> str:
+    return f"{[id(each.stack) for each in imported.proposals].index(id(proposal.stack)) + 1:03d}"
 
 
 def _manifest(
-    study_id: str, image: Image, volumes: list[dict[str, Any]], names: Pseudonyms, about: dict[str, Any]
+    study_id: str, image: Image, volumes: list[dict[str, Any]], names: Pseudonyms, provenance: dict[str, Any]
 ) -> str:
-    told = {
+    facts = {
         "sex": sex(image.person),
         "age_band": age_band(image.person),
         "vendor": vendor(image.person),
@@ -222,19 +223,19 @@ def _manifest(
             "schema": "study-1",
             "study_id": study_id,
             "patient_id": names.patient(image.identity),
-            "cohort": about["options"]["cohort"],
+            "cohort": provenance["options"]["cohort"],
             "species": "human",
             "report_id": None,
-            **{name: value for name, value in told.items() if value is not None},
+            **{name: value for name, value in facts.items() if value is not None},
             "volumes": sorted(volumes, key=lambda volume: str(volume["volume_id"])),
         }
     )
 
 
-def _proposals(study_id: str, done: Imported, entries: dict[int, dict[str, Any]]) -> dict[str, Any]:
-    volumes = {id(volume.stack): volume for volume in done.volumes}
+def _proposals(study_id: str, imported: Imported, entries: dict[int, dict[str, Any]]) -> dict[str, Any]:
+    volumes = {id(volume.stack): volume for volume in imported.volumes}
     listed = []
-    for proposal in done.proposals:
+    for proposal in imported.proposals:
         volume = volumes.get(id(proposal.stack))
         entry = entries.get(id(proposal.stack))
         decided = proposal if volume is None else volume.proposal
@@ -242,7 +243,7 @@ def _proposals(study_id: str, done: Imported, entries: dict[int, dict[str, Any]]
         listed.append(
             {
                 "stack": proposal.stack_id,
-                "proposal": f"{study_id}-{_label(done, proposal)}",
+                "proposal": f"{study_id}-{_label(imported, proposal)}",
                 "status": decided.status,
                 "reason": None if decided.reason is None else str(decided.reason),
                 "sequence": decided.sequence,
@@ -250,7 +251,9 @@ def _proposals(study_id: str, done: Imported, entries: dict[int, dict[str, Any]]
                 "volume_id": decided.volume_id or None,
                 "confidence": round(decided.confidence, 4),
                 "flags": list(decided.flags),
-                "witnesses": [{"about": about, **witness.record()} for about, witness in decided.witnesses],
+                "witnesses": [
+                    {"about": subject, **witness.record()} for subject, witness in decided.witnesses
+                ],
                 "alternatives": {name: round(p, 4) for name, p in sorted(decided.alternatives.items())},
                 "component": decided.component or None,
                 "series": stack.series,

@@ -67,9 +67,9 @@ def add_account(path: Path, pseudonym: str, role: Role) -> str:
     """Write an account with a new passphrase, which is returned and stands nowhere. An old one ends."""
     passphrase = "-".join("".join(secrets.choice(_LETTERS) for _ in range(_GROUP)) for _ in range(_GROUPS))
     salt = secrets.token_bytes(16)
-    own = {"role": role, "salt": salt.hex(), "scrypt": _hash(passphrase, salt)}
+    account_fields = {"role": role, "salt": salt.hex(), "scrypt": _hash(passphrase, salt)}
     people = read_accounts(path).people if path.exists() else {}
-    tree = {name: account.model_dump() for name, account in people.items()} | {pseudonym: own}
+    tree = {name: account.model_dump() for name, account in people.items()} | {pseudonym: account_fields}
     try:
         accounts = Accounts.model_validate({"schema": "accounts-1", "people": tree})
     except ValidationError:
@@ -131,8 +131,8 @@ class Door:
                 tries + 1,
                 self.clock() + wait,
             )  # before the hash, so that tries at once count
-        given = _hash(passphrase, bytes.fromhex(account.salt) if account else bytes(16))
-        if account is None or not secrets.compare_digest(given, account.scrypt):
+        digest = _hash(passphrase, bytes.fromhex(account.salt) if account else bytes(16))
+        if account is None or not secrets.compare_digest(digest, account.scrypt):
             return wait
         with self.lock:
             self.wrong.pop(name, None)

@@ -68,8 +68,8 @@ def agreements(
         batches[item.batch].append(item)
         subtasks[item.subtask.id].append(item)
     return (
-        [_agreement(name, own, outcomes) for name, own in batches.items()],
-        [_agreement(name, own, outcomes) for name, own in subtasks.items()],
+        [_agreement(name, batch_pairs, outcomes) for name, batch_pairs in batches.items()],
+        [_agreement(name, subtask_pairs, outcomes) for name, subtask_pairs in subtasks.items()],
     )
 
 
@@ -116,12 +116,12 @@ def pair_of(item: Item, firsts: Sequence[Line]) -> Pair | None:
     """The pair of an item; None before two people decided on it."""
     if len(firsts) < 2:
         return None
-    one, other = firsts
+    first, second = firsts
     return Pair(
         item.patient,
         item.subtask.id,
-        (one.verdict, other.verdict),
-        (_answer(item, one), _answer(item, other)),
+        (first.verdict, second.verdict),
+        (_answer(item, first), _answer(item, second)),
     )
 
 
@@ -150,12 +150,15 @@ def _tables(pairs: Sequence[Pair], labels: Callable[[Pair], Labels], patients: M
     for pair in pairs:
         by_subtask[pair.subtask].append(pair)
     tables = {}
-    for subtask, own in by_subtask.items():
-        known = {label: place for place, label in enumerate(dict.fromkeys(x for p in own for x in labels(p)))}
-        table = np.zeros((len(patients), len(known), len(known)))
-        for pair in own:
-            one, other = labels(pair)
-            table[patients[pair.patient], known[one], known[other]] += 1
+    for subtask, subtask_pairs in by_subtask.items():
+        place_of = {
+            label: place
+            for place, label in enumerate(dict.fromkeys(x for p in subtask_pairs for x in labels(p)))
+        }
+        table = np.zeros((len(patients), len(place_of), len(place_of)))
+        for pair in subtask_pairs:
+            first, second = labels(pair)
+            table[patients[pair.patient], place_of[first], place_of[second]] += 1
         tables[subtask] = table
     return tables
 
@@ -167,6 +170,6 @@ def _disagreement(counts: Floats) -> tuple[Floats, Floats, Floats]:
     observed = total - np.trace(counts, axis1=-2, axis2=-1)
     by_margins = total - np.nan_to_num(ratio((rows * columns).sum(axis=-1), total))
     shares = np.nan_to_num(ratio(rows + columns, 2 * total[..., None]))
-    others = max(counts.shape[-1] - 1, 1)
-    by_shares = total * (1 - (shares * (1 - shares)).sum(axis=-1) / others)
+    n_others = max(counts.shape[-1] - 1, 1)
+    by_shares = total * (1 - (shares * (1 - shares)).sum(axis=-1) / n_others)
     return observed, by_margins, by_shares

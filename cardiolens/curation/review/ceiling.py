@@ -52,8 +52,8 @@ def people_of(items: Mapping[tuple[str, str], Item], reviews: Reviews) -> list[P
     lines: dict[str, list[Line]] = defaultdict(list)
     barred: dict[str, int] = defaultdict(int)
     decided = {key: reviews.of("read", key) for key in items}
-    for own in decided.values():
-        for reader, line in own.items():
+    for readings in decided.values():
+        for reader, line in readings.items():
             lines[reader].append(line)
     for reader in lines:
         barred[reader] = sum((reader, key[0]) in reviews.seen and reader not in decided[key] for key in items)
@@ -61,29 +61,31 @@ def people_of(items: Mapping[tuple[str, str], Item], reviews: Reviews) -> list[P
         Person(
             reader=reader,
             n_items=len(items),
-            n_read=len(own),
-            n_cannot_tell=sum(not line.answer for line in own),
+            n_read=len(readings),
+            n_cannot_tell=sum(not line.answer for line in readings),
             n_barred=barred[reader],
-            n_missing=len(items) - len(own) - barred[reader],
-            seconds_median=float(np.median([line.seconds for line in own])),
+            n_missing=len(items) - len(readings) - barred[reader],
+            seconds_median=float(np.median([line.seconds for line in readings])),
         )
-        for reader, own in sorted(lines.items())
+        for reader, readings in sorted(lines.items())
     ]
 
 
 def ceiling(items: Mapping[tuple[str, str], Item], reviews: Reviews) -> list[Between]:
     """Agreement of all pairs on everything, of each pair on everything, and of all pairs by subtask."""
-    found = list(_pairs(items, reviews))
-    everyone = tuple(sorted({reader for readers, _, _ in found for reader in readers}))
+    pairs = list(_pairs(items, reviews))
+    everyone = tuple(sorted({reader for readers, _, _ in pairs for reader in readers}))
     by_pair: dict[tuple[str, str], list[Pair]] = defaultdict(list)
     by_subtask: dict[str, list[Pair]] = defaultdict(list)
-    for readers, subtask, pair in found:
+    for readers, subtask, pair in pairs:
         by_pair[readers].append(pair)
         by_subtask[subtask].append(pair)
-    rows = [_between(ALL, everyone, [pair for _, _, pair in found])] if found else []
+    rows = [_between(ALL, everyone, [pair for _, _, pair in pairs])] if pairs else []
     if len(by_pair) > 1:
-        rows += [_between(ALL, readers, own) for readers, own in sorted(by_pair.items())]
-    return rows + [_between(subtask, everyone, own) for subtask, own in by_subtask.items()]
+        rows += [_between(ALL, readers, pair_lines) for readers, pair_lines in sorted(by_pair.items())]
+    return rows + [
+        _between(subtask, everyone, subtask_lines) for subtask, subtask_lines in by_subtask.items()
+    ]
 
 
 def _pairs(
@@ -91,10 +93,10 @@ def _pairs(
 ) -> Iterator[tuple[tuple[str, str], str, Pair]]:
     for key, item in items.items():
         lines = reviews.of("read", key)
-        for one, other in combinations(sorted(lines), 2):
-            answers = tuple(sorted(lines[one].answer)), tuple(sorted(lines[other].answer))
-            table = f"{item.subtask.id} {one} {other}"  # chance is that of these two, in this subtask
-            yield (one, other), item.subtask.id, Pair(item.patient, table, answers, answers)
+        for first, second in combinations(sorted(lines), 2):
+            answers = tuple(sorted(lines[first].answer)), tuple(sorted(lines[second].answer))
+            table = f"{item.subtask.id} {first} {second}"  # chance is that of these two, in this subtask
+            yield (first, second), item.subtask.id, Pair(item.patient, table, answers, answers)
 
 
 def _between(subtask: str, readers: tuple[str, ...], pairs: Sequence[Pair]) -> Between:
@@ -124,8 +126,8 @@ def _same(pairs: Sequence[Pair]) -> Interval:
 
 def lines_of(persons: Sequence[Person], rows: Sequence[Between]) -> list[Record]:
     """The lines of the file: people, then pairs; null where a number is not defined."""
-    told = [{"schema": "human-reader-1", **asdict(one)} for one in persons]
-    return told + [{"schema": "human-agreement-1", **_plain(asdict(row))} for row in rows]
+    lines = [{"schema": "human-reader-1", **asdict(person)} for person in persons]
+    return lines + [{"schema": "human-agreement-1", **_plain(asdict(row))} for row in rows]
 
 
 def told_person(row: Person) -> str:

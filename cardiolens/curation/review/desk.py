@@ -35,32 +35,32 @@ class Desk:
         with self.lock:
             return self._state(session)
 
-    def decide(self, asked: Asked, session: Session) -> Told:
+    def decide(self, request: Asked, session: Session) -> Told:
         """Keep what somebody pressed, and what they see then; `error` says why it was not kept."""
         with self.lock:
             try:
-                refused = self.queue.decide(asked, session.reader, session.role)
+                refused = self.queue.decide(request, session.reader, session.role)
             except OSError as error:
                 return {"error": _unwritten(error), "again": True}
-            return {"kept": asked.id} | ({"error": refused} if refused else {}) | self._state(session)
+            return {"kept": request.id} | ({"error": refused} if refused else {}) | self._state(session)
 
     def _state(self, session: Session) -> Told:
         try:
             item = self.queue.next(session.reader, session.role)
         except OSError as error:
             return {"error": _unwritten(error), "again": True}
-        own = session.reader, session.role
+        identity = session.reader, session.role
         told: Told = {
             "mode": self.queue.mode,
             "done": self.queue.done(session.reader),
-            "left": self.queue.left(*own),
+            "left": self.queue.left(*identity),
         }
         told |= {"reader": session.reader, "role": session.role}
         return told | {"item": None if item is None else self._item(item, session)}
 
     def _item(self, item: Item, session: Session) -> Told:
         question = item.question
-        told: Told = {
+        item_state: Told = {
             "qa_id": item.qa_id,
             "item": item.digest,
             "study": question.study_id,
@@ -71,8 +71,8 @@ class Desk:
             "exclusive": list(item.subtask.exclusive),
         }
         if self.queue.mode == "read":
-            return told
-        told |= {
+            return item_state
+        item_state |= {
             "proposal": list(item.proposal),
             "origin": question.origin,
             "evidence": [asdict(quote) for quote in self.items.evidence(item)],
@@ -80,24 +80,24 @@ class Desk:
         }
         if session.role == "adjudicator":
             firsts = outcome(self.queue.reviews.of("verify", (item.qa_id, item.digest))).firsts
-            told["firsts"] = sorted(  # without names, and in an order that does not tell who was first
+            item_state["firsts"] = sorted(  # without names, and in an order that does not tell who was first
                 [
-                    {"verdict": one.verdict, "answer": list(one.answer), "reason": one.reason}
-                    for one in firsts
+                    {"verdict": line.verdict, "answer": list(line.answer), "reason": line.reason}
+                    for line in firsts
                 ],
                 key=str,
             )
-        return told
+        return item_state
 
     def loops(self, digest: str) -> Told | None:
         """The volumes of an item; None for no item. Masks are truth, which who reads does not see."""
         item = self.by_digest.get(digest)
         if item is None:
             return None
-        found, remark = self.pictures.routed(item)
+        study_loops, remark = self.pictures.routed(item)
         masked = self.queue.mode == "verify"
         return {
-            "loops": [one.told() | {"mask": masked and one.overlay is not None} for one in found],
+            "loops": [loop.told() | {"mask": masked and loop.overlay is not None} for loop in study_loops],
             "remark": remark,
         }
 
@@ -122,12 +122,12 @@ class Desk:
                 for key, item in self.queue.items.items()
             }
         batches, subtasks = agreements(self.queue.items.values(), lambda item: outcomes[item.digest])
-        return {"batches": [plain(one) for one in batches], "subtasks": [plain(one) for one in subtasks]}
+        return {"batches": [plain(row) for row in batches], "subtasks": [plain(row) for row in subtasks]}
 
 
-def plain(one: Agreement) -> Mapping[str, Any]:
+def plain(agreement: Agreement) -> Mapping[str, Any]:
     """Agreement as JSON has it: null where a number is not defined."""
-    return {name: _plain(value) for name, value in asdict(one).items()}
+    return {name: _plain(value) for name, value in asdict(agreement).items()}
 
 
 def _plain(value: Any) -> Any:

@@ -88,17 +88,17 @@ def answer_of(item: Item, final: Line) -> tuple[str, ...]:
     return item.proposal if final.verdict == "accept" else final.answer
 
 
-def _verified(item: Item, own: Outcome, final: Line, batch: Agreement) -> Record:
+def _verified(item: Item, outcome: Outcome, final: Line, batch: Agreement) -> Record:
     kappa = plain(batch)["kappa"]["value"]
     verification = {
         **item.question.verification,
         "status": "verified",
         "stage": STAGE,
         "verdict": final.verdict,
-        "readers": len(own.firsts),
-        "adjudicated": own.adjudicated,
-        "by": [line.reader for line in own.firsts] + [final.reader] * own.adjudicated,
-        "at": max(line.at for line in (*own.firsts, final)),
+        "readers": len(outcome.firsts),
+        "adjudicated": outcome.adjudicated,
+        "by": [line.reader for line in outcome.firsts] + [final.reader] * outcome.adjudicated,
+        "at": max(line.at for line in (*outcome.firsts, final)),
         "kappa_batch": batch.name,
         "kappa": None if kappa is None else round(kappa, 4),
     }
@@ -110,30 +110,30 @@ def _unsettled(item: Item, why: str, batch: Agreement) -> Record:
     return {**item.record, "verification": verification}
 
 
-def _reject(item: Item, own: Outcome, reason: str) -> Record:
+def _reject(item: Item, outcome: Outcome, reason: str) -> Record:
     return {
         "stage": 7,
         "reason": reason,
         "study_id": item.question.study_id,
         "qa_id": item.qa_id,
         "subtask": item.subtask.id,
-        "adjudicated": own.adjudicated,
+        "adjudicated": outcome.adjudicated,
     }
 
 
 def readings(items: Mapping[tuple[str, str], Item], reviews: Reviews) -> dict[str, list[Record]]:
     """What each person read: answers and seconds by question, in the order of the items."""
-    found: dict[str, list[Record]] = {}
+    readings_of: dict[str, list[Record]] = {}
     for key, item in items.items():
         for reader, line in reviews.of("read", key).items():
-            told = {
+            record = {
                 "qa_id": item.qa_id,
                 "item": item.digest,
                 "answer": list(line.answer),
                 "seconds": line.seconds,
             }
-            found.setdefault(reader, []).append(told)
-    return found
+            readings_of.setdefault(reader, []).append(record)
+    return readings_of
 
 
 def keep_quotes(drafts: Path, out: Path) -> None:
@@ -147,6 +147,6 @@ def write(out: Path, result: Exported) -> None:
     write_lines(out / "questions.jsonl", result.verified)
     write_lines(out / "rejects.jsonl", result.rejects)
     write_lines(out / "open.jsonl", result.open)
-    rows = [{"schema": "batch-1", **plain(one)} for one in result.batches]
-    rows += [{"schema": "subtask-agreement-1", **plain(one)} for one in result.subtasks]
+    rows = [{"schema": "batch-1", **plain(row)} for row in result.batches]
+    rows += [{"schema": "subtask-agreement-1", **plain(row)} for row in result.subtasks]
     write_lines(out / "batches.jsonl", rows)

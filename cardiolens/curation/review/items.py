@@ -44,9 +44,9 @@ class Item:
         """Whether an answer is one that the question allows."""
         keys = {option.key for option in self.question.options}
         alone = set(answer) & set(self.subtask.exclusive)
-        one = self.question.answer_type == "multi" or len(answer) == 1
+        fits = self.question.answer_type == "multi" or len(answer) == 1
         several_alone = bool(alone) and len(answer) > 1
-        return 0 < len(set(answer)) == len(answer) and set(answer) <= keys and one and not several_alone
+        return 0 < len(set(answer)) == len(answer) and set(answer) <= keys and fits and not several_alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,27 +86,27 @@ def read_items(path: Path, studies: Path, catalogue: Catalogue, mode: Mode) -> I
     Study by study, so that pictures stay: in the order of ids, and within one in the order of the catalogue.
     Reports are no questions of options and are left out, and so is in `verify` what is verified already.
     """
-    known = _studies(studies)
-    given = list(given_questions(path, catalogue))
-    chosen = [one for one in given if one.question.answer_type != "report"]
-    asked = [one for one in chosen if mode == "read" or not _is_verified(one)]
-    if unknown := sorted({one.question.study_id for one in asked} - known.keys()):
+    study_rows = _studies(studies)
+    rows = list(given_questions(path, catalogue))
+    chosen = [row for row in rows if row.question.answer_type != "report"]
+    open_rows = [row for row in chosen if mode == "read" or not _is_verified(row)]
+    if unknown := sorted({row.question.study_id for row in open_rows} - study_rows.keys()):
         raise InputError(
             f"{path}: {len(unknown)} of its studies are not in studies={studies}, e.g. {unknown[0]}; name "
             "the folder of the studies that it asks about"
         )
     rank = {name: place for place, name in enumerate(catalogue.subtasks)}
-    asked.sort(key=lambda one: (one.question.study_id, rank[one.question.subtask], one.question.qa_id))
-    if not asked:
+    open_rows.sort(key=lambda row: (row.question.study_id, rank[row.question.subtask], row.question.qa_id))
+    if not open_rows:
         raise InputError(f"{path}: has no question for mode={mode}; give a file with drafts")
-    batches = _batches([one.question.study_id for one in asked])
+    batches = _batches([one.question.study_id for one in open_rows])
     items = tuple(
-        _item(one, catalogue, known[one.question.study_id].manifest.patient_id, batch, mode)
-        for one, batch in zip(asked, batches, strict=True)
+        _item(one, catalogue, study_rows[one.question.study_id].manifest.patient_id, batch, mode)
+        for one, batch in zip(open_rows, batches, strict=True)
     )
     quotes, texts = _evidence(path.parent) if mode == "verify" else ({}, {})
-    left_out = {"reports": len(given) - len(chosen), "verified already": len(chosen) - len(asked)}
-    return Items(items, known, quotes, texts, {name: count for name, count in left_out.items() if count})
+    left_out = {"reports": len(rows) - len(chosen), "verified already": len(chosen) - len(open_rows)}
+    return Items(items, study_rows, quotes, texts, {name: count for name, count in left_out.items() if count})
 
 
 def _is_verified(given: GivenQuestion) -> bool:

@@ -77,13 +77,13 @@ class Reviews:
         self.ids.add(line.id)
         if line.mode == "verify":
             self.seen.add((line.reader, line.qa_id))
-        own = self.history.setdefault((line.reader, line.mode), [])
+        lines = self.history.setdefault((line.reader, line.mode), [])
         if line.event == "decided":
             self.decided[line.mode].setdefault(line.key, {})[line.reader] = line
-            own.append(line)
+            lines.append(line)
         elif line.event == "undone" and self.of(line.mode, line.key).get(line.reader):
             del self.decided[line.mode][line.key][line.reader]
-            own[:] = [one for one in own if one.key != line.key]
+            lines[:] = [earlier for earlier in lines if earlier.key != line.key]
 
 
 class Ledger:

@@ -77,30 +77,30 @@ class Pictures:
     def loops(self, study_id: str) -> Mapping[str, Loop] | str:
         """Loops of a study by volume; in words why not, where it cannot be read."""
         with self.lock:
-            found = self.kept.pop(study_id, None)
-            if found is None:
+            cached = self.kept.pop(study_id, None)
+            if cached is None:
                 try:
-                    found = _loops(self.studies[study_id], self.windows)
+                    cached = _loops(self.studies[study_id], self.windows)
                 except InputError as error:
-                    found = f"the images cannot be read: {error}"
-            self.kept[study_id] = found
+                    cached = f"the images cannot be read: {error}"
+            self.kept[study_id] = cached
             while len(self.kept) > _KEPT:
                 del self.kept[next(iter(self.kept))]
-            return found
+            return cached
 
     def routed(self, item: Item) -> tuple[Sequence[Loop], str]:
         """The volumes on which a question is read, and a remark where there are none of them."""
-        found = self.loops(item.question.study_id)
-        if isinstance(found, str):
-            return (), found
-        volumes = tuple(loop.structure for loop in found.values())
+        study_loops = self.loops(item.question.study_id)
+        if isinstance(study_loops, str):
+            return (), study_loops
+        volumes = tuple(loop.structure for loop in study_loops.values())
         routed = resolve(volumes, Route.of(item.subtask))
         if routed.skipped is None:
-            named = [flag for flag in routed.flags if flag.startswith("substituted")]
-            remark = "the views of this question are missing; others stand for them" if named else ""
-            return [found[volume.volume_id] for volume in routed.volumes], remark
+            substitutions = [flag for flag in routed.flags if flag.startswith("substituted")]
+            remark = "the views of this question are missing; others stand for them" if substitutions else ""
+            return [study_loops[volume.volume_id] for volume in routed.volumes], remark
         remark = "no view of this question is in the study; these are all that it has"
-        return list(found.values()), remark
+        return list(study_loops.values()), remark
 
 
 def _loops(study: Study, windows: Windows) -> Mapping[str, Loop]:
@@ -108,15 +108,17 @@ def _loops(study: Study, windows: Windows) -> Mapping[str, Loop]:
     for volume in displayed_volumes(study, windows):
         rows.append(volume.row)
         frames[str(volume.row["volume_id"])] = _stack(volume.row, volume.frames)
-    known = structures(pa.Table.from_pylist(rows))[study.study_id].volumes
+    volumes_of = structures(pa.Table.from_pylist(rows))[study.study_id].volumes
     manifests = {volume.volume_id: volume for volume in study.manifest.volumes}
     by_id = {str(row["volume_id"]): row for row in rows}
     return {
         name: Loop(structure, frames[name], read_overlay(study, manifests[name], by_id[name]))
-        for name, structure in known.items()
+        for name, structure in volumes_of.items()
     }
 
 
 def _stack(row: Mapping[str, Any], frames: pa.Table) -> NDArray[np.uint8]:
     size = int(row["height"]), int(row["width"])
-    return np.stack([np.frombuffer(one, np.uint8).reshape(size) for one in frames["pixels"].to_pylist()])
+    return np.stack(
+        [np.frombuffer(content, np.uint8).reshape(size) for content in frames["pixels"].to_pylist()]
+    )

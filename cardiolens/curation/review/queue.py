@@ -77,7 +77,7 @@ class Queue:
         """The item that somebody is shown now; in `verify`, that they saw it is on the disk before."""
         for key in [key for key, by in self.held.items() if reader in by]:
             self._let_go(key, reader)
-        key = next((one for one in self.items if self._is_for(one, reader, role)), ("", ""))
+        key = next((candidate for candidate in self.items if self._is_for(candidate, reader, role)), ("", ""))
         if key not in self.items:
             return None
         if self.mode == "verify":
@@ -92,10 +92,10 @@ class Queue:
             return False
         if self.mode == "read":
             return (reader, key[0]) not in self.reviews.seen
-        others = self._others_at(key, reader) if key in self.held else frozenset()
+        others_here = self._others_at(key, reader) if key in self.held else frozenset()
         if role == "adjudicator":
-            return len(decisions) >= READERS and not others and outcome(decisions).state == "disputed"
-        return len(decisions) < READERS and (not others or len(others.union(decisions)) < READERS)
+            return len(decisions) >= READERS and not others_here and outcome(decisions).state == "disputed"
+        return len(decisions) < READERS and (not others_here or len(others_here.union(decisions)) < READERS)
 
     def _others_at(self, key: Key, reader: str) -> frozenset[str]:
         """Who besides a reader has looked at an item since not long ago."""
@@ -110,23 +110,23 @@ class Queue:
         """How many decisions of somebody hold."""
         return len(self.reviews.history.get((reader, self.mode), ()))
 
-    def decide(self, asked: Asked, reader: str, role: Role) -> str | None:
+    def decide(self, request: Asked, reader: str, role: Role) -> str | None:
         """Keep a decision or an undo; why not, in words, where it cannot be. The same id again is no news."""
-        if asked.id in self.reviews.ids:
+        if request.id in self.reviews.ids:
             return None
-        if asked.undo:
-            return self._undo(asked, reader)
-        key = asked.qa_id, asked.item
+        if request.undo:
+            return self._undo(request, reader)
+        key = request.qa_id, request.item
         if key not in self.items:
             return "that is no item of this review any longer; this is the next one"
-        if why := self._refused(key, reader, role) or self._illegal(self.items[key], asked):
+        if why := self._refused(key, reader, role) or self._illegal(self.items[key], request):
             return why
-        line = self._line(reader, key, "decided", asked.id).model_copy(
+        line = self._line(reader, key, "decided", request.id).model_copy(
             update={
-                "verdict": asked.verdict,
-                "answer": tuple(sorted(asked.answer)),
-                "reason": asked.reason,
-                "seconds": round(asked.seconds, 2),
+                "verdict": request.verdict,
+                "answer": tuple(sorted(request.answer)),
+                "reason": request.reason,
+                "seconds": round(request.seconds, 2),
                 "third": self.mode == "verify" and role == "adjudicator",
             }
         )
@@ -153,38 +153,38 @@ class Queue:
         if role == "adjudicator":
             is_open = outcome(decisions).state != "disputed"
             return "its readers do not disagree any longer; this is the next one" if is_open else None
-        taken = len(decisions) >= READERS
-        return "two others decided on it meanwhile; this is the next one" if taken else None
+        is_full = len(decisions) >= READERS
+        return "two others decided on it meanwhile; this is the next one" if is_full else None
 
-    def _illegal(self, item: Item, asked: Asked) -> str | None:
+    def _illegal(self, item: Item, request: Asked) -> str | None:
         legal = (
             ("answer", "cannot_tell")
             if self.mode == "read"
             else ("accept", "correct", "reject", "cannot_tell")
         )
-        answers = asked.verdict in ("answer", "correct")
+        answers = request.verdict in ("answer", "correct")
         rules = [
-            (asked.verdict not in legal, f"expected one of {', '.join(legal)}"),
-            (answers and not item.is_legal(asked.answer), "the question does not allow this answer"),
-            (not answers and bool(asked.answer), "an answer belongs to a correction alone"),
+            (request.verdict not in legal, f"expected one of {', '.join(legal)}"),
+            (answers and not item.is_legal(request.answer), "the question does not allow this answer"),
+            (not answers and bool(request.answer), "an answer belongs to a correction alone"),
             (
-                bool(asked.reason) != (asked.verdict in _REASONED),
+                bool(request.reason) != (request.verdict in _REASONED),
                 "a rejection needs a reason, and nothing else",
             ),
             (
-                asked.verdict == "correct" and tuple(sorted(asked.answer)) == item.proposal,
+                request.verdict == "correct" and tuple(sorted(request.answer)) == item.proposal,
                 "that is the proposed answer; accept it",
             ),
         ]
         return next((words for wrong, words in rules if wrong), None)
 
-    def _undo(self, asked: Asked, reader: str) -> str | None:
+    def _undo(self, request: Asked, reader: str) -> str | None:
         last = self.reviews.last(reader, self.mode)
         if last is None or last.key not in self.items:
             return "nothing is decided that could be taken back"
         if not last.third and any(line.third for line in self.reviews.of(self.mode, last.key).values()):
             return "a third person decided on it since; it cannot be taken back"
-        self.ledger.append(self._line(reader, last.key, "undone", asked.id))
+        self.ledger.append(self._line(reader, last.key, "undone", request.id))
         return None
 
     def _line(self, reader: str, key: Key, event: Literal["shown", "decided", "undone"], name: str) -> Line:

@@ -206,7 +206,7 @@ class ModelPlanner:
         selection = view.selection
         worded = with_options(question.worded(arm.wording), arm.control, question.qa_id)
         display = SHOWN.get(arm.control, "frames")
-        template = template_for(worded, arm.prompt.style, self._spec.templates, shown=display)
+        template = template_for(worded, arm.prompt.style, self._spec.templates, display=display)
         offer, choosing = selection.frames, arm.selector.kind == "self" and selection.skipped is None
         if choosing:  # counted with the most that may be shown
             largest = _largest(view.study, offer, _frames_of(arm))

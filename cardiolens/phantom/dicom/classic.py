@@ -25,71 +25,71 @@ from cardiolens.phantom.dicom.series import CARDIAC, Image, Series
 
 def classic_images(exam: Exam, series: Series) -> Iterator[Dataset]:
     """Yield every image of a series with its pixels: the same dataset again and again, changed in place."""
-    made = general(exam, series, CLASSIC)
+    dataset = general(exam, series, CLASSIC)
     for place, image in enumerate(series.images):
         kind = exam.dialect.acquisitions[image.stack.kind]
-        made.SOPInstanceUID = exam.uid("image", series.number, place)
-        made.InstanceNumber = place + 1
-        _acquired(exam, image, kind, made)
-        _timed(exam, series, image, made)
-        _placed(exam, image, made)
+        dataset.SOPInstanceUID = exam.uid("image", series.number, place)
+        dataset.InstanceNumber = place + 1
+        _acquired(exam, image, kind, dataset)
+        _timed(exam, series, image, dataset)
+        _placed(exam, image, dataset)
         frame = exam.stored(image.stack).stored(image.stack.frames[image.slice, image.phase])
-        _shown(exam, series, frame, made)
-        add_private(exam, made, private_words(exam, series, image))
-        add_pixels(exam, made, frame[None])
-        yield made
+        _shown(exam, series, frame, dataset)
+        add_private(exam, dataset, private_words(exam, series, image))
+        add_pixels(exam, dataset, frame[None])
+        yield dataset
 
 
-def _acquired(exam: Exam, image: Image, kind: Acquisition, made: Dataset) -> None:
-    made.ImageType = list(kind.image_type)
-    made.ScanningSequence, made.SequenceVariant = list(kind.sequence), list(kind.variant)
-    made.ScanOptions, made.MRAcquisitionType = list(kind.options), "2D"
-    made.SequenceName = kind.sequence_name
-    made.RepetitionTime, made.EchoTime = number(kind.tr, 3), number(kind.te, 3)
-    made.FlipAngle, made.EchoTrainLength = number(kind.flip, 1), 1
+def _acquired(exam: Exam, image: Image, kind: Acquisition, dataset: Dataset) -> None:
+    dataset.ImageType = list(kind.image_type)
+    dataset.ScanningSequence, dataset.SequenceVariant = list(kind.sequence), list(kind.variant)
+    dataset.ScanOptions, dataset.MRAcquisitionType = list(kind.options), "2D"
+    dataset.SequenceName = kind.sequence_name
+    dataset.RepetitionTime, dataset.EchoTime = number(kind.tr, 3), number(kind.te, 3)
+    dataset.FlipAngle, dataset.EchoTrainLength = number(kind.flip, 1), 1
     inversion = image.stack.inversion_ms
     if inversion or kind.ti is not None:
-        made.InversionTime = number(inversion[image.phase] if inversion else kind.ti or 0.0, 3)
-    made.AcquisitionDate = made.ContentDate = exam.identity.study_date
-    made.AcquisitionTime = clock(exam.identity.study_time, image.acquired_s)
-    made.ContentTime = clock(exam.identity.study_time, image.acquired_s + 4.0)
+        dataset.InversionTime = number(inversion[image.phase] if inversion else kind.ti or 0.0, 3)
+    dataset.AcquisitionDate = dataset.ContentDate = exam.identity.study_date
+    dataset.AcquisitionTime = clock(exam.identity.study_time, image.acquired_s)
+    dataset.ContentTime = clock(exam.identity.study_time, image.acquired_s + 4.0)
 
 
-def _timed(exam: Exam, series: Series, image: Image, made: Dataset) -> None:
+def _timed(exam: Exam, series: Series, image: Image, dataset: Dataset) -> None:
     of, stack = exam.dialect, image.stack
-    made.TriggerTime = number(image.trigger_ms, of.trigger_decimals)
-    made.NominalInterval = round(image.hold.rr_ms)
-    made.HeartRate = round(60_000 / image.hold.rr_ms)
-    made.AcquisitionNumber = 1 if stack.kind in CARDIAC else image.phase + 1
-    made.ImagesInAcquisition = len(series.images)
+    dataset.TriggerTime = number(image.trigger_ms, of.trigger_decimals)
+    dataset.NominalInterval = round(image.hold.rr_ms)
+    dataset.HeartRate = round(60_000 / image.hold.rr_ms)
+    dataset.AcquisitionNumber = 1 if stack.kind in CARDIAC else image.phase + 1
+    dataset.ImagesInAcquisition = len(series.images)
     if stack.kind in CARDIAC:
-        made.CardiacNumberOfImages = stack.phases
+        dataset.CardiacNumberOfImages = stack.phases
     if stack.kind in of.temporal_position:
-        told = stack.kind == "perfusion" or exam.drawn("temporal").chance(0.5)
-        made.TemporalPositionIdentifier = image.phase + 1 if told else 1
-        made.NumberOfTemporalPositions = stack.phases if told else 1
+        is_timed = stack.kind == "perfusion" or exam.drawn("temporal").chance(0.5)
+        dataset.TemporalPositionIdentifier = image.phase + 1 if is_timed else 1
+        dataset.NumberOfTemporalPositions = stack.phases if is_timed else 1
 
 
-def _placed(exam: Exam, image: Image, made: Dataset) -> None:
+def _placed(exam: Exam, image: Image, dataset: Dataset) -> None:
     of, at, spacing = exam.dialect, exam.location(image.stack, image.slice), exam.size.spacing_mm
-    made.ImagePositionPatient = [number(part, of.position_decimals) for part in at.position]
-    made.ImageOrientationPatient = [
+    dataset.ImagePositionPatient = [number(part, of.position_decimals) for part in at.position]
+    dataset.ImageOrientationPatient = [
         number(part, of.cosine_decimals) for part in (*at.along_row, *at.along_column)
     ]
-    made.PixelSpacing = [number(spacing, 4)] * 2
-    made.SliceThickness = number(THICKNESS_MM, 1)
+    dataset.PixelSpacing = [number(spacing, 4)] * 2
+    dataset.SliceThickness = number(THICKNESS_MM, 1)
     normal = np.cross(at.along_row, at.along_column)
-    made.SliceLocation = number(float(np.sum(normal * np.array(at.position))), 4)
+    dataset.SliceLocation = number(float(np.sum(normal * np.array(at.position))), 4)
     if of.spacing_between_slices and image.stack.spacing_mm is not None:
-        made.SpacingBetweenSlices = number(image.stack.spacing_mm, 4)
+        dataset.SpacingBetweenSlices = number(image.stack.spacing_mm, 4)
 
 
-def _shown(exam: Exam, series: Series, frame: NDArray[np.int16], made: Dataset) -> None:
+def _shown(exam: Exam, series: Series, frame: NDArray[np.int16], dataset: Dataset) -> None:
     centre, width = window(frame)
     if len(exam.dialect.slopes) > 1:
         steep, intercept = slope(exam, series)
-        made.RescaleSlope, made.RescaleIntercept = number(steep, 8), number(intercept, 6)
-        made.RescaleType = "normalized"
+        dataset.RescaleSlope, dataset.RescaleIntercept = number(steep, 8), number(intercept, 6)
+        dataset.RescaleType = "normalized"
         centre, width = round(steep * centre + intercept), max(round(steep * width), 1)
-    made.WindowCenter, made.WindowWidth = str(centre), str(width)
-    made.BurnedInAnnotation = "NO"
+    dataset.WindowCenter, dataset.WindowWidth = str(centre), str(width)
+    dataset.BurnedInAnnotation = "NO"

@@ -13,19 +13,19 @@ from cardiolens.phantom.dicom.spec import TransferSyntax
 _COMPRESSED = {"rle": RLELossless, "jpeg2000": JPEG2000Lossless}
 
 
-def write_file(path: Path, made: Dataset, syntax: TransferSyntax) -> None:
+def write_file(path: Path, dataset: Dataset, syntax: TransferSyntax) -> None:
     """Write a dataset; its bytes follow from its content, whatever the version of the library."""
-    made.file_meta = FileMetaDataset()
-    made.file_meta.MediaStorageSOPClassUID = made.SOPClassUID
-    made.file_meta.MediaStorageSOPInstanceUID = made.SOPInstanceUID
-    made.file_meta.ImplementationClassUID = UID(uid("cardiolens phantom"))
-    made.file_meta.ImplementationVersionName = "PHANTOM_1"
+    dataset.file_meta = FileMetaDataset()
+    dataset.file_meta.MediaStorageSOPClassUID = dataset.SOPClassUID
+    dataset.file_meta.MediaStorageSOPInstanceUID = dataset.SOPInstanceUID
+    dataset.file_meta.ImplementationClassUID = UID(uid("cardiolens phantom"))
+    dataset.file_meta.ImplementationVersionName = "PHANTOM_1"
     plain = ImplicitVRLittleEndian if syntax == "implicit" else ExplicitVRLittleEndian
-    made.file_meta.TransferSyntaxUID = plain
+    dataset.file_meta.TransferSyntaxUID = plain
     if syntax in _COMPRESSED:
-        made.compress(_COMPRESSED[syntax], generate_instance_uid=False)
+        dataset.compress(_COMPRESSED[syntax], generate_instance_uid=False)
     path.parent.mkdir(parents=True, exist_ok=True)
-    made.save_as(path, enforce_file_format=True)
+    dataset.save_as(path, enforce_file_format=True)
 
 
 def check_encoder(syntax: TransferSyntax) -> None:

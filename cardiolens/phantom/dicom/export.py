@@ -24,46 +24,49 @@ from cardiolens.phantom.planes import sizes
 from cardiolens.phantom.roster import study
 
 
-def make_export(spec: PhantomSpec, asked: ExportSpec, folder: Path) -> None:
+def make_export(spec: PhantomSpec, export_spec: ExportSpec, folder: Path) -> None:
     """Make `folder/export/` and `folder/truth.jsonl`; the folder is absent or empty before.
 
     One study after another is made and written, so that memory does not grow with the cohort. Everything is
     written beside the folder and renamed at the end.
     """
     ids = planned(spec, folder)
-    check_encoder(asked.transfer_syntax)
-    beside = folder.with_name(f".{folder.name}.making")
+    check_encoder(export_spec.transfer_syntax)
+    temporary = folder.with_name(f".{folder.name}.making")
     try:
-        shutil.rmtree(beside, ignore_errors=True)
-        (beside / "export").mkdir(parents=True)
-        with (beside / "truth.jsonl").open("w", encoding="utf-8") as lines:
+        shutil.rmtree(temporary, ignore_errors=True)
+        (temporary / "export").mkdir(parents=True)
+        with (temporary / "truth.jsonl").open("w", encoding="utf-8") as lines:
             for study_id in ids:
-                record = write_exam(study_id, spec, asked, beside / "export")
+                record = write_exam(study_id, spec, export_spec, temporary / "export")
                 lines.write(json.dumps(record, ensure_ascii=False) + "\n")
         if folder.exists():
             folder.rmdir()
-        beside.replace(folder)
+        temporary.replace(folder)
     except OSError as error:
         reason = error.strerror or error
         raise RunError(f"{folder}: cannot be written ({reason}); free space or check permissions") from error
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
-def write_exam(study_id: str, spec: PhantomSpec, asked: ExportSpec, export: Path) -> dict[str, Any]:
+def write_exam(study_id: str, spec: PhantomSpec, export_spec: ExportSpec, export: Path) -> dict[str, Any]:
     """Render and write one study's exam under `export`, and return its truth."""
-    made, size = study(spec.seed, study_id), sizes()[spec.size]
-    heart, look = Heart(made.parameters), appearance(spec.difficulty, made.seed, size.spacing_mm)
-    exam = exam_of(study_id, made.seed, asked, size)
-    camera = Camera(heart, size, look, made.seed, exam.patient)
+    drawn_study, size = study(spec.seed, study_id), sizes()[spec.size]
+    heart, look = (
+        Heart(drawn_study.parameters),
+        appearance(spec.difficulty, drawn_study.seed, size.spacing_mm),
+    )
+    exam = exam_of(study_id, drawn_study.seed, export_spec, size)
+    camera = Camera(heart, size, look, drawn_study.seed, exam.patient)
     offset = exam.dialect.psir_offset
-    stacks = [*scouts(camera), *volumes(heart, size, look, made.seed, psir_offset=offset)]
-    folder, written, serial = _path(exam, exam.dialect.folder), [], 0
+    stacks = [*scouts(camera), *volumes(heart, size, look, drawn_study.seed, psir_offset=offset)]
+    folder, series_files, serial = _path(exam, exam.dialect.folder), [], 0
     for series in exam_series(exam, stacks):
-        one = _write_series(exam, series, export, folder, serial)
-        serial += len(one.at)
-        written.append(one)
-    return truth_of(exam, folder, written)
+        written_series = _write_series(exam, series, export, folder, serial)
+        serial += len(written_series.at)
+        series_files.append(written_series)
+    return truth_of(exam, folder, series_files)
 
 
 def _write_series(exam: Exam, series: Series, export: Path, folder: str, serial: int) -> Written:
@@ -72,12 +75,12 @@ def _write_series(exam: Exam, series: Series, export: Path, folder: str, serial:
     multiframe = exam.dialect.multiframe
     datasets = [multiframe_image(exam, series)] if multiframe else classic_images(exam, series)
     protocol = series.name.protocol or "unnamed"
-    for place, made in enumerate(datasets):
+    for place, dataset in enumerate(datasets):
         words = {"series": series.number, "instance": place + 1, "serial": serial + place + 1}
         name = f"{folder}/{_path(exam, exam.dialect.file, protocol=protocol, **words)}"
-        write_file(export / name, made, exam.spec.transfer_syntax)
+        write_file(export / name, dataset, exam.spec.transfer_syntax)
         frames = range(1, len(series.images) + 1) if multiframe else [None]
-        at += [(str(made.SOPInstanceUID), frame, name) for frame in frames]
+        at += [(str(dataset.SOPInstanceUID), frame, name) for frame in frames]
     return Written(series, exam.uid("series", series.number), tuple(at))
 
 
@@ -85,7 +88,7 @@ def _path(exam: Exam, template: str, **words: Any) -> str:
     """A path of a dialect; names in it are the patient's, as scanners write them, without odd characters."""
     who = exam.identity
     surname, forename = (re.sub(r"[^\w-]", "_", part) for part in who.name.split("^"))
-    known = {
+    fields = {
         "surname": surname,
         "forename": forename,
         "patient_id": who.patient_id,
@@ -95,4 +98,4 @@ def _path(exam: Exam, template: str, **words: Any) -> str:
     }
     if "protocol" in words:
         words["protocol"] = re.sub(r"[^\w-]", "_", words["protocol"])
-    return template.format(**known, **words)
+    return template.format(**fields, **words)

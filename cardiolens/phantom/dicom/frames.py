@@ -26,24 +26,24 @@ def shared(exam: Exam, lead: Image, kind: Acquisition) -> Dataset:
         GradientEchoTrainLength=1,
     )
     anatomy = _item(FrameLaterality="U", AnatomicRegionSequence=[_code("80891009", "SCT", "Heart")])
-    made = Dataset()
-    made.PixelMeasuresSequence, made.FrameAnatomySequence = [measures], [anatomy]
-    made.MRTimingAndRelatedParametersSequence = [timing]
-    made.MREchoSequence = [_item(EffectiveEchoTime=kind.te)]
-    return made
+    dataset = Dataset()
+    dataset.PixelMeasuresSequence, dataset.FrameAnatomySequence = [measures], [anatomy]
+    dataset.MRTimingAndRelatedParametersSequence = [timing]
+    dataset.MREchoSequence = [_item(EffectiveEchoTime=kind.te)]
+    return dataset
 
 
 def per_frame(exam: Exam, series: Series, image: Image) -> Dataset:
     """Functional groups of one frame."""
     kind, at = exam.dialect.acquisitions[image.stack.kind], exam.location(image.stack, image.slice)
-    of, made = exam.dialect, Dataset()
-    made.FrameContentSequence = [_content(exam, series, image)]
+    of, dataset = exam.dialect, Dataset()
+    dataset.FrameContentSequence = [_content(exam, series, image)]
     position = [number(part, of.position_decimals) for part in at.position]
     cosines = [number(part, of.cosine_decimals) for part in (*at.along_row, *at.along_column)]
-    made.PlanePositionSequence = [_item(ImagePositionPatient=position)]
-    made.PlaneOrientationSequence = [_item(ImageOrientationPatient=cosines)]
-    made.CardiacSynchronizationSequence = [_synchronized(image)]
-    made.MRImageFrameTypeSequence = [
+    dataset.PlanePositionSequence = [_item(ImagePositionPatient=position)]
+    dataset.PlaneOrientationSequence = [_item(ImageOrientationPatient=cosines)]
+    dataset.CardiacSynchronizationSequence = [_synchronized(image)]
+    dataset.MRImageFrameTypeSequence = [
         _item(
             FrameType=list(kind.image_type),
             PixelPresentation="MONOCHROME",
@@ -53,14 +53,14 @@ def per_frame(exam: Exam, series: Series, image: Image) -> Dataset:
             AcquisitionContrast=kind.contrast,
         )
     ]
-    made.MRModifierSequence = [_modified(image, kind)]
+    dataset.MRModifierSequence = [_modified(image, kind)]
     steep, intercept = slope(exam, series)
     scaled = _item(RescaleSlope=number(steep, 8), RescaleIntercept=number(intercept, 6), RescaleType="US")
-    made.PixelValueTransformationSequence = [scaled]
+    dataset.PixelValueTransformationSequence = [scaled]
     centre, width = window(image.stack.frames[image.slice, image.phase])
     shown = round(steep * centre + intercept), max(round(steep * width), 1)
-    made.FrameVOILUTSequence = [_item(WindowCenter=str(shown[0]), WindowWidth=str(shown[1]))]
-    return made
+    dataset.FrameVOILUTSequence = [_item(WindowCenter=str(shown[0]), WindowWidth=str(shown[1]))]
+    return dataset
 
 
 def _content(exam: Exam, series: Series, image: Image) -> Dataset:
@@ -92,13 +92,13 @@ def _synchronized(image: Image) -> Dataset:
 
 def _modified(image: Image, kind: Acquisition) -> Dataset:
     inverted = kind.ti is not None or bool(image.stack.inversion_ms)
-    made = _item(InversionRecovery="YES" if inverted else "NO", FlowCompensation="NONE", Spoiling="NONE")
-    made.T2Preparation, made.SpatialPresaturation = "NO", "NONE"
-    made.PartialFourier, made.ParallelAcquisition = "NO", "NO"
+    item = _item(InversionRecovery="YES" if inverted else "NO", FlowCompensation="NONE", Spoiling="NONE")
+    item.T2Preparation, item.SpatialPresaturation = "NO", "NONE"
+    item.PartialFourier, item.ParallelAcquisition = "NO", "NO"
     if inverted:
         times = image.stack.inversion_ms
-        made.InversionTimes = [times[image.phase] if times else kind.ti]
-    return made
+        item.InversionTimes = [times[image.phase] if times else kind.ti]
+    return item
 
 
 def move_alike(groups: list[Dataset], shared: Dataset, name: str) -> None:
@@ -119,7 +119,7 @@ def _code(value: str, scheme: str, meaning: str) -> Dataset:
 
 
 def _item(**values: Any) -> Dataset:
-    made = Dataset()
+    item = Dataset()
     for name, value in values.items():
-        setattr(made, name, value)
-    return made
+        setattr(item, name, value)
+    return item

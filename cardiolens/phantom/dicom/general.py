@@ -24,24 +24,24 @@ def number(value: float, decimals: int) -> str:
 
 def general(exam: Exam, series: Series, sop_class: str) -> Dataset:
     """A dataset with what all images of a series have in common."""
-    made = Dataset()
-    made.SpecificCharacterSet = "ISO_IR 192" if sop_class == ENHANCED else "ISO_IR 100"
-    made.SOPClassUID = sop_class
-    _patient(exam, made)
-    _study(exam, made)
-    _series(exam, series, made)
-    return made
+    dataset = Dataset()
+    dataset.SpecificCharacterSet = "ISO_IR 192" if sop_class == ENHANCED else "ISO_IR 100"
+    dataset.SOPClassUID = sop_class
+    _patient(exam, dataset)
+    _study(exam, dataset)
+    _series(exam, series, dataset)
+    return dataset
 
 
-def add_pixels(exam: Exam, made: Dataset, frames: NDArray[np.int16]) -> None:
+def add_pixels(exam: Exam, dataset: Dataset, frames: NDArray[np.int16]) -> None:
     """Add matrices (frame, row, column) as stored."""
     of = exam.dialect
-    made.SamplesPerPixel = 1
-    made.PhotometricInterpretation = "MONOCHROME2"
-    made.Rows, made.Columns = frames.shape[1:]
-    made.BitsAllocated, made.BitsStored, made.HighBit = 16, of.bits_stored, of.bits_stored - 1
-    made.PixelRepresentation = int(of.signed)
-    made.add_new(0x7FE00010, "OW", frames.astype("<i2" if of.signed else "<u2").tobytes())
+    dataset.SamplesPerPixel = 1
+    dataset.PhotometricInterpretation = "MONOCHROME2"
+    dataset.Rows, dataset.Columns = frames.shape[1:]
+    dataset.BitsAllocated, dataset.BitsStored, dataset.HighBit = 16, of.bits_stored, of.bits_stored - 1
+    dataset.PixelRepresentation = int(of.signed)
+    dataset.add_new(0x7FE00010, "OW", frames.astype("<i2" if of.signed else "<u2").tobytes())
 
 
 def slope(exam: Exam, series: Series) -> tuple[float, float]:
@@ -59,7 +59,7 @@ def window(frames: NDArray[np.int16]) -> tuple[int, int]:
     return (low + high) // 2, max(high - low, 1)
 
 
-def add_private(exam: Exam, made: Dataset, words: dict[str, Any]) -> None:
+def add_private(exam: Exam, dataset: Dataset, words: dict[str, Any]) -> None:
     """Add a maker's private elements; `words` fill their templates, and so does the identity."""
     person = vars(exam.identity) | {"private_uid": exam.uid("private"), "orientation": "Cor>Sag(-33.1)>Tra"}
     blocks: dict[tuple[int, str], int] = {}
@@ -67,9 +67,9 @@ def add_private(exam: Exam, made: Dataset, words: dict[str, Any]) -> None:
         key = private.group, private.creator
         if key not in blocks:
             blocks[key] = 0x10 + sum(group == private.group for group, _ in blocks)
-            made.add_new((private.group, blocks[key]), "LO", private.creator)
+            dataset.add_new((private.group, blocks[key]), "LO", private.creator)
         value = _private_value(private.vr, private.value.format(**person, **words))
-        made.add_new((private.group, (blocks[key] << 8) + private.element), private.vr, value)
+        dataset.add_new((private.group, (blocks[key] << 8) + private.element), private.vr, value)
 
 
 def _private_value(vr: str, text: str) -> str | bytes | int | float:
@@ -98,47 +98,47 @@ def private_words(exam: Exam, series: Series, image: Image) -> dict[str, Any]:
     }
 
 
-def _patient(exam: Exam, made: Dataset) -> None:
+def _patient(exam: Exam, dataset: Dataset) -> None:
     who = exam.identity
-    made.PatientName, made.PatientID = who.name, who.patient_id
-    made.PatientBirthDate, made.PatientSex = who.birth_date, who.sex
-    made.OtherPatientIDs = who.other_id
-    made.PatientAge = f"{int(who.study_date[:4]) - int(who.birth_date[:4]):03d}Y"
-    made.PatientWeight, made.PatientSize = "75", "1.71"
-    made.PatientAddress, made.PatientTelephoneNumbers = who.address, who.phone
-    made.PatientComments = who.comment
+    dataset.PatientName, dataset.PatientID = who.name, who.patient_id
+    dataset.PatientBirthDate, dataset.PatientSex = who.birth_date, who.sex
+    dataset.OtherPatientIDs = who.other_id
+    dataset.PatientAge = f"{int(who.study_date[:4]) - int(who.birth_date[:4]):03d}Y"
+    dataset.PatientWeight, dataset.PatientSize = "75", "1.71"
+    dataset.PatientAddress, dataset.PatientTelephoneNumbers = who.address, who.phone
+    dataset.PatientComments = who.comment
 
 
-def _study(exam: Exam, made: Dataset) -> None:
+def _study(exam: Exam, dataset: Dataset) -> None:
     who = exam.identity
-    made.StudyInstanceUID = exam.uid("study")
-    made.StudyDate, made.StudyTime = who.study_date, who.study_time
-    made.AccessionNumber, made.StudyID = who.accession, who.accession[-6:]
-    made.ReferringPhysicianName = who.referrer
-    made.PerformingPhysicianName, made.OperatorsName = who.performer, who.operator
-    made.StudyDescription = "Cardiac MR^Standard"
-    made.InstitutionName, made.InstitutionAddress = who.institution, who.institution_address
-    made.InstitutionalDepartmentName = who.department
+    dataset.StudyInstanceUID = exam.uid("study")
+    dataset.StudyDate, dataset.StudyTime = who.study_date, who.study_time
+    dataset.AccessionNumber, dataset.StudyID = who.accession, who.accession[-6:]
+    dataset.ReferringPhysicianName = who.referrer
+    dataset.PerformingPhysicianName, dataset.OperatorsName = who.performer, who.operator
+    dataset.StudyDescription = "Cardiac MR^Standard"
+    dataset.InstitutionName, dataset.InstitutionAddress = who.institution, who.institution_address
+    dataset.InstitutionalDepartmentName = who.department
     request = Dataset()
     request.RequestedProcedureID = who.accession
     request.RequestedProcedureDescription = f"MR Herz, {who.referrer.replace('^', ' ')}"
-    made.RequestAttributesSequence = [request]
+    dataset.RequestAttributesSequence = [request]
 
 
-def _series(exam: Exam, series: Series, made: Dataset) -> None:
+def _series(exam: Exam, series: Series, dataset: Dataset) -> None:
     of, who = exam.dialect, exam.identity
-    made.Modality, made.Manufacturer = "MR", of.manufacturer
-    made.ManufacturerModelName = exam.drawn("model").one_of(of.models)
-    made.SoftwareVersions = of.software.split("\\")
-    made.DeviceSerialNumber, made.StationName = who.device_serial, who.station
-    made.MagneticFieldStrength = number(of.field_tesla, 2)
-    made.SeriesInstanceUID = exam.uid("series", series.number)
-    made.SeriesNumber = series.number
+    dataset.Modality, dataset.Manufacturer = "MR", of.manufacturer
+    dataset.ManufacturerModelName = exam.drawn("model").one_of(of.models)
+    dataset.SoftwareVersions = of.software.split("\\")
+    dataset.DeviceSerialNumber, dataset.StationName = who.device_serial, who.station
+    dataset.MagneticFieldStrength = number(of.field_tesla, 2)
+    dataset.SeriesInstanceUID = exam.uid("series", series.number)
+    dataset.SeriesNumber = series.number
     if series.name.description is not None:
-        made.SeriesDescription = series.name.description
-    made.ProtocolName = series.name.protocol
-    made.SeriesDate = who.study_date
-    made.SeriesTime = clock(who.study_time, series.images[0].acquired_s)
-    made.BodyPartExamined, made.PatientPosition = "HEART", "HFS"
-    made.FrameOfReferenceUID, made.PositionReferenceIndicator = exam.uid("frame"), ""
-    made.ImageComments = who.comment
+        dataset.SeriesDescription = series.name.description
+    dataset.ProtocolName = series.name.protocol
+    dataset.SeriesDate = who.study_date
+    dataset.SeriesTime = clock(who.study_time, series.images[0].acquired_s)
+    dataset.BodyPartExamined, dataset.PatientPosition = "HEART", "HFS"
+    dataset.FrameOfReferenceUID, dataset.PositionReferenceIndicator = exam.uid("frame"), ""
+    dataset.ImageComments = who.comment

@@ -40,5 +40,5 @@ def breath_hold(seed: str, key: str, mean_rr_ms: float, phases: int, start_s: fl
 def clock(study_time: str, seconds: float) -> str:
     """A time of day as DICOM writes it, so many seconds after the study began."""
     began = int(study_time[:2]) * 3600 + int(study_time[2:4]) * 60 + int(study_time[4:6])
-    whole, part = divmod(round((began + seconds) * 1000), 1000)
-    return f"{whole // 3600 % 24:02d}{whole // 60 % 60:02d}{whole % 60:02d}.{part:03d}000"
+    clock_s, part = divmod(round((began + seconds) * 1000), 1000)
+    return f"{clock_s // 3600 % 24:02d}{clock_s // 60 % 60:02d}{clock_s % 60:02d}.{part:03d}000"

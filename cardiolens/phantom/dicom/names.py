@@ -34,10 +34,10 @@ def series_name(
     if draw.chance(0.4):
         return Name("" if draw.chance(0.5) else None, "", "empty")
     like = "cine" if kind == "rv_cine" else kind  # a view of the right heart takes the name of the left
-    others = [other for other in dialect.names[like] if other not in (view, _TOGETHER)]
-    if others and draw.chance(0.5):
-        other = _template(dialect, like, draw.one_of(others), seed, numbered=number is not None)
-        return _named(other, number, "other_view")
+    candidates = [name for name in dialect.names[like] if name not in (view, _TOGETHER)]
+    if candidates and draw.chance(0.5):
+        chosen = _template(dialect, like, draw.one_of(candidates), seed, numbered=number is not None)
+        return _named(chosen, number, "other_view")
     return _named(draw.one_of(dialect.generic), None, "generic")
 
 

@@ -80,20 +80,20 @@ def _flow(camera: Camera) -> Iterator[Stack]:
     planes = [Plane((-12.0, 0.0, _FLOW_MM), *_SHORT)]
     frames = camera.take("flow", "cine", planes, camera.size.phases)
     velocity = np.clip(2048 + (frames.astype(np.int32) - 1200) // 3, 0, 4095).astype(np.int16)
-    for kind, seen in (("flow", frames), ("flow_phase", velocity)):
-        yield Stack(kind, kind, "flow", "ao", tuple(planes), seen, left_out="phase contrast")
+    for kind, pixels in (("flow", frames), ("flow_phase", velocity)):
+        yield Stack(kind, kind, "flow", "ao", tuple(planes), pixels, left_out="phase contrast")
 
 
 def _mapping(camera: Camera) -> Iterator[Stack]:
     length = camera.heart.parameters.length
-    one, three = _levels(length, 0.5), _levels(length, 0.25, 0.5, 0.75)
+    middle, three = _levels(length, 0.5), _levels(length, 0.25, 0.5, 0.75)
     raw = _recovering(camera.take("t1_raw", "t2", three), _MOLLI_MS)
     yield _inverted("t1_raw", three, raw, _MOLLI_MS, "raw images of a map")
     maps = camera.take("t1_map", "t2", three)
     yield _derived("t1_map", three, 700 + maps // 3)
     yield _derived("t2_map", three, 30 + maps // 40)
-    scout = _recovering(camera.take("ti_scout", "lge", one), _TI_MS)
-    yield _inverted("ti_scout", one, scout, _TI_MS, "TI scout")
+    scout = _recovering(camera.take("ti_scout", "lge", middle), _TI_MS)
+    yield _inverted("ti_scout", middle, scout, _TI_MS, "TI scout")
 
 
 def _still(

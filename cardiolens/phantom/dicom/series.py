@@ -62,24 +62,24 @@ def exam_series(exam: Exam, stacks: Iterable[Stack]) -> list[Series]:
     """All series of an exam in order."""
     pieces = [piece for group in _groups(exam, {stack.name: stack for stack in stacks}) for piece in group]
     numbers = _numbers(exam, pieces)
-    found, start = [], 0.0
+    series_list, start = [], 0.0
     for number, piece in zip(numbers, pieces, strict=True):
         images = _ordered(exam, _images(exam, piece, start), piece)
-        found.append(Series(number, _name(exam, piece), images))
+        series_list.append(Series(number, _name(exam, piece), images))
         start += _PAUSE_S + _HOLD_S * sum(len(part.slices) for part in piece)
-    return found
+    return series_list
 
 
 def _groups(exam: Exam, stacks: dict[str, Stack]) -> Iterator[list[Piece]]:
     """Yield the pieces of one acquisition after another; those of magnitude and phase alternate."""
     joined = [names for names in exam.dialect.together if exam.drawn("together", *names).chance(0.5)]
     twins = exam.drawn("twins").chance(exam.dialect.twins)
-    done: set[str] = set()
+    finished: set[str] = set()
     for name in _PROTOCOL:
-        if name in done or name not in stacks:
+        if name in finished or name not in stacks:
             continue
         names = next((group for group in joined if name in group), (name,))
-        done.update(names)
+        finished.update(names)
         first = [stacks[one] for one in names]
         second = [stacks[f"{one}_psir"] for one in names if f"{one}_psir" in stacks]
         if twins:
@@ -97,9 +97,9 @@ def _pieces(exam: Exam, stacks: Sequence[Stack]) -> list[Piece]:
     draw = exam.drawn("repeat", lead.acquisition)
     again = not lead.left_out and lead.kind != "perfusion" and draw.chance(exam.spec.repeats)
     if not _slice_by_slice(exam, lead):
-        whole = tuple(Part(stack, _slices(exam, stack)) for stack in stacks)
-        tries = [tuple(Part(failed(part.stack), part.slices) for part in whole)] if again else []
-        return [*tries, whole]
+        parts = tuple(Part(stack, _slices(exam, stack)) for stack in stacks)
+        tries = [tuple(Part(failed(part.stack), part.slices) for part in parts)] if again else []
+        return [*tries, parts]
     pieces: list[Piece] = [(Part(lead, (number,)),) for number in _slices(exam, lead)]
     if again:
         at = int(draw.unit() * len(pieces))
@@ -121,14 +121,14 @@ def _slices(exam: Exam, stack: Stack) -> tuple[int, ...]:
 
 
 def _images(exam: Exam, piece: Piece, start_s: float) -> list[Image]:
-    mean_rr, found = rest_rr_ms(exam.seed), []
+    mean_rr, images = rest_rr_ms(exam.seed), []
     for part in piece:
         phases = part.stack.phases
         for place, number in enumerate(part.slices):
             key = f"{part.stack.name}|{number}"
             hold = breath_hold(exam.seed, key, mean_rr, phases, start_s + place * _HOLD_S)
-            found += [_image(exam, part.stack, (number, place), phase, hold) for phase in range(phases)]
-    return found
+            images += [_image(exam, part.stack, (number, place), phase, hold) for phase in range(phases)]
+    return images
 
 
 def _image(exam: Exam, stack: Stack, at: tuple[int, int], phase: int, hold: BreathHold) -> Image:
@@ -139,10 +139,10 @@ def _image(exam: Exam, stack: Stack, at: tuple[int, int], phase: int, hold: Brea
         seconds = hold.start_s + phase * 3 * hold.rr_ms / 1000
         return Image(stack, number, phase, hold, hold.rest_ms(), seconds)
     mean_rr = rest_rr_ms(exam.seed)  # all slices are taken in the same beats
-    one = BreathHold(mean_rr, 0.0, hold.start_s - place * _HOLD_S)
+    breath_hold = BreathHold(mean_rr, 0.0, hold.start_s - place * _HOLD_S)
     delay, beats = _FIRST_SLICE_MS + _NEXT_SLICE_MS * place, phase * mean_rr
     trigger = delay + beats if exam.dialect.cumulative_trigger else delay
-    return Image(stack, number, phase, one, trigger, one.start_s + (beats + delay) / 1000)
+    return Image(stack, number, phase, breath_hold, trigger, breath_hold.start_s + (beats + delay) / 1000)
 
 
 def _ordered(exam: Exam, images: list[Image], piece: Piece) -> tuple[Image, ...]:
@@ -161,18 +161,18 @@ def _ordered(exam: Exam, images: list[Image], piece: Piece) -> tuple[Image, ...]
 def _numbers(exam: Exam, pieces: list[Piece]) -> list[int]:
     """Series numbers with the gaps that deleted series leave."""
     of, draw = exam.dialect.numbering, exam.drawn("numbers")
-    number, derived, found = of.first - of.step, 0, []
+    number, derived, numbers = of.first - of.step, 0, []
     for piece in pieces:
         is_derived = exam.dialect.acquisitions[piece[0].stack.kind].derived
         if is_derived and exam.dialect.derived_number:
             times = exam.dialect.derived_number
-            found.append(derived + (number + 1 if times == 1 else number * times))
+            numbers.append(derived + (number + 1 if times == 1 else number * times))
             derived += 1
             continue
         number += of.step + (of.gap if draw.chance(of.gap_share) else 0)
         derived = 0
-        found.append(number)
-    return found
+        numbers.append(number)
+    return numbers
 
 
 def _name(exam: Exam, piece: Piece) -> Name:

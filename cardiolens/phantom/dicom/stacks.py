@@ -64,11 +64,13 @@ class Stack:
 def volumes(heart: Heart, size: Size, look: Appearance, seed: str, *, psir_offset: int) -> Iterator[Stack]:
     """Yield the stacks of the NIfTI cohort, each LGE one followed by its phase-sensitive twin."""
     for code, view in views().items():
-        made = render(heart, view, size, look=look, seed=seed, masks=False)
-        frames = made.frames.reshape(len(made.planes), made.phases, size.pixels, size.pixels)
-        systole = made.es_phase if view.sequence == "cine" else None
+        rendered = render(heart, view, size, look=look, seed=seed, masks=False)
+        frames = rendered.frames.reshape(len(rendered.planes), rendered.phases, size.pixels, size.pixels)
+        systole = rendered.es_phase if view.sequence == "cine" else None
         kind = KINDS[view.sequence]
-        stack = Stack(code, kind, view.sequence, view.view, made.planes, frames, systole, source=Source(code))
+        stack = Stack(
+            code, kind, view.sequence, view.view, rendered.planes, frames, systole, source=Source(code)
+        )
         yield stack
         if view.sequence == "lge":
             yield phase_sensitive(stack, psir_offset)
@@ -83,8 +85,8 @@ def phase_sensitive(stack: Stack, offset: int) -> Stack:
 
 def failed(stack: Stack) -> Stack:
     """A try that was repeated: the stack with a ghost half a field of view away."""
-    seen = stack.frames.astype(np.int32)
-    ghost = np.roll(seen, seen.shape[-2] // 2, axis=-2)
-    frames = ((2 * seen + ghost) // 3).astype(np.int16)
+    levels = stack.frames.astype(np.int32)
+    ghost = np.roll(levels, levels.shape[-2] // 2, axis=-2)
+    frames = ((2 * levels + ghost) // 3).astype(np.int16)
     reason = "done again: the later one counts"
     return replace(stack, name=f"{stack.name}_try1", frames=frames, left_out=reason, source=None)

@@ -17,7 +17,7 @@ class Written:
     at: tuple[tuple[str, int | None, str], ...]
 
 
-def truth_of(exam: Exam, folder: str, written: list[Written]) -> dict[str, Any]:
+def truth_of(exam: Exam, folder: str, series_files: list[Written]) -> dict[str, Any]:
     """The record of a study."""
     return {
         "schema": "dicom-truth-1",
@@ -28,21 +28,21 @@ def truth_of(exam: Exam, folder: str, written: list[Written]) -> dict[str, Any]:
         "folder": folder,
         "pose": [[float(part) for part in row] for row in exam.pose],
         "identity": asdict(exam.identity),
-        "volumes": _volumes(exam, written),
-        "series": [_series(one) for one in written],
+        "volumes": _volumes(exam, series_files),
+        "series": [_series(series) for series in series_files],
     }
 
 
-def _volumes(exam: Exam, written: list[Written]) -> dict[str, Any]:
+def _volumes(exam: Exam, series_files: list[Written]) -> dict[str, Any]:
     """Every stack by name: what it is, what its pixels follow from, how it is shown."""
     slices: dict[str, list[int]] = {}
     stacks: dict[str, Stack] = {}
-    for one in written:
-        for image in one.series.images:
+    for series in series_files:
+        for image in series.series.images:
             stacks[image.stack.name] = image.stack
-            seen = slices.setdefault(image.stack.name, [])
-            if image.slice not in seen:
-                seen.append(image.slice)
+            slice_numbers = slices.setdefault(image.stack.name, [])
+            if image.slice not in slice_numbers:
+                slice_numbers.append(image.slice)
     return {name: _volume(exam, stack, slices[name]) for name, stack in stacks.items()}
 
 

@@ -36,7 +36,7 @@ def _everywhere(style: Style, *, with_cap: bool) -> str:
 def _numbered(segments: Sequence[int], style: Style) -> Place:
     if style == "terse":
         return Place(f"segs {', '.join(map(str, segments))}", plural=True)
-    return Place(f"AHA segments {joined([str(one) for one in segments])}", plural=True)
+    return Place(f"AHA segments {joined([str(segment) for segment in segments])}", plural=True)
 
 
 def _named(segments: Sequence[int], style: Style, draw: Draws) -> Place:

@@ -94,25 +94,25 @@ def _doubted(writer: Writer, draw: Draws) -> str | None:
 def _impression(
     writer: Writer, doubted: str | None, contrary: Contradiction | None, draw: Draws
 ) -> list[Sentence]:
-    told: list[Sentence] = []
+    statements: list[Sentence] = []
     denied = contrary.field.partition(".")[0] if contrary else None
     if (contrary is None or contrary.field != "cine.lv_systolic") and draw.chance(0.6):
-        told += writer.group("lv_systolic")
+        statements += writer.group("lv_systolic")
     if denied != "lge" and doubted != "lge" and draw.chance(0.5):
         first = writer.group("lge")[0]  # of several lesions one is named again
-        told.append(replace(first, facts=first.facts[:1]))
+        statements.append(replace(first, facts=first.facts[:1]))
     if contrary is not None:
-        told.append(contrary.sentence)
-    told += [writer.doubt("diagnosis")] if doubted == "diagnosis" else writer.group("diagnosis")
-    return [replace(one, part="impression") for one in told]
+        statements.append(contrary.sentence)
+    statements += [writer.doubt("diagnosis")] if doubted == "diagnosis" else writer.group("diagnosis")
+    return [replace(sentence, part="impression") for sentence in statements]
 
 
 def _headed(document: Document, content: _Content, people: People, draw: Draws) -> None:
-    own = frames()["headings"]
-    form, upper = draw.one_of(own["forms"]), draw.one_of(own["upper"])
+    headings = frames()["headings"]
+    form, upper = draw.one_of(headings["forms"]), draw.one_of(headings["upper"])
 
     def heading(name: str) -> None:
-        title = draw.one_of(own["names"][name])
+        title = draw.one_of(headings["names"][name])
         document.raw("\n\n" + form.format(title.upper() if upper else title) + "\n")
 
     document.raw(draw.one_of(frames()["opening"]["headed"]).format_map(people))
@@ -123,10 +123,10 @@ def _headed(document: Document, content: _Content, people: People, draw: Draws) 
         document.say(_around(section, "headed", content, people, draw), section)
     heading("findings")
     for part, sentences in content.parts.items():
-        document.raw(f"{draw.one_of(own['parts'][part])}: ")
+        document.raw(f"{draw.one_of(headings['parts'][part])}: ")
         document.say(sentences, "findings")
         document.raw("\n")
-    document.raw(f"{draw.one_of(own['parts']['other'])}: ")
+    document.raw(f"{draw.one_of(headings['parts']['other'])}: ")
     document.say([_plain(draw, "incidental")], "findings")
     heading("impression")
     document.say(content.impression, "impression", between="\n", bullet=draw.one_of(["{}. ", "- ", ""]))
@@ -179,37 +179,42 @@ def _around(section: str, style: Style, content: _Content, people: People, draw:
 
 
 def _comparison(style: Style, content: _Content, people: People, draw: Draws) -> list[Sentence]:
-    own = frames()
+    phrases = frames()
     if draw.chance(0.5):
-        return [Sentence(draw.one_of(own["no_prior"][style]), "comparison", "prior")]
+        return [Sentence(draw.one_of(phrases["no_prior"][style]), "comparison", "prior")]
     grade = _grade(content)
     old = draw.one_of([name for name in _OLD_EF if name != grade])
     slots = {"old_ef": str(_OLD_EF[old]), "date": people["prior_date"], "her": people["her"]}
-    text = draw.one_of(own["priors"][style]).format_map(slots)
-    told = [
+    text = draw.one_of(phrases["priors"][style]).format_map(slots)
+    statements = [
         Sentence(text, "comparison", "prior", (Fact("cine.lv_systolic", (old,), "historical", "number"),))
     ]
-    gone = [name for name in own["resolved"] if _absent(name, content)]
-    if gone and draw.chance(0.6):
-        name = draw.one_of(gone)
+    absent_names = [name for name in phrases["resolved"] if _absent(name, content)]
+    if absent_names and draw.chance(0.6):
+        name = draw.one_of(absent_names)
         group = groups()[name]
-        text = draw.one_of(own["resolved"][name][style]).format(year=people.year_before(2))
+        text = draw.one_of(phrases["resolved"][name][style]).format(year=people.year_before(2))
         fact = Fact(group.tells[0], (str(group.doubted),), "historical")
-        told.append(Sentence(text, "comparison", "prior", (fact,)))
-    return told
+        statements.append(Sentence(text, "comparison", "prior", (fact,)))
+    return statements
 
 
 def _grade(content: _Content) -> str | None:
-    told = (fact for one in content.parts["left_ventricle"] for fact in one.facts)
-    return next((fact.values[0] for fact in told if fact.field == "cine.lv_systolic"), None)
+    facts = (fact for sentence in content.parts["left_ventricle"] for fact in sentence.facts)
+    return next((fact.values[0] for fact in facts if fact.field == "cine.lv_systolic"), None)
 
 
 def _absent(name: str, content: _Content) -> bool:
     """Whether a group is stated for certain to be normal."""
     group = groups()[name]
-    told = [fact for one in content.parts.get(group.part, []) for fact in one.facts if fact.field == group.by]
-    return bool(told) and all(
-        fact.certainty == "certain" and set(fact.values) <= {"normal", "none", "absent"} for fact in told
+    facts = [
+        fact
+        for sentence in content.parts.get(group.part, [])
+        for fact in sentence.facts
+        if fact.field == group.by
+    ]
+    return bool(facts) and all(
+        fact.certainty == "certain" and set(fact.values) <= {"normal", "none", "absent"} for fact in facts
     )
 
 
@@ -225,21 +230,21 @@ def _close(document: Document, style: Style, people: People, draw: Draws) -> Non
 
 def _truth(content: _Content, document: Document, catalogue: Catalogue) -> dict[str, Any]:
     """Where the sentences stand, what they state, what they deny, and what nothing is said of."""
-    subtasks = {one.finding: one for one in catalogue.subtasks.values() if one.options}
+    subtasks = {subtask.finding: subtask for subtask in catalogue.subtasks.values() if subtask.options}
     contrary = content.contradiction
     left_out = [field for name in content.left_out for field in groups()[name].tells]
     return {
         "sentences": [
             {
                 "id": number,
-                "start": one.start,
-                "end": one.end,
-                "section": one.section,
-                "kind": one.sentence.kind,
+                "start": sentence.start,
+                "end": sentence.end,
+                "section": sentence.section,
+                "kind": sentence.sentence.kind,
             }
-            for number, one in enumerate(document.sentences)
+            for number, sentence in enumerate(document.sentences)
         ],
-        "findings": [_finding(*one, subtasks, contrary) for one in _told(document)],
+        "findings": [_finding(*entry, subtasks, contrary) for entry in _told(document)],
         "contradictions": [
             {
                 "kind": contrary.kind,
@@ -248,8 +253,8 @@ def _truth(content: _Content, document: Document, catalogue: Catalogue) -> dict[
                 "says": _texts(subtasks[contrary.field], contrary.says),
                 "sentence": next(
                     number
-                    for number, one in enumerate(document.sentences)
-                    if one.sentence.kind == "contradiction"
+                    for number, sentence in enumerate(document.sentences)
+                    if sentence.sentence.kind == "contradiction"
                 ),
             }
             for contrary in [contrary]
@@ -262,11 +267,11 @@ def _truth(content: _Content, document: Document, catalogue: Catalogue) -> dict[
 def _told(document: Document) -> list[tuple[Fact, list[int]]]:
     """The facts of a document, each with the sentences that state it."""
     at: dict[tuple[str, str], tuple[Fact, list[int]]] = {}
-    for number, one in enumerate(document.sentences):
-        for fact in one.sentence.facts:
-            known, sentences = at.setdefault((fact.field, fact.certainty), (fact, []))
+    for number, sentence in enumerate(document.sentences):
+        for fact in sentence.sentence.facts:
+            entry, sentences = at.setdefault((fact.field, fact.certainty), (fact, []))
             sentences.append(number)
-            if known.told == "number" and fact.told == "words":
+            if entry.told == "number" and fact.told == "words":
                 at[fact.field, fact.certainty] = (fact, sentences)
     return list(at.values())
 

@@ -55,7 +55,7 @@ class Writer:
         if measured and self._is_measured(group, name):
             return self._measured(group, name)
         if group.places and self._abnormal(group):
-            return [self._sentence(group, *one) for one in self._placed(name)]
+            return [self._sentence(group, *placement) for placement in self._placed(name)]
         return [self._sentence(group, self.found[group.by][0], {}, self._facts(group))]
 
     def doubt(self, name: str) -> Sentence:
@@ -132,8 +132,8 @@ class Writer:
         for kind in self.found["cine.lv_wall"]:
             where = [
                 number
-                for number, one in enumerate(segments, start=1)
-                if (one.bulging if kind == "bulging" else one.thickness == kind)
+                for number, segment in enumerate(segments, start=1)
+                if (segment.bulging if kind == "bulging" else segment.thickness == kind)
             ]
             slots = _slots(self._where(where), what=self._phrase("cine.lv_wall", kind))
             if kind == "bulging":
@@ -148,7 +148,7 @@ class Writer:
         segments = self.study.truth.segments
         facts = self._facts(groups()["lv_motion"])
         for grade in ("hypokinesia", "akinesia", "dyskinesia"):
-            where = [number for number, one in enumerate(segments, start=1) if one.motion == grade]
+            where = [number for number, segment in enumerate(segments, start=1) if segment.motion == grade]
             if where:
                 slots = _slots(
                     self._where(where),
@@ -212,7 +212,7 @@ def numbers(study: Study) -> dict[str, str]:
 
 
 def _slots(where: Place, **more: str) -> dict[str, str]:
-    verbs = {many: many if where.plural else one for many, one in _VERBS.items()}
+    verbs = {many: many if where.plural else singular for many, singular in _VERBS.items()}
     return {"where": where.text, **verbs, **more}
 
 

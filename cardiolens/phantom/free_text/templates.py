@@ -34,12 +34,12 @@ class Group:
 
     def sentences(self, style: Style, value: str) -> tuple[str, ...]:
         """The templates of a style for a value."""
-        found: Templates = getattr(self, style)
-        return found[value] if value in found else found["other"]
+        templates: Templates = getattr(self, style)
+        return templates[value] if value in templates else templates["other"]
 
     def has(self, style: Style, value: str) -> bool:
-        found: Templates = getattr(self, style)
-        return value in found
+        templates: Templates = getattr(self, style)
+        return value in templates
 
 
 @dataclass(frozen=True)

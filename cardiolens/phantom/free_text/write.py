@@ -24,31 +24,31 @@ def make_reports(spec: PhantomSpec, folder: Path, protocol: str = PROTOCOL) -> N
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: is not empty; give a folder that is absent or empty, or delete it first")
     ids = roster(spec)
-    beside = folder.with_name(f".{folder.name}.making")
+    temporary = folder.with_name(f".{folder.name}.making")
     try:
-        shutil.rmtree(beside, ignore_errors=True)
-        write_reports(spec, ids, beside, protocol)
+        shutil.rmtree(temporary, ignore_errors=True)
+        write_reports(spec, ids, temporary, protocol)
         if folder.exists():
             folder.rmdir()
-        beside.replace(folder)
+        temporary.replace(folder)
     except OSError as error:
         reason = error.strerror or error
         raise RunError(f"{folder}: cannot be written ({reason}); free space or check permissions") from error
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def write_reports(spec: PhantomSpec, ids: Iterable[str], folder: Path, protocol: str = PROTOCOL) -> None:
     """Write `reports/<accession>.txt`, `reports.csv` and `report_truth.jsonl`."""
     tasks = load_catalogue(protocol)
-    made = [free_report(study(spec.seed, study_id), tasks) for study_id in ids]
+    documents = [free_report(study(spec.seed, study_id), tasks) for study_id in ids]
     (folder / REPORTS).mkdir(parents=True)
-    for one in made:
-        (folder / REPORTS / f"{one.accession}.txt").write_text(one.text, encoding="utf-8")
+    for document in documents:
+        (folder / REPORTS / f"{document.accession}.txt").write_text(document.text, encoding="utf-8")
     table = io.StringIO()
     rows = csv.writer(table, lineterminator="\n")
     rows.writerow(["accession", "study_id", "sex"])
-    rows.writerows([one.accession, one.study_id, one.sex] for one in made)
+    rows.writerows([document.accession, document.study_id, document.sex] for document in documents)
     (folder / LINKS).write_text(table.getvalue(), encoding="utf-8")
-    lines = [json.dumps(one.truth, ensure_ascii=False) for one in made]
+    lines = [json.dumps(document.truth, ensure_ascii=False) for document in documents]
     (folder / TRUTH).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

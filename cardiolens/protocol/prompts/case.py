@@ -16,35 +16,41 @@ Lacking = Literal["captions_missing", "findings_missing"]
 
 
 def case_block(
-    told: Told, frames: Sequence[Frame], gold: Gold, level: CaptionLevel, *, pictures: bool = True
+    case_text: Told, frames: Sequence[Frame], gold: Gold, level: CaptionLevel, *, pictures: bool = True
 ) -> str:
     """The history, and the images shown or, without `pictures`, the lines that stand beside them."""
     images = "".join(
-        _image(told, frame, number, gold, level, pictures=pictures)
+        _image(case_text, frame, number, gold, level, pictures=pictures)
         for number, frame in enumerate(frames, start=1)
     )
-    findings = f"Imaging findings of all images of the case:\n{told.findings}\n" if gold == "findings" else ""
-    return f"Clinical history:\n{told.history}\n{images}{findings}"
+    findings = (
+        f"Imaging findings of all images of the case:\n{case_text.findings}\n" if gold == "findings" else ""
+    )
+    return f"Clinical history:\n{case_text.history}\n{images}{findings}"
 
 
-def lacking(told: Told, frames: Sequence[Frame], gold: Gold) -> Lacking | None:
+def lacking(case_text: Told, frames: Sequence[Frame], gold: Gold) -> Lacking | None:
     """The gold text that a setting would give and the case does not have; None where it has some."""
-    if gold == "findings" and not told.findings:
+    if gold == "findings" and not case_text.findings:
         return "findings_missing"
-    if gold == "captions" and frames and not any(_captions(told)[frame.idx] for frame in frames):
+    if gold == "captions" and frames and not any(_captions(case_text)[frame.idx] for frame in frames):
         return "captions_missing"
     return None
 
 
-def _image(told: Told, frame: Frame, number: int, gold: Gold, level: CaptionLevel, *, pictures: bool) -> str:
-    modality = f" {told.modalities[frame.idx]}" if level == "full" and told.modalities is not None else ""
+def _image(
+    case_text: Told, frame: Frame, number: int, gold: Gold, level: CaptionLevel, *, pictures: bool
+) -> str:
+    modality = (
+        f" {case_text.modalities[frame.idx]}" if level == "full" and case_text.modalities is not None else ""
+    )
     place = f"{FRAME}\n" if pictures else ""
-    caption = _captions(told)[frame.idx] if gold == "captions" else ""
+    caption = _captions(case_text)[frame.idx] if gold == "captions" else ""
     return f"Image {number}:{modality}\n{place}" + (
         f"Findings of image {number}: {caption}\n" if caption else ""
     )
 
 
-def _captions(told: Told) -> tuple[str, ...]:
-    assert told.captions is not None, "a setting with captions has them read"
-    return told.captions
+def _captions(case_text: Told) -> tuple[str, ...]:
+    assert case_text.captions is not None, "a setting with captions has them read"
+    return case_text.captions

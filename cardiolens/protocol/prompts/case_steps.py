@@ -12,9 +12,9 @@ def steps_before(ending: str, n_images: int) -> tuple[str, str, str]:
         f"Step 1: describe the findings of each of the {n_images} images above, one line for each image, in "
         "their order, as `Image 1: ...`. Do not name a diagnosis."
     )
-    told = f"{_IMAGES}\n{mark(0)}\n"
+    images = f"{_IMAGES}\n{mark(0)}\n"
     second = (
-        f"{told}Step 2: summarise the imaging findings of the whole case in one paragraph. Do not name a "
+        f"{images}Step 2: summarise the imaging findings of the whole case in one paragraph. Do not name a "
         "diagnosis."
     )
-    return first, second, f"{told}{_FINDINGS}\n{mark(1)}\n{ending}"
+    return first, second, f"{images}{_FINDINGS}\n{mark(1)}\n{ending}"

@@ -63,24 +63,26 @@ def listed(frames: Sequence[Frame], structure: StudyStructure) -> str:
     return f"{lines}The first of them, for example, is: {name_of(frames[0], volumes[0])}\n"
 
 
-def asking(listing: str, asked: AskedQuestion, template: Template, closing: Closing, turns: Turns) -> Asking:
+def asking(
+    listing: str, question: AskedQuestion, template: Template, closing: Closing, turns: Turns
+) -> Asking:
     """The prompts for a question, with the list of what may be asked for."""
-    options = "".join(f"{letter}. {text}\n" for letter, text in asked.displayed)
-    about = (
+    options = "".join(f"{letter}. {text}\n" for letter, text in question.displayed)
+    intro = (
         f"Frames of the study, by name:\n{listing}"
-        f"Question, which you will answer afterwards: {asked.question}\n{options}{mark(REFUSED)}"
+        f"Question, which you will answer afterwards: {question.question}\n{options}{mark(REFUSED)}"
     )
     form = 'Reply with JSON alone, with names as in the list: {"frames": ["<name>", ...]}'
     turn = f"This is request {mark(REQUEST)} of {turns.requests}"
     most = f"{turns.frames} frame{'' if turns.frames == 1 else 's'}"
     return Asking(
-        first=f"{about}Choose the frames to look at, at most {most} in all. {turn}. {form}",
+        first=f"{intro}Choose the frames to look at, at most {most} in all. {turn}. {form}",
         further=(
-            f"{about}Shown above: {mark(SEEN)}. You may ask for {mark(LEFT)} more, at most {most} in all, "
+            f"{intro}Shown above: {mark(SEEN)}. You may ask for {mark(LEFT)} more, at most {most} in all, "
             f"or for none with an empty list. {turn}. {form}"
         ),
-        answer_one=question_block(asked, 1, template, closing),
-        answer_many=_many(asked, template, closing, turns.frames),
+        answer_one=question_block(question, 1, template, closing),
+        answer_many=_many(question, template, closing, turns.frames),
     )
 
 
@@ -101,11 +103,11 @@ def _when(volume: VolumeStructure) -> str:
     return words().times.get(volume.sequence, "image")
 
 
-def _many(asked: AskedQuestion, template: Template, closing: Closing, budget: int) -> str:
+def _many(question: AskedQuestion, template: Template, closing: Closing, budget: int) -> str:
     """The question after several frames, with a mark for their number."""
-    text = question_block(asked, _NUMBER, template, closing).replace(str(_NUMBER), mark(SHOWN))
+    text = question_block(question, _NUMBER, template, closing).replace(str(_NUMBER), mark(SHOWN))
     for number in {2, budget} - {1}:
-        if text.replace(mark(SHOWN), str(number)) != question_block(asked, number, template, closing):
+        if text.replace(mark(SHOWN), str(number)) != question_block(question, number, template, closing):
             raise InputError(
                 f"template {template.name}: says other words for {number} frames than for others, and how "
                 "many a reader will ask for is not known; write {{ n }} alone, with a case for one frame at "

@@ -66,7 +66,7 @@ def check_language(template: nodes.Template, where: str) -> None:
 
 
 def _has_short_arguments(call: nodes.Filter) -> bool:
-    values = [*call.args, *(named.value for named in call.kwargs)]
+    values = [*call.args, *(keyword.value for keyword in call.kwargs)]
     short = (
         isinstance(value, nodes.Const) and len(str(value.value)) <= _LONGEST_SEPARATOR for value in values
     )

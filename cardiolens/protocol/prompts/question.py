@@ -79,8 +79,8 @@ def report_fields(subtask: Subtask, catalogue: Catalogue) -> tuple[ReportField, 
     """The fields of a report subtask: names of the answering subtasks, values from their option texts."""
     answering = (catalogue[name] for name in subtask.report_fields)
     return tuple(
-        ReportField(other.field, other.answer_type == "multi", tuple(option.text for option in other.options))
-        for other in answering
+        ReportField(field.field, field.answer_type == "multi", tuple(option.text for option in field.options))
+        for field in answering
     )
 
 

@@ -27,14 +27,14 @@ class Prompt:
 def render(
     frames: Sequence[Frame],
     structure: StudyStructure,
-    asked: AskedQuestion,
+    question: AskedQuestion,
     template: Template,
     level: CaptionLevel,
     *,
     closing: Closing = "letters",
 ) -> Prompt:
     """Render frames and captions first, then all that depends on their number or on the question."""
-    text = frame_block(frames, structure, level) + question_block(asked, len(frames), template, closing)
+    text = frame_block(frames, structure, level) + question_block(question, len(frames), template, closing)
     return Prompt(system_message(template), text, template.name)
 
 
@@ -45,19 +45,19 @@ def system_message(template: Template) -> str:
 
 @lru_cache(maxsize=8192)
 def question_block(
-    asked: AskedQuestion, n_frames: int, template: Template, closing: Closing = "letters"
+    question: AskedQuestion, n_frames: int, template: Template, closing: Closing = "letters"
 ) -> str:
     """Render the text after the frames; `closing` names the form in which the answer is to end."""
     return template.render(
         {
             "n": n_frames,
-            "subtask": asked.subtask,
-            "sequence": asked.sequence_name,
-            "question": asked.question,
-            "rule": asked.rule,
-            "options": [{"letter": letter, "text": text} for letter, text in asked.displayed],
-            "closing": words().closings[closing]["several" if asked.answer_type == "multi" else "one"],
-            "checklist": asked.checklist,
-            "schema": asked.schema,
+            "subtask": question.subtask,
+            "sequence": question.sequence_name,
+            "question": question.question,
+            "rule": question.rule,
+            "options": [{"letter": letter, "text": text} for letter, text in question.displayed],
+            "closing": words().closings[closing]["several" if question.answer_type == "multi" else "one"],
+            "checklist": question.checklist,
+            "schema": question.schema,
         }
     )

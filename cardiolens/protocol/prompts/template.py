@@ -66,52 +66,52 @@ class Template:
 
 
 def template_for(
-    question: AskedQuestion, style: Style, folder: Path | None = None, *, shown: Shown = "frames"
+    question: AskedQuestion, style: Style, folder: Path | None = None, *, display: Shown = "frames"
 ) -> Template:
     """The template of a question; the controls that show no frames, or captions alone, have their own.
 
     `<kind>_<style>.jinja` and `system.jinja`, or `question_only_...`, `captions_...`; one in `folder` is
     taken before the packaged one. InputError if it cannot be used.
     """
-    return _template(_id(f"{question.kind}_{style}", shown), question.kind, shown, folder)
+    return _template(_id(f"{question.kind}_{style}", display), question.kind, display, folder)
 
 
 def check_folder(folder: Path) -> None:
     """Load every template of a user's folder; InputError for one that is wrong or would never be found."""
     kinds = product(get_args(QuestionKind), get_args(Style), _PREFIX)
 
-    legal = {_id(f"{kind}_{style}", shown): (kind, shown) for kind, style, shown in kinds}
+    legal = {_id(f"{kind}_{style}", display): (kind, display) for kind, style, display in kinds}
     systems = product((_SYSTEM, _CASE_SYSTEM), _PREFIX)
-    legal |= {_id(name, shown): (_SYSTEM, shown) for name, shown in systems}
-    found = sorted(path for path in folder.glob("*.jinja") if not is_housekeeping(path.name))
-    if not found:
+    legal |= {_id(name, display): (_SYSTEM, display) for name, display in systems}
+    template_files = sorted(path for path in folder.glob("*.jinja") if not is_housekeeping(path.name))
+    if not template_files:
         raise InputError(
             f"{folder}: holds no template; a template is called one of {sorted(legal)}, with .jinja"
         )
-    for path in found:
+    for path in template_files:
         if path.stem not in legal:
             raise InputError(f"{path}: no prompt uses this name; a template is called one of {sorted(legal)}")
-        kind, shown = legal[path.stem]
-        _template(path.stem, kind, shown, folder)
+        kind, display = legal[path.stem]
+        _template(path.stem, kind, display, folder)
 
 
-def _id(name: str, shown: Shown) -> str:
-    return f"{_PREFIX[shown]}{name}"
+def _id(name: str, display: Shown) -> str:
+    return f"{_PREFIX[display]}{name}"
 
 
 @cache
-def _template(template_id: str, kind: str, shown: Shown, folder: Path | None) -> Template:
+def _template(template_id: str, kind: str, display: Shown, folder: Path | None) -> Template:
     of_kind = _CASE_SYSTEM if kind == "case" or template_id.endswith(_CASE_SYSTEM) else _SYSTEM
-    _, _, system = _checked(_id(of_kind, shown), _SYSTEM, folder)
+    _, _, system = _checked(_id(of_kind, display), _SYSTEM, folder)
     compiled, digest, _ = _checked(template_id, kind, folder)
     return Template(f"{template_id}@{digest[:8]}", system, compiled)
 
 
 def _checked(template_id: str, kind: str, folder: Path | None) -> tuple[jinja2.Template, str, str]:
     """A compiled template, its file's SHA-256, and the text of its trial rendering."""
-    own = None if folder is None else folder / f"{template_id}.jinja"
-    if own is not None and own.exists():
-        return _compiled(_text(own), kind, str(own))
+    own_file = None if folder is None else folder / f"{template_id}.jinja"
+    if own_file is not None and own_file.exists():
+        return _compiled(_text(own_file), kind, str(own_file))
     packaged = files("cardiolens.protocol.prompts").joinpath("templates", f"{template_id}.jinja")
     return _compiled(packaged.read_text(encoding="utf-8"), kind, str(packaged))
 
@@ -124,19 +124,19 @@ def _text(path: Path) -> str:
 
 
 def _compiled(text: str, kind: str, where: str) -> tuple[jinja2.Template, str, str]:
-    given = _TRIAL if kind != _SYSTEM else {}
+    values = _TRIAL if kind != _SYSTEM else {}
     with _jinja(where):
         parsed = _JINJA.parse(text)
         # First: Jinja computes what is constant as soon as it looks at a template.
         check_language(parsed, where)
         used = meta.find_undeclared_variables(parsed)
-    _check(used, set(given), _NEEDED[kind], where)
+    _check(used, set(values), _NEEDED[kind], where)
     with _jinja(where):
         compiled = _JINJA.from_string(text)
-        said = compiled.render(given).strip()
-    if FRAME in said:
+        rendered = compiled.render(values).strip()
+    if FRAME in rendered:
         raise InputError(f"{where}: holds U+FFFC, which is kept for the places of frames; remove it")
-    return compiled, sha256(text.encode()).hexdigest(), said
+    return compiled, sha256(text.encode()).hexdigest(), rendered
 
 
 @contextmanager
@@ -160,8 +160,8 @@ def _jinja(where: str) -> Iterator[None]:
         ) from None
 
 
-def _check(used: set[str], given: set[str], needed: frozenset[str], where: str) -> None:
-    if unknown := sorted(used - given):
-        raise InputError(f"{where}: uses {unknown}, which it is not given; it may use {sorted(given)}")
+def _check(used: set[str], variables: set[str], needed: frozenset[str], where: str) -> None:
+    if unknown := sorted(used - variables):
+        raise InputError(f"{where}: uses {unknown}, which it is not given; it may use {sorted(variables)}")
     if missing := sorted(needed - used):
         raise InputError(f"{where}: never uses {missing}; write e.g. {{{{ {missing[0]} }}}} where it belongs")

@@ -40,10 +40,10 @@ def choose(
     volumes, nest = tuple(structure.volumes.values()), selector.order == "nested"
     if selector.kind == "clinical":
         return _clinical(volumes, route, budget, selector.lax_small_k, nest)
-    asked = question if selector.kind == "relevance" else None
+    wording = question if selector.kind == "relevance" else None
     kind = "all" if selector.kind == "self" else selector.kind
-    given = Given(selector.name, kind, selector.pool, structure.study_id, seed, features, asked)
-    return (_stratified if selector.kind == "stratified" else _pooled)(volumes, route, budget, nest, given)
+    context = Given(selector.name, kind, selector.pool, structure.study_id, seed, features, wording)
+    return (_stratified if selector.kind == "stratified" else _pooled)(volumes, route, budget, nest, context)
 
 
 @lru_cache(maxsize=1024)
@@ -51,54 +51,56 @@ def _clinical(volumes: Volumes, route: Route, budget: int, small_k: SmallK, nest
     routed = resolve(volumes, route)
     if routed.skipped is None and clinical.unknown_levels(routed):
         return Selection((), skipped="slice_order_unknown")
-    shown = routed.volumes + clinical.fallbacks(routed.sources, volumes)
-    return _selection(routed, shown, route, budget, _extracted(routed.sources, shown, budget, small_k, nest))
+    volumes_shown = routed.volumes + clinical.fallbacks(routed.sources, volumes)
+    return _selection(
+        routed, volumes_shown, route, budget, _extracted(routed.sources, volumes_shown, budget, small_k, nest)
+    )
 
 
 @lru_cache(maxsize=256)
-def _pooled(volumes: Volumes, route: Route, budget: int, nest: bool, given: Given) -> Selection:
+def _pooled(volumes: Volumes, route: Route, budget: int, nest: bool, context: Given) -> Selection:
     routed = resolve(volumes, route)
-    pool = routed.volumes if given.pool == "routed" else _whole_sequences(routed.volumes, volumes)
+    pool = routed.volumes if context.pool == "routed" else _whole_sequences(routed.volumes, volumes)
     lent = tuple(volume for volume in clinical.fallbacks(routed.sources, volumes) if volume not in pool)
-    return _selection(routed, pool + lent, route, budget, _drawn(pool, lent, budget, nest, given))
+    return _selection(routed, pool + lent, route, budget, _drawn(pool, lent, budget, nest, context))
 
 
 @lru_cache(maxsize=256)
-def _stratified(volumes: Volumes, route: Route, budget: int, nest: bool, given: Given) -> Selection:
+def _stratified(volumes: Volumes, route: Route, budget: int, nest: bool, context: Given) -> Selection:
     routed = resolve(volumes, route)
     lent = clinical.fallbacks(routed.sources, volumes)
-    frames = _by_quota(routed.sources, lent, budget, nest, given)
+    frames = _by_quota(routed.sources, lent, budget, nest, context)
     return _selection(routed, routed.volumes + lent, route, budget, frames)
 
 
 @lru_cache(maxsize=1024)
 def _extracted(
-    sources: tuple[Source, ...], shown: Volumes, budget: int, small_k: SmallK, nest: bool
+    sources: tuple[Source, ...], volumes_shown: Volumes, budget: int, small_k: SmallK, nest: bool
 ) -> tuple[Frame, ...]:
-    frames = presented(clinical.extract(sources, shown, budget, small_k), shown)
+    frames = presented(clinical.extract(sources, volumes_shown, budget, small_k), volumes_shown)
     if not nest:
         return frames
-    return nested(frames, budget, lambda smaller: _extracted(sources, shown, smaller, small_k, nest))
+    return nested(frames, budget, lambda smaller: _extracted(sources, volumes_shown, smaller, small_k, nest))
 
 
 @lru_cache(maxsize=256)
-def _drawn(pool: Volumes, lent: Volumes, budget: int, nest: bool, given: Given) -> tuple[Frame, ...]:
-    frames = presented(chosen(pool, lent, budget, given), pool + lent)
+def _drawn(pool: Volumes, lent: Volumes, budget: int, nest: bool, context: Given) -> tuple[Frame, ...]:
+    frames = presented(chosen(pool, lent, budget, context), pool + lent)
     if not nest:
         return frames
-    return nested(frames, budget, lambda smaller: _drawn(pool, lent, smaller, nest, given))
+    return nested(frames, budget, lambda smaller: _drawn(pool, lent, smaller, nest, context))
 
 
 @lru_cache(maxsize=256)
 def _by_quota(
-    sources: tuple[Source, ...], lent: Volumes, budget: int, nest: bool, given: Given
+    sources: tuple[Source, ...], lent: Volumes, budget: int, nest: bool, context: Given
 ) -> tuple[Frame, ...]:
     pool = tuple(volume for source in sources for volume in source.volumes)
     quotas = clinical.quotas(sources, pool + lent, budget)
-    frames = presented(stratified(pool, lent, quotas, given), pool + lent)
+    frames = presented(stratified(pool, lent, quotas, context), pool + lent)
     if not nest:
         return frames
-    return nested(frames, budget, lambda smaller: _by_quota(sources, lent, smaller, nest, given))
+    return nested(frames, budget, lambda smaller: _by_quota(sources, lent, smaller, nest, context))
 
 
 def _whole_sequences(pool: Volumes, volumes: Volumes) -> Volumes:
@@ -110,16 +112,16 @@ def _whole_sequences(pool: Volumes, volumes: Volumes) -> Volumes:
 
 
 def _selection(
-    routed: Routed, shown: Volumes, route: Route, budget: int, frames: tuple[Frame, ...]
+    routed: Routed, volumes_shown: Volumes, route: Route, budget: int, frames: tuple[Frame, ...]
 ) -> Selection:
     if routed.skipped is not None:
         return Selection((), skipped=routed.skipped)
-    noted = {
+    flags = {
         "short": len(frames) < budget,
         "no_temporal_evidence": route.temporal and not _shows_motion(frames),
-        "levels_unknown": any(not volume.levels_known and volume.view == "sax" for volume in shown),
+        "levels_unknown": any(not volume.levels_known and volume.view == "sax" for volume in volumes_shown),
     }
-    return Selection(frames, (*routed.flags, *(flag for flag, holds in noted.items() if holds)))
+    return Selection(frames, (*routed.flags, *(flag for flag, holds in flags.items() if holds)))
 
 
 def _shows_motion(frames: Sequence[Frame]) -> bool:

@@ -15,9 +15,9 @@ def short_axis(volume: VolumeStructure, quota: int) -> list[Frame]:
     chosen = [pick(volume, rank, volume.ed_phase, 1) for rank in even(volume.n_slices, quota)]
     chosen += _key_layer_dynamics(volume, quota - len(chosen))
     remaining = [rank for rank in range(volume.n_slices) if rank not in key_layers(volume)]
-    wanted = _at_most(volume, len(remaining), quota - len(chosen))
-    extra = even(len(remaining), wanted % len(remaining)) if remaining else []
-    return chosen + _remaining_layer_dynamics(volume, remaining, wanted, extra)
+    n_wanted = _at_most(volume, len(remaining), quota - len(chosen))
+    extra = even(len(remaining), n_wanted % len(remaining)) if remaining else []
+    return chosen + _remaining_layer_dynamics(volume, remaining, n_wanted, extra)
 
 
 def long_axis(volume: VolumeStructure, quota: int, small_k: SmallK = "temporal") -> list[Frame]:
@@ -28,16 +28,16 @@ def long_axis(volume: VolumeStructure, quota: int, small_k: SmallK = "temporal")
     chosen = [pick(volume, layer, volume.ed_phase, 1) for layer in layers[:quota]]
     central = _systole_first(volume, quota - len(chosen))
     chosen += [pick(volume, layers[0], phase, 2) for phase in central]
-    wanted = _at_most(volume, len(layers) - 1, quota - len(chosen))
-    extra = range(wanted % (len(layers) - 1)) if len(layers) > 1 else ()
-    return chosen + _remaining_layer_dynamics(volume, layers[1:], wanted, extra)
+    n_wanted = _at_most(volume, len(layers) - 1, quota - len(chosen))
+    extra = range(n_wanted % (len(layers) - 1)) if len(layers) > 1 else ()
+    return chosen + _remaining_layer_dynamics(volume, layers[1:], n_wanted, extra)
 
 
-def fallback(volume: VolumeStructure, wanted: int) -> list[Frame]:
+def fallback(volume: VolumeStructure, n_wanted: int) -> list[Frame]:
     """Frames of a view that is not routed: its central layer's cycle first, then outward."""
     chosen: list[Frame] = []
     for layer in center_out(volume.n_slices):
-        phases = even(volume.n_phases, wanted - len(chosen))
+        phases = even(volume.n_phases, n_wanted - len(chosen))
         chosen += [pick(volume, layer, phase, 4) for phase in phases]
     return chosen
 
@@ -52,9 +52,9 @@ def mid_first(layers: Sequence[int]) -> list[int]:
     return [layers[1], layers[0], *layers[2:]] if len(layers) > 2 else list(layers)
 
 
-def _key_layer_dynamics(volume: VolumeStructure, wanted: int) -> list[Frame]:
+def _key_layer_dynamics(volume: VolumeStructure, n_wanted: int) -> list[Frame]:
     layers = mid_first(key_layers(volume))
-    counts = deal(_at_most(volume, len(layers), wanted), len(layers))
+    counts = deal(_at_most(volume, len(layers), n_wanted), len(layers))
     chosen = []
     for layer, count in zip(layers, counts, strict=True):
         phases = [_after_ed(volume, place) for place in even(volume.n_phases - 1, count)]
@@ -65,14 +65,14 @@ def _key_layer_dynamics(volume: VolumeStructure, wanted: int) -> list[Frame]:
 
 
 def _remaining_layer_dynamics(
-    volume: VolumeStructure, layers: Sequence[int], wanted: int, extra: Iterable[int]
+    volume: VolumeStructure, layers: Sequence[int], n_wanted: int, extra: Iterable[int]
 ) -> list[Frame]:
     """Non-ED phases spread evenly over layers, shifted per layer so that together they cover the cycle."""
-    if wanted <= 0:
+    if n_wanted <= 0:
         return []
     candidates, extra, chosen = volume.n_phases - 1, set(extra), []
     for place, layer in enumerate(layers):
-        count = wanted // len(layers) + (place in extra)
+        count = n_wanted // len(layers) + (place in extra)
         shift = 0 if count in (0, candidates) else (place * candidates) // (len(layers) * count)
         phases = [_after_ed(volume, (at + shift) % candidates) for at in even(candidates, count)]
         chosen += [pick(volume, layer, phase, 3) for phase in phases]
@@ -91,17 +91,17 @@ def _temporal(volume: VolumeStructure, layers: Sequence[int], quota: int) -> lis
 
 def _systole_first(volume: VolumeStructure, count: int) -> list[int]:
     """`count` phases besides ED: ES first, then an even sample of the others."""
-    others = [_after_ed(volume, place) for place in range(volume.n_phases - 1)]
-    if count < 1 or volume.es_phase not in others:
-        return [others[place] for place in even(len(others), count)]
-    others.remove(volume.es_phase)
-    return [volume.es_phase, *(others[place] for place in even(len(others), count - 1))]
+    later_phases = [_after_ed(volume, place) for place in range(volume.n_phases - 1)]
+    if count < 1 or volume.es_phase not in later_phases:
+        return [later_phases[place] for place in even(len(later_phases), count)]
+    later_phases.remove(volume.es_phase)
+    return [volume.es_phase, *(later_phases[place] for place in even(len(later_phases), count - 1))]
 
 
 def _after_ed(volume: VolumeStructure, place: int) -> int:
     return (volume.ed_phase + 1 + place) % volume.n_phases
 
 
-def _at_most(volume: VolumeStructure, n_layers: int, wanted: int) -> int:
+def _at_most(volume: VolumeStructure, n_layers: int, n_wanted: int) -> int:
     """Number of non-ED frames that layers can give, at most `wanted`."""
-    return max(0, min(wanted, n_layers * (volume.n_phases - 1)))
+    return max(0, min(n_wanted, n_layers * (volume.n_phases - 1)))

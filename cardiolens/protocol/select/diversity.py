@@ -105,17 +105,17 @@ class _Swaps:
     def _two_nearest(self) -> Floats:
         """Place of the nearest medoid, distance to it and to the second nearest, (3, frames)."""
         to_medoids = self._distance[self.medoids]
-        own = to_medoids.argmin(axis=0)
+        cluster = to_medoids.argmin(axis=0)
         if len(to_medoids) == 1:
-            return np.stack([own, to_medoids[0], np.full(len(own), np.inf)])
+            return np.stack([cluster, to_medoids[0], np.full(len(cluster), np.inf)])
         nearest, second = np.partition(to_medoids, 1, axis=0)[:2]
-        return np.stack([own, nearest, second])
+        return np.stack([cluster, nearest, second])
 
     def _count(self, frames: NDArray[np.int64], sign: int) -> None:
-        own, nearest, second = self._nearest[:, frames, None]
+        cluster, nearest, second = self._nearest[:, frames, None]
         distance = self._distance[frames]
         closer = np.maximum(nearest - distance, 0)
         left_over = np.minimum(distance, second) - nearest + closer
-        served_by = (own[:, 0] == np.arange(len(self.medoids))[:, None]).astype(np.float64)
+        served_by = (cluster[:, 0] == np.arange(len(self.medoids))[:, None]).astype(np.float64)
         self._gain += sign * closer.sum(axis=0)
         self._loss += sign * (served_by @ left_over)

@@ -50,12 +50,12 @@ class Encoder:
     def frames(self, frames_FHW: NDArray[np.uint8]) -> NDArray[np.float32]:
         """One unit vector per frame: (frames, features)."""
         encode = getattr(self._model, "get_image_features", self._model)
-        found = []
+        vectors = []
         for start in range(0, len(frames_FHW), _AT_ONCE):
             pictures = [np.repeat(frame[..., None], 3, axis=2) for frame in frames_FHW[start:][:_AT_ONCE]]
             with self._used_as("an image encoder"):
-                found.append(self._vectors(encode, self._images(images=pictures, return_tensors="pt")))
-        return np.concatenate(found)
+                vectors.append(self._vectors(encode, self._images(images=pictures, return_tensors="pt")))
+        return np.concatenate(vectors)
 
     def text(self, words: str) -> NDArray[np.float32]:
         """The unit vector of a text, cut to what the text tower reads; InputError if there is none."""
@@ -94,8 +94,8 @@ class Encoder:
         import torch
 
         with torch.inference_mode():
-            given = encode(**inputs)
-        pooled = given if isinstance(given, torch.Tensor) else getattr(given, "pooler_output", None)
+            outputs = encode(**inputs)
+        pooled = outputs if isinstance(outputs, torch.Tensor) else getattr(outputs, "pooler_output", None)
         if pooled is None:
             raise InputError(f"encoder {self._folder}: gives no pooled vector of a frame; {_REMEDY}")
         rows = pooled.reshape(len(pooled), -1).to(torch.float32).numpy()

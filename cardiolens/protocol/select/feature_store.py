@@ -92,17 +92,17 @@ def write_features(store: Path, part: str, sight: Sight = PIXELS) -> None:
         store / VOLUMES_FOLDER / part, tables.VOLUMES, ["row_group", "sequence", "n_phases"]
     )
     with (
-        tables.atomic(_folder(store, sight) / part) as beside,
+        tables.atomic(_folder(store, sight) / part) as temporary,
         tables.open_part(store / FRAMES_FOLDER / part) as frames,
         pq.ParquetWriter(
-            beside, FEATURES, compression="zstd", use_dictionary=False, write_page_checksum=True
+            temporary, FEATURES, compression="zstd", use_dictionary=False, write_page_checksum=True
         ) as writer,
     ):
-        wanted = {row["row_group"]: row for row in rows.to_pylist()}
+        row_of = {row["row_group"]: row for row in rows.to_pylist()}
         for group in range(frames.num_row_groups):
-            row = wanted.get(group)  # a study that was not kept has frames and no volumes
-            found = FEATURES.empty_table() if row is None else _computed(frames, group, row, sight)
-            writer.write_table(found, row_group_size=max(1, found.num_rows))
+            row = row_of.get(group)  # a study that was not kept has frames and no volumes
+            features = FEATURES.empty_table() if row is None else _computed(frames, group, row, sight)
+            writer.write_table(features, row_group_size=max(1, features.num_rows))
 
 
 def read_features(store: Path, volumes: pa.Table, sight: Sight = PIXELS) -> StudyFeatures:
@@ -118,8 +118,10 @@ def read_features(store: Path, volumes: pa.Table, sight: Sight = PIXELS) -> Stud
             raise InputError(
                 f"{path}: features of the frames are not there or not whole ({reason}); prepare again"
             ) from None
-        found = np.frombuffer(b"".join(rows["features"].to_pylist()), np.float32).reshape(rows.num_rows, -1)
-        vectors[place["volume_id"]] = found[np.argsort(rows["idx"].to_numpy())]
+        features = np.frombuffer(b"".join(rows["features"].to_pylist()), np.float32).reshape(
+            rows.num_rows, -1
+        )
+        vectors[place["volume_id"]] = features[np.argsort(rows["idx"].to_numpy())]
     return StudyFeatures(vectors, sight)
 
 

@@ -11,10 +11,10 @@ _WINDOW_AFTER_PEAK = 12
 
 def first_pass(volume: VolumeStructure, quota: int) -> list[Frame]:
     """Myocardial enhancement of every slice first, then the first-pass window, then the other times."""
-    t_myo, window, others = _times(volume)
+    t_myo, window, rest = _times(volume)
     chosen = [pick(volume, rank, t_myo, 1) for rank in even(volume.n_slices, quota)]
     chosen += _dealt(volume, window, quota - len(chosen), 2)
-    return chosen + _dealt(volume, others, quota - len(chosen), 3)
+    return chosen + _dealt(volume, rest, quota - len(chosen), 3)
 
 
 def _times(volume: VolumeStructure) -> tuple[int, list[int], list[int]]:
@@ -24,15 +24,15 @@ def _times(volume: VolumeStructure) -> tuple[int, list[int], list[int]]:
     t_peak = volume.n_phases // 3 if volume.t_peak is None else volume.t_peak
     t_myo = min(last, t_peak + _MYOCARDIUM_AFTER_PEAK)
     window = [t for t in range(t_on, min(last, t_peak + _WINDOW_AFTER_PEAK) + 1) if t != t_myo]
-    others = [t for t in range(volume.n_phases) if t != t_myo and t not in window]
-    return t_myo, window, others
+    rest = [t for t in range(volume.n_phases) if t != t_myo and t not in window]
+    return t_myo, window, rest
 
 
-def _dealt(volume: VolumeStructure, times: list[int], wanted: int, step: int) -> list[Frame]:
+def _dealt(volume: VolumeStructure, times: list[int], n_wanted: int, step: int) -> list[Frame]:
     """Frames dealt round-robin to slices mid, basal, apical, others; each slice's spread over the times."""
     first = mid_first(key_layers(volume))
     slices = first + [rank for rank in range(volume.n_slices) if rank not in first]
-    counts = deal(max(0, min(wanted, len(slices) * len(times))), len(slices))
+    counts = deal(max(0, min(n_wanted, len(slices) * len(times))), len(slices))
     return [
         pick(volume, rank, times[place], step)
         for rank, count in zip(slices, counts, strict=True)

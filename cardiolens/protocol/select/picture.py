@@ -30,9 +30,9 @@ class Panel:
 
 def picture(structure: StudyStructure, panels: Sequence[Panel], pixels: Pixels) -> Image.Image:
     """All panels below each other: the volumes that any of them shows as grids, then the frames chosen."""
-    shown = {frame.volume_id for panel in panels for frame in panel.selection.frames}
+    volume_ids = {frame.volume_id for panel in panels for frame in panel.selection.frames}
     listed = (view for views in rules().views.values() for view in views)
-    volumes = [structure.volumes[view] for view in listed if view in shown]
+    volumes = [structure.volumes[view] for view in listed if view in volume_ids]
     heights = [_panel_height(panel, volumes) for panel in panels]
     image = Image.new("RGB", (_WIDTH, sum(heights) + _MARGIN), _PAPER)
     draw = ImageDraw.Draw(image)

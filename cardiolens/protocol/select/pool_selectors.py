@@ -27,39 +27,43 @@ class Given:
     question: str | None = None  # where the choice depends on it
 
 
-def chosen(pool: Volumes, lent: Volumes, budget: int, given: Given) -> list[Frame]:
+def chosen(pool: Volumes, lent: Volumes, budget: int, context: Given) -> list[Frame]:
     """Frames of the pool; once it is used up, of the volumes lent to it, one after another (protocol 16.9).
 
     These are the volumes that the clinical selector falls back to; each is used up before the next.
     """
-    choice = CHOICES[given.kind]
-    frames = choice(pool, budget, given)
-    for volume in lent if given.kind != "all" else ():
+    choice = CHOICES[context.kind]
+    frames = choice(pool, budget, context)
+    for volume in lent if context.kind != "all" else ():
         if len(frames) < budget:
-            frames = [*frames, *_lent(choice((volume,), budget - len(frames), given))]
+            frames = [*frames, *_lent(choice((volume,), budget - len(frames), context))]
     return frames
 
 
-def stratified(pool: Volumes, lent: Volumes, quotas: Mapping[str, int], given: Given) -> list[Frame]:
+def stratified(pool: Volumes, lent: Volumes, quotas: Mapping[str, int], context: Given) -> list[Frame]:
     """Random frames, as many of each volume as its quota allows, in the same ranking as `random`."""
-    own, others = (
-        [frame for volume in volumes for frame in _random((volume,), quotas.get(volume.volume_id, 0), given)]
+    own_frames, lent_frames = (
+        [
+            frame
+            for volume in volumes
+            for frame in _random((volume,), quotas.get(volume.volume_id, 0), context)
+        ]
         for volumes in (pool, lent)
     )
-    return [*own, *_lent(others)]
+    return [*own_frames, *_lent(lent_frames)]
 
 
 def _lent(frames: Iterable[Frame]) -> list[Frame]:
     return [frame._replace(step=_LENT) for frame in frames]
 
 
-def _random(pool: Volumes, budget: int, given: Given) -> list[Frame]:
-    if given.seed is None:
-        raise InputError(f"selector {given.selector!r} is random and needs a seed, e.g. seeds: [2026]")
-    return hashed.drawn(given.seed, given.study_id, pool, budget)
+def _random(pool: Volumes, budget: int, context: Given) -> list[Frame]:
+    if context.seed is None:
+        raise InputError(f"selector {context.selector!r} is random and needs a seed, e.g. seeds: [2026]")
+    return hashed.drawn(context.seed, context.study_id, pool, budget)
 
 
-def _uniform(pool: Volumes, budget: int, given: Given) -> list[Frame]:
+def _uniform(pool: Volumes, budget: int, context: Given) -> list[Frame]:
     places = even(sum(volume.n_frames for volume in pool), budget)
     frames: list[Frame] = []
     start = 0
@@ -70,17 +74,17 @@ def _uniform(pool: Volumes, budget: int, given: Given) -> list[Frame]:
     return frames
 
 
-def _all(pool: Volumes, budget: int, given: Given) -> list[Frame]:
+def _all(pool: Volumes, budget: int, context: Given) -> list[Frame]:
     return [frame for volume in pool for frame in pick_all(volume, range(volume.n_frames))]
 
 
-def _diverse(pool: Volumes, budget: int, given: Given) -> list[Frame]:
-    if given.features is None:
+def _diverse(pool: Volumes, budget: int, context: Given) -> list[Frame]:
+    if context.features is None:
         raise InputError(
-            f"selector {given.selector!r} ({given.kind}) looks at frames and needs their features; "
+            f"selector {context.selector!r} ({context.kind}) looks at frames and needs their features; "
             "prepare the dataset with this selector named"
         )
-    return list(given.features.picked(given.kind, pool, budget, given.question))
+    return list(context.features.picked(context.kind, pool, budget, context.question))
 
 
 CHOICES: Mapping[str, Callable[[Volumes, int, Given], list[Frame]]] = {

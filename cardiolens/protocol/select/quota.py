@@ -20,7 +20,7 @@ def settle(quotas: Sequence[int], capacities: Sequence[int]) -> list[int]:
     filled = [min(quota, capacity) for quota, capacity in zip(quotas, capacities, strict=True)]
     deficit = sum(quotas) - sum(filled)
     for place, capacity in enumerate(capacities):
-        taken = min(deficit, capacity - filled[place])
-        filled[place] += taken
-        deficit -= taken
+        n_moved = min(deficit, capacity - filled[place])
+        filled[place] += n_moved
+        deficit -= n_moved
     return filled

@@ -78,8 +78,8 @@ def resolve(volumes: Volumes, route: Route) -> Routed:
         return Routed(_pool_lge(sources), () if len(sources) == len(route.views) else ("degraded",))
     substitutes = _substitutes(route, by_id)
     if substitutes:
-        shown = tuple(f"substituted:{source.name}" for source in substitutes)
-        return Routed(tuple(substitutes), ("degraded", *shown))
+        remarks = tuple(f"substituted:{source.name}" for source in substitutes)
+        return Routed(tuple(substitutes), ("degraded", *remarks))
     present = any(view in by_id for view in rules().views.get(route.sequence, ()))
     return Routed(skipped="view_missing" if present else "sequence_missing")
 
@@ -90,14 +90,14 @@ def _source(name: str, weight: int, by_id: Mapping[str, VolumeStructure]) -> Sou
 
 
 def _substitutes(route: Route, by_id: Mapping[str, VolumeStructure]) -> list[Source]:
-    found: dict[str, Source] = {}
+    substitutes: dict[str, Source] = {}
     for name, weight in route.views:
-        for other in rules().substitutes.get(name, ()):
-            source = _source(other, weight, by_id)
-            if source.volumes and (not route.readable_on or other in route.readable_on):
-                found.setdefault(other, source)
+        for substitute in rules().substitutes.get(name, ()):
+            source = _source(substitute, weight, by_id)
+            if source.volumes and (not route.readable_on or substitute in route.readable_on):
+                substitutes.setdefault(substitute, source)
                 break
-    return list(found.values())
+    return list(substitutes.values())
 
 
 def _pool_lge(sources: list[Source]) -> tuple[Source, ...]:

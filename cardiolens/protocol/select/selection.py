@@ -57,7 +57,7 @@ def record(
 ) -> dict[str, object]:
     """A selection as a `selection-1` record (protocol 5.11); a skipped one also says why."""
     flags = selection.flags
-    kept = {
+    fields = {
         "schema": SCHEMA,
         "study_id": study_id,
         "subtask": subtask,
@@ -74,4 +74,4 @@ def record(
         "no_temporal_evidence": "no_temporal_evidence" in flags,
         "sha256": selection.sha256,
     }
-    return kept if selection.skipped is None else {**kept, "skipped": selection.skipped}
+    return fields if selection.skipped is None else {**fields, "skipped": selection.skipped}

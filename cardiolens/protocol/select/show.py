@@ -53,35 +53,35 @@ def find_study(name: str, spec: SweepSpec) -> Study:
     for folder in folders:
         if name and (folder / MANIFEST_NAME).is_file():
             return read_study(folder, spec.dataset.roots)
-    tried = " nor in ".join(str(folder) for folder in folders)
-    raise InputError(f"study {name!r}: no {MANIFEST_NAME} in {tried}; give the path of a study folder")
+    places = " nor in ".join(str(folder) for folder in folders)
+    raise InputError(f"study {name!r}: no {MANIFEST_NAME} in {places}; give the path of a study folder")
 
 
 def records(study: Study, spec: SweepSpec) -> Iterator[dict[str, object]]:
     """One record per subtask, selector and budget; pixels are read only if a selector looks at them."""
     if sights_of(spec):
-        seen = look_at(study, spec.dataset.display)
-        return (shown.record() for shown in _shown(seen.structure, spec, _features(seen, spec)))
+        study_view = look_at(study, spec.dataset.display)
+        return (panel.record() for panel in _shown(study_view.structure, spec, _features(study_view, spec)))
     structure = declared_structure(study, spec.dataset.display)
-    return (shown.record() for shown in _shown(structure, spec, {}))
+    return (panel.record() for panel in _shown(structure, spec, {}))
 
 
 def draw(study: Study, spec: SweepSpec, folder: Path) -> list[Path]:
     """One picture per subtask, `<study>-<subtask>.png`."""
-    seen = look_at(study, spec.dataset.display)
+    study_view = look_at(study, spec.dataset.display)
     panels: dict[str, list[Panel]] = {}
-    for shown in _shown(seen.structure, spec, _features(seen, spec)):
-        panels.setdefault(shown.subtask, []).append(Panel(shown.title, shown.selection))
+    for panel in _shown(study_view.structure, spec, _features(study_view, spec)):
+        panels.setdefault(panel.subtask, []).append(Panel(panel.title, panel.selection))
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{study.study_id}-{subtask}.png" for subtask in panels]
-    for path, drawn in zip(paths, panels.values(), strict=True):
-        picture(seen.structure, drawn, seen.pixels).save(path, optimize=True)
+    for path, panel_group in zip(paths, panels.values(), strict=True):
+        picture(study_view.structure, panel_group, study_view.pixels).save(path, optimize=True)
     return paths
 
 
-def _features(seen: LookedAt, spec: SweepSpec) -> Features:
+def _features(study_view: LookedAt, spec: SweepSpec) -> Features:
     check_encoders(spec)
-    return {sight.encoder: seen.features(sight) for sight in sights_of(spec)}
+    return {sight.encoder: study_view.features(sight) for sight in sights_of(spec)}
 
 
 def _shown(structure: StudyStructure, spec: SweepSpec, features: Features) -> Iterator[Shown]:

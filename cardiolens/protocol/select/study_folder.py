@@ -30,11 +30,11 @@ class LookedAt:
     def features(self, sight: Sight) -> StudyFeatures:
         """Features of the study for data-driven selectors."""
         volumes = self.structure.volumes
-        seen = {
+        features_of = {
             name: sight.of_volume(frames, volumes[name].n_phases, cyclic=volumes[name].sequence == "cine")
             for name, frames in self.pixels.items()
         }
-        return StudyFeatures(seen, sight)
+        return StudyFeatures(features_of, sight)
 
 
 def look_at(study: Study, windows: Windows) -> LookedAt:
@@ -62,8 +62,8 @@ def _volumes(study: Study, windows: Windows) -> Iterator[tuple[str, VolumeStruct
             yield volume.volume_id, _declared(volume, layout)
         elif (study.folder / volume.path).exists():
             with_it = SHORT_AXIS_CINE if needs_cycle(volume) else volume.volume_id
-            kept = tuple(v for v in study.manifest.volumes if v.volume_id in (volume.volume_id, with_it))
-            alone = replace(study, manifest=study.manifest.model_copy(update={"volumes": kept}))
+            volumes = tuple(v for v in study.manifest.volumes if v.volume_id in (volume.volume_id, with_it))
+            alone = replace(study, manifest=study.manifest.model_copy(update={"volumes": volumes}))
             yield volume.volume_id, look_at(alone, windows).structure.volumes[volume.volume_id]
         else:
             raise InputError(

@@ -116,7 +116,7 @@ def load_catalogue(protocol: str) -> Catalogue:
     """
     folder = protocol_folder(protocol)
     head = folder / "protocol.yaml"
-    name, option_sets = _head(head, own=folder.parent != DATA)
+    name, option_sets = _head(head, has_own=folder.parent != DATA)
     files = sorted(
         path
         for path in folder.glob("*.yaml")
@@ -132,17 +132,19 @@ def load_catalogue(protocol: str) -> Catalogue:
     words = folder / "lexicon.yaml"
     reported = [subtask.sequence for subtask in subtasks if subtask.answer_type == "report"]
     read = [head, *files, *([words] if reported else [])]
-    found = {subtask.id: subtask for subtask in subtasks}
-    lexicons = {sequence: load_lexicon(words, sequence, _fields(found, sequence)) for sequence in reported}
+    subtask_of = {subtask.id: subtask for subtask in subtasks}
+    lexicons = {
+        sequence: load_lexicon(words, sequence, _fields(subtask_of, sequence)) for sequence in reported
+    }
     digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in read))
-    return Catalogue(name, found, lexicons, digest.hexdigest())
+    return Catalogue(name, subtask_of, lexicons, digest.hexdigest())
 
 
-def _head(path: Path, *, own: bool) -> tuple[str, Mapping[str, Any]]:
+def _head(path: Path, *, has_own: bool) -> tuple[str, Mapping[str, Any]]:
     """Name and shared option sets of a protocol; only a shipped one may bear a shipped name."""
     head = read_yaml(path)
     name = head.get("protocol")
-    if not isinstance(name, str) or not name or (own and name in shipped()):
+    if not isinstance(name, str) or not name or (has_own and name in shipped()):
         raise InputError(
             f"{path}: protocol is {name!r}; give your data files a name of their own, so that no run record "
             f"confuses them with {' or '.join(shipped())}"
@@ -183,13 +185,14 @@ def _entries(path: Path) -> list[dict[str, Any]]:
 
 def _subtask(path: Path, entry: dict[str, Any], option_sets: Mapping[str, Any]) -> Subtask:
     entry = dict(entry)
-    named = entry.get("options")
-    if isinstance(named, str):
-        if named not in option_sets:
+    options = entry.get("options")
+    if isinstance(options, str):
+        if options not in option_sets:
             raise InputError(
-                f"{path}: {entry.get('id')}: no option set {named!r}; protocol.yaml has {sorted(option_sets)}"
+                f"{path}: {entry.get('id')}: no option set {options!r}; "
+                f"protocol.yaml has {sorted(option_sets)}"
             )
-        entry["options"] = option_sets[named]
+        entry["options"] = option_sets[options]
     if isinstance(entry.get("route"), dict):
         entry["route"] = tuple(entry["route"].items())
     try:
@@ -200,17 +203,17 @@ def _subtask(path: Path, entry: dict[str, Any], option_sets: Mapping[str, Any]) 
 
 def check(subtasks: list[Subtask]) -> None:
     """Refuse a set of subtasks that contradicts itself, naming the subtask."""
-    known: dict[str, Subtask] = {}
+    subtask_of: dict[str, Subtask] = {}
     for subtask in subtasks:
-        if subtask.id in known:
+        if subtask.id in subtask_of:
             raise InputError(f"subtask {subtask.id} stands twice in the catalogue; ids must be unique")
-        known[subtask.id] = subtask
+        subtask_of[subtask.id] = subtask
     for subtask in subtasks:
-        for problem in _problems(subtask, known):
+        for problem in _problems(subtask, subtask_of):
             raise InputError(f"subtask {subtask.id}: {problem}")
 
 
-def _problems(subtask: Subtask, known: Mapping[str, Subtask]) -> list[str]:
+def _problems(subtask: Subtask, subtask_of: Mapping[str, Subtask]) -> list[str]:
     report = subtask.answer_type == "report"
     rules = [
         (not subtask.route, "route is empty; name at least one view"),
@@ -239,21 +242,24 @@ def _problems(subtask: Subtask, known: Mapping[str, Subtask]) -> list[str]:
     ]
     problems = [text for wrong, text in rules if wrong] + _unknown_views(subtask)
     problems += wording_problems(subtask.question, subtask.wordings, [o.text for o in subtask.options])
-    problems += [f"report field {name!r} unknown" for name in subtask.report_fields if name not in known]
+    problems += [f"report field {name!r} unknown" for name in subtask.report_fields if name not in subtask_of]
     if subtask.parent:
-        problems += _parent_problems(subtask, known.get(subtask.parent))
+        problems += _parent_problems(subtask, subtask_of.get(subtask.parent))
     return problems
 
 
 def _unknown_views(subtask: Subtask) -> list[str]:
     """Sequences and views that no study can have, so that the question would never be asked."""
-    views = {one.volume_id(view) for one in sequences().values() for view in one.views}
+    views = {rule.volume_id(view) for rule in sequences().values() for view in rule.views}
     views |= {CASE_IMAGES}
     legal = {"route": views | _POOLS, "unreadable_without": views}
-    named = {"route": [name for name, _ in subtask.route], "unreadable_without": subtask.unreadable_without}
+    views_named = {
+        "route": [name for name, _ in subtask.route],
+        "unreadable_without": subtask.unreadable_without,
+    }
     problems = [
         f"{field} names {name!r}; expected of {', '.join(sorted(legal[field]))}"
-        for field, names in named.items()
+        for field, names in views_named.items()
         for name in names
         if name not in legal[field]
     ]

@@ -20,8 +20,8 @@ def evidence_of(questions: Sequence[Question], folder: Path) -> pa.Table:
 
     What no stage file has as an id is a quote itself.
     """
-    told = [question for question in questions if question.evidence or question.verification]
-    quotes = _quotes(folder) if any(question.evidence for question in told) else {}
+    supported = [question for question in questions if question.evidence or question.verification]
+    quotes = _quotes(folder) if any(question.evidence for question in supported) else {}
     rows: list[dict[str, object]] = [
         {
             "qa_id": question.qa_id,
@@ -33,7 +33,7 @@ def evidence_of(questions: Sequence[Question], folder: Path) -> pa.Table:
             ],
             "verification": json.dumps(question.verification, sort_keys=True),
         }
-        for question in told
+        for question in supported
     ]
     return tables.from_rows(rows, tables.EVIDENCE)
 
@@ -41,21 +41,21 @@ def evidence_of(questions: Sequence[Question], folder: Path) -> pa.Table:
 def _quotes(folder: Path) -> dict[tuple[str, str], Quote]:
     """Quotes by study and id."""
     return {
-        (str(record.get("study_id")), str(one["id"])): {
-            "text": str(one["quote"]),
-            "section": str(one.get("section") or ""),
+        (str(record.get("study_id")), str(passage["id"])): {
+            "text": str(passage["quote"]),
+            "section": str(passage.get("section") or ""),
         }
         for path in sorted(folder.glob(FINDINGS))
         for record in _records(path)
-        for one in record.get("items") or ()
-        if isinstance(one, dict) and {"id", "quote"} <= one.keys()
+        for passage in record.get("items") or ()
+        if isinstance(passage, dict) and {"id", "quote"} <= passage.keys()
     }
 
 
 def _records(path: Path) -> Iterator[Mapping[str, Any]]:
     """Records of a stage file; none of one that is not ours, as evidence decides no number."""
     try:
-        found = [parse_json(line) for line in read_text(path).split("\n") if line]
+        records = [parse_json(line) for line in read_text(path).split("\n") if line]
     except (OSError, ValueError):
         return
-    yield from (record for record in found if isinstance(record, dict))
+    yield from (record for record in records if isinstance(record, dict))

@@ -27,9 +27,9 @@ class Naming:
     @property
     def pattern(self) -> str:
         """Regular expression of the replies, e.g. `{"frames": ["cine_4ch phase 1", "lge_sax slice 2"]}`."""
-        one = f'"{_any_of([json.dumps(name)[1:-1] for name in self.names])}"'
-        some = f"{one}(, {one}){{0,{self.most - 1}}}"
-        return rf'\{{"frames": \[{some if self.least else f"({some})?"}\]\}}'
+        quoted = f'"{_any_of([json.dumps(name)[1:-1] for name in self.names])}"'
+        several = f"{quoted}(, {quoted}){{0,{self.most - 1}}}"
+        return rf'\{{"frames": \[{several if self.least else f"({several})?"}\]\}}'
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,14 +80,14 @@ def load_lexicon(path: Path, sequence: str, fields: Mapping[str, Collection[str]
     """
     tree = read_yaml(path)
     try:
-        own = tree["sequences"][sequence]
+        sequence_tree = tree["sequences"][sequence]
         lexicon = Lexicon(
             sequence=sequence,
-            tags=dict(_tags(tree, own)),
+            tags=dict(_tags(tree, sequence_tree)),
             aliases={short: tuple(words.split()) for short, words in tree.get("aliases", {}).items()},
             groups={name: tuple(members) for name, members in tree.get("groups", {}).items()},
-            traits={name: _trait(entry) for name, entry in own["traits"].items()},
-            wholes=own.get("wholes", {}),
+            traits={name: _trait(entry) for name, entry in sequence_tree["traits"].items()},
+            wholes=sequence_tree.get("wholes", {}),
             foreign=frozenset(_found(tree)),
         )
     except KeyError as error:
@@ -118,27 +118,27 @@ def _said(lexicon: Lexicon) -> Iterator[tuple[str, str]]:
     yield from chain.from_iterable(values.items() for values in lexicon.wholes.values())
 
 
-def _tags(tree: Mapping[str, Any], own: Mapping[str, Any]) -> Iterator[tuple[Phrase, Tag]]:
+def _tags(tree: Mapping[str, Any], sequence_tree: Mapping[str, Any]) -> Iterator[tuple[Phrase, Tag]]:
     """Phrases with their meanings; a later one replaces an earlier one."""
     for kind, groups in (
         ("structure", tree.get("structures", {})),
         ("place", tree.get("places", {})),
-        ("structure", own.get("structures", {})),
-        ("place", own.get("places", {})),
+        ("structure", sequence_tree.get("structures", {})),
+        ("place", sequence_tree.get("places", {})),
     ):
-        for name, written in groups.items():
-            yield from ((phrase, Tag(kind, name)) for phrase in phrases(written))
-    for name, entry in own["traits"].items():
+        for name, group in groups.items():
+            yield from ((phrase, Tag(kind, name)) for phrase in phrases(group))
+    for name, entry in sequence_tree["traits"].items():
         yield from ((phrase, Tag("name", "", name)) for phrase in phrases(entry.get("names", ())))
-        for state, written in entry["states"].items():
-            yield from ((phrase, Tag("state", state, name)) for phrase in phrases(written))
-    yield from ((phrase, Tag("neutral", "")) for phrase in phrases(own.get("neutral", ())))
+        for state, group in entry["states"].items():
+            yield from ((phrase, Tag("state", state, name)) for phrase in phrases(group))
+    yield from ((phrase, Tag("neutral", "")) for phrase in phrases(sequence_tree.get("neutral", ())))
 
 
 def _found(tree: Mapping[str, Any]) -> Iterator[Phrase]:
     for sequence in tree["sequences"].values():
         for entry in sequence["traits"].values():
-            yield from chain.from_iterable(phrases(written) for written in entry["states"].values())
+            yield from chain.from_iterable(phrases(forms) for forms in entry["states"].values())
 
 
 def _trait(entry: Mapping[str, Any]) -> Trait:
@@ -147,7 +147,8 @@ def _trait(entry: Mapping[str, Any]) -> Trait:
         default=entry.get("default"),
         places=entry.get("places", {}),
         combined=tuple(
-            (one["field"], frozenset(one["all"]), one["value"]) for one in entry.get("combined", ())
+            (combination["field"], frozenset(combination["all"]), combination["value"])
+            for combination in entry.get("combined", ())
         ),
         percent={place: tuple(map(tuple, limits)) for place, limits in entry.get("percent", {}).items()},
         bearers=frozenset(entry.get("bearers", ())),
@@ -158,10 +159,12 @@ def _trait(entry: Mapping[str, Any]) -> Trait:
 
 
 def _scale(entry: Mapping[str, Any]) -> Scale:
-    given = {key: value for key, value in entry.items() if key not in ("field", "normal", "ranges")}
+    scale_fields = {key: value for key, value in entry.items() if key not in ("field", "normal", "ranges")}
     return Scale(
         field=entry["field"],
         normal=entry["normal"],
-        states={state: value if isinstance(value, dict) else {ANY: value} for state, value in given.items()},
+        states={
+            state: value if isinstance(value, dict) else {ANY: value} for state, value in scale_fields.items()
+        },
         ranges={unit: tuple(map(tuple, limits)) for unit, limits in entry.get("ranges", {}).items()},
     )

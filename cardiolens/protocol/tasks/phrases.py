@@ -11,9 +11,9 @@ _PIECE = re.compile(r"[\[\]()|]|[^\[\]()|]+")
 _CLOSING = {"[": "]", "(": ")"}
 
 
-def phrases(written: Iterable[str]) -> Iterator[Phrase]:
+def phrases(forms: Iterable[str]) -> Iterator[Phrase]:
     """Every sequence of words that a list of phrases stands for."""
-    for text in written:
+    for text in forms:
         yield from _expanded(text)
 
 
@@ -22,10 +22,10 @@ def _expanded(text: str) -> tuple[Phrase, ...]:
     if len(text) == 1:  # a mark stands for itself
         return ((text,),)
     pieces = _PIECE.findall(text.lower())
-    found, end = _choice(pieces, 0)
+    choice, end = _choice(pieces, 0)
     if end != len(pieces):
         raise ValueError(f"{text!r} closes a bracket that it did not open")
-    return tuple(dict.fromkeys(phrase for phrase in found if phrase))
+    return tuple(dict.fromkeys(phrase for phrase in choice if phrase))
 
 
 def _choice(pieces: list[str], at: int) -> tuple[list[Phrase], int]:

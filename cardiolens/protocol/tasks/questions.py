@@ -106,8 +106,8 @@ def read_questions(path: Path, catalogue: Catalogue, *, allow_unverified: bool =
     `parent` and `exclusive` come from the catalogue, all else from the record. InputError names the line, the
     field, the value and the legal values.
     """
-    given = list(given_questions(path, catalogue))
-    return questions_table(path, given, catalogue, allow_unverified=allow_unverified)
+    rows = list(given_questions(path, catalogue))
+    return questions_table(path, rows, catalogue, allow_unverified=allow_unverified)
 
 
 def questions_table(
@@ -116,10 +116,10 @@ def questions_table(
     """The questions of a file as table `questions`; InputError where some are not verified."""
     rows: list[dict[str, object]] = []
     unverified: list[str] = []
-    for one in given:
-        question, compact = one.question, "study" in one.record
+    for row in given:
+        question, compact = row.question, "study" in row.record
         rows.append(_row(question, catalogue[question.subtask]) | ({"patient_id": None} if compact else {}))
-        unverified += [] if question.verified else [f"{question.qa_id} on line {one.number}"]
+        unverified += [] if question.verified else [f"{question.qa_id} on line {row.number}"]
     if unverified and not allow_unverified:
         raise InputError(
             f"{path}: {len(unverified)} of its {len(rows)} questions are not verified, e.g. {unverified[0]}; "

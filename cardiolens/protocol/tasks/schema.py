@@ -21,11 +21,14 @@ def question_schema() -> dict[str, Any]:
     report: dict[str, Any] = {"answer_type": {"const": "report"}, "reference": {"type": "object"}}
     report |= {"options": _EMPTY, "answer": _EMPTY}
     picked: dict[str, Any] = {"reference": _NULL, "options": {"minItems": 2}}
-    one = picked | {"answer_type": {"enum": ["single", "ordinal"]}, "answer": {"minItems": 1, "maxItems": 1}}
+    single_schema = picked | {
+        "answer_type": {"enum": ["single", "ordinal"]},
+        "answer": {"minItems": 1, "maxItems": 1},
+    }
     many = picked | {"answer_type": {"const": "multi"}, "answer": {"minItems": 1}}
     schema["anyOf"] = [
         {"properties": report, "required": ["reference"]},
-        {"properties": one, "required": ["options", "answer"]},
+        {"properties": single_schema, "required": ["options", "answer"]},
         {"properties": many, "required": ["options", "answer"]},
     ]
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}

@@ -57,12 +57,12 @@ def begin(run: Run, model: str, start: Start, rows: int) -> RestartDecision:
     """
     record = read_model_record(run.model_records, model)
     attempts = [_closed(attempt, rows) for attempt in record.attempts]
-    said = _verdict(attempts, start, start.restarts - 1)  # as when the one before this ended
-    if said.go_on and not said.bars(start.nodes):
+    decision = _verdict(attempts, start, start.restarts - 1)  # as when the one before this ended
+    if decision.go_on and not decision.bars(start.nodes):
         now = datetime.now(UTC)
         attempts.append(Attempt(job=start.job, nodes=start.nodes, started=now, rows_before=rows))
-    _write(run, record, attempts, said, "running")
-    return said
+    _write(run, record, attempts, decision, "running")
+    return decision
 
 
 def end(
@@ -88,9 +88,9 @@ def end(
         }
     )
     attempts = [*record.attempts[:-1], closed]
-    said = RestartDecision(go_on=True) if outcome == "done" else _verdict(attempts, start, start.restarts)
-    _write(run, record, attempts, said, "done" if outcome == "done" else "waiting")
-    return said
+    decision = RestartDecision(go_on=True) if outcome == "done" else _verdict(attempts, start, start.restarts)
+    _write(run, record, attempts, decision, "done" if outcome == "done" else "waiting")
+    return decision
 
 
 def give_up(run: Run, model: str, reason: str) -> None:
@@ -119,11 +119,11 @@ def _cause(error: Exception) -> str:
     """The cause on one line, without the message of an unforeseen error: it may name a patient."""
     if isinstance(error, InputError | RunError):
         return str(error)
-    told = f" ({error.strerror})" if isinstance(error, OSError) else ""
+    detail = f" ({error.strerror})" if isinstance(error, OSError) else ""
     lines = traceback.extract_tb(error.__traceback__)
     ours = [line for line in lines if Path(line.filename).is_relative_to(PACKAGE)][-1]
     place = f"{Path(ours.filename).relative_to(PACKAGE.parent)}:{ours.lineno}"
-    return f"{type(error).__name__}{told} at {place}; what the job printed has the rest"
+    return f"{type(error).__name__}{detail} at {place}; what the job printed has the rest"
 
 
 def _closed(attempt: Attempt, rows: int) -> Attempt:
@@ -134,18 +134,18 @@ def _closed(attempt: Attempt, rows: int) -> Attempt:
 
 
 def _verdict(attempts: Sequence[Attempt], start: Start, restarts: int) -> RestartDecision:
-    own = [attempt for attempt in attempts if attempt.job == start.job]
-    return verdict(own, restarts, start.max_restarts, start.n_nodes)
+    attempts_of_job = [attempt for attempt in attempts if attempt.job == start.job]
+    return verdict(attempts_of_job, restarts, start.max_restarts, start.n_nodes)
 
 
 def _write(
-    run: Run, record: ModelRecord, attempts: Sequence[Attempt], said: RestartDecision, state: ModelState
+    run: Run, record: ModelRecord, attempts: Sequence[Attempt], decision: RestartDecision, state: ModelState
 ) -> None:
     """Write the record, for people and the score job, and the nodes to exclude, for the batch script."""
     changed = {
         "attempts": tuple(attempts),
-        "state": state if said.go_on else "failed",
-        "reason": said.reason,
+        "state": state if decision.go_on else "failed",
+        "reason": decision.reason,
     }
     write_model_record(run.model_records, record.model_copy(update=changed))
-    run.excluded(record.model).write_text(",".join(said.exclude))
+    run.excluded(record.model).write_text(",".join(decision.exclude))

@@ -41,12 +41,12 @@ def cancel(ids: Sequence[str]) -> None:
 
 def alive(mark: str) -> list[Alive]:
     """The jobs whose comment is `mark`, array tasks one by one."""
-    found = []
+    jobs = []
     for line in run("squeue", "--noheader", "--array", f"--format={_FIELDS}").splitlines():
         job, state, where, comment = line.strip().split("|", 3)
         if comment == mark:
-            found.append(Alive(job, state, where))
-    return found
+            jobs.append(Alive(job, state, where))
+    return jobs
 
 
 def partitions() -> dict[str, int]:
@@ -63,10 +63,12 @@ def check_partition(name: str | None) -> None:
     """Raise InputError unless a name, or each of a list with commas, is a partition of the cluster."""
     if name is None:
         return
-    known = partitions()
-    for given in name.split(","):
-        if given not in known:
-            raise InputError(f"cluster.partition={given}: no such partition; choose from {', '.join(known)}")
+    partition_names = partitions()
+    for partition in name.split(","):
+        if partition not in partition_names:
+            raise InputError(
+                f"cluster.partition={partition}: no such partition; choose from {', '.join(partition_names)}"
+            )
 
 
 def hostnames(nodelist: str) -> tuple[str, ...]:
@@ -77,13 +79,13 @@ def hostnames(nodelist: str) -> tuple[str, ...]:
 def run(*words: str) -> str:
     """Run a SLURM command and return its output; RunError with its message if it fails."""
     try:
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        process = subprocess.run(words, capture_output=True, text=True, check=False)
     except FileNotFoundError:
         raise InputError(
             f"{words[0]} is not on this machine; submit from a login node of the cluster, or use "
             "cluster=local with python -m cardiolens.sweep"
         ) from None
-    if done.returncode:
-        said = " ".join(f"{done.stderr}{done.stdout}".split())
-        raise RunError(f"{words[0]} refused ({' '.join(words)}): {said}")
-    return done.stdout
+    if process.returncode:
+        output = " ".join(f"{process.stderr}{process.stdout}".split())
+        raise RunError(f"{words[0]} refused ({' '.join(words)}): {output}")
+    return process.stdout

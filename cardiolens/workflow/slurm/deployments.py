@@ -33,14 +33,14 @@ def deployments_of(spec: SweepSpec, planned: Plan | None, cluster: SlurmSpec) ->
     rates = Rates(cluster.prefill_rate, cluster.decode_rate)
     deployments = []
     for model in spec.model:
-        wanted = _candidate(spec, model, planned, nodes)
-        if wanted is None:
+        candidate = _candidate(spec, model, planned, nodes)
+        if candidate is None:
             continue
-        placement = place(nodes, [wanted], rates)
+        placement = place(nodes, [candidate], rates)
         if placement.refusals:
-            told = placement.refusals[0].reason
+            reason = placement.refusals[0].reason
             remedy = "declare cluster.gpus (of a node), gpu_memory_gib and nodes as they are"
-            raise InputError(told if wanted.lacks else f"{told}; {remedy}")
+            raise InputError(reason if candidate.lacks else f"{reason}; {remedy}")
         deployments.append(placement.waves[0][0])
     return tuple(deployments)
 
@@ -55,8 +55,8 @@ def _candidate(
         return replace(candidate(model, occupied, folder, _UNPLANNED, None), studies=_MANY_STUDIES)
     if model.name in planned.failed:
         return None
-    left = missing_of(planned, model.name)
-    if not left.left:
+    remaining = missing_of(planned, model.name)
+    if not remaining.left:
         return None
     totals = totals_of(planned.run.requests(model.name)) if nodes else None
-    return candidate(model, occupied, planned.identities[model.name].folder, left, totals)
+    return candidate(model, occupied, planned.identities[model.name].folder, remaining, totals)

@@ -43,18 +43,18 @@ def jobs_of(deployments: Sequence[Deployment], *, prepare: bool) -> tuple[Job, .
 
 
 def _model_jobs(alike: Iterable[tuple[Resources, list[str]]]) -> Iterable[Job]:
-    for wanted, models in alike:
-        size = f"{wanted.nodes}x{wanted.gpus}gpu" if wanted.gpus else "cpu"
+    for resources, models in alike:
+        size = f"{resources.nodes}x{resources.gpus}gpu" if resources.gpus else "cpu"
         name = models[0] if len(models) == 1 else f"models-{size}"
-        yield Job("model", name, tuple(models), wanted)
+        yield Job("model", name, tuple(models), resources)
 
 
 def resources(deployment: Deployment) -> Resources:
     """The number of nodes of a deployment, and the largest number of GPUs that it takes of one node."""
     if not deployment.gpus:
         return Resources(1, 0)
-    taken: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     for nodes in deployment.hosts:
         for node in nodes:
-            taken[node] += deployment.tensor_parallel * deployment.share  # type: ignore[assignment]
-    return Resources(len(taken), math.ceil(max(taken.values()) - 1e-9))
+            totals[node] += deployment.tensor_parallel * deployment.share  # type: ignore[assignment]
+    return Resources(len(totals), math.ceil(max(totals.values()) - 1e-9))

@@ -64,29 +64,29 @@ def read_nodes(printed: str) -> Iterator[Nodes]:
             int(number),
             int(cpus.rstrip("+")),
             int(memory.rstrip("+")),
-            tuple((found["kind"] or "", int(found["number"])) for found in _GPUS.finditer(generic)),
+            tuple((match["kind"] or "", int(match["number"])) for match in _GPUS.finditer(generic)),
         )
 
 
 def seconds_of(time: str) -> float:
     """Seconds of a time as SLURM writes it: minutes, minutes:seconds, hours:minutes:seconds, days-hours..."""
-    found = _TIME.fullmatch(time)
-    if found is None:
+    match = _TIME.fullmatch(time)
+    if match is None:
         return math.inf  # infinite, UNLIMITED, n/a
-    parts = [int(part) for part in found["parts"].split(":")]
-    if found["days"] is not None:  # hours come first
+    parts = [int(part) for part in match["parts"].split(":")]
+    if match["days"] is not None:  # hours come first
         hours, minutes, seconds = [*parts, 0, 0][:3]
-        return ((int(found["days"]) * 24 + hours) * 60 + minutes) * 60 + seconds
+        return ((int(match["days"]) * 24 + hours) * 60 + minutes) * 60 + seconds
     hours, minutes, seconds = {1: [0, *parts, 0], 2: [0, *parts], 3: parts}[len(parts)]
     return (hours * 60 + minutes) * 60 + seconds
 
 
-def _partitions(known: Sequence[Nodes], named: str | None) -> dict[str, list[Nodes]]:
+def _partitions(known: Sequence[Nodes], partition_names: str | None) -> dict[str, list[Nodes]]:
     """Nodes of each partition that a job may run in; without a name, of the cluster's default."""
-    wanted = None if named is None else named.split(",")
+    partition_list = None if partition_names is None else partition_names.split(",")
     chosen: dict[str, list[Nodes]] = {}
     for nodes in known:
-        if nodes.is_default if wanted is None else nodes.partition in wanted:
+        if nodes.is_default if partition_list is None else nodes.partition in partition_list:
             chosen.setdefault(nodes.partition, []).append(nodes)
     return chosen
 
@@ -106,10 +106,10 @@ def _beyond(job: Job, cluster: SlurmSpec, partition: str, nodes: Sequence[Nodes]
         most = max(of.gpus_of(kind) for of in nodes)
         if most < job.resources.gpus:
             kinds = sorted({name for of in nodes for name, _ in of.gpus if name})
-            asked = f"{', '.join(job.models)}: {job.resources.gpus} GPUs a node"
+            request = f"{', '.join(job.models)}: {job.resources.gpus} GPUs a node"
             of_kind = f" of gpu_type={kind}" if kind else ""
             yield (
-                f"{asked}, but no node of partition {partition} has more than {most}{of_kind}; lower "
+                f"{request}, but no node of partition {partition} has more than {most}{of_kind}; lower "
                 "cluster.gpus or the model's tensor_parallel, or name another partition"
                 + (f" or gpu_type ({', '.join(kinds)})" if kind and kinds else "")
             )

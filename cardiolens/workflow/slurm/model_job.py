@@ -56,14 +56,14 @@ def run_model(run: Run, spec: SweepSpec, model: str, n_nodes: int) -> int:
 
 def _run(run: Run, planned: Plan, model: str, n_nodes: int) -> int:
     start = Start.of(os.environ, _max_restarts(planned.spec))
-    left = missing_of(planned, model)
-    said = begin(run, model, start, left.done)
-    if not said.go_on:
-        raise RunError(said.reason)
-    if said.bars(start.nodes):
+    remaining = missing_of(planned, model)
+    decision = begin(run, model, start, remaining.done)
+    if not decision.go_on:
+        raise RunError(decision.reason)
+    if decision.bars(start.nodes):
         return stopping.EXIT_CODE
     _merge_parts(planned, model)
-    ending = _answer(planned, model, left, n_nodes)
+    ending = _answer(planned, model, remaining, n_nodes)
     return _close(run, planned, model, start, ending)
 
 
@@ -82,8 +82,8 @@ def _max_restarts(spec: SweepSpec) -> int:
     return spec.cluster.max_restarts if isinstance(spec.cluster, SlurmSpec) else 0
 
 
-def _answer(planned: Plan, model: str, left: Missing, n_nodes: int) -> _Ending:
-    if not left.left:
+def _answer(planned: Plan, model: str, remaining: Missing, n_nodes: int) -> _Ending:
+    if not remaining.left:
         return _Ending("done")
     try:
         stopping.raise_if_stopping()
@@ -91,8 +91,8 @@ def _answer(planned: Plan, model: str, left: Missing, n_nodes: int) -> _Ending:
             stopping.install_handlers()
             _await_nodes(n_nodes)
             stage_on_nodes(planned, model)
-            placement = place_sweep(planned, {model: left}, nodes_of_ray(planned.spec.cluster))
-            executed = answer(planned, placement, {model: left})
+            placement = place_sweep(planned, {model: remaining}, nodes_of_ray(planned.spec.cluster))
+            executed = answer(planned, placement, {model: remaining})
     except StoppedError:
         return _Ending("stopped", _TOLD)
     except RunError as error:
@@ -124,10 +124,12 @@ def _close(run: Run, planned: Plan, model: str, start: Start, ending: _Ending) -
         outcome, reason = "done", ""
     elif outcome == "done":
         outcome, reason = "failed", f"the engine failed on {after.left} requests"
-    said = end(run, model, start, rows=after.done, outcome=outcome, reason=reason, streamed=ending.streamed)
+    decision = end(
+        run, model, start, rows=after.done, outcome=outcome, reason=reason, streamed=ending.streamed
+    )
     say(f"{model}: {outcome}{reason and f' ({reason})'}, {after.done} of {after.unique} requests done")
-    if not said.go_on:
-        raise RunError(said.reason)
+    if not decision.go_on:
+        raise RunError(decision.reason)
     if outcome != "done":
         return stopping.EXIT_CODE
     _merge_parts(planned, model)

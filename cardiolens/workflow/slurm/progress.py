@@ -26,22 +26,22 @@ class ModelProgress:
 
     @property
     def seconds_left(self) -> float | None:
-        left = self.unique - self.done - self.failed
-        return left / self.rate if self.rate and left else None
+        n_remaining = self.unique - self.done - self.failed
+        return n_remaining / self.rate if self.rate and n_remaining else None
 
 
 def progress_of(
-    model: str, left: Missing, group: ModelRecord, alive: Sequence[Alive], rate: float
+    model: str, remaining: Missing, group: ModelRecord, alive: Sequence[Alive], rate: float
 ) -> ModelProgress:
     """The progress of a planned model; `alive`: its jobs."""
-    state, where = _state(left, group, alive)
+    state, where = _state(remaining, group, alive)
     return ModelProgress(
         model=model,
         state=state,
         where=where,
-        done=left.done,
-        unique=left.unique,
-        failed=left.exhausted,
+        done=remaining.done,
+        unique=remaining.unique,
+        failed=remaining.exhausted,
         rate=rate if state == "running" else 0.0,
         restarts=_restarts(group),
     )
@@ -54,8 +54,8 @@ def without_requests(model: str, group: ModelRecord, alive: Sequence[Alive]) -> 
     return ModelProgress(model, "failed" if failed else "not planned", where, 0, 0, 0, 0.0, _restarts(group))
 
 
-def _state(left: Missing, group: ModelRecord, alive: Sequence[Alive]) -> tuple[str, str]:
-    if not left.left:
+def _state(remaining: Missing, group: ModelRecord, alive: Sequence[Alive]) -> tuple[str, str]:
+    if not remaining.left:
         return "done", ""
     for job in alive:
         if job.state == "PENDING":

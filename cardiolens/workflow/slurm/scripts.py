@@ -91,8 +91,8 @@ def _gpu_option(job: Job, cluster: SlurmSpec) -> str | None:
     if not job.resources.gpus:
         return None
     kind = f"{cluster.gpu_type}:" if cluster.gpu_type else ""
-    wanted = f"{kind}{job.resources.gpus}"
-    return f"--gres=gpu:{wanted}" if cluster.gpu_request == "gres" else f"--gpus-per-node={wanted}"
+    gpu_request = f"{kind}{job.resources.gpus}"
+    return f"--gres=gpu:{gpu_request}" if cluster.gpu_request == "gres" else f"--gpus-per-node={gpu_request}"
 
 
 def _memory(job: Job, cluster: SlurmSpec) -> int | None:

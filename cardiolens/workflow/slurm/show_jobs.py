@@ -21,9 +21,9 @@ def show_jobs(
     for job in jobs:
         limit = cluster.time if job.step == "model" else cluster.cpu_time
         cost = sum(hours.get(model, 0.0) for model in job.models)
-        told = "-" if not job.resources.gpus else f"{cost:.2g}" if planned else "unknown"
+        gpu_hours = "-" if not job.resources.gpus else f"{cost:.2g}" if planned else "unknown"
         size = str(job.resources.nodes), str(job.resources.gpus)
-        table.add_row(job.name, ", ".join(job.models) or "-", *size, limit, told)
+        table.add_row(job.name, ", ".join(job.models) or "-", *size, limit, gpu_hours)
     console.print(table)
     if not planned:
         say("GPU hours are not known before the studies are prepared: python -m cardiolens.prepare ...")

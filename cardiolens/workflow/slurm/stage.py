@@ -62,4 +62,4 @@ def _files(folder: Path) -> Iterator[str]:
 
 
 def _stage_all(needed: Sequence[Needed], root: Path) -> list[str]:
-    return [stage(one, root) for one in needed]
+    return [stage(deployment, root) for deployment in needed]

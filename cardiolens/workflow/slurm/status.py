@@ -40,19 +40,19 @@ def _progress(
     run: Run, spec: SweepSpec, model: ModelSpec, alive: Sequence[Alive], submission: Submission
 ) -> ModelProgress:
     group = read_model_record(run.model_records, model.name)
-    own = [job for job in alive if model.name in submission.models_of(job.id)]
+    own_jobs = [job for job in alive if model.name in submission.models_of(job.id)]
     if not run.requests(model.name).is_dir():
-        return without_requests(model.name, group, own)
+        return without_requests(model.name, group, own_jobs)
     store = Store(spec.store)
     try:
         completions = store.completions(identify(model, store.models).model_key)
     except InputError as error:
         failed = group.model_copy(update={"state": "failed", "reason": str(error)})
-        return without_requests(model.name, failed, own)
-    left = missing(run.requests(model.name), completions, spec.stream.max_attempts)
-    written = tables.read(completions, tables.COMPLETIONS, ("written_at",))["written_at"].to_pylist()
+        return without_requests(model.name, failed, own_jobs)
+    remaining = missing(run.requests(model.name), completions, spec.stream.max_attempts)
+    times = tables.read(completions, tables.COMPLETIONS, ("written_at",))["written_at"].to_pylist()
     started = group.attempts[-1].started if group.attempts else None
-    return progress_of(model.name, left, group, own, rate_of(written, datetime.now(UTC), started))
+    return progress_of(model.name, remaining, group, own_jobs, rate_of(times, datetime.now(UTC), started))
 
 
 def _show(run: Run, rows: Sequence[ModelProgress]) -> None:
@@ -60,8 +60,8 @@ def _show(run: Run, rows: Sequence[ModelProgress]) -> None:
     for name in ("model", "state", "where or why", "done / unique", "failed", "a second", "restarts", "left"):
         table.add_column(name, justify="left" if name in ("model", "state", "where or why") else "right")
     for row in rows:
-        left = "-" if row.seconds_left is None else str(timedelta(seconds=round(row.seconds_left)))
+        time_left = "-" if row.seconds_left is None else str(timedelta(seconds=round(row.seconds_left)))
         rate = f"{row.rate:.1f}" if row.rate else "-"
-        told = (row.model, row.state, row.where, f"{row.done:,} / {row.unique:,}")
-        table.add_row(*told, str(row.failed), rate, str(row.restarts), left)
+        cells = (row.model, row.state, row.where, f"{row.done:,} / {row.unique:,}")
+        table.add_row(*cells, str(row.failed), rate, str(row.restarts), time_left)
     console.print(table)

@@ -35,15 +35,15 @@ class Submission(_Record):
 
     def models_of(self, task: str) -> tuple[str, ...]:
         """The models of a job, or of one task of an array (12_3); empty for other steps."""
-        found, index = self._find(task), task.partition("_")[2]
-        if found is None:
+        job, index = self._find(task), task.partition("_")[2]
+        if job is None:
             return ()
-        return (found.models[int(index)],) if index.isdigit() else found.models
+        return (job.models[int(index)],) if index.isdigit() else job.models
 
     def step_of(self, task: str) -> str:
         """The step of a job: prepare, model or score; empty if the record does not have the job."""
-        found = self._find(task)
-        return "" if found is None else found.step
+        job = self._find(task)
+        return "" if job is None else job.step
 
     def _find(self, task: str) -> Queued | None:
         """The last job with an id; a cluster that was set up anew may reuse ids."""
@@ -92,10 +92,10 @@ def _queue(job: Job, path: Path, queued: Sequence[Queued], behind: Sequence[str]
     prepare = [one.id for one in queued if one.step == "prepare"]
     models = [one.id for one in queued if one.step == "model"]
     if job.step == "model":
-        found = commands.submit(path, prepare, on_success=True)
+        job_id = commands.submit(path, prepare, on_success=True)
     else:
-        found = commands.submit(path, [*(models or prepare), *behind])
-    return Queued(id=found, step=job.step, models=job.models, submitted=datetime.now(UTC))
+        job_id = commands.submit(path, [*(models or prepare), *behind])
+    return Queued(id=job_id, step=job.step, models=job.models, submitted=datetime.now(UTC))
 
 
 def _write(run: Run, job: Job, script: str) -> Path:

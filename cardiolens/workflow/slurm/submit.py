@@ -111,7 +111,7 @@ def _has_page(planned: Plan | None) -> bool:
     """Return whether the page is younger than every completion part that it shows."""
     if planned is None or not planned.run.page.exists():
         return False
-    folders = [planned.store.completions(one.model_key) for one in planned.identities.values()]
+    folders = [planned.store.completions(identity.model_key) for identity in planned.identities.values()]
     parts = [part.stat().st_mtime for folder in folders for part in tables.parts(folder)]
     return planned.run.page.stat().st_mtime >= max(parts, default=0.0)
 

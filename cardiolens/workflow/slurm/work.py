@@ -56,10 +56,10 @@ def prepare_step(run: Run, spec: SweepSpec) -> int:
     with ray_cluster(spec.cluster):
         for study, error in prepare_sweep(spec).failed:
             say(f"not prepared: {study}: {error}")
-        known, unknown = _known(spec)
+        records, unknown = _known(spec)
         for model, reason in unknown.items():
             give_up(run, model, reason)
-        planned = plan(_going_on(spec), known)
+        planned = plan(_going_on(spec), records)
         for model, reason in planned.failed.items():
             give_up(run, model, reason)
     say(f"{planned.run.root}: {planned.asked} requests asked, {planned.planned} planned")
@@ -77,12 +77,12 @@ def score_step(run: Run, spec: SweepSpec) -> int:
         executed.streamed[model] = Streamed(group.counters, seats)
         if group.state == "failed":
             executed.failed[model] = group.reason
-    left = {model: missing_of(planned, model) for model in planned.identities}
+    remaining = {model: missing_of(planned, model) for model in planned.identities}
     for model, group in groups.items():
-        if group.state == "running" and not left[model].left:
+        if group.state == "running" and not remaining[model].left:
             # its job was cancelled after the last request, before it could say so; no job is left that would
             write_model_record(run.model_records, group.model_copy(update={"state": "done"}))
-    return conclude(planned, _prepared(spec), left, Placement((), (), ()), executed)
+    return conclude(planned, _prepared(spec), remaining, Placement((), (), ()), executed)
 
 
 def _going_on(spec: SweepSpec) -> SweepSpec:
@@ -92,16 +92,16 @@ def _going_on(spec: SweepSpec) -> SweepSpec:
 
 def _known(spec: SweepSpec) -> tuple[tuple[str, ...], dict[str, str]]:
     """The models whose files are what they should be, and why others are not."""
-    known, unknown = [], {}
+    records, unknown = [], {}
     for model in spec.model:
         try:
             identify(model, Store(spec.store).models)
-            known.append(model.name)
+            records.append(model.name)
         except InputError as error:
             unknown[model.name] = str(error)
-    if not known:
+    if not records:
         raise InputError(f"no model of this run can be identified: {next(iter(unknown.values()))}")
-    return tuple(known), unknown
+    return tuple(records), unknown
 
 
 def _prepared(spec: SweepSpec) -> Prepared:

@@ -18,14 +18,14 @@ from cardiolens.workflow.steps.outcomes import Prepared
 def conclude(
     planned: Plan,
     prepared: Prepared,
-    left: dict[str, Missing],
+    remaining: dict[str, Missing],
     placement: Placement,
     executed: Executed,
 ) -> int:
     """Judge and score the completions, write manifest and page, mirror them; return the exit code."""
     started = time.monotonic()
     keys = {name: identity.model_key for name, identity in planned.identities.items()}
-    judged = judge_and_write(planned.run, planned.store, keys, planned.spec)
+    results = judge_and_write(planned.run, planned.store, keys, planned.spec)
     seconds = {
         "prepare": prepared.seconds,
         "plan": planned.seconds,
@@ -33,30 +33,30 @@ def conclude(
         "generate": executed.seconds - executed.load_seconds,
         "judge": time.monotonic() - started,
     }
-    unique = sum(work.unique for work in left.values())
-    counted = counters(planned, unique, executed.counters, judged.replies.counts)
+    unique = sum(work.unique for work in remaining.values())
+    counted = counters(planned, unique, executed.counters, results.replies.counts)
     write_manifest(
         planned,
         {
             **counted,
-            "stages": stages_of_chains(judged.replies.stages, executed.counters),
+            "stages": stages_of_chains(results.replies.stages, executed.counters),
             "placement": placed(placement, executed),
             "failed": executed.failed,
             "preparation": {"warnings": dict(prepared.warnings), "found": dict(prepared.found)},
             "seconds": {name: round(value, 3) for name, value in seconds.items()},
-            "duplicates": judged.replies.duplicates,
-            "unrequested": judged.replies.unrequested,
-            "questions_digest": judged.replies.questions_digest,
+            "duplicates": results.replies.duplicates,
+            "unrequested": results.replies.unrequested,
+            "questions_digest": results.replies.questions_digest,
         },
     )
     write_page(planned.run, [planned.run], include_images=planned.spec.page.include_images)
-    show.show_scores(planned.arms, judged.of_tiers)
+    show.show_scores(planned.arms, results.of_tiers)
     track(planned.run, planned.spec.tracker)  # last: an unreachable server takes long to fail
-    return _exit_code(planned, prepared, judged, counted["requests"], executed.failed)
+    return _exit_code(planned, prepared, results, counted["requests"], executed.failed)
 
 
 def _exit_code(
-    planned: Plan, prepared: Prepared, judged: RunResults, requests: dict[str, int], failed: dict[str, str]
+    planned: Plan, prepared: Prepared, results: RunResults, requests: dict[str, int], failed: dict[str, str]
 ) -> int:
     """Print the summary; 1 if requests, studies or models are missing, else 0."""
     say(
@@ -64,9 +64,9 @@ def _exit_code(
         f"{requests['reused']} reused, {requests['error']} failed, {requests['overflow']} overflow, "
         f"{requests['skipped']} skipped"
     )
-    if judged.replies.in_jobs:
-        say(f"judged in their own jobs: {', '.join(judged.replies.in_jobs)}")
-    if unfinished := judged.replies.unfinished:
+    if results.replies.in_jobs:
+        say(f"judged in their own jobs: {', '.join(results.replies.in_jobs)}")
+    if unfinished := results.replies.unfinished:
         say(f"incomplete: {unfinished} requests have no final completion; run the same command again")
     for warning, n_studies in sorted(prepared.warnings.items()):
         say(f"to be looked at ({n_studies} studies): {warning}")

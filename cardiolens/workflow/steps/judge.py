@@ -71,10 +71,10 @@ def _replies(run: Run, spec: SweepSpec) -> Replies:
 
 def _before(run: Run) -> Verdicts:
     """The verdicts of a run as they are on disk."""
-    found = Verdicts()
+    verdicts = Verdicts()
     for rows in tables.read_blocks(run.verdicts, tables.VERDICTS):
-        found.add(rows)
-    return found
+        verdicts.add(rows)
+    return verdicts
 
 
 def _scored(run: Run) -> pa.Table:
@@ -82,17 +82,17 @@ def _scored(run: Run) -> pa.Table:
     return tables.concat(map(of_tiers, tables.read_blocks(run.scores, tables.SCORES)), tables.SCORES)
 
 
-def _write_and_show(run: Run, replies: Replies, spec: SweepSpec, asked: Sequence[Arm]) -> RunResults:
+def _write_and_show(run: Run, replies: Replies, spec: SweepSpec, planned_arms: Sequence[Arm]) -> RunResults:
     """Write verdicts, scores and analyses of replies, and print them."""
-    known = {arm.arm_id for arm in asked}
-    if strange := sorted(set(replies.judged.arms) - known):
+    arm_ids = {arm.arm_id for arm in planned_arms}
+    if strange := sorted(set(replies.judged.arms) - arm_ids):
         raise InputError(
             f"{run.root}: requests of arm {strange[0]!r}, which its configuration.json does not have; "
             "the file was changed: run the sweep again"
         )
     groups = groups_of(spec.store, replies.judged)
-    results = write_results(run, replies, groups, asked, spec)
-    show.show_scores(asked, results.of_tiers)
+    results = write_results(run, replies, groups, planned_arms, spec)
+    show.show_scores(planned_arms, results.of_tiers)
     show.show_findings(results.analyses)
     return results
 

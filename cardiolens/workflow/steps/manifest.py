@@ -32,7 +32,7 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
         "cardiolens": __version__,
         "git_commit": git_commit(),
         "python": platform.python_version(),
-        "packages": {name: found for name in _PACKAGES if (found := _version(name))},
+        "packages": {name: number for name in _PACKAGES if (number := _version(name))},
         "dataset": plan.spec.dataset.name,
         "store": str(plan.store.root),
         "studies": len(plan.study_ids),
@@ -142,10 +142,10 @@ def git_commit() -> str | None:
         return None
     words = ["git", "-C", str(folder), "rev-parse", "HEAD"]
     try:
-        found = subprocess.run(words, capture_output=True, text=True, check=False)
+        process = subprocess.run(words, capture_output=True, text=True, check=False)
     except FileNotFoundError:
         return None
-    return found.stdout.strip() or None
+    return process.stdout.strip() or None
 
 
 def _version(package: str) -> str | None:

@@ -53,8 +53,8 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
         return prepare_cases(dataset, store, strict, cluster)
     studies, failed = _read_studies(dataset)
     _stop_if(strict, failed)
-    known = current_cohort(store, dataset.display)
-    records = {s.study_id: known.studies[s.study_id] for s in studies if _is_current(s, known, store)}
+    current = current_cohort(store, dataset.display)
+    records = {s.study_id: current.studies[s.study_id] for s in studies if _is_current(s, current, store)}
     unchanged, prepared, bytes_read = len(records), 0, 0
     touched = [study for study in studies if study.study_id not in records]
     as_given = {study.study_id: tried(study) for study in touched}
@@ -75,8 +75,12 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
             records[outcome.name] = outcome.record
             prepared += outcome.prepared
             unchanged += not outcome.prepared
-    kept = {name: as_given[name] for name in sorted(failed) if name in as_given}
-    _publish(store, known.model_copy(update={"studies": records, "failed": failed, "tried": kept}), known)
+    known_failures = {name: as_given[name] for name in sorted(failed) if name in as_given}
+    _publish(
+        store,
+        current.model_copy(update={"studies": records, "failed": failed, "tried": known_failures}),
+        current,
+    )
     seconds = time.monotonic() - started
     done = Prepared(prepared, unchanged, sorted_pairs(failed), seconds, bytes_read, *counts_of(records))
     for name, error in done.failed:
@@ -89,8 +93,8 @@ def _check_names(windows: Mapping[str, object]) -> None:
     """Refuse a window of what no study can hold: it would be without effect."""
     legal = {
         name: None
-        for sequence, one in sequences().items()
-        for name in (sequence, *map(one.volume_id, one.views))
+        for sequence, rule in sequences().items()
+        for name in (sequence, *map(rule.volume_id, rule.views))
     }
     for name in windows:
         if name not in legal:
@@ -115,14 +119,14 @@ def is_prepared(spec: SweepSpec) -> bool:
 
 def _as_found(dataset: DatasetSpec, store: Path) -> Prepared:
     """The outcome of using a store as it is; InputError if it holds no studies."""
-    known = current_cohort(store, dataset.display)
-    if not known.studies:
+    current = current_cohort(store, dataset.display)
+    if not current.studies:
         raise InputError(
             f"store={store}: holds no studies prepared with dataset.window_pct={dataset.window_pct}, and "
             "dataset.prepared_only says that there are no others"
         )
     return Prepared(
-        0, len(known.studies), sorted_pairs(dict(known.failed)), 0.0, 0, *counts_of(known.studies)
+        0, len(current.studies), sorted_pairs(dict(current.failed)), 0.0, 0, *counts_of(current.studies)
     )
 
 
@@ -217,28 +221,28 @@ def _distinct(studies: Sequence[Study], failed: dict[str, str]) -> list[Study]:
     return [study for study in studies if len(folders[study.study_id]) == 1]
 
 
-def _is_current(study: Study, known: Cohort, store: Path) -> bool:
-    record = known.studies.get(study.study_id)
+def _is_current(study: Study, current: Cohort, store: Path) -> bool:
+    record = current.studies.get(study.study_id)
     return record is not None and untouched(study, record) and holds_part(store, record)
 
 
 def _is_current_cohort(dataset: DatasetSpec, store: Path) -> bool:
     """Return whether the stored cohort matches the studies: the same prepared, the same failing unchanged."""
     studies, failed = _read_studies(dataset)
-    known, prepared = current_cohort(store, dataset.display), set()
+    current, prepared = current_cohort(store, dataset.display), set()
     for study in studies:
         name = study.study_id
-        if name in known.tried and known.tried[name] == tried(study):
-            failed[name] = known.failed[name]
-        elif _is_current(study, known, store):
+        if name in current.tried and current.tried[name] == tried(study):
+            failed[name] = current.failed[name]
+        elif _is_current(study, current, store):
             prepared.add(name)
         else:
             return False
-    return known.studies.keys() == prepared and known.failed == failed
+    return current.studies.keys() == prepared and current.failed == failed
 
 
-def _publish(store: Path, cohort: Cohort, known: Cohort) -> None:
-    if cohort != known or not cohort.studies:
+def _publish(store: Path, cohort: Cohort, current: Cohort) -> None:
+    if cohort != current or not cohort.studies:
         write_cohort(store, cohort.model_copy(update={"studies": dict(sorted(cohort.studies.items()))}))
 
 
@@ -287,9 +291,9 @@ def _prepare_batch(
 
 def prepare_dataset(spec: SweepSpec) -> int:
     """Prepare the dataset of a sweep as a sweep does; 0 only if every study is prepared."""
-    shown = logging.StreamHandler()
-    shown.setFormatter(PlainFormatter("%(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[shown])
+    handler = logging.StreamHandler()
+    handler.setFormatter(PlainFormatter("%(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     check_encoders(spec)
     return 1 if prepare_sweep(spec).failed else 0
 

@@ -36,12 +36,12 @@ def prepare_cases(dataset: DatasetSpec, store: Path, strict: bool, cluster: Clus
     """
     started = time.monotonic()
     _check_place(dataset, store)
-    source, known = _source(dataset), current_cohort(store, dataset.display)
+    source, current = _source(dataset), current_cohort(store, dataset.display)
     usable, failed = _read(source)
     _stop_if(failed, strict=strict or not usable)
-    kept = _kept(source, usable, known, store)
-    touched = [case for case in usable if source.name_of(case.number) not in kept]
-    records, prepared, bytes_read = dict(kept), 0, 0
+    reusable = _kept(source, usable, current, store)
+    touched = [case for case in usable if source.name_of(case.number) not in reusable]
+    records, prepared, bytes_read = dict(reusable), 0, 0
     with closing(_outcomes(source, touched, store, strict, cluster)) as outcomes:
         for outcome in outcomes:
             bytes_read += outcome.n_bytes
@@ -53,13 +53,13 @@ def prepare_cases(dataset: DatasetSpec, store: Path, strict: bool, cluster: Clus
                 prepared += 1
     _stop_if(failed, strict=not records)
     write_cases(dataset.questions, source, usable)
-    cohort = known.model_copy(
+    cohort = current.model_copy(
         update={"studies": dict(sorted(records.items())), "failed": failed, "tried": {}}
     )
-    if cohort != known:
+    if cohort != current:
         write_cohort(store, cohort)
     seconds = time.monotonic() - started
-    done = Prepared(prepared, len(kept), sorted_pairs(failed), seconds, bytes_read)
+    done = Prepared(prepared, len(reusable), sorted_pairs(failed), seconds, bytes_read)
     for name, error in done.failed:
         log.error("%s: %s", name, error)
     log.info("%s", done)
@@ -70,9 +70,9 @@ def are_prepared(dataset: DatasetSpec, store: Path) -> bool:
     """Whether `prepare_cases` has nothing new to do; no image is read."""
     if not (dataset.questions.is_file() and told_path(dataset.questions).is_file()):
         return False
-    source, known = _source(dataset), current_cohort(store, dataset.display)
+    source, current = _source(dataset), current_cohort(store, dataset.display)
     usable, failed = _read(source)
-    return len(_kept(source, usable, known, store)) == len(usable) and known.failed == failed
+    return len(_kept(source, usable, current, store)) == len(usable) and current.failed == failed
 
 
 def _source(dataset: DatasetSpec) -> Source:
@@ -107,15 +107,15 @@ def _stop_if(failed: dict[str, str], *, strict: bool) -> None:
         raise InputError(error)
 
 
-def _kept(source: Source, usable: Sequence[Case], known: Cohort, store: Path) -> dict[str, StudyRecord]:
+def _kept(source: Source, usable: Sequence[Case], current: Cohort, store: Path) -> dict[str, StudyRecord]:
     """The records of cases that are as they were, with their shards."""
-    named = [(source.name_of(case.number), case) for case in usable]
+    named_cases = [(source.name_of(case.number), case) for case in usable]
     return {
-        name: known.studies[name]
-        for name, case in named
-        if name in known.studies
-        and is_current(source, case, known.studies[name])
-        and holds_part(store, known.studies[name])
+        name: current.studies[name]
+        for name, case in named_cases
+        if name in current.studies
+        and is_current(source, case, current.studies[name])
+        and holds_part(store, current.studies[name])
     }
 
 
@@ -152,9 +152,9 @@ def _prepare_batch(batch: pa.Table, source: Source, store: Path, strict: bool, b
     every = ray.get(by_number)
     rows: list[dict[str, Any]] = []
     for group in batch.to_pylist():
-        own = [every[number] for number in group["cases"]]
+        cases = [every[number] for number in group["cases"]]
         try:
-            outcomes = prepare_group(store, group["part"], source, own, strict=strict)
+            outcomes = prepare_group(store, group["part"], source, cases, strict=strict)
         except (RunError, OSError) as error:
             rows.append({"name": "", "fatal": str(error)})
         else:

@@ -50,22 +50,22 @@ def sweep(spec: SweepSpec) -> int:
             cluster.enter_context(ray_cluster(spec.cluster))
         prepared = prepare_sweep(spec)
         planned = plan(spec)
-        left = {name: missing_of(planned, name) for name in planned.identities}
+        remaining = {name: missing_of(planned, name) for name in planned.identities}
         if spec.mode == "plan":
-            _show_plan(planned, left)
+            _show_plan(planned, remaining)
             return 0
         documents.write_configuration(planned.run, spec)
-        documents.declare(planned.run, spec, sum(left[name].done for name in spec.compared))
+        documents.declare(planned.run, spec, sum(remaining[name].done for name in spec.compared))
         nodes: tuple[Node, ...] = ()
-        if any(work.left for work in left.values()):
+        if any(work.left for work in remaining.values()):
             cluster.enter_context(ray_cluster(spec.cluster))
             nodes = nodes_of_ray(spec.cluster)
-        placement = place_sweep(planned, left, nodes)
+        placement = place_sweep(planned, remaining, nodes)
         with stopping.graceful():
-            executed = answer(planned, placement, left)
+            executed = answer(planned, placement, remaining)
             executed.failed |= {**absent, **planned.failed}
     stopping.raise_if_stopping()
-    return conclude(planned, prepared, left, placement, executed)
+    return conclude(planned, prepared, remaining, placement, executed)
 
 
 def _asked(planned: Plan) -> pa.Table:
@@ -77,10 +77,10 @@ def _asked(planned: Plan) -> pa.Table:
     return questions.filter(pc.is_in(questions["qa_id"], pc.unique(mine)))
 
 
-def _show_plan(planned: Plan, left: dict[str, Missing]) -> None:
+def _show_plan(planned: Plan, remaining: dict[str, Missing]) -> None:
     for model, why in planned.failed.items():
         say(f"left out: {model}: {why}")
-    totals = {name: totals_of(planned.run.requests(name)) for name in left}
-    show.show_plan(planned, left, totals)
+    totals = {name: totals_of(planned.run.requests(name)) for name in remaining}
+    show.show_plan(planned, remaining, totals)
     show.show_power(detectable(_asked(planned), varied(planned.arms)))
-    show_placement(place_sweep(planned, left, nodes_to_plan_with(planned.spec.cluster), totals))
+    show_placement(place_sweep(planned, remaining, nodes_to_plan_with(planned.spec.cluster), totals))

@@ -75,9 +75,9 @@ def _distinct(rows: pa.Table) -> pa.Table:
         by_key.setdefault(key, []).append(place)
     dropped: set[int] = set()
     for places in by_key.values():
-        seen: list[dict[str, object]] = []
+        distinct_rows: list[dict[str, object]] = []
         for place in places if len(places) > 1 else ():
             row = rows.slice(place, 1).to_pylist()[0]
-            dropped |= {place} if row in seen else set()
-            seen.append(row)
+            dropped |= {place} if row in distinct_rows else set()
+            distinct_rows.append(row)
     return rows if not dropped else rows.take([n for n in range(rows.num_rows) if n not in dropped])

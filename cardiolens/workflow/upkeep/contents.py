@@ -38,21 +38,23 @@ class Content:
 
 def held(store: Store) -> list[Held]:
     """Every table of a store; InputError if the folder is not a store."""
-    known = [
+    candidates = [
         Held(FRAMES_FOLDER, store.root / FRAMES_FOLDER, tables.FRAMES),
         Held(VOLUMES_FOLDER, store.root / VOLUMES_FOLDER, tables.VOLUMES),
         Held("questions", store.questions, tables.QUESTIONS),
         Held("evidence", store.evidence, tables.EVIDENCE),
     ]
-    found = [table for table in known if table.folder.is_dir()]
-    if not found and not (store.root / COHORT_NAME).exists():
+    existing = [table for table in candidates if table.folder.is_dir()]
+    if not existing and not (store.root / COHORT_NAME).exists():
         raise InputError(
             f"store={store.root}: is not a store (no {COHORT_NAME}, frames, volumes or questions); "
             "give the folder that a sweep's `store` names, e.g. stores/phantom_ci"
         )
     for group, schema in (("features", FEATURES), ("completions", tables.COMPLETIONS)):
-        found += [Held(f"{group}/{folder.name}", folder, schema) for folder in _folders(store.root / group)]
-    return found
+        existing += [
+            Held(f"{group}/{folder.name}", folder, schema) for folder in _folders(store.root / group)
+        ]
+    return existing
 
 
 def contents(store: Store) -> Iterator[Content]:

@@ -28,8 +28,8 @@ def removable(store: Store, models: Sequence[str] = ()) -> list[Removable]:
 
     `models` are model keys; InputError for one that the store does not have.
     """
-    found = [*_leftovers(store), *_superseded(store), *_completions(store, models)]
-    return [Removable(path, path.stat().st_size, why) for path, why in found]
+    folders = [*_leftovers(store), *_superseded(store), *_completions(store, models)]
+    return [Removable(path, path.stat().st_size, why) for path, why in folders]
 
 
 def delete(files: Sequence[Removable]) -> None:
@@ -59,11 +59,11 @@ def _superseded(store: Store) -> Iterator[tuple[Path, str]]:
 
 
 def _completions(store: Store, models: Sequence[str]) -> Iterator[tuple[Path, str]]:
-    known = [table.folder.name for table in held(store) if table.schema is tables.COMPLETIONS]
-    if unknown := sorted(set(models) - set(known)):
+    model_keys = [table.folder.name for table in held(store) if table.schema is tables.COMPLETIONS]
+    if unknown := sorted(set(models) - set(model_keys)):
         raise InputError(
             f"models: {unknown[0]!r} has no completions in {store.root}; choose from "
-            f"{', '.join(known) or 'none: there are no completions'}"
+            f"{', '.join(model_keys) or 'none: there are no completions'}"
         )
     for model_key in models:
         for path in tables.parts(store.completions(model_key)):

@@ -97,7 +97,7 @@ def test_every_guard_band_refuses(changes, band):
 def test_impossible_parameters_end_with_the_bands_that_refuse_them():
     """Another class cannot answer: tries are bounded, and the error counts what each band refused."""
     with pytest.raises(InputError) as error:
-        drawn("X", "seed", lambda _: ("acm", "biventricular"), wanted=lambda _: False, tries=30)
+        drawn("X", "seed", lambda _: ("acm", "biventricular"), is_wanted=lambda _: False, tries=30)
     message = str(error.value)
     assert message.startswith("phantom X: no parameters passed in 30 tries; guard bands that refused them: ")
     refused = re.findall(r"(\w+) \((\d+) times\)", message)

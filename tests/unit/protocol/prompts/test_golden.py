@@ -83,9 +83,9 @@ def golden_texts() -> dict[str, str]:
         if question.kind != "report":
             prompt = render(frames, STUDY, question, template_for(question, style), "none", closing="json")
             texts[f"json-{case}-{style}"] = f"{prompt.system}\n-----\n{prompt.text}\n"
-        prompt = render((), STUDY, question, template_for(question, style, shown="nothing"), "none")
+        prompt = render((), STUDY, question, template_for(question, style, display="nothing"), "none")
         texts[f"question-only-{case}-{style}"] = f"{prompt.system}\n-----\n{prompt.text}\n"
-        template = template_for(question, style, shown="captions")
+        template = template_for(question, style, display="captions")
         told = caption_block(frames, STUDY, "view") + question_block(question, len(frames), template)
         texts[f"captions-only-{case}-{style}"] = f"{template.system}\n-----\n{told}\n"
         if question.answer_type == "ordinal":

@@ -66,7 +66,7 @@ def test_question_text_is_not_a_template():
 
 
 def test_the_question_only_control_mentions_no_frames():
-    prompt = render((), STUDY, ASKED, template_for(ASKED, "reasoning", shown="nothing"), "view")
+    prompt = render((), STUDY, ASKED, template_for(ASKED, "reasoning", display="nothing"), "view")
     assert "frame" not in (prompt.system + prompt.text).lower()
     assert FRAME not in prompt.text
 
