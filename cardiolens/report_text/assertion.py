@@ -59,7 +59,7 @@ def _carries_on(clauses: Sequence[Clause], number: int) -> bool:
     if clause.joint == "and":
         return not clause.of_kind("place")
     rest = clauses[number:]
-    return any(one.of_kind("or") for one in rest[:1]) or (
+    return any(mention.of_kind("or") for mention in rest[:1]) or (
         len(rest) > 1 and rest[1].joint == "comma" and _carries_on(clauses, number + 1)
     )
 
@@ -79,8 +79,8 @@ def _earlier(clauses: Sequence[Clause], number: int, at: int, cue: str, *, acros
 def _lasts(clauses: Sequence[Clause], number: int) -> bool:
     """Return whether a clause, or a next one on the same subject, says that something is still there."""
     following = clauses[number + 1 : number + 2]
-    behind = [one for one in following if not one.of_kind("name", "state")]
-    return any(one.of_kind("lasting") for one in [clauses[number], *behind])
+    behind = [clause for clause in following if not clause.of_kind("name", "state")]
+    return any(clause.of_kind("lasting") for clause in [clauses[number], *behind])
 
 
 def _asked(clause: Clause, at: int) -> bool:

@@ -54,7 +54,9 @@ def _statements(chunk: Sequence[Mention], joint: str) -> Iterator[Clause]:
     breaks = [at for at in range(len(chunk)) if _may_break(chunk, at) and not _in_brackets(chunk, at)]
     start = 0
     for at, end in zip(breaks, [*breaks[1:], len(chunk)], strict=False):
-        doubtful = chunk[at].kind == "with" and any(one.kind == "uncertain" for one in chunk[start:at])
+        doubtful = chunk[at].kind == "with" and any(
+            mention.kind == "uncertain" for mention in chunk[start:at]
+        )
         # "thinned and scarred wall": what another sequence shows is no statement of its own there
         stating = _STATING if chunk[at].kind == "and" else _STATING | {"foreign"}
         if (doubtful or _states(chunk[start:at], stating)) and _states(chunk[at:end], stating):

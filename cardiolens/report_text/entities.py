@@ -51,8 +51,8 @@ class ReportForm:
         if _is_absent(given):
             return self._normal(field)
         wordings = {_folded(option.text): option.text for option in self.fields[field].options}
-        named = [value for value in _values(given) if _folded(value) not in _ABSENT | _SILENT]
-        return [wordings.get(_folded(value), value) for value in named]
+        texts = [value for value in _values(given) if _folded(value) not in _ABSENT | _SILENT]
+        return [wordings.get(_folded(value), value) for value in texts]
 
     def _normal(self, field: str) -> frozenset[str]:
         return frozenset(option.text for option in self.fields[field].options if option.normal)
@@ -64,17 +64,19 @@ def report_forms(catalogue: Catalogue) -> dict[str, Mapping[str, Subtask]]:
     return {subtask: ReportForm.of(catalogue, subtask).fields for subtask in reports}
 
 
-def entity_counts(form: ReportForm, gold: frozenset[Entity], found: frozenset[Entity]) -> dict[str, float]:
+def entity_counts(
+    form: ReportForm, gold: frozenset[Entity], predicted: frozenset[Entity]
+) -> dict[str, float]:
     """Counts whose sums give P, R, F1, the same on abnormal entities alone, and contradiction."""
-    ill, called = form.abnormal(gold), form.abnormal(found)
+    ill, called = form.abnormal(gold), form.abnormal(predicted)
     truth = {gate: form.polarity(gold, gate) for gate in form.gates}
     against = [
-        form.polarity(found, gate) == (not value) for gate, value in truth.items() if value is not None
+        form.polarity(predicted, gate) == (not value) for gate, value in truth.items() if value is not None
     ]
     return {
-        "tp": len(gold & found),
-        "fp": len(found - gold),
-        "fn": len(gold - found),
+        "tp": len(gold & predicted),
+        "fp": len(predicted - gold),
+        "fn": len(gold - predicted),
         "abnormal_tp": len(ill & called),
         "abnormal_fp": len(called - ill),
         "abnormal_fn": len(ill - called),
@@ -83,9 +85,9 @@ def entity_counts(form: ReportForm, gold: frozenset[Entity], found: frozenset[En
     }
 
 
-def fields_equal(form: ReportForm, gold: frozenset[Entity], found: frozenset[Entity]) -> int:
+def fields_equal(form: ReportForm, gold: frozenset[Entity], predicted: frozenset[Entity]) -> int:
     """Number of fields that hold exactly the gold value or set."""
-    return sum(_of_field(gold, field) == _of_field(found, field) for field in form.fields)
+    return sum(_of_field(gold, field) == _of_field(predicted, field) for field in form.fields)
 
 
 _ABSENT = frozenset({"", "none", "absent"})
@@ -96,14 +98,14 @@ def _of_field(entities: frozenset[Entity], field: str) -> set[str]:
     return {value for name, value in entities if name == field}
 
 
-def _is_absent(given: object) -> bool:
+def _is_absent(value: object) -> bool:
     """Return whether a field holds null, an empty list or nothing but words for none."""
-    entries = given if isinstance(given, list) else [given]
+    entries = value if isinstance(value, list) else [value]
     return all(entry is None or (isinstance(entry, str) and _folded(entry) in _ABSENT) for entry in entries)
 
 
-def _values(given: object) -> list[str]:
-    entries = given if isinstance(given, list) else [given]
+def _values(value: object) -> list[str]:
+    entries = value if isinstance(value, list) else [value]
     return [entry for entry in entries if isinstance(entry, str)]
 
 

@@ -20,31 +20,37 @@ class Stated(Protocol):
 
 def extract(text: str, sequence: str, catalogue: Catalogue) -> frozenset[Entity]:
     """The entities of a report's findings and impression, for the fields of one sequence's report."""
-    said = list(asserted(findings(text, catalogue.lexicons[sequence])))
+    statements = list(asserted(findings(text, catalogue.lexicons[sequence])))
     fields = [subtask for subtask in catalogue.subtasks.values() if subtask.sequence == sequence]
     return frozenset(
         (subtask.field, value)
         for subtask in fields
-        for value in settled([one for one in said if one.field == subtask.field], subtask)
+        for value in settled(
+            [statement for statement in statements if statement.field == subtask.field], subtask
+        )
     )
 
 
-def settled(said: list[Stated], subtask: Subtask) -> Iterator[str]:
+def settled(statements: list[Stated], subtask: Subtask) -> Iterator[str]:
     """Reduce a field's values: the worst of a scale, the first of a single choice, else the abnormal ones."""
     texts = [option.text for option in subtask.options]
     ordinal = subtask.answer_type == "ordinal"
-    values = _plain(said) if ordinal else list(dict.fromkeys(one.value for one in said if one.value))
+    values = (
+        _plain(statements)
+        if ordinal
+        else list(dict.fromkeys(statement.value for statement in statements if statement.value))
+    )
     normal = {option.text for option in subtask.options if option.normal}
-    kept = [value for value in values if value not in normal] or values
-    if ordinal and kept:
-        yield max(kept, key=texts.index)
+    abnormal = [value for value in values if value not in normal] or values
+    if ordinal and abnormal:
+        yield max(abnormal, key=texts.index)
     elif subtask.answer_type == "single":
-        yield from kept[:1]
+        yield from abnormal[:1]
     else:
-        yield from kept
+        yield from abnormal
 
 
-def _plain(said: Iterable[Stated]) -> list[str]:
+def _plain(statements: Iterable[Stated]) -> list[str]:
     """The values that words give, for they say what the reader made of a number; else those of numbers."""
-    words = [one.value for one in said if one.value and not one.measured]
-    return words or [one.value for one in said if one.value]
+    words = [statement.value for statement in statements if statement.value and not statement.measured]
+    return words or [statement.value for statement in statements if statement.value]

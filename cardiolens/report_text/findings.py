@@ -30,37 +30,50 @@ class Finding:
 
 def findings(text: str, lexicon: Lexicon) -> list[Finding]:
     """Every finding of a text on one sequence, in the order of its sentences."""
-    found: list[Finding] = []
+    results: list[Finding] = []
     last: Statement | None = None
     for sentence in sentences(text):
         last = None if sentence.opens else last
         if sentence.section in ("any", lexicon.sequence):
             reading = _read(text, sentence, reader(lexicon))
-            found += _found(text, sentence, reading, last)
-            last = next((one for one in reversed(reading.made) if bears(one, lexicon) and one.abnormal), last)
-    return found
+            results += _found(text, sentence, reading, last)
+            last = next(
+                (
+                    statement
+                    for statement in reversed(reading.made)
+                    if bears(statement, lexicon) and statement.abnormal
+                ),
+                last,
+            )
+    return results
 
 
-def asserted(found: list[Finding]) -> Iterator[Finding]:
+def asserted(finding_list: list[Finding]) -> Iterator[Finding]:
     """The findings that say an option for certain."""
-    return (one for one in found if one.value is not None and one.certainty == CERTAIN)
+    return (finding for finding in finding_list if finding.value is not None and finding.certainty == CERTAIN)
 
 
 def _read(text: str, sentence: Sentence, words: Reader) -> Reading:
     above = sentence.topic
     topic = words.mentions(text, above.start, above.end) if above else []
-    own = words.mentions(text, sentence.start, sentence.end)
+    sentence_mentions = words.mentions(text, sentence.start, sentence.end)
     # "Wall motion" in one line and "normal" in the next are one statement
-    joined = above and above.alone and not any(one.kind in ("name", "state") for one in own)
-    parts = clauses([*topic, *own] if joined else own)
-    return Reading.of(parts, [one.names for one in topic if one.kind == "structure"], words.lexicon)
+    joined = (
+        above and above.alone and not any(mention.kind in ("name", "state") for mention in sentence_mentions)
+    )
+    parts = clauses([*topic, *sentence_mentions] if joined else sentence_mentions)
+    return Reading.of(
+        parts, [mention.names for mention in topic if mention.kind == "structure"], words.lexicon
+    )
 
 
 def _found(text: str, sentence: Sentence, reading: Reading, last: Statement | None) -> Iterator[Finding]:
     parts = reading.clauses
-    for one in reading.made:
-        if one.value is not None or one.abnormal:
-            yield _of(one, text, sentence, parts[one.clause]).found(one.scale.field, one.value)
+    for statement in reading.made:
+        if statement.value is not None or statement.abnormal:
+            yield _of(statement, text, sentence, parts[statement.clause]).found(
+                statement.scale.field, statement.value
+            )
     for number, field, value, certainty in wholes(reading):
         yield _Evidence(text, parts[number], sentence, "affirmed", certainty).found(field, value)
     for field, value, place in values(placed(reading, last), reading.lexicon):
@@ -85,6 +98,8 @@ class _Evidence:
         return Finding(field, value, start, end, quote, self.polarity, certainty, section, self.measured)
 
 
-def _of(one: Statement, text: str, sentence: Sentence, clause: Clause) -> _Evidence:
-    polarity = "negated" if one.negated else "affirmed"
-    return _Evidence(text, clause, sentence, polarity, one.certainty, one.said.measure is not None)
+def _of(statement: Statement, text: str, sentence: Sentence, clause: Clause) -> _Evidence:
+    polarity = "negated" if statement.negated else "affirmed"
+    return _Evidence(
+        text, clause, sentence, polarity, statement.certainty, statement.said.measure is not None
+    )

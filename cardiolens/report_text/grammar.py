@@ -39,13 +39,13 @@ class Grammar:
 def grammar() -> Grammar:
     """The packaged grammar, read once."""
     tree = read_yaml(Path(__file__).parent / "grammar.yaml")
-    headings = {phrase: name for name, written in tree["sections"].items() for phrase in phrases(written)}
+    headings = {phrase: name for name, forms in tree["sections"].items() for phrase in phrases(forms)}
     return Grammar(dict(_tags(tree)), headings, frozenset(tree["plain"]))
 
 
 def _tags(tree: Mapping[str, Any]) -> Iterator[tuple[Phrase, Tag]]:
     for family, kind in _FAMILIES.items():
-        for name, written in tree[family].items():
-            yield from ((phrase, Tag(kind or name, name)) for phrase in phrases(written))
+        for name, forms in tree[family].items():
+            yield from ((phrase, Tag(kind or name, name)) for phrase in phrases(forms))
     for cue in _CUES:
         yield from ((phrase, Tag(cue, cue)) for phrase in phrases(tree[cue]))

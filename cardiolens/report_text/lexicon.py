@@ -67,11 +67,11 @@ def words() -> Words:
 @functools.cache
 def kinds() -> dict[str, WordKind]:
     """The kind of each word and phrase of the grammar; a word of two kinds is a ValueError."""
-    found: dict[str, WordKind] = {}
+    kind_of: dict[str, WordKind] = {}
     for kind, entries in words().words.items():
         for entry in entries:
-            if found.setdefault(entry, kind) != kind:
+            if kind_of.setdefault(entry, kind) != kind:
                 raise ValueError(
-                    f"replies.yaml: {entry!r} is of kinds {found[entry]!r} and {kind!r}; keep one"
+                    f"replies.yaml: {entry!r} is of kinds {kind_of[entry]!r} and {kind!r}; keep one"
                 )
-    return found
+    return kind_of

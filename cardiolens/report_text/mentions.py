@@ -64,8 +64,10 @@ def reader(lexicon: Lexicon) -> Reader:
 
 def _foreign(lexicon: Lexicon) -> dict[Phrase, Tag]:
     """Findings of other sequences' reports, as phrases without a word of this one's names and states."""
-    own = {word for phrase, tag in lexicon.tags.items() if tag.kind in ("name", "state") for word in phrase}
-    return {phrase: Tag("foreign", "") for phrase in lexicon.foreign if own.isdisjoint(phrase)}
+    lexicon_words = {
+        word for phrase, tag in lexicon.tags.items() if tag.kind in ("name", "state") for word in phrase
+    }
+    return {phrase: Tag("foreign", "") for phrase in lexicon.foreign if lexicon_words.isdisjoint(phrase)}
 
 
 def _read(words: Sequence[Token], reader: Reader) -> Iterator[Mention]:
@@ -119,24 +121,24 @@ def _segments(words: Sequence[Token], at: int) -> tuple[int, tuple[str, ...]]:
         elif text not in {",", "and", "-", "/", "&", "to", "(", "aha", "nos", "no", "numbers"}:
             break
         at += 1
-    named = {**LEVELS, **WALLS}
-    return end, tuple(name for name, members in named.items() if members & set(numbers))
+    place_names = {**LEVELS, **WALLS}
+    return end, tuple(name for name, members in place_names.items() if members & set(numbers))
 
 
-def _joined(found: list[Mention], lexicon: Lexicon) -> list[Mention]:
+def _joined(mentions: list[Mention], lexicon: Lexicon) -> list[Mention]:
     """Mentions with `mild to moderate` as its worse end, and enumerated structures as one."""
-    kept: list[Mention] = []
-    for mention in (_of_members(one, lexicon) for one in found):
-        if mention.kind == "grade" and (start := _range(kept)) is not None:
-            worse = max(kept[start].name, mention.name, key=_GRADES.index)
-            kept[start:] = [replace(kept[start], end=mention.end, names=(worse,))]
-        elif mention.kind == "structure" and (start := _enumeration(kept)) is not None:
-            kept[start:] = [_enumerated(kept[start:], mention)]
-            if _goes_on(kept):
-                kept[-3:] = [_enumerated(kept[-3:-1], kept[-1])]
+    merged: list[Mention] = []
+    for mention in (_of_members(one, lexicon) for one in mentions):
+        if mention.kind == "grade" and (start := _range(merged)) is not None:
+            worse = max(merged[start].name, mention.name, key=_GRADES.index)
+            merged[start:] = [replace(merged[start], end=mention.end, names=(worse,))]
+        elif mention.kind == "structure" and (start := _enumeration(merged)) is not None:
+            merged[start:] = [_enumerated(merged[start:], mention)]
+            if _goes_on(merged):
+                merged[-3:] = [_enumerated(merged[-3:-1], merged[-1])]
         else:
-            kept.append(mention)
-    return kept
+            merged.append(mention)
+    return merged
 
 
 def _of_members(mention: Mention, lexicon: Lexicon) -> Mention:
@@ -145,22 +147,22 @@ def _of_members(mention: Mention, lexicon: Lexicon) -> Mention:
     return replace(mention, names=lexicon.groups[mention.name])
 
 
-def _range(kept: Sequence[Mention]) -> int | None:
+def _range(merged: Sequence[Mention]) -> int | None:
     """Index where a range of grades starts that a further grade ends: `mild to moderate`, `mild-moderate`."""
-    if kept and kept[-1].kind == "grade":
-        return len(kept) - 1
-    if len(kept) > 1 and kept[-2].kind == "grade" and kept[-1].kind in ("to", "or"):
-        return len(kept) - 2
+    if merged and merged[-1].kind == "grade":
+        return len(merged) - 1
+    if len(merged) > 1 and merged[-2].kind == "grade" and merged[-1].kind in ("to", "or"):
+        return len(merged) - 2
     return None
 
 
-def _enumeration(kept: Sequence[Mention]) -> int | None:
+def _enumeration(merged: Sequence[Mention]) -> int | None:
     """Index where an enumeration starts that a further structure ends: `mitral and [mild] tricuspid`."""
-    at = len(kept) - 1
-    while at >= 0 and (kept[at].kind == "grade" or kept[at].text in ("the", "both")):
+    at = len(merged) - 1
+    while at >= 0 and (merged[at].kind == "grade" or merged[at].text in ("the", "both")):
         at -= 1
-    linked = kept[at].kind in ("and", "or") or kept[at].text == "nor" if at > 0 else False
-    if linked and kept[at - 1].kind == "structure":
+    linked = merged[at].kind in ("and", "or") or merged[at].text == "nor" if at > 0 else False
+    if linked and merged[at - 1].kind == "structure":
         return at - 1
     return None
 
@@ -173,7 +175,7 @@ def _enumerated(first: Sequence[Mention], last: Mention) -> Mention:
     return replace(first[0], end=last.end, names=names, grades=(*first[0].grades, *last.grades, *grades))
 
 
-def _goes_on(kept: Sequence[Mention]) -> bool:
+def _goes_on(merged: Sequence[Mention]) -> bool:
     """Return whether a structure and a comma stand before an enumeration: `mitral, tricuspid and aortic`."""
-    before = [mention.kind for mention in kept[-4:-1]]
+    before = [mention.kind for mention in merged[-4:-1]]
     return before[-2:] == ["structure", "comma"] and before[0] not in ("state", "predicate")

@@ -23,46 +23,49 @@ class Placed:
 
 def placed(reading: Reading, last: Statement | None) -> list[Placed]:
     """The places of a sentence with their statements; `last` is the last one of earlier sentences."""
-    found = []
+    placements = []
     for number, clause in enumerate(reading.clauses):
         for at in clause.of_kind("place"):
             bearer = _bearer(reading, number, at, last)
             if bearer and bearer.abnormal and not _denied(reading.clauses, number, at, bearer):
                 entry = reading.lexicon.traits[bearer.trait]
-                found += [Placed(bearer, name, number) for name in _renamed(clause, at, entry)]
-    return found + list(_shared(reading, found))
+                placements += [Placed(bearer, name, number) for name in _renamed(clause, at, entry)]
+    return placements + list(_shared(reading, placements))
 
 
-def values(found: Sequence[Placed], lexicon: Lexicon) -> Iterator[tuple[str, str, Placed]]:
+def values(placements: Sequence[Placed], lexicon: Lexicon) -> Iterator[tuple[str, str, Placed]]:
     """(field, option, place) of every place, and of what several of them together amount to."""
-    for one in found:
-        entry = lexicon.traits[one.statement.trait]
+    for placement in placements:
+        entry = lexicon.traits[placement.statement.trait]
         for field, options in entry.places.items():
-            if one.place in options:
-                yield field, options[one.place], one
-        names = {other.place for other in found if other.statement.trait == one.statement.trait}
+            if placement.place in options:
+                yield field, options[placement.place], placement
+        names = {rival.place for rival in placements if rival.statement.trait == placement.statement.trait}
         for field, needed, value in entry.combined:
-            if one.place in needed and needed <= names:
-                yield field, value, one
+            if placement.place in needed and needed <= names:
+                yield field, value, placement
 
 
 def _bearer(reading: Reading, number: int, at: int, last: Statement | None) -> Statement | None:
     """The nearest statement of the clause, else of the sentence, else the last one before."""
-    if own := reading.of_clause(number):
-        fit = [one for one in own if bears(one, reading.lexicon)]
-        return min(fit, key=lambda one: (abs(one.at - at), not one.abnormal), default=None)
+    if statements := reading.of_clause(number):
+        fit = [statement for statement in statements if bears(statement, reading.lexicon)]
+        return min(fit, key=lambda statement: (abs(statement.at - at), not statement.abnormal), default=None)
     if reading.clauses[number].of_kind("foreign"):
         return None
-    if fit := [one for one in reading.made if bears(one, reading.lexicon)]:
-        return min(fit, key=lambda one: (abs(one.clause - number), one.clause > number, -one.at))
+    if fit := [statement for statement in reading.made if bears(statement, reading.lexicon)]:
+        return min(
+            fit,
+            key=lambda statement: (abs(statement.clause - number), statement.clause > number, -statement.at),
+        )
     elsewhere = reading.made or any(clause.of_kind("foreign") for clause in reading.clauses)
     return None if elsewhere else last
 
 
-def bears(one: Statement, lexicon: Lexicon) -> bool:
+def bears(statement: Statement, lexicon: Lexicon) -> bool:
     """Return whether the places of a statement are reported."""
-    entry = lexicon.traits[one.trait]
-    return bool(entry.places) and (not entry.bearers or one.structure in entry.bearers)
+    entry = lexicon.traits[statement.trait]
+    return bool(entry.places) and (not entry.bearers or statement.structure in entry.bearers)
 
 
 def _denied(clauses: Sequence[Clause], number: int, at: int, bearer: Statement) -> bool:
@@ -95,24 +98,34 @@ def _renamed(clause: Clause, at: int, entry: Trait) -> tuple[str, ...]:
     return (name,) if name else ()
 
 
-def _shared(reading: Reading, found: Sequence[Placed]) -> Iterator[Placed]:
+def _shared(reading: Reading, placements: Sequence[Placed]) -> Iterator[Placed]:
     """Places of a neighbour that an adjective alone in its clause shares: `thinned and akinetic wall`."""
-    for one in reading.made:
-        clause = reading.clauses[one.clause]
-        if bears(one, reading.lexicon) and one.abnormal and _bare(clause, one.at):
+    for statement in reading.made:
+        clause = reading.clauses[statement.clause]
+        if bears(statement, reading.lexicon) and statement.abnormal and _bare(clause, statement.at):
             shared = [
-                _of_neighbour(reading, one.clause, at, found) for at in (one.clause + 1, one.clause - 1)
+                _of_neighbour(reading, statement.clause, at, placements)
+                for at in (statement.clause + 1, statement.clause - 1)
             ]
-            yield from (Placed(one, place, one.clause) for place in next(filter(None, shared), ()))
+            yield from (
+                Placed(statement, place, statement.clause) for place in next(filter(None, shared), ())
+            )
 
 
-def _of_neighbour(reading: Reading, number: int, neighbour: int, found: Sequence[Placed]) -> list[str]:
+def _of_neighbour(reading: Reading, number: int, neighbour: int, placements: Sequence[Placed]) -> list[str]:
     if not 0 <= neighbour < len(reading.clauses):
         return []
     joint = reading.clauses[max(neighbour, number)].joint
-    return [one.place for one in found if one.clause == neighbour and joint in ("and", "comma")]
+    return [
+        placement.place
+        for placement in placements
+        if placement.clause == neighbour and joint in ("and", "comma")
+    ]
 
 
 def _bare(clause: Clause, at: int) -> bool:
     only = {"grade", "state", "word", "verb", "measure", "open", "close"}
-    return clause.mentions[at].text.endswith(_ADJECTIVES) and {one.kind for one in clause.mentions} <= only
+    return (
+        clause.mentions[at].text.endswith(_ADJECTIVES)
+        and {mention.kind for mention in clause.mentions} <= only
+    )

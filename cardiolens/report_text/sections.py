@@ -43,22 +43,22 @@ def sentences(text: str) -> Iterator[Sentence]:
     for start, end in _pieces(text):
         if topic and not topic.alone and "\n" in text[topic.end : start]:
             topic = None
-        found = _HEADING.match(text, start, min(end + 1, len(text)))
-        named = grammar().headings.get(tuple(_WORD.findall(found[1].lower()))) if found else None
+        heading = _HEADING.match(text, start, min(end + 1, len(text)))
+        named = grammar().headings.get(tuple(_WORD.findall(heading[1].lower()))) if heading else None
         if start >= line_end >= 0:
             section, line_end = resumed, -1
         short = named == "silent_line"
         named = "silent" if short else named
-        followed = found and named and found[2] == ":" and text[found.end() : end].strip()
+        followed = heading and named and heading[2] == ":" and text[heading.end() : end].strip()
         if _ARROW.match(text, start, end):
             named = named or "any"
-        elif found and followed and (short or (section == "any" and _is_item(text, found.start(1)))):
+        elif heading and followed and (short or (section == "any" and _is_item(text, heading.start(1)))):
             line_end, resumed = f"{text}\n".index("\n", start), section
-        if named or (found and found[2] == ":"):
+        if named or (heading and heading[2] == ":"):
             section, topic = named or section, None
         yield Sentence(start, end, section, named is not None, text[end : end + 1] == "?", topic)
-        if found and (found[2] == ":" or not text[found.end() : end].strip()):
-            topic = Heading(*found.span(1), alone=not text[found.end() : end].strip())
+        if heading and (heading[2] == ":" or not text[heading.end() : end].strip()):
+            topic = Heading(*heading.span(1), alone=not text[heading.end() : end].strip())
 
 
 def _is_item(text: str, place: int) -> bool:
@@ -68,7 +68,7 @@ def _is_item(text: str, place: int) -> bool:
 
 def sentence_at(pieces: Sequence[Sentence], place: int) -> Sentence:
     """The sentence in which a place of the text lies."""
-    return next(one for one in reversed(pieces) if one.start <= place)
+    return next(sentence for sentence in reversed(pieces) if sentence.start <= place)
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int]]:

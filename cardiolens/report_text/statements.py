@@ -49,23 +49,23 @@ class Reading:
 
     def of_clause(self, number: int) -> list[Statement]:
         """The statements of one clause."""
-        return [one for one in self.made if one.clause == number]
+        return [statement for statement in self.made if statement.clause == number]
 
 
 def _statements(clauses: Sequence[Clause], topics: Sequence[Names], lexicon: Lexicon) -> Iterator[Statement]:
-    named = list(topics)
-    made: list[Statement] = []
+    topic_names = list(topics)
+    statements: list[Statement] = []
     for number, clause in enumerate(clauses):
-        context = [*named, *_ahead(clauses, number)]
+        context = [*topic_names, *_ahead(clauses, number)]
         of_clause = list(_of_clause(clauses, number, context, lexicon))
         if not clause.of_kind("name", "state"):
             of_clause = [
                 *_implied(clauses, number, context, lexicon),
-                *_repeated(clauses, number, made, lexicon),
+                *_repeated(clauses, number, statements, lexicon),
             ]
-        made += of_clause
+        statements += of_clause
         yield from of_clause
-        named = [*_structures(clause), *named]
+        topic_names = [*_structures(clause), *topic_names]
 
 
 def wholes(reading: Reading) -> Iterator[tuple[int, str, str, str]]:
@@ -91,22 +91,22 @@ def _of_clause(
     for at in clause.of_kind("name", "state"):
         name = clause.mentions[at].trait
         entry = lexicon.traits[name]
-        told = [*said(clause, at)[:1], *measured(clause, at, entry.bare_unit)]
-        for structure in subjects(clause, at, entry, context) if told else ():
+        states = [*said(clause, at)[:1], *measured(clause, at, entry.bare_unit)]
+        for structure in subjects(clause, at, entry, context) if states else ():
             scale = entry.scale(structure)
             assert scale is not None
-            for one in told:
-                if one.measure and one.value(scale, negated=False) is None:
+            for state in states:
+                if state.measure and state.value(scale, negated=False) is None:
                     continue
-                negated = is_negated(clauses, number, one.at) and not one.measure
-                meant = certainty(clauses, number, one.at, negated=negated)
-                graded = replace(one, grade=_own_grade(clause, structure) or one.grade)
-                yield Statement(number, at, name, structure, scale, graded, negated, meant)
+                negated = is_negated(clauses, number, state.at) and not state.measure
+                meaning = certainty(clauses, number, state.at, negated=negated)
+                graded = replace(state, grade=_own_grade(clause, structure) or state.grade)
+                yield Statement(number, at, name, structure, scale, graded, negated, meaning)
 
 
 def _own_grade(clause: Clause, structure: str) -> str | None:
     grades = [dict(clause.mentions[at].grades) for at in clause.of_kind("structure")]
-    return next((own[structure] for own in grades if structure in own), None)
+    return next((grade_of[structure] for grade_of in grades if structure in grade_of), None)
 
 
 def _implied(
@@ -116,7 +116,7 @@ def _implied(
     clause = clauses[number]
     blocked = clause.of_kind("neutral")
     for at in clause.of_kind("measure"):
-        place = max((one for one in clause.of_kind("place") if one < at), default=None)
+        place = max((position for position in clause.of_kind("place") if position < at), default=None)
         measure = clause.mentions[at].measure
         for name, entry in lexicon.traits.items():
             if place is None or blocked or measure is None or measure.unit != entry.implied_by:
@@ -124,25 +124,25 @@ def _implied(
             for structure in subjects(clause, place, entry, context):
                 scale = entry.scale(structure)
                 assert scale is not None
-                meant = certainty(clauses, number, at, negated=False)
+                meaning = certainty(clauses, number, at, negated=False)
                 yield Statement(
-                    number, place, name, structure, scale, Said("", ANY, at, measure), False, meant
+                    number, place, name, structure, scale, Said("", ANY, at, measure), False, meaning
                 )
 
 
 def _repeated(
-    clauses: Sequence[Clause], number: int, made: Sequence[Statement], lexicon: Lexicon
+    clauses: Sequence[Clause], number: int, statements: Sequence[Statement], lexicon: Lexicon
 ) -> Iterator[Statement]:
     """The last statement again: denied of another structure (`the RV is not`), or excepted from a denial."""
     clause = clauses[number]
-    if not made:
+    if not statements:
         return
-    last = made[-1]
+    last = statements[-1]
     if clause.joint == "exceptions" and last.negated:
         yield replace(last, clause=number, at=0, negated=False)
     elif clause.mentions and clause.mentions[-1].text in ("not", "is not", "are not"):
-        others = [name for names in _structures(clause) for name in names]
-        for name in others:
+        structures = [name for names in _structures(clause) for name in names]
+        for name in structures:
             if scale := lexicon.traits[last.trait].scale(name):
                 yield replace(last, clause=number, at=0, structure=name, scale=scale, negated=True)
 

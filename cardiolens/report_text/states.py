@@ -39,10 +39,10 @@ def said(clause: Clause, at: int) -> list[Said]:
         state = "normal" if called_normal else mention.name
         return [Said(state, grade(clause, at), at)]
     predicates = sorted(clause.of_kind("predicate"), key=lambda place: _distance(clause, at, place))
-    found = [Said(clause.mentions[place].name, grade(clause, place), place) for place in predicates]
+    states = [Said(clause.mentions[place].name, grade(clause, place), place) for place in predicates]
     if not predicates and clause.of_kind("negated_behind"):
-        found = [Said(ANY, ANY, at)]
-    return found
+        states = [Said(ANY, ANY, at)]
+    return states
 
 
 def measured(clause: Clause, at: int, bare_unit: str | None) -> list[Said]:
@@ -56,12 +56,17 @@ def measured(clause: Clause, at: int, bare_unit: str | None) -> list[Said]:
 
 
 def _owner(clause: Clause, place: int) -> int | None:
-    return max((one for one in clause.of_kind("name", "state", "neutral") if one < place), default=None)
+    return max(
+        (position for position in clause.of_kind("name", "state", "neutral") if position < place),
+        default=None,
+    )
 
 
 def _is_right_behind(clause: Clause, at: int, place: int) -> bool:
     between = clause.mentions[at + 1 : place]
-    return at < place and all(one.kind in ("verb", "colon") or one.text in _EQUAL for one in between)
+    return at < place and all(
+        mention.kind in ("verb", "colon") or mention.text in _EQUAL for mention in between
+    )
 
 
 def _latest(clause: Clause, place: int, bare_unit: str | None) -> Token:
@@ -110,7 +115,7 @@ def _parted(
 def _past(clause: Clause, place: int) -> bool:
     """Return whether a number is an earlier one: `previously 38 %`, or `from 30 %` beside another number."""
     before = clause.mentions[max(0, place - 2) : place]
-    others = len(clause.of_kind("measure")) > 1
-    if any(one.kind == "historical" or one.text.startswith("compared") for one in before):
+    has_several = len(clause.of_kind("measure")) > 1
+    if any(mention.kind == "historical" or mention.text.startswith("compared") for mention in before):
         return True
-    return any(one.text in _EARLIER or (others and one.text == "from") for one in before)
+    return any(mention.text in _EARLIER or (has_several and mention.text == "from") for mention in before)

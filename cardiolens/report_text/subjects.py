@@ -20,11 +20,11 @@ def subjects(clause: Clause, at: int, entry: Trait, context: Sequence[Names]) ->
 
     `context` holds the structures named earlier, the latest first.
     """
-    beside = _beside(clause.mentions, at)
-    if beside is not None:
-        return _accepted(beside, entry)
-    for named in _nearest(clause, at):
-        if accepted := _accepted(named, entry):
+    neighbours = _beside(clause.mentions, at)
+    if neighbours is not None:
+        return _accepted(neighbours, entry)
+    for mention in _nearest(clause, at):
+        if accepted := _accepted(mention, entry):
             return accepted
         if entry.strict:
             return ()
@@ -32,16 +32,16 @@ def subjects(clause: Clause, at: int, entry: Trait, context: Sequence[Names]) ->
 
 
 def _inherited(entry: Trait, context: Sequence[Names]) -> Names:
-    for named in context:
-        if accepted := _accepted(named, entry):
+    for names in context:
+        if accepted := _accepted(names, entry):
             return accepted
-        if entry.strict and "other" in named:
+        if entry.strict and "other" in names:
             return ()
     return (entry.default,) if entry.default else (ANY,) if ANY in entry.of else ()
 
 
-def _accepted(named: Names, entry: Trait) -> Names:
-    return tuple(name for name in named if entry.scale(name))
+def _accepted(names: Names, entry: Trait) -> Names:
+    return tuple(name for name in names if entry.scale(name))
 
 
 def _beside(mentions: Sequence[Mention], at: int) -> Names | None:
@@ -63,6 +63,6 @@ def _first(mentions: Iterable[Mention], kinds: frozenset[str], words: frozenset[
 
 def _nearest(clause: Clause, at: int) -> list[Names]:
     """Structures of a clause: those before a place, the nearest first, then those behind it."""
-    named = clause.of_kind("structure")
-    order = sorted(named, key=lambda place: (place > at, abs(place - at)))
+    structures = clause.of_kind("structure")
+    order = sorted(structures, key=lambda place: (place > at, abs(place - at)))
     return [clause.mentions[place].names for place in order]

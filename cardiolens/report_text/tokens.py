@@ -55,8 +55,8 @@ def tokens(text: str, start: int, end: int) -> Iterator[Token]:
             if text[match.start() - 1].isdigit():
                 yield Token("-", match.start(), match.end())
         else:
-            written = match.group().lower().removesuffix("'s")
-            yield Token(":" if written in _DASHES else written, match.start(), match.end())
+            word = match.group().lower().removesuffix("'s")
+            yield Token(":" if word in _DASHES else word, match.start(), match.end())
 
 
 def _measure(match: re.Match[str]) -> Token:
@@ -69,30 +69,34 @@ def _measure(match: re.Match[str]) -> Token:
     return Token("#", match.start(), match.end(), low, high, _UNITS[unit[0]])
 
 
-def unfolded(given: Iterator[Token], aliases: Mapping[str, Phrase]) -> Iterator[Token]:
+def unfolded(stream: Iterator[Token], aliases: Mapping[str, Phrase]) -> Iterator[Token]:
     """Tokens with short forms written out; all words of one stand where it stood."""
-    for token in given:
+    for token in stream:
         for word in aliases.get(token.text, (token.text,)):
             yield token if word == token.text else Token(word, token.start, token.end)
 
 
-def respelled(given: Iterator[Token], vocabulary: Collection[str]) -> Iterator[Token]:
+def respelled(stream: Iterator[Token], vocabulary: Collection[str]) -> Iterator[Token]:
     """Tokens with long words of one wrong letter read as the word of the vocabulary that they come from."""
-    known = frozenset(vocabulary)
-    for token in given:
+    words = frozenset(vocabulary)
+    for token in stream:
         if (
             not _LEAST_LETTERS - 1 <= len(token.text) <= _MOST_LETTERS
-            or token.text in known
+            or token.text in words
             or not token.text.isalpha()
         ):
             yield token
         else:
-            yield Token(_nearest(token.text, known), token.start, token.end)
+            yield Token(_nearest(token.text, words), token.start, token.end)
 
 
 @lru_cache(maxsize=65536)
-def _nearest(word: str, known: frozenset[str]) -> str:
-    near = (other for other in sorted(_one_off(word)) if len(other) >= _LEAST_LETTERS and other in known)
+def _nearest(word: str, words: frozenset[str]) -> str:
+    near = (
+        candidate
+        for candidate in sorted(_one_off(word))
+        if len(candidate) >= _LEAST_LETTERS and candidate in words
+    )
     return next(near, word)
 
 

@@ -37,10 +37,10 @@ def declare(run: Run, spec: SweepSpec, answered: int | None = None) -> None:
         return
     comparison = spec.primary.model_dump(mode="json")
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    kept = {**comparison, "sha256": _declared_hash(comparison, run), "declared_at": now}
-    kept["answered_before"] = answered
+    record = {**comparison, "sha256": _declared_hash(comparison, run), "declared_at": now}
+    record["answered_before"] = answered
     run.root.mkdir(parents=True, exist_ok=True)
-    tables.write_text(run.declaration, json.dumps(kept, indent=1) + "\n")
+    tables.write_text(run.declaration, json.dumps(record, indent=1) + "\n")
 
 
 def declared(run: Run, spec: SweepSpec) -> dict[str, Any] | None:
@@ -49,14 +49,14 @@ def declared(run: Run, spec: SweepSpec) -> dict[str, Any] | None:
         return None
     if not run.declaration.exists():  # planned by other means than a sweep: declared now, and dated so
         declare(run, spec)
-    kept = _read_json(run, run.declaration)
-    if not isinstance(kept, dict):
+    record = _read_json(run, run.declaration)
+    if not isinstance(record, dict):
         raise InputError(f"{run.declaration}: holds no declared comparison; {_REMEDY}")
     comparison = spec.primary.model_dump(mode="json")
-    of_run = {name: kept.get(name) for name in comparison}
-    if of_run != comparison or kept.get("sha256") != _declared_hash(comparison, run):
+    of_run = {name: record.get(name) for name in comparison}
+    if of_run != comparison or record.get("sha256") != _declared_hash(comparison, run):
         raise InputError(f"{run.declaration}: is not the comparison that the run was started with; {_REMEDY}")
-    return kept
+    return record
 
 
 def _declared_hash(comparison: dict[str, Any], run: Run) -> str:
@@ -182,7 +182,7 @@ def log_to(run: Run) -> None:
     """Send messages of warning and above to the terminal, and all messages to the run's log."""
     try:
         run.root.mkdir(parents=True, exist_ok=True)
-        kept = logging.FileHandler(run.log)
+        file_handler = logging.FileHandler(run.log)
     except OSError as error:
         reason = error.strerror or error
         raise RunError(
@@ -191,9 +191,9 @@ def log_to(run: Run) -> None:
     root = logging.getLogger("cardiolens")
     root.setLevel(logging.INFO)
     root.handlers.clear()
-    shown = logging.StreamHandler()
-    shown.setLevel(logging.WARNING)
-    shown.setFormatter(PlainFormatter("%(message)s"))
-    kept.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    root.addHandler(shown)
-    root.addHandler(kept)
+    console_handler = logging.StreamHandler()
+    console_handler.setLevel(logging.WARNING)
+    console_handler.setFormatter(PlainFormatter("%(message)s"))
+    file_handler.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root.addHandler(console_handler)
+    root.addHandler(file_handler)

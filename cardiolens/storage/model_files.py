@@ -71,7 +71,7 @@ def _check_weights(path: Path) -> None:
         with path.open("rb") as file:
             length = int.from_bytes(file.read(_LENGTH), "little")
             tensors = json.loads(file.read(length)) if _LENGTH + length <= size else {}
-        ends = [one["data_offsets"][1] for name, one in tensors.items() if name != "__metadata__"]
+        ends = [tensor["data_offsets"][1] for name, tensor in tensors.items() if name != "__metadata__"]
         stated = _LENGTH + length + max(ends, default=0)
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise InputError(f"{path}: its safetensors header cannot be read; {_AGAIN}") from None

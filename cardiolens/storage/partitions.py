@@ -55,5 +55,5 @@ def _share_of(keys: pa.ChunkedArray, n_shares: int) -> np.ndarray:
     first = pc.fill_null(pc.utf8_slice_codeunits(keys, 0, _PREFIX), "")
     encoded = first.combine_chunks().dictionary_encode()
     shares = [crc32(prefix.encode()) % n_shares for prefix in encoded.dictionary.to_pylist()]
-    found: np.ndarray = np.array(shares, np.int64)[np.asarray(encoded.indices)]
-    return found
+    shares_of: np.ndarray = np.array(shares, np.int64)[np.asarray(encoded.indices)]
+    return shares_of

@@ -149,21 +149,21 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
         "statistics": {"components"},
         "model": {"__all__": {**dict.fromkeys(SERVING, True), "http": set(HTTP_SERVING)}},
     }
-    told = spec.model_dump(mode="json", exclude=left_out)
-    for model in told["model"]:
+    fields = spec.model_dump(mode="json", exclude=left_out)
+    for model in fields["model"]:
         model["engine_options"] = changing_answers(model["engine_options"])
         if not model["engine_options"]:  # as in all sweeps before there were any
             del model["engine_options"]
-    for prompt in told["prompt"]:
+    for prompt in fields["prompt"]:
         if prompt["steps"] == "none":  # which has no step whose length could count
             del prompt["step_max_tokens"]
-    for selector in told["selector"]:
+    for selector in fields["selector"]:
         if selector["kind"] != "self":  # which asks for no frames
             del selector["rounds"]
-    told["prompt"] = [_without(prompt, _PROMPT_AS_BEFORE) for prompt in told["prompt"]]
-    told["dataset"] = _without(told["dataset"], _DATASET_AS_BEFORE)
-    return _without(told, _AS_BEFORE)
+    fields["prompt"] = [_without(prompt, _PROMPT_AS_BEFORE) for prompt in fields["prompt"]]
+    fields["dataset"] = _without(fields["dataset"], _DATASET_AS_BEFORE)
+    return _without(fields, _AS_BEFORE)
 
 
-def _without(told: dict[str, Any], as_before: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    return {key: value for key, value in told.items() if (key, value) not in as_before}
+def _without(fields: dict[str, Any], as_before: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if (key, value) not in as_before}

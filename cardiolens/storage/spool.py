@@ -34,8 +34,8 @@ class Spool:
         options = pa.ipc.IpcReadOptions(included_fields=fields)
         content = pa.py_buffer(self._file.read(self._places[number]))
         with pa.ipc.open_stream(content, options=options) as reader:
-            found: pa.Table = reader.read_all()
-        return found if columns is None else found.select(list(columns))
+            table: pa.Table = reader.read_all()
+        return table if columns is None else table.select(list(columns))
 
     def parts(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Every part, one in memory at a time."""

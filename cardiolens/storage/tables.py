@@ -348,7 +348,7 @@ def _grouped(blocks: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table
     waiting = [schema.empty_table()]
     for block in blocks:
         waiting.append(block.cast(schema))
-        if sum(some.num_rows for some in waiting) >= _ROW_GROUP:
+        if sum(table.num_rows for table in waiting) >= _ROW_GROUP:
             yield pa.concat_tables(waiting)
             waiting = []
     if waiting:
@@ -482,18 +482,18 @@ def query(folder: Path, schema: pa.Schema, columns: Sequence[str], where: ds.Exp
     return pa.Table.from_batches(scan(folder, schema, columns, where), selected.remove_metadata())
 
 
-def _check_decoded(path: Path, found: pa.Schema, schema: pa.Schema) -> None:
+def _check_decoded(path: Path, actual: pa.Schema, schema: pa.Schema) -> None:
     """Raise InputError unless a part has the columns of the schema, dictionaries counting as their values."""
     fields = [
         field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
-        for field in found
+        for field in actual
     ]
     check_columns(path, pa.schema(fields), schema)
 
 
-def check_columns(path: Path, found: pa.Schema, schema: pa.Schema) -> None:
+def check_columns(path: Path, actual: pa.Schema, schema: pa.Schema) -> None:
     """Raise InputError unless a part has the columns of the schema."""
-    if not found.equals(schema, check_metadata=False):
+    if not actual.equals(schema, check_metadata=False):
         raise InputError(
             f"{path}: its columns are not those of table {schema.metadata[b'table'].decode()!r} "
             f"version {SCHEMA_VERSION}; another version of CardioLens wrote it: use a new store"

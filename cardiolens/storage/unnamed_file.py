@@ -25,12 +25,12 @@ class NamelessFile:
 
     def append(self, content: memoryview | bytes | pa.Buffer) -> Place:
         """Write bytes behind those that are there; RunError where they do not fit."""
-        left = memoryview(content)
-        place = self._end, len(left)
+        rest = memoryview(content)
+        place = self._end, len(rest)
         try:
-            while left:
-                written = os.pwrite(self._file, left, self._end)
-                left, self._end = left[written:], self._end + written
+            while rest:
+                n_written = os.pwrite(self._file, rest, self._end)
+                rest, self._end = rest[n_written:], self._end + n_written
         except OSError as error:
             raise RunError(
                 f"{gettempdir()}: what is judged and scored does not fit there ({error.strerror}); free "

@@ -67,8 +67,8 @@ def cine(masked: Masked, sex: Sex | None, bsa: float | None, into: Measures) -> 
 def lesions(masked: Masked, kind: LesionKind, labels: LabelMap, into: Measures) -> None:
     """Scar or oedema: volume, segments, layers, pattern."""
     stack = masked.ed
-    own = [Tissue.SCAR, Tissue.OBSTRUCTION] if kind == "scar" else [Tissue.OEDEMA]
-    inside = _islands(stack, stack.of(own))
+    tissues = [Tissue.SCAR, Tissue.OBSTRUCTION] if kind == "scar" else [Tissue.OEDEMA]
+    inside = _islands(stack, stack.of(tissues))
     into.numbers[f"{kind}_ml"] = stack.volume_ml(inside)
     wall = wall_of(stack)
     share = wall.share(inside) if _has_segments(masked, wall) else None
@@ -76,9 +76,9 @@ def lesions(masked: Masked, kind: LesionKind, labels: LabelMap, into: Measures) 
         into.numbers[f"{kind}_share_{segment}"] = part
     more = [("papillary", Tissue.PAPILLARY_LESION), ("rv_free_wall", Tissue.RV_WALL_LESION)]
     elsewhere = {name for name, tissue in more if labels.whole_heart and stack.of([tissue]).any()}
-    found = _Lesion(masked, kind, labels, inside, wall, share, elsewhere)
-    answers = found.scar() if kind == "scar" else found.oedema()
-    into.answers |= {name: _at(one, masked.volume_id) for name, one in answers.items()}
+    lesion_measures = _Lesion(masked, kind, labels, inside, wall, share, elsewhere)
+    answers = lesion_measures.scar() if kind == "scar" else lesion_measures.oedema()
+    into.answers |= {name: _at(answer, masked.volume_id) for name, answer in answers.items()}
 
 
 def _chamber(side: str, edv: float, esv: float | None, into: Measures) -> None:
@@ -132,8 +132,8 @@ def _graded(quantity: str, number: float, sex: Sex | None, words: str, volume_id
 
 def _has_segments(masked: Masked, wall: Wall) -> bool:
     turned = wall.turn is not None and abs(wall.turn) > MOST_TURN
-    known = masked.ordered and not masked.display_contradicted and not turned
-    return known and wall.n_slices >= LEAST_SLICES
+    has_segments = masked.ordered and not masked.display_contradicted and not turned
+    return has_segments and wall.n_slices >= LEAST_SLICES
 
 
 def _thickness(masked: Masked, wall: Wall, sex: Sex | None, numbers: dict[str, float]) -> dict[str, Answer]:
@@ -155,23 +155,23 @@ def _thickness(masked: Masked, wall: Wall, sex: Sex | None, numbers: dict[str, f
     if perhaps and not surely:
         return same(Reason.BETWEEN_GRADES)
     cap = bool((surely | perhaps) & _APICAL)  # its thickness is not measured
-    told = {"cine.lv_wall": Answer((("thickened" if surely else "normal"),), words=words)}
-    told |= {
+    answers = {"cine.lv_wall": Answer((("thickened" if surely else "normal"),), words=words)}
+    answers |= {
         "cine.lv_wall_levels": _robust(
-            surely, perhaps, lambda some: touched(some, LEVELS), words, cap_in_doubt=cap
+            surely, perhaps, lambda segments: touched(segments, LEVELS), words, cap_in_doubt=cap
         ),
         "cine.lv_wall_regions": _robust(
-            surely, perhaps, lambda some: touched(some, WALLS), words, cap_in_doubt=cap
+            surely, perhaps, lambda segments: touched(segments, WALLS), words, cap_in_doubt=cap
         ),
         "cine.lv_wall_distribution": _robust(
             surely,
             perhaps,
-            lambda some: (wall_distribution(some),) if some else (),
+            lambda segments: (wall_distribution(segments),) if segments else (),
             words,
             cap_in_doubt=cap,
         ),
     }
-    return {name: _at(one, masked.volume_id) for name, one in told.items()}
+    return {name: _at(answer, masked.volume_id) for name, answer in answers.items()}
 
 
 def _robust(
@@ -184,10 +184,10 @@ def _robust(
 ) -> Answer:
     """The answer of a rule on segments if doubtful ones, and a cap that no slice shows, cannot change it."""
     cap = frozenset({17} if cap_in_doubt else ())
-    plain = {rule(surely | some) for some in _some(perhaps)}
+    plain = {rule(surely | subset) for subset in _some(perhaps)}
     if len(plain) > 1:
         return Answer(reason=Reason.SEGMENT_IN_DOUBT, words=words)
-    if {rule(surely | some | cap) for some in _some(perhaps)} != plain:
+    if {rule(surely | subset | cap) for subset in _some(perhaps)} != plain:
         return Answer(reason=Reason.APICAL_CAP, words=words)
     return Answer(plain.pop(), words=words)
 
@@ -196,7 +196,7 @@ def _some(perhaps: Segments) -> Iterator[Segments]:
     """None of some segments, each alone, all but each, and all."""
     yield frozenset()
     yield perhaps
-    yield from (frozenset({one}) for one in perhaps)
+    yield from (frozenset({segment}) for segment in perhaps)
     yield from (frozenset(most) for most in combinations(perhaps, max(len(perhaps) - 1, 0)))
 
 
@@ -220,20 +220,20 @@ class _Lesion:
 
     def scar(self) -> dict[str, Answer]:
         present = bool(self.inside.any() or self.elsewhere)
-        told = {"lge.enhancement": Answer(("present" if present else "absent",), words=self.words)}
+        answers = {"lge.enhancement": Answer(("present" if present else "absent",), words=self.words)}
         empty = {f"lge.{name}": Answer() for name in ("levels", "regions", "distribution", "layers")}
         if not present:
-            return told | empty
-        told |= empty | {
-            "lge.levels": self._with("papillary", self._of(lambda some: touched(some, LEVELS))),
-            "lge.regions": self._with("rv_free_wall", self._of(lambda some: touched(some, WALLS))),
+            return answers | empty
+        answers |= empty | {
+            "lge.levels": self._with("papillary", self._of(lambda segments: touched(segments, LEVELS))),
+            "lge.regions": self._with("rv_free_wall", self._of(lambda segments: touched(segments, WALLS))),
         }
         layers = self._layers()
-        told["lge.layers"] = layers
-        told["lge.distribution"] = self._of(lambda some: self._pattern(some, layers.values))
+        answers["lge.layers"] = layers
+        answers["lge.distribution"] = self._of(lambda segments: self._pattern(segments, layers.values))
         if self.elsewhere:
-            told["lge.distribution"] = Answer(reason=Reason.SEGMENT_IN_DOUBT, words=self.words)
-        return told
+            answers["lge.distribution"] = Answer(reason=Reason.SEGMENT_IN_DOUBT, words=self.words)
+        return answers
 
     def oedema(self) -> dict[str, Answer]:
         present, scarred = bool(self.inside.any()), bool(self.masked.ed.of([Tissue.SCAR]).any())
@@ -241,14 +241,14 @@ class _Lesion:
         hidden = Answer(reason=Reason.HIDDEN_BY_SCAR, words=self.words)
         signal = Answer(("increased" if present else "normal",), words=self.words)
         if scarred:
-            told = {"t2.signal": signal if present else hidden}
-            return told | {f"t2.{name}": hidden for name in names}
+            answers = {"t2.signal": signal if present else hidden}
+            return answers | {f"t2.{name}": hidden for name in names}
         if not present:
             return {"t2.signal": signal} | {f"t2.{name}": Answer() for name in names}
         return {
             "t2.signal": signal,
-            "t2.levels": self._of(lambda some: touched(some, LEVELS)),
-            "t2.regions": self._of(lambda some: touched(some, WALLS)),
+            "t2.levels": self._of(lambda segments: touched(segments, LEVELS)),
+            "t2.regions": self._of(lambda segments: touched(segments, WALLS)),
             "t2.distribution": self._of(self._spread),
         }
 
@@ -272,8 +272,8 @@ class _Lesion:
         return Answer(answer.values, Reason.STRUCTURE_NOT_LABELLED, self.words)
 
     def _components(self) -> Iterator[Mask]:
-        found, count = ndimage.label(self.inside, structure=_TOUCHING)
-        yield from (found == number for number in range(1, count + 1))
+        numbered_parts, count = ndimage.label(self.inside, structure=_TOUCHING)
+        yield from (numbered_parts == number for number in range(1, count + 1))
 
     def _layers(self) -> Answer:
         layers = set()
@@ -303,21 +303,21 @@ class _Lesion:
 
 def _layer(inner: float, outer: float) -> str | None:
     """The one layer that two depths tell."""
-    told = [
+    layers_read = [
         name
         for name, (low, high), (least, most) in _LAYERS
         if low <= inner <= high and least <= outer <= most
     ]
-    return told[0] if len(told) == 1 else None
+    return layers_read[0] if len(layers_read) == 1 else None
 
 
 def _islands(stack: Stack, inside: Mask) -> Mask:
     """A lesion without islands that are too small to be one."""
-    found, count = ndimage.label(inside, structure=_TOUCHING)
-    sizes = ndimage.sum_labels(inside, found, np.arange(1, count + 1))
+    numbered_parts, count = ndimage.label(inside, structure=_TOUCHING)
+    sizes = ndimage.sum_labels(inside, numbered_parts, np.arange(1, count + 1))
     voxel = stack.row_mm * stack.column_mm * stack.step_mm / 1000
     large = [number for number, size in enumerate(sizes, start=1) if size * voxel >= _LEAST_ML]
-    return np.isin(found, large)
+    return np.isin(numbered_parts, large)
 
 
 def _at(answer: Answer, volume_id: str) -> Answer:

@@ -49,9 +49,9 @@ def mask_findings(
     """
     catalogue = load_catalogue(protocol)
     measures = measure_study(folder, labels, body)
-    subtasks = [one for one in catalogue.subtasks.values() if one.options]
-    found = [record for subtask in subtasks for record in _records(subtask, catalogue, measures)]
-    return [{"id": f"S{number}", **record} for number, record in enumerate(found, start=1)]
+    subtasks = [subtask for subtask in catalogue.subtasks.values() if subtask.options]
+    records = [record for subtask in subtasks for record in _records(subtask, catalogue, measures)]
+    return [{"id": f"S{number}", **record} for number, record in enumerate(records, start=1)]
 
 
 def measure_study(folder: Path, labels: str, body: Body | None = None) -> Measures:
@@ -59,7 +59,7 @@ def measure_study(folder: Path, labels: str, body: Body | None = None) -> Measur
     chosen, study = label_map(labels), read_study(folder)
     body = body or Body(study.manifest.sex if study.manifest.sex in ("male", "female") else None)
     measures = Measures()
-    volumes = [one for one in study.manifest.volumes if _is_for(one, chosen)]
+    volumes = [volume for volume in study.manifest.volumes if _is_for(volume, chosen)]
     if not volumes:
         raise InputError(
             f"{folder.name}: no short-axis mask of {' or '.join(chosen.sequences)}, which {labels} is for; "
@@ -77,7 +77,7 @@ def measure_study(folder: Path, labels: str, body: Body | None = None) -> Measur
 
 def has_masks(manifest: StudyManifest, labels: LabelMap) -> bool:
     """Return whether any volume of a study has a mask that a label map is for."""
-    return any(_is_for(one, labels) for one in manifest.volumes)
+    return any(_is_for(volume, labels) for volume in manifest.volumes)
 
 
 def _is_for(manifest: VolumeManifest, labels: LabelMap) -> bool:

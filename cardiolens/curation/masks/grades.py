@@ -28,8 +28,8 @@ class Quantity:
     def grade(self, number: float, sex: Sex | None) -> str | None:
         """The value that a number tells; None between two bands, or where it depends on an unknown sex."""
         bands = [self.male, self.female] if sex is None else [self.male if sex == "male" else self.female]
-        told = {_within(one, number) for one in bands}
-        return told.pop() if len(told) == 1 else None
+        grades_met = {_within(band, number) for band in bands}
+        return grades_met.pop() if len(grades_met) == 1 else None
 
 
 def _within(bands: Bands, number: float) -> str | None:

@@ -55,12 +55,12 @@ class LabelMap:
     def tissue_of(self, sequence: str) -> dict[int, Tissue]:
         """Tissue by value, on a sequence."""
         lesion = "oedema" if sequence == "t2" else "scar"
-        found: dict[int, Tissue] = {}
+        tissue_by_value: dict[int, Tissue] = {}
         for key, name in self.values.items():
             low, _, high = str(key).partition("-")
             tissue = Tissue[(lesion if name == "lesion" else name).upper()]
-            found |= dict.fromkeys(range(int(low), int(high or low) + 1), tissue)
-        return found
+            tissue_by_value |= dict.fromkeys(range(int(low), int(high or low) + 1), tissue)
+        return tissue_by_value
 
     def told_on(self, sequence: str) -> list[LesionKind]:
         """The lesions that a mask on a sequence tells."""
@@ -78,8 +78,8 @@ class LabelMap:
         unknown = [value for value in values.tolist() if value not in tissue_of]
         if unknown:
             raise InputError(
-                f"the mask has the values {', '.join(f'{one:g}' for one in unknown[:8])}; expected those of "
-                f"{self.name} ({', '.join(map(str, self.values))}); name the convention of the mask, of "
+                f"the mask has the values {', '.join(f'{value:g}' for value in unknown[:8])}; expected "
+                f"those of {self.name} ({', '.join(map(str, self.values))}); name the convention of the mask, of "
                 f"{', '.join(label_maps())}"
             )
         table = np.array([tissue_of[int(value)] for value in values.tolist()], dtype=np.uint8)
@@ -90,8 +90,8 @@ class LabelMap:
 def label_maps() -> dict[str, LabelMap]:
     """The conventions by name."""
     tree = yaml.safe_load((Path(__file__).parent / "labels.yaml").read_text(encoding="utf-8"))
-    known = {name: {"name": name, **entry} for name, entry in tree.items()}
-    return TypeAdapter(dict[str, LabelMap]).validate_python(known)
+    maps = {name: {"name": name, **entry} for name, entry in tree.items()}
+    return TypeAdapter(dict[str, LabelMap]).validate_python(maps)
 
 
 def label_map(name: str) -> LabelMap:

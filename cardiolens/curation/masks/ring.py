@@ -18,8 +18,12 @@ def check_ring(stack: Stack, path: str, labels: LabelMap, values: set[int], sequ
     """Raise InputError unless the tissues lie as those of a heart do."""
     wrong = _wrong(stack)
     if wrong:
-        others = [one for one in label_maps().values() if one is not labels and one.fits(values, sequence)]
-        names = ", ".join(one.name for one in others) or "none of the known ones"
+        fitting = [
+            candidate
+            for candidate in label_maps().values()
+            if candidate is not labels and candidate.fits(values, sequence)
+        ]
+        names = ", ".join(candidate.name for candidate in fitting) or "none of the known ones"
         raise InputError(
             f"{path}: read as {labels.name}, {wrong}; the label map is probably another "
             f"(its values also fit: {names}); name the right one"
@@ -53,5 +57,7 @@ def _border(inside: Mask) -> Mask:
 
 def _thickest_mm(stack: Stack, inside: Mask) -> float:
     sizes = (stack.row_mm, stack.column_mm)
-    found = [float(ndimage.distance_transform_edt(one, sampling=sizes).max()) for one in inside if one.any()]
-    return max(found, default=0.0)
+    thicknesses = [
+        float(ndimage.distance_transform_edt(ring, sampling=sizes).max()) for ring in inside if ring.any()
+    ]
+    return max(thicknesses, default=0.0)

@@ -61,9 +61,9 @@ def read_masked(study: Study, manifest: VolumeManifest, labels: LabelMap) -> Mas
             f"{manifest.mask.path}: the slices and phases of {manifest.path} are not declared; declare "
             "n_slices and n_phases in study.json"
         )
-    own: dict[str, object] = {"path": manifest.mask.path, "sha256": manifest.mask.sha256, "mask": None}
-    own["confirmed"] = (*manifest.confirmed, "layout")  # labels do not tell time from slices
-    volume = read_volume(study.folder, manifest.model_copy(update=own))
+    fields: dict[str, object] = {"path": manifest.mask.path, "sha256": manifest.mask.sha256, "mask": None}
+    fields["confirmed"] = (*manifest.confirmed, "layout")  # labels do not tell time from slices
+    volume = read_volume(study.folder, manifest.model_copy(update=fields))
     n_slices, n_phases = volume.layout.n_slices, volume.layout.n_phases
     frames = np.array([volume.displayed(volume.stored(index)) for index in range(n_slices * n_phases)])
     try:
@@ -111,13 +111,13 @@ def _sizes(study: Study, manifest: VolumeManifest) -> tuple[float, float, float]
         size_i, size_j = (float(np.linalg.norm(axis)) for axis in (i, j))
         if not size_i * size_j or abs(float(i @ j)) > _SKEW * size_i * size_j or not normal.any():
             raise InputError(f"{manifest.mask.path}: the pixels of its affine are skewed; re-export the mask")
-        found = (size_i, size_j, abs(float(k @ normal)) / float(np.linalg.norm(normal)))
-        if any(abs(a - b) > _SPACING_SHARE * b for a, b in zip(found, sizes, strict=True)):
+        size = (size_i, size_j, abs(float(k @ normal)) / float(np.linalg.norm(normal)))
+        if any(abs(a - b) > _SPACING_SHARE * b for a, b in zip(size, sizes, strict=True)):
             raise InputError(
-                f"{manifest.mask.path}: its affine says {_mm(found)}; expected {_mm(sizes)}, the spacing_mm "
+                f"{manifest.mask.path}: its affine says {_mm(size)}; expected {_mm(sizes)}, the spacing_mm "
                 "of study.json with the gap between slices; correct the one that is wrong"
             )
-        sizes = found
+        sizes = size
     size_i, size_j, step = sizes
     return (size_j, size_i, step) if manifest.display_transform.transpose else (size_i, size_j, step)
 

@@ -59,34 +59,34 @@ class Wall:
 
     def thickness(self) -> dict[int, float]:
         """Median thickness of segments 1 to 16, mm, from closed rings."""
-        closed = [one for one in self.slices if one.complete]
-        found: dict[int, list[float]] = {}
-        for one in closed:
+        closed = [ring for ring in self.slices if ring.complete]
+        thickness_of: dict[int, list[float]] = {}
+        for ring in closed:
             for segment in SEGMENTS[:-1]:
-                inside = np.unique(one.bins[one.segments == segment])
-                found.setdefault(segment, []).extend((one.outer - one.inner)[inside[1:-1]].tolist())
-        return {segment: float(np.median(values)) for segment, values in found.items() if values}
+                inside = np.unique(ring.bins[ring.segments == segment])
+                thickness_of.setdefault(segment, []).extend((ring.outer - ring.inner)[inside[1:-1]].tolist())
+        return {segment: float(np.median(values)) for segment, values in thickness_of.items() if values}
 
     def share(self, lesion: Mask) -> dict[int, float]:
         """Share of every segment's wall that is a lesion."""
-        whole, part = np.zeros(18), np.zeros(18)
-        for one in self.slices:
-            inside = one.of(lesion)
-            whole += np.bincount(one.segments.ravel(), minlength=18)
-            part += np.bincount(one.segments[inside], minlength=18)
-        return {segment: part[segment] / whole[segment] for segment in SEGMENTS if whole[segment]}
+        total, part = np.zeros(18), np.zeros(18)
+        for ring in self.slices:
+            inside = ring.of(lesion)
+            total += np.bincount(ring.segments.ravel(), minlength=18)
+            part += np.bincount(ring.segments[inside], minlength=18)
+        return {segment: part[segment] / total[segment] for segment in SEGMENTS if total[segment]}
 
     def depths(self, lesion: Mask) -> tuple[float, float] | None:
         """Inner and outer depth of a lesion, 0 at the cavity and 1 outside; None where no ring is closed."""
         inner, outer = [], []
-        for one in self.slices:
-            inside = one.of(lesion) & (one.segments > 0)
-            if not one.complete or not inside.any():
+        for ring in self.slices:
+            inside = ring.of(lesion) & (ring.segments > 0)
+            if not ring.complete or not inside.any():
                 continue
-            bins, counts = np.unique(one.bins[inside], return_counts=True)
+            bins, counts = np.unique(ring.bins[inside], return_counts=True)
             for at in bins[counts >= 0.5 * counts.max()]:
-                ray = one.radius[inside & (one.bins == at)]
-                depth = (ray - one.inner[at]) / (one.outer[at] - one.inner[at])
+                ray = ring.radius[inside & (ring.bins == at)]
+                depth = (ray - ring.inner[at]) / (ring.outer[at] - ring.inner[at])
                 inner.append(float(np.percentile(depth, 5)))
                 outer.append(float(np.percentile(depth, 95)))
         return (float(np.median(inner)), float(np.median(outer))) if inner else None
@@ -147,8 +147,8 @@ def _segments(degrees: Floats, level: str) -> NDArray[np.int64]:
         quarter = ((degrees + 45) % 360 // 90).astype(np.int64)
         return np.array([16, 13, 14, 15])[quarter]
     sector = np.array(_BASAL_SECTORS)[np.minimum(degrees // 60, 5).astype(np.int64)]
-    found: NDArray[np.int64] = sector + (6 if level == "mid" else 0)
-    return found
+    segments: NDArray[np.int64] = sector + (6 if level == "mid" else 0)
+    return segments
 
 
 def _turn(stack: Stack) -> float | None:

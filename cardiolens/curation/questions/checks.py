@@ -75,13 +75,13 @@ _ENHANCED_WALLS = {"A", "B", "C", "D"}
 
 def violations(answers: Answers) -> list[Violation]:
     """Every rule that the answers break."""
-    found = [
+    broken_rules = [
         Violation(name, fields, severity) for name, fields, severity, broken in _RULES if broken(answers)
     ]
     for gate, details in (("C02", "C03 C04 C05"), ("C06", "C07 C08 C09"), ("L01", "L02 L03 L04 L05")):
         placed = tuple(name for name in details.split() if name in answers)
         if _is(answers, gate, "A") and placed:
-            found.append(Violation("places of a finding that is denied", (gate, *placed), "error"))
+            broken_rules.append(Violation("places of a finding that is denied", (gate, *placed), "error"))
     if set(answers.get("L03", ())) == {"E"} and set(answers.get("L05", ())):
-        found.append(Violation("layers of a right ventricular lesion", ("L05",), "error"))
-    return found
+        broken_rules.append(Violation("layers of a right ventricular lesion", ("L05",), "error"))
+    return broken_rules

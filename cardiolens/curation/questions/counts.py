@@ -18,7 +18,7 @@ Rows = Sequence[Sequence[object]]
 
 def reasons(rejects: Sequence[Mapping[str, Any]]) -> Rows:
     """How often each reason stands, the most frequent first."""
-    counted = Counter((int(one["stage"]), str(one["reason"])) for one in rejects)
+    counted = Counter((int(reject["stage"]), str(reject["reason"])) for reject in rejects)
     return [(stage, code, number, meaning_of(code)) for (stage, code), number in counted.most_common()]
 
 
@@ -26,16 +26,18 @@ def by_subtask(
     lines: Sequence[Mapping[str, Any]], rejects: Sequence[Mapping[str, Any]], catalogue: Catalogue
 ) -> Rows:
     """Questions of each subtask by queue, and how many were left out."""
-    queued = Counter((one["subtask"], one["verification"]["queue"]) for one in lines)
-    lost = Counter(one["subtask"] for one in rejects if one.get("subtask") and one["stage"] >= 3)
-    names = [name for name, one in catalogue.subtasks.items() if one.answer_type != "report"]
+    queued = Counter((line["subtask"], line["verification"]["queue"]) for line in lines)
+    n_rejected = Counter(
+        reject["subtask"] for reject in rejects if reject.get("subtask") and reject["stage"] >= 3
+    )
+    names = [name for name, subtask in catalogue.subtasks.items() if subtask.answer_type != "report"]
     return [
-        (name, catalogue[name].question, queued[name, "sampling"], queued[name, "full"], lost[name])
+        (name, catalogue[name].question, queued[name, "sampling"], queued[name, "full"], n_rejected[name])
         for name in names
     ]
 
 
-def page(stages: Mapping[str, int], made: Mapping[str, int], reason_rows: Rows, subtask_rows: Rows) -> str:
+def page(stages: Mapping[str, int], n_made: Mapping[str, int], reason_rows: Rows, subtask_rows: Rows) -> str:
     """The page of the counts; every cell is escaped."""
     parts = [
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
@@ -44,7 +46,9 @@ def page(stages: Mapping[str, int], made: Mapping[str, int], reason_rows: Rows, 
         f"<title>Draft questions</title><style>{_STYLE}</style></head><body>",
         "<h1>Draft questions</h1><p>Drafts: no person has verified them. Research use only.</p>",
         _table(
-            "Stages", ("stage", "records", "made now"), [(name, stages[name], made[name]) for name in stages]
+            "Stages",
+            ("stage", "records", "made now"),
+            [(name, stages[name], n_made[name]) for name in stages],
         ),
         _table(
             "Questions", ("subtask", "question", "to sampling", "to full review", "left out"), subtask_rows
@@ -56,8 +60,8 @@ def page(stages: Mapping[str, int], made: Mapping[str, int], reason_rows: Rows, 
 
 
 def _table(title: str, heads: Sequence[str], rows: Rows) -> str:
-    head = "".join(f"<th scope='col'>{escape(one)}</th>" for one in heads)
-    lines = "".join(f"<tr>{''.join(_cell(one) for one in row)}</tr>" for row in rows)
+    head = "".join(f"<th scope='col'>{escape(heading)}</th>" for heading in heads)
+    lines = "".join(f"<tr>{''.join(_cell(cell) for cell in row)}</tr>" for row in rows)
     return f"<h2>{escape(title)}</h2><table><tr>{head}</tr>{lines}</table>"
 
 

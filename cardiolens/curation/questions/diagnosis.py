@@ -28,18 +28,18 @@ def diagnoses(text: str, sentences: Sequence[Sentence], catalogue: Catalogue) ->
 
 
 def _of_sentence(text: str, sentence: Sentence, catalogue: Catalogue) -> Iterator[Found]:
-    written, words = text[sentence.start : sentence.end], _words()
-    named = [name for name, pattern in words["classes"].items() if _has(pattern, written)]
-    other = _has(words["others"], written)
-    if not named and not other:
+    phrase, words = text[sentence.start : sentence.end], _words()
+    classes = [name for name, pattern in words["classes"].items() if _has(pattern, phrase)]
+    names_others = _has(words["others"], phrase)
+    if not classes and not names_others:
         return
-    denied = named != ["normal"] and _has(words["denial"], written)
-    unsure = _has(words["doubt"], written) or sentence.asks
-    past = _has(words["past"], written)
+    denied = classes != ["normal"] and _has(words["denial"], phrase)
+    unsure = _has(words["doubt"], phrase) or sentence.asks
+    past = _has(words["past"], phrase)
     certainty = "uncertain" if unsure else "historical" if past else "certain"
-    start = sentence.start + len(written) - len(written.lstrip())
-    end = sentence.start + len(written.rstrip())
-    doubt = Reason.NO_OPTION if other else Reason.SEVERAL_VALUES if len(named) > 1 else None
+    start = sentence.start + len(phrase) - len(phrase.lstrip())
+    end = sentence.start + len(phrase.rstrip())
+    doubt = Reason.NO_OPTION if names_others else Reason.SEVERAL_VALUES if len(classes) > 1 else None
 
     def found(subtask: Subtask, value: str | None) -> Found:
         polarity = "negated" if denied else "affirmed"
@@ -49,17 +49,17 @@ def _of_sentence(text: str, sentence: Sentence, catalogue: Catalogue) -> Iterato
         )  # fmt: skip
 
     etiology, subtype = catalogue["D01"], catalogue["D02"]
-    if denied and not other:
+    if denied and not names_others:
         return  # an excluded diagnosis says which one it is not, and no more
-    for name in named or [""]:
+    for name in classes or [""]:
         cause = "nicm" if name in words["nicm"] else name
         yield found(etiology, _text(etiology, cause))
         if cause == "nicm":
             yield found(subtype, _text(subtype, name))
 
 
-def _has(pattern: str, written: str) -> bool:
-    return re.search(pattern, written, re.IGNORECASE) is not None
+def _has(pattern: str, phrase: str) -> bool:
+    return re.search(pattern, phrase, re.IGNORECASE) is not None
 
 
 def _text(subtask: Subtask, value: str) -> str | None:

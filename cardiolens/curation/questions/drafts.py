@@ -16,24 +16,27 @@ ALWAYS_FULL = frozenset({"D01", "D02"})  # reviewed whole, whoever agrees (proto
 Item = dict[str, Any]
 
 
-def truth_of(given: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
+def truth_of(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
     """The body of `truth-1`: answers and doubts of each extractor, and the segments that words name."""
     extractors: dict[str, Any] = {}
-    named: dict[str, dict[str, list[str]]] = {}
-    for extractor, items in given["findings"].items():
-        told = settle(given["text"], [Found.of(item) for item in items], catalogue)
+    walls_of: dict[str, dict[str, list[str]]] = {}
+    for extractor, items in record["findings"].items():
+        extraction = settle(record["text"], [Found.of(item) for item in items], catalogue)
         extractors[extractor] = {
-            "answers": {name: list(keys) for name, keys in told.answers.items()},
-            "indeterminate": dict(sorted(told.undetermined.items())),
+            "answers": {name: list(keys) for name, keys in extraction.answers.items()},
+            "indeterminate": dict(sorted(extraction.undetermined.items())),
             "provenance": {
-                name: [items[place]["id"] for place in places] for name, places in told.evidence.items()
+                name: [items[place]["id"] for place in places] for name, places in extraction.evidence.items()
             },
         }
         for item in items:
             if item["certainty"] == "certain" and item["polarity"] == "affirmed" and not item["doubt"]:
                 for number in segments(item["quote"]):
-                    named.setdefault(str(number), {}).setdefault(item["subtask"], []).append(item["id"])
-    return {"extractors": extractors, "segments": dict(sorted(named.items(), key=lambda one: int(one[0])))}
+                    walls_of.setdefault(str(number), {}).setdefault(item["subtask"], []).append(item["id"])
+    return {
+        "extractors": extractors,
+        "segments": dict(sorted(walls_of.items(), key=lambda pair: int(pair[0]))),
+    }
 
 
 def merged(extractors: Mapping[str, Any], catalogue: Catalogue) -> tuple[dict[str, Item], dict[str, str]]:
@@ -42,10 +45,14 @@ def merged(extractors: Mapping[str, Any], catalogue: Catalogue) -> tuple[dict[st
     refused: dict[str, str] = {}
     for subtask in catalogue.subtasks:
         answers = {
-            name: one["answers"][subtask] for name, one in extractors.items() if subtask in one["answers"]
+            name: extraction["answers"][subtask]
+            for name, extraction in extractors.items()
+            if subtask in extraction["answers"]
         }
         doubts = [
-            one["indeterminate"][subtask] for one in extractors.values() if subtask in one["indeterminate"]
+            extraction["indeterminate"][subtask]
+            for extraction in extractors.values()
+            if subtask in extraction["indeterminate"]
         ]
         distinct = {tuple(keys) for keys in answers.values()}
         if len(distinct) == 1:
@@ -64,17 +71,18 @@ def merged(extractors: Mapping[str, Any], catalogue: Catalogue) -> tuple[dict[st
     return items, refused
 
 
-def check_of(given: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
+def check_of(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
     """The body of `check-1`: the rules that the joined answers break."""
-    items, _ = merged(given["extractors"], catalogue)
+    items, _ = merged(record["extractors"], catalogue)
     broken = violations({name: tuple(item["answer"]) for name, item in items.items()})
     if items.get("D01", {}).get("answer") == ["A"] and any(
-        _is_abnormal(one, catalogue) for found in given["findings"].values() for one in found
+        _is_abnormal(item, catalogue) for found in record["findings"].values() for item in found
     ):
         broken.append(Violation("a normal study with an abnormal finding", ("D01",), "error"))
     return {
         "violations": [
-            {"rule": one.rule, "fields": list(one.fields), "severity": one.severity} for one in broken
+            {"rule": violation.rule, "fields": list(violation.fields), "severity": violation.severity}
+            for violation in broken
         ]
     }
 
@@ -85,19 +93,26 @@ def _is_abnormal(item: Mapping[str, Any], catalogue: Catalogue) -> bool:
     return item["certainty"] == "certain" and item["value"] is not None and item["value"] not in normal
 
 
-def drafts_of(given: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
+def drafts_of(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
     """The body of `draft-1`: items with their evidence, and what was refused and why."""
-    items, refused = merged(given["extractors"], catalogue)
-    blocked = {name for one in given["violations"] if one["severity"] == "error" for name in one["fields"]}
+    items, refused = merged(record["extractors"], catalogue)
+    blocked = {
+        name
+        for violation in record["violations"]
+        if violation["severity"] == "error"
+        for name in violation["fields"]
+    }
     for name in blocked & items.keys():
         del items[name]
         refused[name] = Reason.AGAINST_TRUTH
     for name in list(items):
-        if reason := _not_asked(catalogue[name], items, given["sequences"]):
+        if reason := _not_asked(catalogue[name], items, record["sequences"]):
             del items[name]
             refused[name] = reason
     for name, item in items.items():
-        provenance = [given["extractors"][one]["provenance"].get(name, []) for one in item["extractors"]]
+        provenance = [
+            record["extractors"][extractor]["provenance"].get(name, []) for extractor in item["extractors"]
+        ]
         item["evidence"] = [identity for ids in provenance for identity in ids]
     return {"items": items, "refused": dict(sorted(refused.items()))}
 
@@ -113,26 +128,26 @@ def _not_asked(subtask: Subtask, items: Mapping[str, Item], sequences: Sequence[
     return None if set(parent["answer"]) & set(subtask.parent_answers) else Reason.AGAINST_TRUTH
 
 
-def automatic_of(given: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
+def automatic_of(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
     """The body of `auto-1`: the back-check from the quotes alone, legal options, and leaks, item by item.
 
     Blind probes and duplicates of images need models and images, and are not part of this.
     """
-    quotes = {one["id"]: one["quote"] for items in given["findings"].values() for one in items}
-    checked: dict[str, Any] = legal_and_silent(given, catalogue)["checked"]
-    for name, item in given["items"].items():
+    quotes = {one["id"]: one["quote"] for items in record["findings"].values() for one in items}
+    checked: dict[str, Any] = legal_and_silent(record, catalogue)["checked"]
+    for name, item in record["items"].items():
         subtask = catalogue[name]
-        again = _from_quotes(given, [quotes[one] for one in item["evidence"]], subtask, catalogue)
+        again = _from_quotes(record, [quotes[qa_id] for qa_id in item["evidence"]], subtask, catalogue)
         checked[name]["backcheck"] = again == tuple(item["answer"])
     return {"checked": checked}
 
 
-def legal_and_silent(given: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
+def legal_and_silent(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
     """The body of `auto-1` without a back-check: whether options are legal, and nothing tells the answer."""
     checked: dict[str, Any] = {}
-    for name, item in given["items"].items():
+    for name, item in record["items"].items():
         subtask = catalogue[name]
-        leaks = _leaks(given["study_id"], subtask, item["answer"])
+        leaks = _leaks(record["study_id"], subtask, item["answer"])
         legal = _legal(subtask, tuple(item["answer"]))
         checked[name] = {
             "backcheck": None,
@@ -146,23 +161,27 @@ def legal_and_silent(given: Mapping[str, Any], catalogue: Catalogue) -> dict[str
 
 
 def _from_quotes(
-    given: Mapping[str, Any], quotes: Sequence[str], subtask: Subtask, catalogue: Catalogue
+    record: Mapping[str, Any], quotes: Sequence[str], subtask: Subtask, catalogue: Catalogue
 ) -> Answer | None:
     """What the rules read where they see the evidence and nothing else of the report."""
     gates = [
-        one["quote"]
-        for items in given["findings"].values()
-        for one in items
-        if one["subtask"] == subtask.parent and one["certainty"] == "certain"
+        item["quote"]
+        for items in record["findings"].values()
+        for item in items
+        if item["subtask"] == subtask.parent and item["certainty"] == "certain"
     ]
-    written = "\n".join(f"{quote}." for quote in dict.fromkeys([*gates, *quotes]))
-    return settle(written, extract(written, given["sex"], catalogue), catalogue).answers.get(subtask.id)
+    quoted_text = "\n".join(f"{quote}." for quote in dict.fromkeys([*gates, *quotes]))
+    return settle(quoted_text, extract(quoted_text, record["sex"], catalogue), catalogue).answers.get(
+        subtask.id
+    )
 
 
 def _legal(subtask: Subtask, answer: Answer) -> bool:
     alone = set(answer) & set(subtask.exclusive)
-    one = subtask.answer_type == "multi" or len(answer) == 1
-    return bool(answer) and set(answer) <= set(subtask.keys) and one and not (alone and len(answer) > 1)
+    is_countable = subtask.answer_type == "multi" or len(answer) == 1
+    return (
+        bool(answer) and set(answer) <= set(subtask.keys) and is_countable and not (alone and len(answer) > 1)
+    )
 
 
 def _leaks(study_id: str, subtask: Subtask, answer: Sequence[str]) -> bool:

@@ -30,21 +30,21 @@ _WALL_OF = {
 
 def named(sentence: str, subtask: Subtask, *, levels: bool) -> set[str]:
     """Texts of the options of a subtask, levels or walls, that a sentence may name."""
-    found = {name.removesuffix(" segment") for name in _named(sentence, levels=levels)}
+    levels_named = {name.removesuffix(" segment") for name in _named(sentence, levels=levels)}
     texts = (option.text for option in subtask.options)
-    return {text for text in texts if text.removesuffix(" segment") in found}
+    return {text for text in texts if text.removesuffix(" segment") in levels_named}
 
 
 def _named(sentence: str, *, levels: bool) -> set[str]:
     words: Mapping[str, str] = _LEVELS if levels else _WALLS
-    found = {option for option, pattern in words.items() if re.search(pattern, sentence, re.IGNORECASE)}
+    options = {option for option, pattern in words.items() if re.search(pattern, sentence, re.IGNORECASE)}
     if re.search(_ALL, sentence, re.IGNORECASE):
-        found |= words.keys() - {"Apex"}
+        options |= words.keys() - {"Apex"}
     for listed in re.finditer(_NUMBERS, sentence, re.IGNORECASE):
         for first, last in re.findall(r"(\d{1,2})(?:\s*(?:to|-|–)\s*(\d{1,2}))?", listed[1]):
             for number in range(int(first), min(17, int(last or first)) + 1):
-                found |= _levels(number) if levels else _walls(number)
-    return found
+                options |= _levels(number) if levels else _walls(number)
+    return options
 
 
 def _levels(number: int) -> set[str]:

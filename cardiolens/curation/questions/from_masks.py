@@ -30,8 +30,8 @@ def of_masks(
     InputError where no study has a mask that the label map is for.
     """
     chosen = label_map(labels)
-    studies = {one.study_id: one for one in _studies(masks)}
-    able = {study_id: one for study_id, one in studies.items() if has_masks(one.manifest, chosen)}
+    studies = {study.study_id: study for study in _studies(masks)}
+    able = {study_id: study for study_id, study in studies.items() if has_masks(study.manifest, chosen)}
     if not able:
         raise InputError(
             f"masks={masks}: none of its {len(studies)} studies has a short-axis mask of "
@@ -41,14 +41,16 @@ def of_masks(
     rejects: Rejects = [
         reject(1, Reason.NO_MASK, study_id=study_id) for study_id in studies if study_id not in able
     ]
-    inputs = [_given(one, labels, protocol) for one in able.values()]
-    found = stages.run("2-findings.mask", "findings-1", inputs, partial(_measured, studies=able))
-    problems = [f"{one['study_id']}: {one['unfit']}" for one in found if one["unfit"]]
-    rejects += [reject(2, Reason.MASK_UNFIT, study_id=one["study_id"]) for one in found if one["unfit"]]
+    inputs = [_given(study, labels, protocol) for study in able.values()]
+    records = stages.run("2-findings.mask", "findings-1", inputs, partial(_measured, studies=able))
+    problems = [f"{record['study_id']}: {record['unfit']}" for record in records if record["unfit"]]
+    rejects += [
+        reject(2, Reason.MASK_UNFIT, study_id=record["study_id"]) for record in records if record["unfit"]
+    ]
     fit = [
-        {**given, "findings": {"mask": one["items"]}}
-        for given, one in zip(inputs, found, strict=True)
-        if not one["unfit"]
+        {**record, "findings": {"mask": measured_record["items"]}}
+        for record, measured_record in zip(inputs, records, strict=True)
+        if not measured_record["unfit"]
     ]
     lines, more = _settled(stages, fit, catalogue)
     return lines, rejects + more, problems
@@ -64,9 +66,9 @@ def _studies(masks: Path) -> Iterator[Study]:
 def _given(study: Study, labels: str, protocol: str) -> Record:
     """What decides the findings of a study's masks: the manifest, the label map, and the bytes of masks."""
     stored = {
-        one.mask.path: _digest(study.folder / one.mask.path, one.most_bytes)
-        for one in study.manifest.volumes
-        if one.mask is not None
+        volume.mask.path: _digest(study.folder / volume.mask.path, volume.most_bytes)
+        for volume in study.manifest.volumes
+        if volume.mask is not None
     }
     return {
         "study_id": study.study_id,
@@ -75,7 +77,7 @@ def _given(study: Study, labels: str, protocol: str) -> Record:
         "masks": stored,
         "labels": labels,
         "protocol": protocol,
-        "sequences": list(dict.fromkeys(one.sequence for one in study.manifest.volumes)),
+        "sequences": list(dict.fromkeys(volume.sequence for volume in study.manifest.volumes)),
     }
 
 
@@ -86,21 +88,23 @@ def _digest(path: Path, most: int) -> str:
         return "unreadable"
 
 
-def _measured(given: Record, studies: Mapping[str, Study]) -> Mapping[str, Any]:
+def _measured(record: Record, studies: Mapping[str, Study]) -> Mapping[str, Any]:
     """The body of `findings-1`; a mask that cannot be used has no item but the reason."""
     try:
-        items = mask_findings(studies[given["study_id"]].folder, given["labels"], protocol=given["protocol"])
+        items = mask_findings(
+            studies[record["study_id"]].folder, record["labels"], protocol=record["protocol"]
+        )
     except InputError as error:
         return {"items": [], "unfit": str(error)}
     return {"items": items, "unfit": None}
 
 
-def truth_of_masks(given: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
+def truth_of_masks(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
     """The body of `truth-1`: answers of the subtasks that masks tell for certain, else the reason."""
     values: dict[str, set[str]] = {}
     doubts: dict[str, str] = {}
     provenance: dict[str, list[str]] = {}
-    for item in given["findings"]["mask"]:
+    for item in record["findings"]["mask"]:
         subtask = item["subtask"]
         provenance.setdefault(subtask, []).append(item["id"])
         if item["doubt"] is not None:
@@ -111,18 +115,22 @@ def truth_of_masks(given: Mapping[str, Any], catalogue: Catalogue) -> dict[str, 
         name: [option.key for option in catalogue[name].options if option.text in values[name]]
         for name in values.keys() - doubts.keys()
     }
-    told = {"answers": dict(sorted(answers.items())), "indeterminate": doubts, "provenance": provenance}
-    return {"extractors": {"mask": told}, "segments": {}}
+    stage_record = {
+        "answers": dict(sorted(answers.items())),
+        "indeterminate": doubts,
+        "provenance": provenance,
+    }
+    return {"extractors": {"mask": stage_record}, "segments": {}}
 
 
 def _settled(stages: Stages, inputs: Sequence[Record], catalogue: Catalogue) -> tuple[Lines, Rejects]:
     """Stages 3 to 6 of masks. A mask has no words, so nothing is read back from them."""
-    told = stages.run("3-truth.mask", "truth-1", inputs, partial(truth_of_masks, catalogue=catalogue))
-    inputs = [given | body(one) for given, one in zip(inputs, told, strict=True)]
+    truths = stages.run("3-truth.mask", "truth-1", inputs, partial(truth_of_masks, catalogue=catalogue))
+    inputs = [record | body(truth) for record, truth in zip(inputs, truths, strict=True)]
     checks = stages.run("4-checks.mask", "check-1", inputs, partial(check_of, catalogue=catalogue))
-    inputs = [given | body(one) for given, one in zip(inputs, checks, strict=True)]
+    inputs = [record | body(one) for record, one in zip(inputs, checks, strict=True)]
     drafts = stages.run("5-drafts.mask", "draft-1", inputs, partial(drafts_of, catalogue=catalogue))
-    inputs = [given | body(one) for given, one in zip(inputs, drafts, strict=True)]
+    inputs = [record | body(one) for record, one in zip(inputs, drafts, strict=True)]
     checked = stages.run("6-automatic.mask", "auto-1", inputs, partial(legal_and_silent, catalogue=catalogue))
     lines: Lines = []
     rejects: Rejects = []
@@ -134,8 +142,8 @@ def _settled(stages: Stages, inputs: Sequence[Record], catalogue: Catalogue) -> 
         ]
         rejects += [
             reject(6, Reason.LEAKS, study_id=draft["study_id"], subtask=name)
-            for name, one in check["checked"].items()
-            if one["verdict"] != "pass"
+            for name, state in check["checked"].items()
+            if state["verdict"] != "pass"
         ]
     return lines, rejects
 
@@ -146,27 +154,27 @@ def joined(of_reports: Lines, masks: Lines, catalogue: Catalogue) -> tuple[Lines
     A report that a mask contradicts keeps its answer and goes to full review, with the mask's answer beside
     it. An answer of a mask alone that cannot stand beside the report's is left out.
     """
-    studies = sorted({one["study"] for one in (*of_reports, *masks)})
-    written, measured = _by_study(of_reports), _by_study(masks)
+    studies = sorted({line["study"] for line in (*of_reports, *masks)})
+    from_reports, measured = _by_study(of_reports), _by_study(masks)
     lines: Lines = []
     rejects: Rejects = []
     for study in studies:
-        ours, theirs = written.get(study, {}), measured.get(study, {})
+        ours, theirs = from_reports.get(study, {}), measured.get(study, {})
         both = {name: _beside(ours[name], theirs.get(name)) for name in ours}
-        alone = {name: one for name, one in theirs.items() if name not in ours}
-        lost = _cannot_stand(both, alone, catalogue)
-        for name in lost:
+        alone = {name: line for name, line in theirs.items() if name not in ours}
+        dropped = _cannot_stand(both, alone, catalogue)
+        for name in dropped:
             rejects.append(reject(5, Reason.AGAINST_TRUTH, study_id=study, subtask=name))
-        together = both | {name: one for name, one in alone.items() if name not in lost}
+        together = both | {name: line for name, line in alone.items() if name not in dropped}
         lines += [together[name] for name in catalogue.subtasks if name in together]
     return lines, rejects
 
 
 def _by_study(lines: Lines) -> dict[str, dict[str, Item]]:
-    found: dict[str, dict[str, Item]] = {}
-    for one in lines:
-        found.setdefault(one["study"], {})[one["subtask"]] = one
-    return found
+    lines_of: dict[str, dict[str, Item]] = {}
+    for line in lines:
+        lines_of.setdefault(line["study"], {})[line["subtask"]] = line
+    return lines_of
 
 
 def _beside(ours: Item, theirs: Item | None) -> Item:
@@ -182,20 +190,25 @@ def _beside(ours: Item, theirs: Item | None) -> Item:
 
 def _cannot_stand(both: dict[str, Item], alone: Mapping[str, Item], catalogue: Catalogue) -> list[str]:
     """Subtasks of masks alone that the report speaks against; its own answers go to full review."""
-    told = {name: tuple(one["answer"]) for name, one in {**alone, **both}.items()}
-    fields = {name for one in violations(told) if one.severity == "error" for name in one.fields}
-    own = {
+    answers = {name: tuple(line["answer"]) for name, line in {**alone, **both}.items()}
+    fields = {
         name
-        for one in violations({name: tuple(line["answer"]) for name, line in both.items()})
-        for name in one.fields
+        for violation in violations(answers)
+        if violation.severity == "error"
+        for name in violation.fields
     }
-    for name in (fields - own) & both.keys():
+    reports_fields = {
+        name
+        for violation in violations({name: tuple(line["answer"]) for name, line in both.items()})
+        for name in violation.fields
+    }
+    for name in (fields - reports_fields) & both.keys():
         both[name]["verification"] = {**both[name]["verification"], "mask": "contradicts", "queue": "full"}
-    lost = [name for name in alone if name in fields]
+    dropped = [name for name in alone if name in fields]
     for name in catalogue.subtasks:  # parents stand before their children
         parent = catalogue[name].parent
-        if name not in alone or name in lost or parent is None:
+        if name not in alone or name in dropped or parent is None:
             continue
-        if parent in lost or not set(told.get(parent, ())) & set(catalogue[name].parent_answers):
-            lost.append(name)
-    return lost
+        if parent in dropped or not set(answers.get(parent, ())) & set(catalogue[name].parent_answers):
+            dropped.append(name)
+    return dropped

@@ -49,8 +49,9 @@ class Part:
     def prompt(self, text: str) -> str:
         """The user message for one report."""
         lines = [
-            f"- {one.id}: {one.question} Values: {'; '.join(json.dumps(o.text) for o in one.options)}"
-            for one in self.subtasks
+            f"- {subtask.id}: {subtask.question} "
+            f"Values: {'; '.join(json.dumps(option.text) for option in subtask.options)}"
+            for subtask in self.subtasks
         ]
         return _ASKED.format(fields="\n".join(lines), text=text)
 
@@ -61,31 +62,31 @@ class Part:
             {
                 "type": "object",
                 "properties": {
-                    "field": {"enum": [one.id]},
-                    "value": {"enum": [*(option.text for option in one.options), None]},
+                    "field": {"enum": [subtask.id]},
+                    "value": {"enum": [*(option.text for option in subtask.options), None]},
                     "quote": {"type": "string"},
                     "certainty": {"enum": list(CERTAINTIES)},
                 },
                 "required": ["field", "value", "quote", "certainty"],
                 "additionalProperties": False,
             }
-            for one in self.subtasks
+            for subtask in self.subtasks
         ]
         findings = {"type": "array", "maxItems": _MOST_FINDINGS, "items": {"anyOf": entries}}
-        whole = {
+        reply_schema = {
             "type": "object",
             "properties": {"findings": findings},
             "required": ["findings"],
             "additionalProperties": False,
         }
-        return json.dumps(whole)
+        return json.dumps(reply_schema)
 
 
 def parts(catalogue: Catalogue) -> Iterator[Part]:
     """What a report is asked for, in the order of the catalogue."""
-    asked = [one for one in catalogue.subtasks.values() if one.answer_type != "report"]
-    for sequence in dict.fromkeys(one.sequence for one in asked):
-        yield Part(sequence, tuple(one for one in asked if one.sequence == sequence))
+    choice_subtasks = [subtask for subtask in catalogue.subtasks.values() if subtask.answer_type != "report"]
+    for sequence in dict.fromkeys(subtask.sequence for subtask in choice_subtasks):
+        yield Part(sequence, tuple(subtask for subtask in choice_subtasks if subtask.sequence == sequence))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +108,19 @@ def read_reply(text: str, reply: str | None, part: Part) -> tuple[list[Found], l
     if entries is None:
         return [], [Lost(Reason.NO_JSON)]
     pieces = list(sentences(text))
-    by_id = {one.id: one for one in part.subtasks}
-    found: list[Found] = []
-    lost: list[Lost] = []
+    by_id = {subtask.id: subtask for subtask in part.subtasks}
+    statements: list[Found] = []
+    losses: list[Lost] = []
     for entry in entries:
-        one = _found(text, pieces, entry, by_id)
-        if isinstance(one, Lost):
-            lost.append(one)
+        statement = _found(text, pieces, entry, by_id)
+        if isinstance(statement, Lost):
+            losses.append(statement)
         else:
-            found.append(one)
-    broken = {one.subtask: one.reason for one in lost if one.subtask}
-    return [replace(one, doubt=one.doubt or broken.get(one.subtask)) for one in found], lost
+            statements.append(statement)
+    broken = {loss.subtask: loss.reason for loss in losses if loss.subtask}
+    return [
+        replace(statement, doubt=statement.doubt or broken.get(statement.subtask)) for statement in statements
+    ], losses
 
 
 def _entries(reply: str) -> Sequence[Any] | None:
@@ -152,10 +155,12 @@ def _found(text: str, pieces: Sequence[Sentence], entry: Any, by_id: Mapping[str
     polarity = (
         "negated" if re.search(r"\b(no|not|without|absent|none)\b", quote, re.IGNORECASE) else "affirmed"
     )
-    found = Found(
+    statement = Found(
         subtask.id, value, start, start + len(quote), quote, sentence.section, polarity, certainty, "model"
     )
-    return replace(found, doubt=doubt_of(found, subtask, text[sentence.start : sentence.end])).check(text)
+    return replace(statement, doubt=doubt_of(statement, subtask, text[sentence.start : sentence.end])).check(
+        text
+    )
 
 
 def _whole_words(text: str, start: int, end: int) -> bool:

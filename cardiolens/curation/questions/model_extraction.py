@@ -103,20 +103,20 @@ def ask(
 
 def execute_plan(planned: Plan) -> None:
     """Ask what the store does not answer yet."""
-    left = {name: missing_of(planned, name) for name in planned.identities}
-    if any(work.left for work in left.values()):
+    remaining = {name: missing_of(planned, name) for name in planned.identities}
+    if any(work.left for work in remaining.values()):
         documents.log_to(planned.run)
         with ray_cluster(planned.spec.cluster):
-            placement = place_sweep(planned, left, nodes_of_ray(planned.spec.cluster))
+            placement = place_sweep(planned, remaining, nodes_of_ray(planned.spec.cluster))
             with stopping.graceful(), bars.shown() as terminal:
-                execute(planned, placement, left, partial(begin_watches, (terminal,)))
+                execute(planned, placement, remaining, partial(begin_watches, (terminal,)))
         stopping.raise_if_stopping()
 
 
 def plan_of(sweep: SweepSpec, sections: Sequence[Record], catalogue: Catalogue) -> Plan:
     """A plan whose requests are on disk: each report and each part of the protocol once."""
-    asked = [[_about(given, part) for part in _parts(given, catalogue)] for given in sections]
-    return plan_texts(sweep, asked, protocol=catalogue.protocol, catalogue_sha256=catalogue.sha256)
+    requests = [[_about(record, part) for part in _parts(record, catalogue)] for record in sections]
+    return plan_texts(sweep, requests, protocol=catalogue.protocol, catalogue_sha256=catalogue.sha256)
 
 
 def plan_texts(
@@ -134,8 +134,8 @@ def plan_texts(
     columns = RequestColumns()
     _clear(run.requests(model.name))
     for number, of_text in enumerate(texts):
-        for asked in of_text:
-            columns.add(_request(model, identity, asked))
+        for text_requests in of_text:
+            columns.add(_request(model, identity, text_requests))
         if len(columns) >= PART_ROWS or number == len(texts) - 1:
             name = f"part-{number:08d}.parquet"
             tables.write_part(run.requests(model.name), columns.table(), tables.REQUESTS, name)
@@ -146,7 +146,7 @@ def plan_texts(
         store=store,
         arms=(),
         identities={model.name: identity},
-        study_ids=tuple(asked.text_id for of_text in texts for asked in of_text[:1]),
+        study_ids=tuple(text_requests.text_id for of_text in texts for text_requests in of_text[:1]),
         volumes=tables.empty(tables.VOLUMES),
         questions_sha256="",
         protocol=protocol,
@@ -158,61 +158,65 @@ def plan_texts(
     )
 
 
-def replies_of(planned: Plan, asked: Sequence[TextRequest]) -> list[str | None]:
+def replies_of(planned: Plan, requests: Sequence[TextRequest]) -> list[str | None]:
     """The whole reply to each request; None where there is none, or where its limit cut it."""
     (model,) = planned.spec.model
     identity = planned.identities[model.name]
     replies = _replies(planned.store.completions(identity.model_key))
-    return [replies.get(_request(model, identity, one).request_key) for one in asked]
+    return [replies.get(_request(model, identity, request).request_key) for request in requests]
 
 
 def told(
     planned: Plan, sections: Sequence[Record], catalogue: Catalogue
 ) -> list[tuple[list[Record], Rejects]]:
     """What the store's completions say of each report; a request without one is a reject."""
-    asked = [[(part, _about(given, part)) for part in _parts(given, catalogue)] for given in sections]
-    replies = iter(replies_of(planned, [request for own in asked for _, request in own]))
+    requests = [[(part, _about(record, part)) for part in _parts(record, catalogue)] for record in sections]
+    replies = iter(
+        replies_of(planned, [request for record_requests in requests for _, request in record_requests])
+    )
     results = []
-    for given, own in zip(sections, asked, strict=True):
+    for record, record_requests in zip(sections, requests, strict=True):
         items: list[Record] = []
         rejects: Rejects = []
-        for part, _ in own:
-            found, lost = read_reply(given["text"], next(replies), part)
-            items += [one.record(number) for number, one in enumerate(found, start=len(items) + 1)]
+        for part, _ in record_requests:
+            statements, losses = read_reply(record["text"], next(replies), part)
+            items += [
+                statement.record(number) for number, statement in enumerate(statements, start=len(items) + 1)
+            ]
             rejects += [
-                reject(2, one.reason, study_id=given["study_id"], subtask=one.subtask, part=part.name)
-                for one in lost
+                reject(2, loss.reason, study_id=record["study_id"], subtask=loss.subtask, part=part.name)
+                for loss in losses
             ]
         results.append((items, rejects))
     return results
 
 
-def _parts(given: Mapping[str, str], catalogue: Catalogue) -> list[Part]:
+def _parts(record: Mapping[str, str], catalogue: Catalogue) -> list[Part]:
     """What a text is asked for: everything, or the fields of its sequence where it names one."""
-    return [part for part in parts(catalogue) if given.get("sequence") in (None, part.name)]
+    return [part for part in parts(catalogue) if record.get("sequence") in (None, part.name)]
 
 
-def _about(given: Mapping[str, str], part: Part) -> TextRequest:
-    return TextRequest(given["report_id"], part.name, SYSTEM, part.prompt(given["text"]), part.schema)
+def _about(record: Mapping[str, str], part: Part) -> TextRequest:
+    return TextRequest(record["report_id"], part.name, SYSTEM, part.prompt(record["text"]), part.schema)
 
 
-def _request(model: ModelSpec, identity: Identity, asked: TextRequest) -> Request:
-    constraint = constraint_of("schema", "report", (asked.schema,), ())
+def _request(model: ModelSpec, identity: Identity, text_request: TextRequest) -> Request:
+    constraint = constraint_of("schema", "report", (text_request.schema,), ())
     max_tokens = model.max_tokens.get("report") or _MAX_TOKENS
-    state = hash_frames(hash_model(identity.model_key, model.sampling), asked.system, "", ())
+    state = hash_frames(hash_model(identity.model_key, model.sampling), text_request.system, "", ())
     return Request(
         arm_id="questions",
-        qa_id=f"{asked.text_id}:{asked.name}",
-        study_id=asked.text_id,
+        qa_id=f"{text_request.text_id}:{text_request.name}",
+        study_id=text_request.text_id,
         frames_study_id=None,
-        subtask=asked.name,
+        subtask=text_request.name,
         frames=(),
-        system=asked.system,
-        prompt=asked.prompt,
+        system=text_request.system,
+        prompt=text_request.prompt,
         template="questions",
         answer_format="schema",
         answer_type="report",
-        option_keys=(asked.schema,),
+        option_keys=(text_request.schema,),
         exclusive=(),
         max_tokens=max_tokens,
         stage=2,
@@ -220,7 +224,7 @@ def _request(model: ModelSpec, identity: Identity, asked: TextRequest) -> Reques
         flags=(),
         status=PLANNED,
         predicted_tokens=None,
-        request_key=request_key(state, asked.prompt, constraint.text, str(max_tokens), "0"),
+        request_key=request_key(state, text_request.prompt, constraint.text, str(max_tokens), "0"),
     )
 
 

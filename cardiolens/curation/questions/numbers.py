@@ -37,23 +37,23 @@ def ranges() -> Mapping[str, Any]:
     return read_yaml(Path(__file__).parent / "ranges.yaml")
 
 
-def sex_of(text: str, given: str | None) -> str | None:
+def sex_of(text: str, stated_sex: str | None) -> str | None:
     """The sex that is given, else the only one that the text names."""
-    if given in ("male", "female"):
-        return given
-    named = [sex for sex, words in ranges()["sexes"].items() if re.search(words, text, re.IGNORECASE)]
-    return named[0] if len(named) == 1 else None
+    if stated_sex in ("male", "female"):
+        return stated_sex
+    sexes = [sex for sex, words in ranges()["sexes"].items() if re.search(words, text, re.IGNORECASE)]
+    return sexes[0] if len(sexes) == 1 else None
 
 
 def read_number(quantity: str, low: float, high: float, sex: str | None) -> Reading:
     """What a number tells; without a known sex, what it tells under both."""
     bands: Mapping[str, list[Band]] = ranges()["quantities"][quantity]["bands"]
-    told = [_of_bands(bands[one], low, high) for one in ([sex] if sex else sorted(bands))]
-    values = {one.value for one in told}
+    bands_read = [_of_bands(bands[either_sex], low, high) for either_sex in ([sex] if sex else sorted(bands))]
+    values = {band.value for band in bands_read}
     if len(values) == 1 and None not in values:
-        return told[0]
+        return bands_read[0]
     return Reading(
-        None, tuple(dict.fromkeys(name for one in told for name in (one.value, *one.near) if name))
+        None, tuple(dict.fromkeys(name for band in bands_read for name in (band.value, *band.near) if name))
     )
 
 
@@ -71,22 +71,22 @@ def _of_sentence(
     text: str, sentence: Sentence, quantity: str, sex: str | None, surface: float | None
 ) -> Iterator[Found]:
     entry = ranges()["quantities"][quantity]
-    written = text[sentence.start : sentence.end]
-    other = _CHAMBERS.get(entry["subtask"])
+    phrase = text[sentence.start : sentence.end]
+    sibling = _CHAMBERS.get(entry["subtask"])
     for indexed, names in ((True, entry["names"]), (True, entry["bare"]), (False, entry.get("absolute", []))):
-        if not names or (names is entry["bare"] and other and re.search(other, written, re.IGNORECASE)):
+        if not names or (names is entry["bare"] and sibling and re.search(sibling, phrase, re.IGNORECASE)):
             continue
         unit = ranges()["units"][entry["unit"] if indexed else "ml"]
-        first = _first(written, names, unit)
+        first = _first(phrase, names, unit)
         if first is None or (not indexed and surface is None):
             continue
-        values = list(_values(written, first, unit))
+        values = list(_values(phrase, first, unit))
         scale = 1.0 if indexed or surface is None else 1 / surface
-        now = [one for one in values if not one[2]]
+        now = [value for value in values if not value[2]]
         if not values or (not now and values):
             continue
-        span = sentence.start + first.start(), sentence.start + max(one[1] for one in values)
-        found = functools.partial(
+        span = sentence.start + first.start(), sentence.start + max(value[1] for value in values)
+        make = functools.partial(
             Found,
             entry["subtask"],
             start=span[0],
@@ -99,28 +99,28 @@ def _of_sentence(
             measured=True,
         )
         if len(now) > 1:
-            yield found(value=None, doubt=Reason.SEVERAL_NUMBERS)
+            yield make(value=None, doubt=Reason.SEVERAL_NUMBERS)
         else:
             low, high = (number * scale for number in now[0][0])
             reading = read_number(quantity, low, high, sex)
-            yield found(value=reading.value, near=reading.near)
+            yield make(value=reading.value, near=reading.near)
         return
 
 
-def _first(written: str, names: list[str], unit: str) -> re.Match[str] | None:
+def _first(phrase: str, names: list[str], unit: str) -> re.Match[str] | None:
     name = "|".join(names)
     pattern = rf"(?<!\w)(?:{name})(?!\w){ranges()['link']}(?:{_NUMBER})(?:{unit})(?!\w)"
-    return re.search(pattern, written, re.IGNORECASE)
+    return re.search(pattern, phrase, re.IGNORECASE)
 
 
-def _values(written: str, first: re.Match[str], unit: str) -> Iterator[tuple[tuple[float, float], int, bool]]:
+def _values(phrase: str, first: re.Match[str], unit: str) -> Iterator[tuple[tuple[float, float], int, bool]]:
     """Numbers of one unit from the first on: both ends, where they end, and whether they are of the past."""
     past = re.compile(rf"\b({'|'.join(ranges()['past'])})\b", re.IGNORECASE)
-    head = re.split(ranges()["today"], written[: first.start()], flags=re.IGNORECASE)[-1]
+    head = re.split(ranges()["today"], phrase[: first.start()], flags=re.IGNORECASE)[-1]
     told_before = re.search(ranges()["elsewhere"], head, re.IGNORECASE) is not None
     at = first.start()
-    for number in re.finditer(rf"(?<![\d.,/]){_NUMBER}(?:{unit})(?!\w)", written[at:], re.IGNORECASE):
-        between = written[at : first.start() + number.start()]
+    for number in re.finditer(rf"(?<![\d.,/]){_NUMBER}(?:{unit})(?!\w)", phrase[at:], re.IGNORECASE):
+        between = phrase[at : first.start() + number.start()]
         factor = 10.0 if number.group().lower().endswith("cm") else 1.0
         low = float(number["low"].replace(",", ".")) * factor
         high = float((number["high"] or number["low"]).replace(",", ".")) * factor

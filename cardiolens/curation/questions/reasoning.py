@@ -73,16 +73,16 @@ def read_reasoning(path: Path, n_cases: int) -> list[Reasoning]:
         lines = read_text(path).splitlines()
     except (OSError, UnicodeError) as error:
         raise InputError(f"steps={path}: cannot be read as UTF-8 text ({error})") from None
-    found = []
+    reasonings = []
     for number, line in enumerate(lines, start=1):
         try:
             record = parse_json(line)
-            found.append(_reasoning(record if isinstance(record, dict) else {}, number, n_cases))
+            reasonings.append(_reasoning(record if isinstance(record, dict) else {}, number, n_cases))
         except (InputError, ValueError) as error:
             raise InputError(f"{path}:{number}: {error}; correct the line") from None
-    if not found:
+    if not reasonings:
         raise InputError(f"steps={path}: has no line; give one object with case and steps a line")
-    return found
+    return reasonings
 
 
 def _reasoning(record: Mapping[str, Any], line: int, n_cases: int) -> Reasoning:
@@ -94,10 +94,10 @@ def _reasoning(record: Mapping[str, Any], line: int, n_cases: int) -> Reasoning:
     texts = steps if isinstance(steps, list) else []
     if not 1 <= len(texts) <= MOST_STEPS or not all(_is_step(text) for text in texts):
         raise InputError(f"steps is no list of 1 to {MOST_STEPS} texts")
-    said = None if people is None else _verdicts(people, len(texts))
-    if people is not None and said is None:
+    verdicts = None if people is None else _verdicts(people, len(texts))
+    if people is not None and verdicts is None:
         raise InputError(f"people is not one object for each of the {len(texts)} steps with {_LEGAL}")
-    return Reasoning(line, case, tuple(texts), said)
+    return Reasoning(line, case, tuple(texts), verdicts)
 
 
 def _is_step(text: object) -> bool:
@@ -108,9 +108,9 @@ def _verdicts(entries: object, count: int) -> tuple[StepVerdict, ...] | None:
     """Verdicts on so many steps; None where they are anything else."""
     if not isinstance(entries, list) or len(entries) != count:
         return None
-    found = [_verdict(entry) for entry in entries]
-    whole = tuple(one for one in found if one is not None)
-    return whole if len(whole) == count else None
+    verdicts = [_verdict(entry) for entry in entries]
+    complete = tuple(verdict for verdict in verdicts if verdict is not None)
+    return complete if len(complete) == count else None
 
 
 def _verdict(entry: object) -> StepVerdict | None:
@@ -124,42 +124,42 @@ def _verdict(entry: object) -> StepVerdict | None:
     return StepVerdict(factual, critical, tuple(error for error in ERRORS if error in errors))
 
 
-def requests(source: Source, told: Sequence[Reasoning]) -> list[TextRequest]:
+def requests(source: Source, reasonings: Sequence[Reasoning]) -> list[TextRequest]:
     """What the judge is asked, a request for each line of steps."""
-    wanted = {one.case for one in told}
+    cases = {reasoning.case for reasoning in reasonings}
     embedded = embeds(source)
     prompts = {
         number: _case(record, number, embedded=embedded)
         for number, record in records(source)
-        if number in wanted
+        if number in cases
     }
     return [
         TextRequest(
-            f"line-{one.line:06d}",
+            f"line-{reasoning.line:06d}",
             "step3",
             _SYSTEM,
             _ASKED.format(
-                **prompts[one.case],
-                steps="\n".join(f"{number}. {step}" for number, step in enumerate(one.steps, start=1)),
-                count=len(one.steps),
+                **prompts[reasoning.case],
+                steps="\n".join(f"{number}. {step}" for number, step in enumerate(reasoning.steps, start=1)),
+                count=len(reasoning.steps),
                 errors=", ".join(ERRORS),
             ),
-            _schema(len(one.steps)),
+            _schema(len(reasoning.steps)),
         )
-        for one in told
+        for reasoning in reasonings
     ]
 
 
 def _case(record: Mapping[str, Any], number: int, *, embedded: bool) -> dict[str, str]:
     case = read_case(record, number, embeds=embedded)
-    told = {
+    case_fields = {
         "history": case.history,
         "options": "\n".join(f"{key}. {text}" for key, text in zip(LETTERS, case.options, strict=True)),
         "answer": case.answer,
         "findings": case.findings or "not given",
         "discussion": str(record.get("discussion") or "not given"),
     }
-    return {name: text.replace(FRAME, " ") for name, text in told.items()}
+    return {name: text.replace(FRAME, " ") for name, text in case_fields.items()}
 
 
 def _schema(count: int) -> str:
@@ -174,8 +174,8 @@ def _schema(count: int) -> str:
         "additionalProperties": False,
     }
     steps = {"type": "array", "minItems": count, "maxItems": count, "items": entry}
-    whole = {"type": "object", "properties": {"steps": steps}, "required": ["steps"]}
-    return json.dumps(whole | {"additionalProperties": False})
+    reply_schema = {"type": "object", "properties": {"steps": steps}, "required": ["steps"]}
+    return json.dumps(reply_schema | {"additionalProperties": False})
 
 
 def read_verdicts(reply: str | None, count: int) -> tuple[StepVerdict, ...] | None:
@@ -187,7 +187,10 @@ def read_verdicts(reply: str | None, count: int) -> tuple[StepVerdict, ...] | No
     return _verdicts(read["steps"], count) if isinstance(read, dict) and read.keys() == {"steps"} else None
 
 
-def judged_line(one: Reasoning, verdicts: tuple[StepVerdict, ...] | None) -> str:
+def judged_line(reasoning: Reasoning, verdicts: tuple[StepVerdict, ...] | None) -> str:
     """A line of the file of verdicts; `judge` is null where the model gave none."""
     judge = None if verdicts is None else [asdict(verdict) for verdict in verdicts]
-    return json.dumps({"line": one.line, "case": one.case, "judge": judge}, ensure_ascii=False) + "\n"
+    return (
+        json.dumps({"line": reasoning.line, "case": reasoning.case, "judge": judge}, ensure_ascii=False)
+        + "\n"
+    )

@@ -42,13 +42,13 @@ class LabelAgreement:
     kappa: Interval
 
 
-def agreement(told: Sequence[Reasoning], judged: Sequence[Judged]) -> Iterator[LabelAgreement]:
+def agreement(reasonings: Sequence[Reasoning], judgements: Sequence[Judged]) -> Iterator[LabelAgreement]:
     """Agreement on every label, over the steps that people and judge both have verdicts on."""
     pairs = [
-        (one.case, person, judge)
-        for one, verdicts in zip(told, judged, strict=True)
-        if one.people is not None and verdicts is not None
-        for person, judge in zip(one.people, verdicts, strict=True)
+        (judgement.case, person, judge)
+        for judgement, verdicts in zip(reasonings, judgements, strict=True)
+        if judgement.people is not None and verdicts is not None
+        for person, judge in zip(judgement.people, verdicts, strict=True)
     ]
     places = {case: place for place, case in enumerate(sorted({case for case, _, _ in pairs}))}
     weights = resampling_weights(len(places), RESAMPLES if len(places) > 1 else 0, SEED)
@@ -57,13 +57,13 @@ def agreement(told: Sequence[Reasoning], judged: Sequence[Judged]) -> Iterator[L
         for case, person, judge in pairs:
             table[places[case], int(of(person)), int(of(judge))] += 1
         counts: Floats = np.einsum("rp,pij->rij", weights, table)
-        whole = counts[0]
+        total = counts[0]
         yield LabelAgreement(
             label=label,
             n_steps=len(pairs),
             n_cases=len(places),
-            n_people=int(whole[1].sum()),
-            n_judge=int(whole[:, 1].sum()),
+            n_people=int(total[1].sum()),
+            n_judge=int(total[:, 1].sum()),
             accuracy=_interval(
                 ratio(np.trace(counts, axis1=-2, axis2=-1), counts.sum(axis=(-2, -1))), places
             ),

@@ -58,23 +58,23 @@ def read_reports(reports: Path, studies: Path, links: Path | None) -> tuple[list
 
     InputError where there is no report or no study at all.
     """
-    known = dict(_studies(studies))
-    names = _names(known, {} if links is None else read_links(links))
+    study_of = dict(_studies(studies))
+    names = _names(study_of, {} if links is None else read_links(links))
     raw = list(_table(reports) if reports.is_file() else _folder(reports))
     if not raw:
         raise InputError(f"reports={reports}: holds no report; expected *.txt files or rows of CSV")
     found: list[Report] = []
     rejects: Rejects = []
-    for one in raw:
-        study_id = next((names[name] for name in one.names if name in names), None)
-        reason = _unusable(one.text) or (Reason.NO_STUDY if study_id is None else None)
-        if reason is not None or study_id is None or one.text is None:
-            rejects.append(reject(1, reason or Reason.NO_STUDY, number=one.number, study_id=study_id))
+    for record in raw:
+        study_id = next((names[name] for name in record.names if name in names), None)
+        reason = _unusable(record.text) or (Reason.NO_STUDY if study_id is None else None)
+        if reason is not None or study_id is None or record.text is None:
+            rejects.append(reject(1, reason or Reason.NO_STUDY, number=record.number, study_id=study_id))
             continue
-        manifest = known[study_id]
+        manifest = study_of[study_id]
         sequences = tuple(dict.fromkeys(volume.sequence for volume in manifest.volumes))
-        sex = one.sex or (manifest.sex if manifest.sex in ("male", "female") else None)
-        found.append(Report(_id(one.text), one.number, one.text, study_id, sex, sequences))
+        sex = record.sex or (manifest.sex if manifest.sex in ("male", "female") else None)
+        found.append(Report(_id(record.text), record.number, record.text, study_id, sex, sequences))
     return _one_a_study(found, rejects), rejects
 
 
@@ -83,8 +83,8 @@ def read_links(path: Path) -> dict[str, str]:
     try:
         text = read_text(path, _MOST_TABLE)
         if text.lstrip()[:1] in ("{", "["):  # JSON Lines, whatever the file is called
-            told = [parse_json(line) for line in text.splitlines() if line.strip()]
-            rows: list[Mapping[str, Any]] = [row for row in told if isinstance(row, dict)]
+            records = [parse_json(line) for line in text.splitlines() if line.strip()]
+            rows: list[Mapping[str, Any]] = [row for row in records if isinstance(row, dict)]
         else:
             rows = list(csv.DictReader(io.StringIO(text)))
     except (OSError, ValueError, csv.Error) as error:
@@ -111,11 +111,11 @@ def _studies(folder: Path) -> Iterator[tuple[str, StudyManifest]]:
         yield manifest.study_id, manifest
 
 
-def _names(known: Mapping[str, StudyManifest], links: Mapping[str, str]) -> dict[str, str]:
+def _names(studies: Mapping[str, StudyManifest], links: Mapping[str, str]) -> dict[str, str]:
     """Studies by every name that a report may give; a name of two studies leads to none."""
-    pairs = [(study_id, study_id) for study_id in known]
-    pairs += [(one.report_id, study_id) for study_id, one in known.items() if one.report_id]
-    pairs += [(accession, study_id) for accession, study_id in links.items() if study_id in known]
+    pairs = [(study_id, study_id) for study_id in studies]
+    pairs += [(study.report_id, study_id) for study_id, study in studies.items() if study.report_id]
+    pairs += [(accession, study_id) for accession, study_id in links.items() if study_id in studies]
     several = Counter(name for name, _ in set(pairs))
     return {name: study_id for name, study_id in pairs if several[name] == 1}
 
@@ -165,12 +165,12 @@ def _id(text: str) -> str:
     return f"R-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
-def _one_a_study(found: list[Report], rejects: Rejects) -> list[Report]:
+def _one_a_study(reports: list[Report], rejects: Rejects) -> list[Report]:
     """Reports that are the only one of their study; the same text twice is one report."""
-    distinct = list({(one.study_id, one.report_id): one for one in reversed(found)}.values())
-    several = Counter(one.study_id for one in distinct)
-    for one in distinct:
-        if several[one.study_id] > 1:
-            rejects.append(reject(1, Reason.SEVERAL_REPORTS, number=one.number, study_id=one.study_id))
-    kept = [replace(one) for one in distinct if several[one.study_id] == 1]
-    return sorted(kept, key=lambda one: one.study_id)
+    distinct = list({(report.study_id, report.report_id): report for report in reversed(reports)}.values())
+    several = Counter(report.study_id for report in distinct)
+    for report in distinct:
+        if several[report.study_id] > 1:
+            rejects.append(reject(1, Reason.SEVERAL_REPORTS, number=report.number, study_id=report.study_id))
+    unique = [replace(report) for report in distinct if several[report.study_id] == 1]
+    return sorted(unique, key=lambda report: report.study_id)

@@ -18,9 +18,12 @@ def extract(text: str, sex: str | None, catalogue: Catalogue) -> list[Found]:
     """Every finding of a report, in the order of the catalogue, each checked against the text."""
     plain = without_names(text)
     pieces = list(sentences(plain))
-    found = [*_stated(plain, pieces, catalogue), *_measured(plain, pieces, sex)]
-    found += diagnoses(plain, pieces, catalogue)
-    return [replace(one, quote=text[one.start : one.end]).check(text) for one in found]
+    statements = [*_stated(plain, pieces, catalogue), *_measured(plain, pieces, sex)]
+    statements += diagnoses(plain, pieces, catalogue)
+    return [
+        replace(statement, quote=text[statement.start : statement.end]).check(text)
+        for statement in statements
+    ]
 
 
 def without_names(text: str) -> str:
@@ -30,59 +33,62 @@ def without_names(text: str) -> str:
 
 def _stated(text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> Iterator[Found]:
     for subtask_of, sequence in _fields(catalogue):
-        for one in findings(text, catalogue.lexicons[sequence]):
-            subtask = subtask_of.get(one.field)
-            if subtask is None or one.measured or _is_heading(one):
+        for finding in findings(text, catalogue.lexicons[sequence]):
+            subtask = subtask_of.get(finding.field)
+            if subtask is None or finding.measured or _is_heading(finding):
                 continue
-            sentence = sentence_at(pieces, one.start)
-            written = text[sentence.start : sentence.end]
-            if not _is_own(subtask.sequence, sentence, written, text):
+            sentence = sentence_at(pieces, finding.start)
+            phrase = text[sentence.start : sentence.end]
+            if not _is_own(subtask.sequence, sentence, phrase, text):
                 continue
-            found = Found(
-                subtask.id, one.value, one.start, one.end, one.quote, one.section, one.polarity,
-                _certainty(one, written), "rules",
+            statement = Found(
+                subtask.id, finding.value, finding.start, finding.end, finding.quote, finding.section,
+                finding.polarity,
+                _certainty(finding, phrase), "rules",
             )  # fmt: skip
-            yield replace(found, doubt=doubt_of(found, subtask, written))
+            yield replace(statement, doubt=doubt_of(statement, subtask, phrase))
 
 
 def _measured(text: str, pieces: list[Sentence], sex: str | None) -> Iterator[Found]:
     """Numbers; one whose sentence goes on with another examination or an earlier time is not of today."""
-    for one in measured(text, pieces, sex):
-        rest = text[one.end : sentence_at(pieces, one.start).end]
+    for statement in measured(text, pieces, sex):
+        rest = text[statement.end : sentence_at(pieces, statement.start).end]
         clause = re.split(r"[,;]", rest)[0]
         past = has(words()["elsewhere"], rest) or has(words()["over"], clause)
-        yield replace(one, certainty="historical") if past else one
+        yield replace(statement, certainty="historical") if past else statement
 
 
-def _certainty(one: Finding, sentence: str) -> str:
+def _certainty(finding: Finding, sentence: str) -> str:
     """The certainty of a finding, less where its sentence tells of the past or of another examination."""
-    if one.certainty != "certain":
-        return one.certainty
+    if finding.certainty != "certain":
+        return finding.certainty
     if has(words()["over"], sentence) and not has(words()["lasting"], sentence):
         return "historical"
     if has(words()["elsewhere"], sentence):
         return "historical"
-    return "uncertain" if has(words()["hedge"], one.quote) else "certain"
+    return "uncertain" if has(words()["hedge"], finding.quote) else "certain"
 
 
-def _is_own(sequence: str, sentence: Sentence, written: str, text: str) -> bool:
+def _is_own(sequence: str, sentence: Sentence, phrase: str, text: str) -> bool:
     """Return whether a sentence, its heading or its section is of a sequence, where that can be told."""
-    named = [pattern for pattern in words()["techniques"] if has(pattern, written)]
-    if len(named) > 2 or (len(named) > 1 and has(words()["acquired"], written)):
+    techniques = [pattern for pattern in words()["techniques"] if has(pattern, phrase)]
+    if len(techniques) > 2 or (len(techniques) > 1 and has(words()["acquired"], phrase)):
         return False
-    if has_for("other_words", sequence, written) and not has_for("named_itself", sequence, written):
+    if has_for("other_words", sequence, phrase) and not has_for("named_itself", sequence, phrase):
         return False
     above = text[sentence.topic.start : sentence.topic.end] if sentence.topic else ""
     pattern = words()["own_words"].get(sequence)
-    return pattern is None or sentence.section == sequence or has(pattern, f"{above} {written}")
+    return pattern is None or sentence.section == sequence or has(pattern, f"{above} {phrase}")
 
 
 def _fields(catalogue: Catalogue) -> Iterator[tuple[dict[str, Subtask], str]]:
     for sequence in catalogue.lexicons:
-        own = {one.field: one for one in catalogue.subtasks.values() if one.sequence == sequence}
-        yield own, sequence
+        subtask_of = {
+            subtask.field: subtask for subtask in catalogue.subtasks.values() if subtask.sequence == sequence
+        }
+        yield subtask_of, sequence
 
 
-def _is_heading(one: Finding) -> bool:
+def _is_heading(finding: Finding) -> bool:
     """Return whether a finding rests on the heading of a section alone: `LGE:`."""
-    return one.quote.rstrip().endswith(":") and len(one.quote.split()) <= 4
+    return finding.quote.rstrip().endswith(":") and len(finding.quote.split()) <= 4

@@ -34,7 +34,9 @@ def questions(spec: QuestionsSpec, second: Reader | None = None) -> int:
         tables.make_folder(spec.out)
         lines, more = _with_masks(spec, spec.masks, stages, catalogue, lines)
         rejects += more
-    rejects.sort(key=lambda one: (one["stage"], one.get("study_id") or "", one.get("subtask") or ""))
+    rejects.sort(
+        key=lambda reject: (reject["stage"], reject.get("study_id") or "", reject.get("subtask") or "")
+    )
     write_lines(spec.out / "questions.jsonl", lines)
     write_lines(spec.out / "rejects.jsonl", rejects)
     reason_rows = counts.reasons(rejects)
@@ -60,9 +62,9 @@ def _of_reports(
     """Lines of reports, and what was left out; nothing where no reports are named."""
     if spec.reports is None or spec.studies is None:
         return [], []
-    found, rejects = read_reports(spec.reports, spec.studies, spec.links)
+    reports, rejects = read_reports(spec.reports, spec.studies, spec.links)
     tables.make_folder(spec.out)
-    sections = stages.run("1-sections", "sections-1", [_given(one) for one in found], _sections)
+    sections = stages.run("1-sections", "sections-1", [_given(report) for report in reports], _sections)
     findings = {"rules": _rules(stages, sections, catalogue)}
     if second is not None:
         findings["model"], more = _second(stages, sections, catalogue, second)
@@ -83,8 +85,12 @@ def _with_masks(
     for problem in problems[:1]:
         say(f"masks of {len(problems)} studies cannot be used, e.g. {problem}")
     lines, against = joined(of_reports, measured, catalogue)
-    told = {(one["study"], one["subtask"]) for one in lines}
-    return lines, [one for one in rejects if (one["study_id"], one.get("subtask")) not in told] + against
+    drafted = {(line["study"], line["subtask"]) for line in lines}
+    return lines, [
+        reject_record
+        for reject_record in rejects
+        if (reject_record["study_id"], reject_record.get("subtask")) not in drafted
+    ] + against
 
 
 def _read(stages: Stages) -> str:
@@ -103,24 +109,24 @@ def _given(report: Report) -> Record:
     }
 
 
-def _sections(given: Record) -> Mapping[str, Any]:
+def _sections(record: Record) -> Mapping[str, Any]:
     """The body of `sections-1`: stretches of one section, and what else later stages need."""
     parts: list[Record] = []
-    for one in sentences(given["text"]):
-        if parts and parts[-1]["name"] == one.section and not one.opens:
-            parts[-1]["end"] = one.end
+    for sentence in sentences(record["text"]):
+        if parts and parts[-1]["name"] == sentence.section and not sentence.opens:
+            parts[-1]["end"] = sentence.end
         else:
-            parts.append({"name": one.section, "start": one.start, "end": one.end})
+            parts.append({"name": sentence.section, "start": sentence.start, "end": sentence.end})
     for part in parts:
-        part["text"] = given["text"][part["start"] : part["end"]]
-    kept = {name: given[name] for name in ("text", "sex", "sequences")}
-    return {"sections": parts, **kept}
+        part["text"] = record["text"][part["start"] : part["end"]]
+    fields = {name: record[name] for name in ("text", "sex", "sequences")}
+    return {"sections": parts, **fields}
 
 
 def _rules(stages: Stages, sections: Sequence[Record], catalogue: Catalogue) -> list[Record]:
-    def make(given: Record) -> Mapping[str, Any]:
-        found = extract(given["text"], given["sex"], catalogue)
-        return {"items": [one.record(number) for number, one in enumerate(found, start=1)]}
+    def make(record: Record) -> Mapping[str, Any]:
+        statements = extract(record["text"], record["sex"], catalogue)
+        return {"items": [statement.record(number) for number, statement in enumerate(statements, start=1)]}
 
     return stages.run("2-findings.rules", "findings-1", _inputs(sections), make)
 
@@ -129,16 +135,16 @@ def _second(
     stages: Stages, sections: Sequence[Record], catalogue: Catalogue, second: Reader
 ) -> tuple[list[Record], Rejects]:
     """Findings of the second extractor; its replies are kept in a store, and not asked for again."""
-    told = second(sections, catalogue)
+    readings = second(sections, catalogue)
     inputs = [
-        {**given, "items": items, "rejects": lost}
-        for given, (items, lost) in zip(_inputs(sections), told, strict=True)
+        {**record, "items": items, "rejects": losses}
+        for record, (items, losses) in zip(_inputs(sections), readings, strict=True)
     ]
     records = stages.run(
         "2-findings.model",
         "findings-1",
         inputs,
-        lambda given: {"items": given["items"], "rejects": given["rejects"]},
+        lambda record: {"items": record["items"], "rejects": record["rejects"]},
     )
     return records, [line for record in records for line in record["rejects"]]
 
@@ -148,23 +154,23 @@ def _settled(
 ) -> tuple[list[Record], list[Record]]:
     """Stages 3 to 6: truth, checks, drafts, automatic verification."""
     inputs = [
-        {**given, "findings": {name: records[place]["items"] for name, records in findings.items()}}
-        for place, given in enumerate(_inputs(sections))
+        {**record, "findings": {name: records[place]["items"] for name, records in findings.items()}}
+        for place, record in enumerate(_inputs(sections))
     ]
     truth = stages.run("3-truth", "truth-1", inputs, partial(truth_of, catalogue=catalogue))
-    inputs = [given | body(one) for given, one in zip(inputs, truth, strict=True)]
+    inputs = [record | body(stage_record) for record, stage_record in zip(inputs, truth, strict=True)]
     checks = stages.run("4-checks", "check-1", inputs, partial(check_of, catalogue=catalogue))
-    inputs = [given | body(one) for given, one in zip(inputs, checks, strict=True)]
+    inputs = [record | body(stage_record) for record, stage_record in zip(inputs, checks, strict=True)]
     drafts = stages.run("5-drafts", "draft-1", inputs, partial(drafts_of, catalogue=catalogue))
-    inputs = [given | body(one) for given, one in zip(inputs, drafts, strict=True)]
+    inputs = [record | body(stage_record) for record, stage_record in zip(inputs, drafts, strict=True)]
     return drafts, stages.run("6-automatic", "auto-1", inputs, partial(automatic_of, catalogue=catalogue))
 
 
 def _inputs(sections: Sequence[Record]) -> list[Record]:
     return [
-        {"study_id": one["study_id"], "report_id": one["report_id"]}
-        | {name: one[name] for name in ("text", "sex", "sequences")}
-        for one in sections
+        {"study_id": record["study_id"], "report_id": record["report_id"]}
+        | {name: record[name] for name in ("text", "sex", "sequences")}
+        for record in sections
     ]
 
 
@@ -175,8 +181,8 @@ def _refused(draft: Record, check: Record) -> Rejects:
     ]
     return lines + [
         reject(6, Reason.LEAKS, study_id=draft["study_id"], subtask=name)
-        for name, one in check["checked"].items()
-        if one["verdict"] != "pass"
+        for name, state in check["checked"].items()
+        if state["verdict"] != "pass"
     ]
 
 

@@ -55,21 +55,21 @@ def written(run: Run, store: Store, model_keys: Sequence[str], catalogue: Catalo
     verdicts = tables.read(run.verdicts, VERDICTS)
     of_text = pc.and_(pc.equal(verdicts["channel"], "text"), pc.equal(verdicts["status"], "judged"))
     rows = verdicts.filter(of_text)
-    asked = tables.read(store.questions, tables.QUESTIONS)
-    asked = asked.filter(pc.is_in(asked["qa_id"], pc.unique(rows["qa_id"])))
-    cases = {row["qa_id"]: case_of(row, catalogue.protocol) for row in asked.to_pylist()}
-    said: dict[str, Mapping[str, Any]] = {}
+    questions = tables.read(store.questions, tables.QUESTIONS)
+    questions = questions.filter(pc.is_in(questions["qa_id"], pc.unique(rows["qa_id"])))
+    cases = {row["qa_id"]: case_of(row, catalogue.protocol) for row in questions.to_pylist()}
+    replies: dict[str, Mapping[str, Any]] = {}
     for key in model_keys:
         final = finals(tables.read(store.completions(key), tables.COMPLETIONS, _REPLIES))
         final = final.filter(pc.is_in(final["request_key"], pc.unique(rows["request_key"])))
-        said |= {row["request_key"]: row for row in final.to_pylist()}
+        replies |= {row["request_key"]: row for row in final.to_pylist()}
     kept, sections, records = [], [], {}
     for place, row in enumerate(rows.select(["qa_id", "request_key", "sequence"]).to_pylist()):
-        reply = said.get(row["request_key"])
+        reply = replies.get(row["request_key"])
         if reply is None or row["qa_id"] not in cases:
             continue
-        refused, cut = reply["status"] == "refused", reply["finish_reason"] == "length"
-        _, text = texts(cases[row["qa_id"]], CaseReply(reply["text"] or "", refused, cut, ()))
+        refused, is_truncated = reply["status"] == "refused", reply["finish_reason"] == "length"
+        _, text = texts(cases[row["qa_id"]], CaseReply(reply["text"] or "", refused, is_truncated, ()))
         if text:
             record = {"text": text, "sequence": row["sequence"]}
             number = digest_of(record)
@@ -81,13 +81,17 @@ def written(run: Run, store: Store, model_keys: Sequence[str], catalogue: Catalo
 
 def entities(items: Sequence[Mapping[str, Any]], sequence: str, catalogue: Catalogue) -> frozenset[Entity]:
     """The entities of one text by the extractor's findings told for certain, reduced as the rules do."""
-    found = [Found.of(dict(item)) for item in items]
-    sure = [one for one in found if one.certainty == "certain" and one.value is not None]
-    of_sequence = [one for one in catalogue.subtasks.values() if one.sequence == sequence]
+    statements = [Found.of(dict(item)) for item in items]
+    sure = [
+        statement
+        for statement in statements
+        if statement.certainty == "certain" and statement.value is not None
+    ]
+    of_sequence = [candidate for candidate in catalogue.subtasks.values() if candidate.sequence == sequence]
     return frozenset(
         (subtask.field, value)
         for subtask in of_sequence
-        for value in settled([one for one in sure if one.subtask == subtask.id], subtask)
+        for value in settled([statement for statement in sure if statement.subtask == subtask.id], subtask)
     )
 
 
@@ -107,53 +111,55 @@ class Readings:
 
 
 def _scores(verdicts: pa.Table, statistics: StatisticsSpec) -> dict[str, dict[str, object]]:
-    asked = Asked.of(verdicts)
-    if not asked.patients:
+    arm_answers = Asked.of(verdicts)
+    if not arm_answers.patients:
         return {}
-    weights = resampling_weights(len(asked.patients), statistics.resamples, statistics.seed)
+    weights = resampling_weights(len(arm_answers.patients), statistics.resamples, statistics.seed)
     sampling = Resampling(weights, statistics.min_n, statistics.seed)
     key = (METRIC, SCOPE)
     return {
         arm: as_row(key, sampling.statistics(answers)[key], sampling.method)
-        for arm, answers in asked.judged.items()
+        for arm, answers in arm_answers.judged.items()
     }
 
 
 def readings(
-    told: Written, results: Mapping[str, tuple[Sequence[Record], Rejects]], catalogue: Catalogue
+    report_texts: Written, results: Mapping[str, tuple[Sequence[Record], Rejects]], catalogue: Catalogue
 ) -> Readings:
     """Both readings of each text; a text of which the model's reply was lost is of neither."""
-    lost = {
-        number for number, (_, rejects) in results.items() if any(not one.get("subtask") for one in rejects)
+    unread = {
+        number
+        for number, (_, rejects) in results.items()
+        if any(not reject_record.get("subtask") for reject_record in rejects)
     }
-    read = [place for place, number in enumerate(told.sections) if number not in lost]
-    of_rules = told.verdicts.take(pa.array(read, pa.int64()))
+    read = [place for place, number in enumerate(report_texts.sections) if number not in unread]
+    of_rules = report_texts.verdicts.take(pa.array(read, pa.int64()))
     of_model, against = [], []
     for place, row in zip(read, of_rules.to_pylist(), strict=True):
-        items, _ = results[told.sections[place]]
+        items, _ = results[report_texts.sections[place]]
         form = ReportForm.of(catalogue, row["subtask"])
-        found = entities(items, row["sequence"], catalogue)
-        of_model.append(_verdict(row, form, _entities(row["gold"]), found))
-        against.append(_verdict(row, form, _entities(row["parsed"]), found))
+        entities_read = entities(items, row["sequence"], catalogue)
+        of_model.append(_verdict(row, form, _entities(row["gold"]), entities_read))
+        against.append(_verdict(row, form, _entities(row["parsed"]), entities_read))
     return Readings(
         of_rules,
         tables.from_rows(of_model, VERDICTS),
         tables.from_rows(against, VERDICTS),
-        len(told.sections) - len(read),
+        len(report_texts.sections) - len(read),
     )
 
 
 def _verdict(
-    row: Mapping[str, Any], form: ReportForm, gold: frozenset[Entity], found: frozenset[Entity]
+    row: Mapping[str, Any], form: ReportForm, gold: frozenset[Entity], entities_read: frozenset[Entity]
 ) -> dict[str, Any]:
     """A verdict with another reading of the text, and perhaps another truth; overlap of words stays."""
-    counts = dict(row["counts"]) | entity_counts(form, gold, found)
+    counts = dict(row["counts"]) | entity_counts(form, gold, entities_read)
     return {
         **row,
         "rule": "second_reading",
         "gold": _named(gold),
-        "parsed": _named(found),
-        "correct": gold == found,
+        "parsed": _named(entities_read),
+        "correct": gold == entities_read,
         "counts": list(counts.items()),
     }
 
@@ -162,7 +168,7 @@ def _named(entities: frozenset[Entity]) -> list[str]:
     return sorted(f"{field}: {value}" for field, value in entities)
 
 
-def _entities(named: Sequence[str]) -> frozenset[Entity]:
+def _entities(texts: Sequence[str]) -> frozenset[Entity]:
     """Entities as verdicts name them: `field: value`."""
-    pairs = (one.partition(": ") for one in named)
+    pairs = (text.partition(": ") for text in texts)
     return frozenset((field, value) for field, _, value in pairs)

@@ -25,22 +25,22 @@ _CAP = re.compile(r"\b(apex|apical cap)\b", re.IGNORECASE)
 
 def segments(quote: str) -> tuple[int, ...]:
     """Segments 1 to 17 that a clause names without doubt; empty where it leaves any open."""
-    if named := _NAMED.search(quote):
-        return _numbers(named[1])
+    if match := _NAMED.search(quote):
+        return _numbers(match[1])
     if _RANGE.search(quote):
         return ()
     levels = [level for level, pattern in _LEVELS.items() if re.search(pattern, quote, re.IGNORECASE)]
     walls = [entry for pattern, entry in _WALLS.values() if re.search(pattern, quote, re.IGNORECASE)]
     if walls and not all(any(level in wall for level in levels) for wall in walls):
         return ()
-    found = {wall[level] for wall in walls for level in levels if level in wall}
+    segment_numbers = {wall[level] for wall in walls for level in levels if level in wall}
     if _CAP.search(quote):
-        found.add(17)
-    return tuple(sorted(found))
+        segment_numbers.add(17)
+    return tuple(sorted(segment_numbers))
 
 
-def _numbers(written: str) -> tuple[int, ...]:
-    found: set[int] = set()
-    for first, last in re.findall(r"(\d{1,2})(?:\s*[-–]\s*(\d{1,2}))?", written):
-        found |= set(range(int(first), int(last or first) + 1))
-    return tuple(sorted(found)) if found <= set(range(1, 18)) else ()
+def _numbers(phrase: str) -> tuple[int, ...]:
+    numbers: set[int] = set()
+    for first, last in re.findall(r"(\d{1,2})(?:\s*[-–]\s*(\d{1,2}))?", phrase):
+        numbers |= set(range(int(first), int(last or first) + 1))
+    return tuple(sorted(numbers)) if numbers <= set(range(1, 18)) else ()

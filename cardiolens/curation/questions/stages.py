@@ -36,26 +36,26 @@ class Stages:
     ) -> list[Record]:
         """The records of a stage in the order of its inputs."""
         path = self.out / f"{name}.jsonl"
-        known = {record["input_sha256"]: record for record in read_lines(path)}
+        record_of = {record["input_sha256"]: record for record in read_lines(path)}
         records: list[Record] = []
         self.made[name] = 0
-        for given in inputs:
-            key = digest_of([code_of(_CODE), self.decided_by, name, given])
-            record = known.get(key)
+        for stage_input in inputs:
+            key = digest_of([code_of(_CODE), self.decided_by, name, stage_input])
+            record = record_of.get(key)
             if record is None:
                 head = {
                     "schema": schema,
                     "stage": int(name.partition("-")[0]),
-                    "study_id": given["study_id"],
-                    "report_id": given["report_id"],
+                    "study_id": stage_input["study_id"],
+                    "report_id": stage_input["report_id"],
                     "tool_version": cardiolens.__version__,
                     "input_sha256": key,
                 }
-                record = head | dict(make(given))
-                known[key] = record
+                record = head | dict(make(stage_input))
+                record_of[key] = record
                 self.made[name] += 1
                 if self.made[name] % _SAVED_EVERY == 0:
-                    write_lines(path, known.values())
+                    write_lines(path, record_of.values())
             records.append(record)
         write_lines(path, records)
         self.counts[name] = len(records)

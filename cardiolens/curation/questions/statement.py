@@ -43,5 +43,5 @@ class Found:
     @staticmethod
     def of(record: dict[str, Any]) -> "Found":
         """The finding of a record."""
-        told = {name: value for name, value in record.items() if name != "id"}
-        return Found(**told | {"near": tuple(told["near"])})
+        fields = {name: value for name, value in record.items() if name != "id"}
+        return Found(**fields | {"near": tuple(fields["near"])})

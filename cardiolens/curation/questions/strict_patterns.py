@@ -15,12 +15,12 @@ def words() -> Mapping[str, Any]:
     return read_yaml(Path(__file__).parent / "words.yaml")
 
 
-def has(pattern: str, written: str) -> bool:
+def has(pattern: str, phrase: str) -> bool:
     """Return whether a pattern occurs in a text, without regard to case."""
-    return re.search(pattern, written, re.IGNORECASE) is not None
+    return re.search(pattern, phrase, re.IGNORECASE) is not None
 
 
-def has_for(kind: str, of: str, written: str) -> bool:
+def has_for(kind: str, of: str, phrase: str) -> bool:
     """Return whether a text has the words of a kind for a subtask or sequence; not where there are none."""
     pattern = words()[kind].get(of)
-    return pattern is not None and has(pattern, written)
+    return pattern is not None and has(pattern, phrase)

@@ -22,84 +22,96 @@ class Told:
     evidence: dict[str, tuple[int, ...]] = field(default_factory=dict)  # places among the findings
 
 
-def settle(text: str, found: Sequence[Found], catalogue: Catalogue) -> Told:
+def settle(text: str, statements: Sequence[Found], catalogue: Catalogue) -> Told:
     """The answers of a report; indeterminate is not absent, and what is not mentioned has no answer."""
-    told = Told()
-    report = Report(text, found)
+    extraction = Told()
+    report = Report(text, statements)
     for subtask in catalogue.subtasks.values():
-        own = [
-            one for one in found if one.subtask == subtask.id and one.certainty in ("certain", "uncertain")
+        subtask_statements = [
+            statement
+            for statement in statements
+            if statement.subtask == subtask.id and statement.certainty in ("certain", "uncertain")
         ]
-        if subtask.answer_type == "report" or not any(one.subtask == subtask.id for one in found):
+        if subtask.answer_type == "report" or not any(
+            statement.subtask == subtask.id for statement in statements
+        ):
             continue
-        if not own:
-            told.undetermined[subtask.id] = Reason.NOT_TODAY
+        if not subtask_statements:
+            extraction.undetermined[subtask.id] = Reason.NOT_TODAY
             continue
-        outcome = _outcome(report, subtask, own)
+        outcome = _outcome(report, subtask, subtask_statements)
         if isinstance(outcome, str):
-            told.undetermined[subtask.id] = outcome
+            extraction.undetermined[subtask.id] = outcome
         else:
-            told.answers[subtask.id] = outcome
-        told.evidence[subtask.id] = tuple(place for place, one in enumerate(found) if one in own)
-    _close(told, catalogue)
-    return told
+            extraction.answers[subtask.id] = outcome
+        extraction.evidence[subtask.id] = tuple(
+            place for place, statement in enumerate(statements) if statement in subtask_statements
+        )
+    _close(extraction, catalogue)
+    return extraction
 
 
-def _close(told: Told, catalogue: Catalogue) -> None:
+def _close(extraction: Told, catalogue: Catalogue) -> None:
     """Take back the answers whose parent has none, or not the one that they need."""
     for subtask in catalogue.subtasks.values():
-        if subtask.parent is None or subtask.id not in told.answers:
+        if subtask.parent is None or subtask.id not in extraction.answers:
             continue
-        parent = told.answers.get(subtask.parent)
+        parent = extraction.answers.get(subtask.parent)
         if parent is None or not set(parent) & set(subtask.parent_answers):
             reason = Reason.PARENT_UNKNOWN if parent is None else Reason.AGAINST_TRUTH
-            told.undetermined[subtask.id] = reason
-            del told.answers[subtask.id]
+            extraction.undetermined[subtask.id] = reason
+            del extraction.answers[subtask.id]
 
 
-def _outcome(report: Report, subtask: Subtask, own: Sequence[Found]) -> Answer | str:
+def _outcome(report: Report, subtask: Subtask, statements: Sequence[Found]) -> Answer | str:
     """Option keys, or the reason why there are none."""
-    certain = [one for one in own if one.certainty == "certain"]
-    stated = [one for one in certain if not one.measured]
-    if reason := _doubt(subtask, stated) or report.lacks(subtask, own, stated):
+    certain = [statement for statement in statements if statement.certainty == "certain"]
+    stated = [statement for statement in certain if not statement.measured]
+    if reason := _doubt(subtask, stated) or report.lacks(subtask, statements, stated):
         return reason
-    values = tuple(dict.fromkeys(one.value for one in stated if one.value is not None and not one.doubt))
-    kept = _one(values, subtask)
-    if isinstance(kept, str):
-        return kept
+    values = tuple(
+        dict.fromkeys(
+            statement.value for statement in stated if statement.value is not None and not statement.doubt
+        )
+    )
+    answer = _one(values, subtask)
+    if isinstance(answer, str):
+        return answer
     if report.lacks_parts(subtask):
         return Reason.PART_NOT_TOLD
-    if subtask.id == "C06" and report.tells_worse(subtask, kept):
+    if subtask.id == "C06" and report.tells_worse(subtask, answer):
         return Reason.SEVERAL_VALUES
-    if not kept and report.has_unread_words(subtask):
+    if not answer and report.has_unread_words(subtask):
         return Reason.NUMBER_AGAINST_WORDS
-    return _with_numbers(subtask, kept, [one for one in certain if one.measured])
+    return _with_numbers(subtask, answer, [statement for statement in certain if statement.measured])
 
 
 def _doubt(subtask: Subtask, stated: Sequence[Found]) -> str | None:
     """The doubt of a finding that nothing settles; a part that is denied leaves the rest as it is told."""
     normal = {option.text for option in subtask.options if option.normal}
     partial = {Reason.DENIED_IN_PART, Reason.QUALIFIED_DENIAL}
-    told = [one for one in stated if one.value not in normal and not one.doubt]
-    for one in stated:
-        if one.doubt and not (one.doubt in partial and told):
-            return one.doubt
-        if one.doubt and _denies(one, told):
+    abnormal_statements = [
+        statement for statement in stated if statement.value not in normal and not statement.doubt
+    ]
+    for statement in stated:
+        if statement.doubt and not (statement.doubt in partial and abnormal_statements):
+            return statement.doubt
+        if statement.doubt and _denies(statement, abnormal_statements):
             return Reason.CONTRADICTION
     return None
 
 
-def _denies(denial: Found, told: Sequence[Found]) -> bool:
+def _denies(denial: Found, statements: Sequence[Found]) -> bool:
     """Return whether a denial of a kind may be of what is told: of that kind, of none, or of all."""
-    kinds, others = _kinds([denial]), _kinds(told)
+    kinds, other_kinds = _kinds([denial]), _kinds(statements)
     more = re.search(r"\b(or|nor|and)\b", denial.quote, re.IGNORECASE)
-    return bool(kinds) and (bool(kinds & others) or not others or more is not None)
+    return bool(kinds) and (bool(kinds & other_kinds) or not other_kinds or more is not None)
 
 
 def _kinds(stated: Sequence[Found]) -> set[str]:
     """Kinds of a finding, such as `focal`, that statements name."""
-    written = " ".join(one.quote for one in stated)
-    return {kind.lower() for kind in re.findall(words()["kind"], written, re.IGNORECASE)}
+    quotes = " ".join(statement.quote for statement in stated)
+    return {kind.lower() for kind in re.findall(words()["kind"], quotes, re.IGNORECASE)}
 
 
 def _one(values: tuple[str, ...], subtask: Subtask) -> tuple[str, ...] | str:
@@ -109,27 +121,31 @@ def _one(values: tuple[str, ...], subtask: Subtask) -> tuple[str, ...] | str:
     parted = subtask.id in words()["parts"]
     if abnormal and len(abnormal) < len(values) and not parted:
         return Reason.CONTRADICTION
-    kept = abnormal or values
-    if subtask.answer_type == "multi" or len(kept) <= 1:
-        return kept
+    answer = abnormal or values
+    if subtask.answer_type == "multi" or len(answer) <= 1:
+        return answer
     if subtask.id in words()["worst"]:
         texts = [option.text for option in subtask.options]
-        return (max(kept, key=texts.index),)
+        return (max(answer, key=texts.index),)
     return Reason.SEVERAL_VALUES
 
 
 def _with_numbers(subtask: Subtask, values: tuple[str, ...], numbers: Sequence[Found]) -> Answer | str:
     """The answer of words that no number contradicts, else that of numbers which agree."""
-    told = {one.value for one in numbers if one.value is not None}
-    if any(one.doubt for one in numbers):
-        return next(str(one.doubt) for one in numbers if one.doubt)
+    number_values = {number.value for number in numbers if number.value is not None}
+    if any(number.doubt for number in numbers):
+        return next(str(number.doubt) for number in numbers if number.doubt)
     if values:
-        allowed = [{one.value} if one.value else set(one.near) for one in numbers]
-        against = [one for one in allowed if one and not one & set(values)]
+        allowed = [{number.value} if number.value else set(number.near) for number in numbers]
+        against = [
+            contradicted for contradicted in allowed if contradicted and not contradicted & set(values)
+        ]
         return Reason.NUMBER_AGAINST_WORDS if against else _keys(subtask, values)
-    if len(told) != 1 or any(one.value is None and told.isdisjoint(one.near) for one in numbers):
-        return Reason.SEVERAL_VALUES if len(told) > 1 else Reason.BETWEEN_GRADES
-    return _keys(subtask, tuple(value for value in told if value))
+    if len(number_values) != 1 or any(
+        number.value is None and number_values.isdisjoint(number.near) for number in numbers
+    ):
+        return Reason.SEVERAL_VALUES if len(number_values) > 1 else Reason.BETWEEN_GRADES
+    return _keys(subtask, tuple(value for value in number_values if value))
 
 
 def _keys(subtask: Subtask, values: tuple[str, ...]) -> Answer:

@@ -25,8 +25,8 @@ def card(facts: Mapping[str, Any], catalogue: Catalogue) -> str:
         for name, told in facts["cohorts"].items()
     ]
     subtasks = [
-        (name, catalogue[name].question or "report", own["questions"], _classes(own))
-        for name, own in facts["subtasks"].items()
+        (name, catalogue[name].question or "report", counts["questions"], _classes(counts))
+        for name, counts in facts["subtasks"].items()
     ]
     unverified = facts["questions"] - facts["verified"]
     verified = (
@@ -74,8 +74,8 @@ this string:
 """
 
 
-def _classes(own: Mapping[str, int]) -> str:
-    return ", ".join(f"{key} {count}" for key, count in own.items() if key != "questions")
+def _classes(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{key} {count}" for key, count in counts.items() if key != "questions")
 
 
 def _table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -37,5 +37,5 @@ def without_text(path: Path) -> bytes:
     for start, end in _TEXTS:
         header[start:end] = bytes(end - start)
     struct.pack_into(f"{order}f", header, _OFFSET, _FIRST)
-    whole = bytes(header) + bytes(_FIRST - _HEADER) + stored_voxels
-    return gzip.compress(whole, mtime=0) if zipped else whole
+    content = bytes(header) + bytes(_FIRST - _HEADER) + stored_voxels
+    return gzip.compress(content, mtime=0) if zipped else content

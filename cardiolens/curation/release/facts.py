@@ -30,28 +30,30 @@ def described(spec: Release, catalogue: Catalogue, canary: str) -> Record:
 
 
 def counted(
-    asked: Sequence[GivenQuestion],
+    rows: Sequence[GivenQuestion],
     studies: Mapping[str, Study],
     cohort_of: Mapping[str, str],
     cohorts: Iterable[str],
 ) -> Record:
     """Patients, studies and questions by cohort; questions by subtask and class, origin and verification."""
-    told: dict[str, Record] = {}
+    facts: dict[str, Record] = {}
     for cohort in cohorts:
-        own = {name for name, one in studies.items() if cohort_of[one.manifest.patient_id] == cohort}
-        told[cohort] = {
-            "patients": len({studies[name].manifest.patient_id for name in own}),
-            "studies": len(own),
-            "questions": sum(one.question.study_id in own for one in asked),
+        study_ids = {
+            name for name, study in studies.items() if cohort_of[study.manifest.patient_id] == cohort
+        }
+        facts[cohort] = {
+            "patients": len({studies[name].manifest.patient_id for name in study_ids}),
+            "studies": len(study_ids),
+            "questions": sum(question.question.study_id in study_ids for question in rows),
         }
     classes: dict[str, Counter[str]] = defaultdict(Counter)
-    for one in asked:
-        classes[one.question.subtask].update(one.question.answer or ["report"])
-        classes[one.question.subtask]["questions"] += 1
+    for question in rows:
+        classes[question.question.subtask].update(question.question.answer or ["report"])
+        classes[question.question.subtask]["questions"] += 1
     return {
-        "cohorts": told,
-        "subtasks": {name: dict(sorted(own.items())) for name, own in sorted(classes.items())},
-        "origins": dict(Counter(one.question.origin for one in asked)),
-        "verified": sum(one.question.verified for one in asked),
-        "questions": len(asked),
+        "cohorts": facts,
+        "subtasks": {name: dict(sorted(counts.items())) for name, counts in sorted(classes.items())},
+        "origins": dict(Counter(question.question.origin for question in rows)),
+        "verified": sum(question.question.verified for question in rows),
+        "questions": len(rows),
     }

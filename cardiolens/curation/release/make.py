@@ -36,10 +36,10 @@ def release(words: Sequence[str]) -> int:
     if spec.out.exists() and (not spec.out.is_dir() or any(spec.out.iterdir())):
         raise InputError(f"out={spec.out}: is not an empty folder; give a new one")
     catalogue = load_catalogue(spec.protocol)
-    asked = _asked(spec, catalogue)
-    studies = _studies(spec, {one.question.study_id for one in asked})
+    questions = _asked(spec, catalogue)
+    studies = _studies(spec, {row.question.study_id for row in questions})
     try:
-        facts = _write(spec, catalogue, asked, studies)
+        facts = _write(spec, catalogue, questions, studies)
     except OSError as error:
         raise RunError(f"out={spec.out}: cannot be written ({error.strerror or error})") from error
     for cohort, told in facts["cohorts"].items():
@@ -50,7 +50,7 @@ def release(words: Sequence[str]) -> int:
 
 
 def _write(
-    spec: Release, catalogue: Catalogue, asked: Sequence[GivenQuestion], studies: Mapping[str, Study]
+    spec: Release, catalogue: Catalogue, questions: Sequence[GivenQuestion], studies: Mapping[str, Study]
 ) -> Record:
     """Write all files of a release, its index last; its facts."""
     secret = secrets.token_hex(16)  # kept nowhere: the order of new ids tells nothing of the old ones
@@ -66,12 +66,12 @@ def _write(
         patient = study.manifest.patient_id
         folder = spec.out / "studies" / renamed[study_id]
         write_study(study, folder, patients[patient], cohort_of[patient])
-    lines = [_line(one, renamed, studies, patients) for one in asked]
+    lines = [_line(row, renamed, studies, patients) for row in questions]
     lines.sort(key=lambda line: (line.get("study") or line["study_id"], line["subtask"]))
     write_lines(spec.out / "questions.jsonl", lines)
     _write_dataset(spec)
     facts = described(spec, catalogue, str(uuid.uuid4()))
-    facts |= counted(asked, studies, cohort_of, spec.cohorts)
+    facts |= counted(questions, studies, cohort_of, spec.cohorts)
     tables.write_text(spec.out / "README.md", card(facts, catalogue))
     if spec.links is not None:
         write_lines(spec.links, [_link(studies[one], renamed[one], patients) for one in ordered])
@@ -89,52 +89,55 @@ def digests(folder: Path) -> Iterable[tuple[str, int, str]]:
 
 def _asked(spec: Release, catalogue: Catalogue) -> list[GivenQuestion]:
     """The questions that are released; InputError where nobody stands for an answer."""
-    given = list(given_questions(spec.questions, catalogue))
-    kept = [one for one in given if spec.references or one.question.reference is None]
-    if len(kept) < len(given):
+    rows = list(given_questions(spec.questions, catalogue))
+    chosen = [row for row in rows if spec.references or row.question.reference is None]
+    if len(chosen) < len(rows):
         say(
-            f"{len(given) - len(kept)} reports as questions are left out; references=true releases their text"
+            f"{len(rows) - len(chosen)} reports as questions are left out; references=true releases their text"
         )
-    unverified = [one for one in kept if not one.question.verified]
+    unverified = [row for row in chosen if not row.question.verified]
     if unverified and not spec.allow_unverified:
         raise InputError(
             f"{spec.questions} line {unverified[0].number}: nobody verified this answer, nor "
             f"{len(unverified) - 1} others; review them (python -m cardiolens.review), or add "
             "allow_unverified=true, which the card says"
         )
-    if not kept:
+    if not chosen:
         raise InputError(f"{spec.questions}: holds no question to release")
-    return kept
+    return chosen
 
 
-def _studies(spec: Release, asked: Iterable[str]) -> dict[str, Study]:
+def _studies(spec: Release, study_ids: Iterable[str]) -> dict[str, Study]:
     """The studies of the questions, by id; others are left out."""
-    found: dict[str, Study] = {}
+    chosen: dict[str, Study] = {}
     for path in sorted(spec.studies.glob(f"*/{MANIFEST_NAME}")):
         study = read_study(path.parent)
-        if study.study_id in found:
+        if study.study_id in chosen:
             raise InputError(f"{path.parent.name}: study_id {study.study_id} stands twice; rename one study")
-        found[study.study_id] = study
-    if missing := sorted(set(asked) - found.keys()):
+        chosen[study.study_id] = study
+    if missing := sorted(set(study_ids) - chosen.keys()):
         raise InputError(
             f"studies={spec.studies}: {len(missing)} studies of questions are not there, e.g. {missing[0]}"
         )
-    if left := len(found) - len(set(asked)):
-        say(f"{left} studies without a question are left out")
-    return {name: found[name] for name in sorted(set(asked))}
+    if n_missing := len(chosen) - len(set(study_ids)):
+        say(f"{n_missing} studies without a question are left out")
+    return {name: chosen[name] for name in sorted(set(study_ids))}
 
 
 def _cohorts(
     shares: Mapping[str, float], patients: Iterable[str], secret: str
 ) -> tuple[dict[str, str], dict[str, str]]:
     """The cohort and the new id of each patient, in an order that tells nothing of the old ids."""
-    ordered = sorted(patients, key=lambda one: _digest(secret, one))
+    ordered = sorted(patients, key=lambda patient_id: _digest(secret, patient_id))
     bounds, total = [], 0.0
     for name, share in shares.items():
         total += share
         bounds.append((name, round(total * len(ordered))))
-    cohort_of = {one: next(name for name, end in bounds if place < end) for place, one in enumerate(ordered)}
-    return cohort_of, {one: f"P{place:04d}" for place, one in enumerate(ordered, start=1)}
+    cohort_of = {
+        patient_id: next(name for name, end in bounds if place < end)
+        for place, patient_id in enumerate(ordered)
+    }
+    return cohort_of, {patient_id: f"P{place:04d}" for place, patient_id in enumerate(ordered, start=1)}
 
 
 def _digest(secret: str, name: str) -> str:
@@ -148,20 +151,23 @@ def _link(study: Study, renamed: str, patients: Mapping[str, str]) -> Record:
 
 
 def _line(
-    one: GivenQuestion, renamed: Mapping[str, str], studies: Mapping[str, Study], patients: Mapping[str, str]
+    question: GivenQuestion,
+    renamed: Mapping[str, str],
+    studies: Mapping[str, Study],
+    patients: Mapping[str, str],
 ) -> Record:
     """A question under new ids, without evidence and without who verified it."""
-    study = one.question.study_id
-    record = {name: value for name, value in one.record.items() if name != "evidence"}
+    study = question.question.study_id
+    record = {name: value for name, value in question.record.items() if name != "evidence"}
     if "verification" in record:
         record["verification"] = {
-            name: value for name, value in one.question.verification.items() if name in _KEPT
+            name: value for name, value in question.question.verification.items() if name in _KEPT
         }
     if "study" in record:
         return record | {"study": renamed[study]}
     patient = patients[studies[study].manifest.patient_id]
     record.pop("parent", None)  # of free form, so it may hold an old id; readers take the catalogue's
-    qa_id = f"{renamed[study]}:{one.question.subtask}"
+    qa_id = f"{renamed[study]}:{question.question.subtask}"
     return record | {"qa_id": qa_id, "study_id": renamed[study], "patient_id": patient}
 
 

@@ -13,15 +13,15 @@ from cardiolens.study.manifest import MANIFEST_NAME, Study
 
 def write_study(study: Study, folder: Path, patient: str, cohort: str) -> None:
     """Write a study under new ids: its declared facts but the report's id, and files without free text."""
-    told: dict[str, Any] = read_json(study.folder / MANIFEST_NAME)
-    told = {name: value for name, value in told.items() if name != "report_id"}
-    told |= {"study_id": folder.name, "patient_id": patient, "cohort": [cohort]}
-    for entry, volume in zip(told["volumes"], study.manifest.volumes, strict=True):
+    manifest: dict[str, Any] = read_json(study.folder / MANIFEST_NAME)
+    manifest = {name: value for name, value in manifest.items() if name != "report_id"}
+    manifest |= {"study_id": folder.name, "patient_id": patient, "cohort": [cohort]}
+    for entry, volume in zip(manifest["volumes"], study.manifest.volumes, strict=True):
         entry["path"], entry["sha256"] = _copy(study.folder / volume.path, folder, volume.volume_id)
         if volume.mask is not None:
             path, digest = _copy(study.folder / volume.mask.path, folder, f"{volume.volume_id}_mask")
             entry["mask"] = {"path": path, "sha256": digest}
-    tables.write_text(folder / MANIFEST_NAME, json.dumps(told, indent=1) + "\n")
+    tables.write_text(folder / MANIFEST_NAME, json.dumps(manifest, indent=1) + "\n")
 
 
 def _copy(source: Path, folder: Path, name: str) -> tuple[str, str]:

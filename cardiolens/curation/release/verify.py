@@ -16,9 +16,9 @@ from cardiolens.study.manifest import MANIFEST_NAME
 MADE_BY_SWEEPS = ("outputs", "stores")  # in the folder that a sweep is started in
 
 
-def verify(given: str) -> int:
+def verify(folder_name: str) -> int:
     """Print what a folder has otherwise than its index says; 0 if nothing, else 1."""
-    folder = Path(given)
+    folder = Path(folder_name)
     lines = list(differences(folder))
     for line in lines:
         say(line)
@@ -29,20 +29,20 @@ def verify(given: str) -> int:
 def differences(folder: Path) -> Iterator[str]:
     """Yield a line for each file that is missing, changed or foreign, and for each patient in two cohorts."""
     index = _index(folder)
-    found = {name: digest for name, _, digest in digests(folder)}
+    digests_here = {name: digest for name, _, digest in digests(folder)}
     for name, file in index.items():
-        if name not in found:
+        if name not in digests_here:
             yield f"{name}: is missing"
-        elif found[name] != file["sha256"]:
+        elif digests_here[name] != file["sha256"]:
             yield f"{name}: is not what was released"
-    for name in sorted(found.keys() - index.keys()):
+    for name in sorted(digests_here.keys() - index.keys()):
         if name.partition("/")[0] in MADE_BY_SWEEPS:
             continue
         yield f"{name}: is not of this release"
     cohorts: dict[str, set[str]] = defaultdict(set)
     for path in sorted(folder.glob(f"studies/*/{MANIFEST_NAME}")):
-        told = _manifest(path)
-        cohorts[str(told.get("patient_id"))] |= set(map(str, told.get("cohort", ())))
+        manifest = _manifest(path)
+        cohorts[str(manifest.get("patient_id"))] |= set(map(str, manifest.get("cohort", ())))
     for patient, names in sorted(cohorts.items()):
         if len(names) > 1:
             yield f"patient {patient}: is in cohorts {', '.join(sorted(names))}"
@@ -50,19 +50,19 @@ def differences(folder: Path) -> Iterator[str]:
 
 def _index(folder: Path) -> Mapping[str, Mapping[str, object]]:
     try:
-        told: Any = read_json(folder / INDEX)
-        index = told["files"]
-        whole = told["schema"] == SCHEMA and all("sha256" in file for file in index.values())
+        index_record: Any = read_json(folder / INDEX)
+        index = index_record["files"]
+        is_complete = index_record["schema"] == SCHEMA and all("sha256" in file for file in index.values())
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(f"verify={folder}: is no release ({type(error).__name__}: {error})") from None
-    if not whole:
+    if not is_complete:
         raise InputError(f"verify={folder}: {INDEX} is not of schema {SCHEMA}; another version made it")
     return dict(index)
 
 
 def _manifest(path: Path) -> Mapping[str, Any]:
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}  # its digest has been named
-    return told if isinstance(told, dict) else {}
+    return record if isinstance(record, dict) else {}

@@ -13,7 +13,7 @@ def _shares(value: object) -> object:
     """`dev:0.3,test:0.7` as a mapping."""
     if not isinstance(value, str):
         return value
-    pairs = [one.partition(":") for one in value.split(",")]
+    pairs = [pair.partition(":") for pair in value.split(",")]
     return {name: share or "1" for name, _, share in pairs}
 
 
@@ -43,7 +43,7 @@ class Release(Spec):
                 f"cohorts: shares {list(shares)} are not positive with sum 1; e.g. dev:0.3,test:0.7"
             )
         for name, path in (("out", self.out), ("links", self.links)):
-            for given in (self.studies, *((self.out,) if name == "links" else ())):
-                if path is not None and path.resolve().is_relative_to(given.resolve()):
-                    raise ValueError(f"{name} lies in {given.name}; name a place elsewhere")
+            for folder in (self.studies, *((self.out,) if name == "links" else ())):
+                if path is not None and path.resolve().is_relative_to(folder.resolve()):
+                    raise ValueError(f"{name} lies in {folder.name}; name a place elsewhere")
         return self

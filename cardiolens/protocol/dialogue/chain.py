@@ -67,8 +67,8 @@ class Steps:
             return None
         stage = self.stages[len(replies)]
         last = stage is self.stages[-1]
-        asked = key_of(stage, replies), prompt_of(stage, replies), stage.max_tokens
-        return Coming(*asked, constraint=None if last else FREE)
+        request = key_of(stage, replies), prompt_of(stage, replies), stage.max_tokens
+        return Coming(*request, constraint=None if last else FREE)
 
     def failure(self, replies: Sequence[str]) -> str | None:
         """Nothing: the last reply is the answer."""
@@ -153,8 +153,8 @@ def staged(stages: Sequence[Stage]) -> Steps | Samples:
 
 def row_of(request_key: str, choice: Choice) -> dict[str, object]:
     """A choice as a row of the table."""
-    own = {name: getattr(choice, name) for name in CHOSEN}
-    return {"request_key": request_key, "offer_key": choice.offer.key, **own}
+    fields = {name: getattr(choice, name) for name in CHOSEN}
+    return {"request_key": request_key, "offer_key": choice.offer.key, **fields}
 
 
 def choice_of(row: Mapping[str, Any], offers: Mapping[str, Offer]) -> Choice:
@@ -178,22 +178,22 @@ def offers_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Offer]:
 def read_part_chains(part: Path) -> dict[str, Chain]:
     """The chains of one part of `requests`, by request_key."""
     stages, choices, offers = (part.parent / name / part.name for name in (_FOLDER, _CHOICES, _OFFERS))
-    found: dict[str, Chain] = {}
+    chain_of: dict[str, Chain] = {}
     if stages.exists():
-        found |= _staged(tables.read_part(stages, STAGES))
+        chain_of |= _staged(tables.read_part(stages, STAGES))
     if choices.exists():
         rows = tables.read_part(choices, CHOICES).to_pylist()
         offered = offers_of(tables.read_part(offers, OFFERS).to_pylist())
-        found |= {row["request_key"]: choice_of(row, offered) for row in rows}
-    return found
+        chain_of |= {row["request_key"]: choice_of(row, offered) for row in rows}
+    return chain_of
 
 
 def read_chains(requests: Path) -> dict[str, Chain]:
     """All chains of a folder of requests, by request_key; empty for a plan without any."""
-    found: dict[str, Chain] = {}
+    chain_of: dict[str, Chain] = {}
     for part in tables.parts(requests):
-        found |= read_part_chains(part)
-    return found
+        chain_of |= read_part_chains(part)
+    return chain_of
 
 
 def walk(chains: Mapping[str, Chain], completions: Path) -> list[Step]:
@@ -203,36 +203,36 @@ def walk(chains: Mapping[str, Chain], completions: Path) -> list[Step]:
     """
     if not chains:
         return []
-    said = tables.read(completions, COMPLETIONS, (*_KEPT, "written_at"))
-    said = said.filter(pc.is_in(said["status"], pa.array(FINAL))).sort_by("written_at")
+    stored = tables.read(completions, COMPLETIONS, (*_KEPT, "written_at"))
+    stored = stored.filter(pc.is_in(stored["status"], pa.array(FINAL))).sort_by("written_at")
     in_turn = {chain: one for chain, one in chains.items() if not isinstance(one, Samples)}
     replies: dict[str, tuple[str, ...]] = dict.fromkeys(in_turn, ())
-    steps = _drawn(chains, said)
+    steps = _drawn(chains, stored)
     while replies:
         at = {chain: (in_turn[chain].coming(texts), texts) for chain, texts in replies.items()}
         going = {chain: (coming, texts) for chain, (coming, texts) in at.items() if coming is not None}
-        found = _first(said, {coming.request_key for coming, _ in going.values()})
+        first_rows = _first(stored, {coming.request_key for coming, _ in going.values()})
         replies = {}
         for chain, (coming, texts) in going.items():
-            row = found.get(coming.request_key)
+            row = first_rows.get(coming.request_key)
             steps.append(Step(chain, len(texts), coming.request_key, row, coming, texts))
             if row is not None and row["status"] == "ok":
                 replies[chain] = (*texts, str(row["text"] or ""))
     return steps
 
 
-def _drawn(chains: Mapping[str, Chain], said: pa.Table) -> list[Step]:
+def _drawn(chains: Mapping[str, Chain], completions: pa.Table) -> list[Step]:
     """Every sample of chains that are samples: all requests are known from the plan."""
-    drawn = [
+    sample_rows = [
         (chain, number, coming)
         for chain, one in chains.items()
         if isinstance(one, Samples)
         for number, coming in enumerate(one.all_coming)
     ]
-    found = _first(said, {coming.request_key for _, _, coming in drawn})
+    first_rows = _first(completions, {coming.request_key for _, _, coming in sample_rows})
     return [
-        Step(chain, number, coming.request_key, found.get(coming.request_key), coming, ())
-        for chain, number, coming in drawn
+        Step(chain, number, coming.request_key, first_rows.get(coming.request_key), coming, ())
+        for chain, number, coming in sample_rows
     ]
 
 
@@ -244,17 +244,17 @@ def known_steps(parts: Sequence[str], completions: Path) -> dict[str, Mapping[st
     return {step.request_key: step.said for step in walk(chains, completions) if step.said is not None}
 
 
-def _first(said: pa.Table, keys: set[str]) -> dict[str, dict[str, object]]:
+def _first(completions: pa.Table, keys: set[str]) -> dict[str, dict[str, object]]:
     """The earliest final completion of each key."""
-    own = said.filter(pc.is_in(said["request_key"], pa.array(sorted(keys), pa.string())))
-    return {row["request_key"]: row for row in reversed(own.select(_KEPT).to_pylist())}
+    matching = completions.filter(pc.is_in(completions["request_key"], pa.array(sorted(keys), pa.string())))
+    return {row["request_key"]: row for row in reversed(matching.select(_KEPT).to_pylist())}
 
 
 def _staged(rows: pa.Table) -> dict[str, Steps | Samples]:
     ordered = rows.sort_by([("request_key", "ascending"), ("stage", "ascending")])
-    found: dict[str, list[Stage]] = {}
+    stages_of: dict[str, list[Stage]] = {}
     for row in ordered.to_pylist():
-        own = found.setdefault(row["request_key"], [])
+        own = stages_of.setdefault(row["request_key"], [])
         if row["stage"] == len(own):  # arms may declare the same chain, which is asked once
             own.append(Stage(*(row[name] for name in _OF_STAGE)))
-    return {chain: staged(stages) for chain, stages in found.items()}
+    return {chain: staged(stages) for chain, stages in stages_of.items()}

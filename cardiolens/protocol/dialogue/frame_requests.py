@@ -92,94 +92,101 @@ class Choice:
 
     def coming(self, replies: Sequence[str]) -> Coming | None:
         """The next request; None where the chain is at its end."""
-        asked = self.after(replies)
-        if asked.ready and len(replies) == asked.requests:
-            shown = sorted(asked.shown)
-            ending = self.answer_one if len(shown) == 1 else self.answer_many
-            return self._request(shown, self._filled(ending, asked), self.max_tokens, None)
-        if asked.ready or asked.requests == self.rounds:
+        history = self.after(replies)
+        if history.ready and len(replies) == history.requests:
+            shown_places = sorted(history.shown)
+            ending = self.answer_one if len(shown_places) == 1 else self.answer_many
+            return self._request(shown_places, self._filled(ending, history), self.max_tokens, None)
+        if history.ready or history.requests == self.rounds:
             return None
-        shown = sorted(asked.shown)
-        prompt = self._filled(self.further if shown else self.first, asked)
-        return self._request(shown, prompt, self.ask_max_tokens, self._constraint(asked))
+        shown_places = sorted(history.shown)
+        prompt = self._filled(self.further if shown_places else self.first, history)
+        return self._request(shown_places, prompt, self.ask_max_tokens, self._constraint(history))
 
     def failure(self, replies: Sequence[str]) -> str | None:
         """Why a chain at its end has no answer: no request for frames was legal."""
-        asked = self.after(replies)
-        if asked.shown:
+        history = self.after(replies)
+        if history.shown:
             return None
-        return f"asked for no frame that there is in {asked.requests} requests; {asked.refused}".rstrip("; ")
+        return f"asked for no frame that there is in {history.requests} requests; {history.refused}".rstrip(
+            "; "
+        )
 
     def after(self, replies: Sequence[str]) -> Asked:
         """What was asked for in these replies; those after the requests for frames count no more."""
-        asked = Asked()
+        history = Asked()
         for reply in replies[: self.rounds]:
-            if asked.ready:
+            if history.ready:
                 break
-            asked = self._with(asked, reply)
-        return asked
+            history = self._with(history, reply)
+        return history
 
-    def _with(self, asked: Asked, reply: str) -> Asked:
+    def _with(self, history: Asked, reply: str) -> Asked:
         names = _asked_for(reply)
-        shown, refused = list(asked.shown), [] if names is not None else ["the reply was no list of names"]
+        shown_places, refused = (
+            list(history.shown),
+            [] if names is not None else ["the reply was no list of names"],
+        )
         for name in names or ():
             place = self.offer.places.get(_plain(name))
             if place is None:
                 refused.append(f"{_quoted(name)} is no frame on offer")
-            elif place in shown:
+            elif place in shown_places:
                 refused.append(f"{_quoted(name)} is shown already")
-            elif len(shown) == self.budget:
+            elif len(shown_places) == self.budget:
                 refused.append(f"{_quoted(name)} is beyond the {self.budget} frames")
             else:
-                shown.append(place)
-        if not shown and names == ():
+                shown_places.append(place)
+        if not shown_places and names == ():
             refused.append("the list was empty")
-        not_shown = (*asked.not_shown, len(refused))
-        full = len(shown) == self.most_frames
-        ready = bool(shown) and (full or names == () or len(not_shown) == self.rounds)
+        not_shown = (*history.not_shown, len(refused))
+        full = len(shown_places) == self.most_frames
+        ready = bool(shown_places) and (full or names == () or len(not_shown) == self.rounds)
         more = f"; and {len(refused) - _MOST_NAMED} more" if len(refused) > _MOST_NAMED else ""
         return replace(
-            asked,
-            shown=tuple(shown),
+            history,
+            shown=tuple(shown_places),
             not_shown=not_shown,
             refused="; ".join(refused[:_MOST_NAMED]) + more,
             ready=ready,
         )
 
-    def _filled(self, text: str, asked: Asked) -> str:
-        shown = len(asked.shown)
-        left = self.most_frames - shown
-        refused = f"Not shown of your last request: {asked.refused}.\n" if asked.refused else ""
-        return filled(text, [str(asked.requests + 1), str(shown), str(left), refused, str(shown)])
+    def _filled(self, text: str, history: Asked) -> str:
+        n_shown = len(history.shown)
+        n_left = self.most_frames - n_shown
+        refused = f"Not shown of your last request: {history.refused}.\n" if history.refused else ""
+        return filled(text, [str(history.requests + 1), str(n_shown), str(n_left), refused, str(n_shown)])
 
     def _request(
-        self, shown: Sequence[int], ending: str, max_tokens: int, constraint: Constraint | None
+        self, shown_places: Sequence[int], ending: str, max_tokens: int, constraint: Constraint | None
     ) -> Coming:
         """A request for frames with its constraint, or the answer, whose constraint is in the stage key."""
-        frames = [self.offer.frames[place] for place in shown]
+        frames = [self.offer.frames[place] for place in shown_places]
         places = tuple(Place(frame.volume_id, frame.idx) for frame in frames)
         block = "".join(
             f"Frame {number}:{frame.caption}\n{FRAME}\n" for number, frame in enumerate(frames, start=1)
         )
         prompt = f"{block}{ending}"
-        bound = [] if constraint is None else [constraint.text]
-        key = digest_of([self.stage_key, prompt, max_tokens, *map(list, places), *bound])
+        constraint_texts = [] if constraint is None else [constraint.text]
+        key = digest_of([self.stage_key, prompt, max_tokens, *map(list, places), *constraint_texts])
         return Coming(key, prompt, max_tokens, places, constraint, asks_for_frames=constraint is not None)
 
-    def _constraint(self, asked: Asked) -> Constraint:
+    def _constraint(self, history: Asked) -> Constraint:
         """The frames that are left by their names: at least one before any is shown."""
         if not self.bound:
             return FREE
-        left = [frame.name for place, frame in enumerate(self.offer.frames) if place not in asked.shown]
-        most = self.most_frames - len(asked.shown)
-        return Constraint(naming=Naming(tuple(left), least=0 if asked.shown else 1, most=most))
+        names_left = [
+            frame.name for place, frame in enumerate(self.offer.frames) if place not in history.shown
+        ]
+        most = self.most_frames - len(history.shown)
+        return Constraint(naming=Naming(tuple(names_left), least=0 if history.shown else 1, most=most))
 
 
 def _asked_for(reply: str) -> tuple[str, ...] | None:
     """The names in the last list of a reply; None where it has no such list."""
-    for found in reversed(_ASKED.findall(reply)):
+    for match in reversed(_ASKED.findall(reply)):
         try:
-            return tuple(map(str, json.loads(found)["frames"]))
+            return tuple(map(str, json.loads(match)["frames"]))
         except ValueError:
             continue
     return None

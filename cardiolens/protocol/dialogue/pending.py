@@ -38,7 +38,7 @@ def mark(number: int) -> str:
 
 def filled(text: str, values: Sequence[str]) -> str:
     """Text with values in place of its marks; they must hold no mark and no place of a frame."""
-    return _MARK.sub(lambda found: values[int(found[1])], text)
+    return _MARK.sub(lambda match: values[int(match[1])], text)
 
 
 def without_marks(text: str) -> str:

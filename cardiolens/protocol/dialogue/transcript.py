@@ -21,8 +21,8 @@ def seen_table(chains: Mapping[str, Chain], steps: Sequence[Step]) -> pa.Table:
 
 
 def _row(chain: Chain, step: Step) -> dict[str, object]:
-    coming, said = step.coming, step.said
-    reply = None if said is None else str(said["text"] or "")
+    coming, completion = step.coming, step.said
+    reply = None if completion is None else str(completion["text"] or "")
     return {
         "request_key": step.chain,
         "stage": step.stage,
@@ -31,7 +31,7 @@ def _row(chain: Chain, step: Step) -> dict[str, object]:
         "prompt": coming.prompt,
         "reply": reply,
         "not_shown": _not_shown(chain, step, reply),
-        "status": None if said is None else said["status"],
+        "status": None if completion is None else completion["status"],
     }
 
 

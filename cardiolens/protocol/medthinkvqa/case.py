@@ -46,12 +46,12 @@ class Case:
     @property
     def subgroups(self) -> dict[str, str]:
         """The groups that scores are given for, by attribute; a modality is an attribute of its own."""
-        shown = {image.modality for image in self.images}
+        modalities = {image.modality for image in self.images}
         return {
             "images": _band(len(self.images)),
             "icd_chapter": self.chapter,
             "longitudinal": {True: "yes", False: "no", None: UNKNOWN}[self.longitudinal],
-            **{f"modality:{name}": "shown" for name in sorted(shown)},
+            **{f"modality:{name}": "shown" for name in sorted(modalities)},
         }
 
 
@@ -89,8 +89,8 @@ def read_case(record: Mapping[str, Any], number: int, *, embeds: bool = False) -
 
 
 def _wrong(name: str, value: object, expected: str) -> InputError:
-    shown = "missing" if value is None else json.dumps(value, ensure_ascii=False, default=str)[:60]
-    return InputError(f"{name} is {shown}; expected {expected}; correct the file, or download it anew")
+    text = "missing" if value is None else json.dumps(value, ensure_ascii=False, default=str)[:60]
+    return InputError(f"{name} is {text}; expected {expected}; correct the file, or download it anew")
 
 
 def _is_count(value: object) -> bool:
@@ -117,18 +117,18 @@ def _needed(record: Mapping[str, Any], name: str) -> str:
 
 def _options(value: object) -> tuple[str, ...]:
     """The texts of five options, from an object or from JSON of one."""
-    given = value
-    if isinstance(given, str):
+    pairs = value
+    if isinstance(pairs, str):
         try:
-            given = parse_json(given)
+            pairs = parse_json(pairs)
         except ValueError:
             raise _wrong("options", value, "an object, or JSON of one, with the keys A to E") from None
-    if not isinstance(given, Mapping) or sorted(given) != list(LETTERS):
-        raise _wrong("options", given, "an object with exactly the keys A to E")
-    texts = tuple(_needed(given, letter) if given[letter] is not None else "" for letter in LETTERS)
+    if not isinstance(pairs, Mapping) or sorted(pairs) != list(LETTERS):
+        raise _wrong("options", pairs, "an object with exactly the keys A to E")
+    texts = tuple(_needed(pairs, letter) if pairs[letter] is not None else "" for letter in LETTERS)
     for letter, text in zip(LETTERS, texts, strict=True):
         if not text:
-            raise _wrong(f"options.{letter}", given[letter], "text")
+            raise _wrong(f"options.{letter}", pairs[letter], "text")
     return texts
 
 

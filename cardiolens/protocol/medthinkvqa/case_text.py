@@ -73,7 +73,7 @@ def _question(name: str, case: Case) -> dict[str, Any]:
     }
 
 
-def read_told(questions: Path, given: Collection[Gold], *, modalities: bool) -> Mapping[str, Told]:
+def read_told(questions: Path, golds: Collection[Gold], *, modalities: bool) -> Mapping[str, Told]:
     """What some settings tell of each case, by study; what none of them gives is left on disk."""
     path = told_path(questions)
     try:
@@ -84,8 +84,8 @@ def read_told(questions: Path, given: Collection[Gold], *, modalities: bool) -> 
         line["study"]: Told(
             history=line["history"],
             modalities=tuple(line["modalities"]) if modalities else None,
-            captions=tuple(line["captions"]) if "captions" in given else None,
-            findings=line["findings"] if "findings" in given else None,
+            captions=tuple(line["captions"]) if "captions" in golds else None,
+            findings=line["findings"] if "findings" in golds else None,
         )
         for line in lines
     }

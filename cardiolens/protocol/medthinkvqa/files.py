@@ -125,8 +125,8 @@ def image_bytes(source: Source, number: int, image: CaseImage) -> bytes:
             return read_bytes(path, _MOST_BYTES)
         except OSError as error:
             raise InputError(f"cannot be read ({error.strerror}); check it and its permissions") from None
-    if source.is_parquet and (held := _embedded(source.path, number, f"image_{image.number:02d}")):
-        return held
+    if source.is_parquet and (content := _embedded(source.path, number, f"image_{image.number:02d}")):
+        return content
     raise InputError("is not there; expected every image that the file names; download the images too")
 
 
@@ -139,9 +139,9 @@ def _embedded(path: Path, number: int, column: str) -> bytes | None:
         for group in range(file.num_row_groups):
             rows = file.metadata.row_group(group).num_rows
             if at < rows:
-                held = file.read_row_group(group, columns=[column])[column][at].as_py()
-                held = held.get("bytes") if isinstance(held, Mapping) else held
-                return held if isinstance(held, bytes) else None
+                value = file.read_row_group(group, columns=[column])[column][at].as_py()
+                value = value.get("bytes") if isinstance(value, Mapping) else value
+                return value if isinstance(value, bytes) else None
             at -= rows
     return None
 

@@ -38,14 +38,18 @@ def prepare_cases(
 def digest_of_case(source: Source, case: Case) -> str:
     """Digest of what a case's frames and groups are made of, other than its image files."""
     images = [[image.number, image.path] for image in case.images]
-    whole = _stamp_of_file(source) if any(not image.path for image in case.images) else None
-    return digest_of([_RULES, source.name_of(case.number), images, case.subgroups, whole])
+    digest = _stamp_of_file(source) if any(not image.path for image in case.images) else None
+    return digest_of([_RULES, source.name_of(case.number), images, case.subgroups, digest])
 
 
 def _stamp_of_file(source: Source) -> list[int] | None:
     """Stamp of a Parquet file that holds the images: where it changes, they may have."""
-    known = stamp(source.path)
-    return None if known is None else [known.size, known.mtime_ns, known.ctime_ns, known.inode]
+    file_stamp = stamp(source.path)
+    return (
+        None
+        if file_stamp is None
+        else [file_stamp.size, file_stamp.mtime_ns, file_stamp.ctime_ns, file_stamp.inode]
+    )
 
 
 def is_current(source: Source, case: Case, record: StudyRecord) -> bool:
@@ -90,9 +94,9 @@ def _decoded(source: Source, case: Case, image: CaseImage) -> tuple[bytes, NDArr
         raise InputError(f"{where}: {image.path or 'the embedded image'} {error}") from None
 
 
-def _note(files: dict[str, FileRecord], image: CaseImage, known: Stamp | None, stored: bytes) -> None:
-    if known is not None:
-        files[image.path] = FileRecord(stamp=known, sha256=sha256_of_bytes(stored))
+def _note(files: dict[str, FileRecord], image: CaseImage, file_stamp: Stamp | None, stored: bytes) -> None:
+    if file_stamp is not None:
+        files[image.path] = FileRecord(stamp=file_stamp, sha256=sha256_of_bytes(stored))
 
 
 def _volume_row(name: str, case: Case, frames: Sequence[NDArray[np.uint8]]) -> dict[str, object]:

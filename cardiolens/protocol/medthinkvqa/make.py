@@ -56,16 +56,16 @@ def make_cases(folder: Path, n_test: int = TEST, n_train: int = TRAIN, seed: int
         tables.write_text(folder / f"{split}.jsonl", lines)
         every = {name: None for record in records for name in record}
         rows = [{**every, **record, "options": json.dumps(record["options"])} for record in records]
-        with tables.atomic(folder / f"{split}.parquet") as beside:
-            pq.write_table(pa.Table.from_pylist(rows), beside, compression="zstd")
+        with tables.atomic(folder / f"{split}.parquet") as temporary:
+            pq.write_table(pa.Table.from_pylist(rows), temporary, compression="zstd")
 
 
 def _case(folder: Path, split: str, at: int, draw: random.Random) -> dict[str, Any]:
     count = min(MOST_IMAGES, 1 + int(draw.expovariate(1 / 7.0)))
     shape = draw.choice(_SHAPES)
-    others = draw.sample([other for other in _SHAPES if other != shape], len(LETTERS) - 1)
+    other_shapes = draw.sample([candidate for candidate in _SHAPES if candidate != shape], len(LETTERS) - 1)
     letter = LETTERS[(at - 1) % len(LETTERS)]
-    others.insert(LETTERS.index(letter), shape)
+    other_shapes.insert(LETTERS.index(letter), shape)
     diagnosis, chapter = _DIAGNOSES[shape]
     longitudinal = draw.random() < LONGITUDINAL
     record: dict[str, Any] = {
@@ -73,7 +73,7 @@ def _case(folder: Path, split: str, at: int, draw: random.Random) -> dict[str, A
         "CLINICAL_HISTORY": f"A person of {draw.randint(18, 90)} years was seen for {draw.choice(_REASONS)}.",
         "IMAGING_FINDINGS": f"One image shows a {shape}. There is nothing else of note.",
         "discussion": f"A {shape} is the sign of {diagnosis}, and of no other disease.",
-        "options": {key: _DIAGNOSES[other][0] for key, other in zip(LETTERS, others, strict=True)},
+        "options": {key: _DIAGNOSES[name][0] for key, name in zip(LETTERS, other_shapes, strict=True)},
         "correct_answer": letter,
         "correct_answer_text": diagnosis,
         "ICD Chapter": chapter,
@@ -89,12 +89,12 @@ def _case(folder: Path, split: str, at: int, draw: random.Random) -> dict[str, A
     for number in range(1, count + 1):
         modality = draw.choice(modalities)
         path = f"images/case{split}{at:05d}/{number:02d}.jpg"
-        shown = shape if number == key else None
-        _write_image(folder / path, shown, draw, coloured=modality in _COLOURED)
+        visible_shape = shape if number == key else None
+        _write_image(folder / path, visible_shape, draw, coloured=modality in _COLOURED)
         values = (
             f"{split}{at:05d}_{number:02d}",
             path,
-            f"{modality}: a {shape} is seen." if shown else f"{modality}: no mark is seen.",
+            f"{modality}: a {shape} is seen." if visible_shape else f"{modality}: no mark is seen.",
             modality,
             _MODALITIES[modality],
         )

@@ -56,9 +56,9 @@ def _pixels(image: Image.Image) -> NDArray[np.uint8]:
         return _stretched(np.asarray(image))
     if image.mode in _CLEAR or "transparency" in image.info:
         image = _on_paper(image.convert("RGBA"))
-    shown = np.asarray(image.convert("RGB"))
-    grey = (shown[..., 0] == shown[..., 1]).all() and (shown[..., 1] == shown[..., 2]).all()
-    return np.ascontiguousarray(shown[..., 0]) if grey else shown
+    rgb = np.asarray(image.convert("RGB"))
+    grey = (rgb[..., 0] == rgb[..., 1]).all() and (rgb[..., 1] == rgb[..., 2]).all()
+    return np.ascontiguousarray(rgb[..., 0]) if grey else rgb
 
 
 def _stretched(deep: NDArray[np.generic]) -> NDArray[np.uint8]:

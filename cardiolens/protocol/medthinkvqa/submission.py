@@ -36,15 +36,15 @@ class Said:
         """`prediction_twi` of a case; an image that was not shown has no findings, which is an empty text."""
         if self.summary is None:
             return {}
-        found: dict[str, object] = {"step2_integrated_summary": self.summary}
-        found["step3_differential_reasoning"] = self.rationale
+        answers: dict[str, object] = {"step2_integrated_summary": self.summary}
+        answers["step3_differential_reasoning"] = self.rationale
         if self.images is None:
-            return found
-        return {"step1_per_image_findings": [self.images.get(k + 1, "") for k in range(n_images)]} | found
+            return answers
+        return {"step1_per_image_findings": [self.images.get(k + 1, "") for k in range(n_images)]} | answers
 
 
 def write_submission(
-    path: Path, source: Source, predictions: Mapping[str, str], said: Mapping[str, Said]
+    path: Path, source: Source, predictions: Mapping[str, str], responses: Mapping[str, Said]
 ) -> None:
     """Write every record unchanged and in order with its prediction; InputError for a case without one.
 
@@ -59,7 +59,7 @@ def write_submission(
                 f"{source.where(number)}: prediction is missing; expected one of {', '.join(LETTERS)} for "
                 "every case; ask again with answer_format=choice, which leaves no reply unreadable"
             )
-        words = said.get(name, Said())
+        words = responses.get(name, Said())
         added: dict[str, object] = {"prediction": predictions[name], "prediction_rationale": words.rationale}
         if steps := words.steps(record["image_count"]):
             added["prediction_twi"] = steps
@@ -69,16 +69,16 @@ def write_submission(
 
 def submission_problems(path: Path, source: Source) -> Iterator[str]:
     """Yield a line per mistake of a submission: place, field, what is legal, and the remedy."""
-    given = records(Source(path.parent, path, source.split))
+    case_records = records(Source(path.parent, path, source.split))
     original = records(source)
     number = 0
     for number, record in original:
-        line = next(given, None)
+        line = next(case_records, None)
         if line is None:
             yield f"{path}:{number}: is missing; expected as many lines as {source.path} has cases; add it"
             return
         yield from (f"{path}:{number}: {problem}" for problem in _problems(line[1], record))
-    for extra, _ in given:
+    for extra, _ in case_records:
         yield f"{path}:{extra}: is beyond the {number} cases of {source.path}; remove it"
 
 
