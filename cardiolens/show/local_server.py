@@ -16,7 +16,7 @@ from cardiolens.base.errors import InputError
 
 HOST = "127.0.0.1"
 MOST_BYTES = 64 << 10  # of the body of a request
-_DIGITS = 10  # of a length that is read as a number: Python refuses to read one of 5,000
+_DIGITS = 10  # of a number in a request, at most: Python refuses to read one of 5,000
 _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
 _POLICY = (
     "default-src 'none'; img-src 'self' data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; "
@@ -73,6 +73,11 @@ def png_reply(picture: bytes | None) -> Reply | None:
 def refusal(status: HTTPStatus, why: str, state: Mapping[str, Any] | None = None) -> Reply:
     """JSON with the reason for a refusal, and with what else the page needs then."""
     return json_reply({"error": why, **(state or {})}, status)
+
+
+def number_of(part: str) -> int:
+    """Number that a part of a path, or a length, is; -1 where it is none or has too many digits."""
+    return int(part) if re.fullmatch("[0-9]+", part) and len(part) <= _DIGITS else -1
 
 
 def _plain(status: HTTPStatus) -> Reply:
@@ -164,10 +169,11 @@ class _Handler(BaseHTTPRequestHandler):
         is_json = self.headers.get_content_type() == "application/json"
         if not is_json or not whole or not re.fullmatch("[0-9]+", sizes[0]):
             return refusal(HTTPStatus.BAD_REQUEST, "expected JSON of a stated length")
-        if len(sizes[0]) > _DIGITS or int(sizes[0]) > MOST_BYTES:
+        size = number_of(sizes[0])
+        if not 0 <= size <= MOST_BYTES:
             return refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too long")
-        body = self.rfile.read(int(sizes[0]))
-        if len(body) < int(sizes[0]):
+        body = self.rfile.read(size)
+        if len(body) < size:
             raise ConnectionAbortedError("the client hung up before the end of its request")
         return body
 
@@ -175,6 +181,7 @@ class _Handler(BaseHTTPRequestHandler):
         reply = reply or _plain(HTTPStatus.NOT_FOUND)
         own = {"Content-Type": reply.kind, "Content-Length": str(len(reply.content))}
         own |= {"Content-Security-Policy": self.server.site.policy}
+        self.request_version = self.protocol_version  # to HTTP/0.9 it would go without its headers
         self.send_response(reply.status)
         for name, value in (_HEADERS | own | dict(reply.headers)).items():
             self.send_header(name, value)

@@ -22,6 +22,7 @@ from cardiolens.show.local_server import (
     Request,
     Site,
     json_reply,
+    number_of,
     png_reply,
     refusal,
     text_reply,
@@ -58,13 +59,13 @@ class Desk:
                 with self.lock:
                     tree = {"studies": [self._entry(study) for study in self.studies], "legal": _legal()}
                 return json_reply(tree)
-            case ["sheets", study, name] if study.isdecimal() and name.removesuffix(".png").isdecimal():
-                return self._sheet(int(study), int(name.removesuffix(".png")))
+            case ["sheets", study, name]:
+                return self._sheet(number_of(study), number_of(name.removesuffix(".png")))
             case _:
                 return None
 
     def _sheet(self, study: int, number: int) -> Reply | None:
-        if study >= len(self.studies) or number >= len(self.studies[study].files):
+        if not 0 <= study < len(self.studies) or not 0 <= number < len(self.studies[study].files):
             return None
         path = self.studies[study].files[number]
         sheet = None if path is None else sheet_of(path)
