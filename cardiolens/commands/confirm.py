@@ -8,7 +8,7 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
 from cardiolens.curation.ingest.confirm.imported import read_imported
-from cardiolens.curation.ingest.confirm.server import Desk, desk_address, desk_server
+from cardiolens.curation.ingest.confirm.server import Desk, desk_server
 from cardiolens.curation.ingest.decisions import Ledger
 
 
@@ -28,7 +28,7 @@ def confirm(out: Path, decisions: Path) -> int:
     """Serve the page until interrupted."""
     desk = Desk(read_imported(out), Ledger(decisions))
     with desk_server(desk) as server:
-        say(f"{len(desk.studies)} studies: {desk_address(server, desk)} (this machine only; Ctrl-C ends it)")
+        say(f"{len(desk.studies)} studies: {server.address} (this machine only; Ctrl-C ends it)")
         say(f"decisions: {decisions}")
         say(f"next: python -m cardiolens.ingest source=... out={out} decisions={decisions}")
         try:

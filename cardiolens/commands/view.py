@@ -11,7 +11,7 @@ from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
 from cardiolens.show.page.case_viewer.cases import index_of
 from cardiolens.show.page.case_viewer.on_demand import Scripts
-from cardiolens.show.page.case_viewer.server import Served, address_of, server_of
+from cardiolens.show.page.case_viewer.server import Viewer, viewer_server
 from cardiolens.show.page.case_viewer.sources import open_sources
 from cardiolens.show.page.case_viewer.write import render_viewer
 from cardiolens.storage.places import Run
@@ -19,11 +19,11 @@ from cardiolens.storage.run_word import read_runs
 from cardiolens.workflow.steps.judge import joined
 
 
-def served_of(runs: Sequence[Run]) -> Served:
+def served_of(runs: Sequence[Run]) -> Viewer:
     """The content of the viewer for one run, or for several as one; nothing is written to disk."""
     sources = open_sources(joined(runs), runs)
     words = "All answers of the run, read from its tables as you open them."
-    return Served(
+    return Viewer(
         index=render_viewer(sources.header, index_of(sources), words, images=True, served=True),
         script=Scripts(sources),
         store=sources.header.specs[0].store,
@@ -34,9 +34,8 @@ def served_of(runs: Sequence[Run]) -> Served:
 
 def view(runs: Sequence[Run]) -> int:
     """Serve the case viewer until interrupted."""
-    served = served_of(runs)
-    with server_of(served) as server:
-        say(f"viewer: {address_of(server, served)} (on this machine only; Ctrl-C ends it)")
+    with viewer_server(served_of(runs)) as server:
+        say(f"viewer: {server.address} (on this machine only; Ctrl-C ends it)")
         try:
             server.serve_forever()
         except KeyboardInterrupt:

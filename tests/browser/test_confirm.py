@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.confirm.imported import read_imported
-from cardiolens.curation.ingest.confirm.server import Desk, desk_address, desk_server
+from cardiolens.curation.ingest.confirm.server import Desk, desk_server
 from cardiolens.curation.ingest.decisions import Ledger, read_decisions
 from cardiolens.curation.ingest.ingest import ingest
 from tests.unit.curation.ingest.exports import CURRENT, LGE, NORMAL, SHORT_AXIS, healthy, series
@@ -89,7 +89,7 @@ def served(imported: Path, tmp_path: Path) -> Iterator[Served]:
     with desk_server(desk) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
-        yield Served(tmp_path, desk, desk_address(server, desk))
+        yield Served(tmp_path, desk, server.address)
         server.shutdown()
         thread.join()
     desk.ledger.close()
@@ -263,7 +263,7 @@ def ask(served: Served, method: str, path: str, body: bytes = b"", **headers: st
 
 
 def test_who_lacks_token_host_or_origin_reads_and_decides_nothing(served: Served) -> None:
-    token, study = f"/{served.desk.token}/", served.desk.studies[0]
+    token, study = "/" + served.address.split("/", 3)[3], served.desk.studies[0]
     own = f"http://127.0.0.1:{served.port}"
     stack = study.proposals[0]["stack"]
     body = json.dumps({"study_id": study.study_id, "revision": 0, "stacks": {stack: {"status": "excluded"}}})

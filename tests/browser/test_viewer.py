@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from cardiolens.commands.view import served_of
 from cardiolens.show.page.case_viewer import sample
 from cardiolens.show.page.case_viewer.on_demand import Scripts
-from cardiolens.show.page.case_viewer.server import address_of, server_of
+from cardiolens.show.page.case_viewer.server import viewer_server
 from cardiolens.show.page.case_viewer.sources import open_sources
 from cardiolens.show.page.case_viewer.write import write_viewer
 from cardiolens.show.page.page_data import read_header
@@ -44,10 +44,10 @@ def viewer(context: BrowserContext, run: Run, seen: Seen) -> Iterator[Page]:
 def address(run: Run) -> Iterator[str]:
     """Where the viewer of the run is served."""
     served = served_of([run])
-    with server_of(served) as server:
+    with viewer_server(served) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
-        yield address_of(server, served)
+        yield server.address
         server.shutdown()
         thread.join()
 
@@ -298,12 +298,12 @@ def test_what_the_truth_rests_on_is_shown_as_text(context: BrowserContext, run: 
         for at, qa_id in enumerate(sources.questions["qa_id"].to_pylist())
     }
     served = replace(served_of([run]), script=Scripts(replace(sources, evidence=told)))
-    with server_of(served) as server:
+    with viewer_server(served) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         page = context.new_page()
         watch(page, seen)
-        page.goto(address_of(server, served))
+        page.goto(server.address)
         page.locator("main").focus()
         for _, words in verifications:
             expect(page.locator(".grounds summary")).to_have_text(

@@ -13,6 +13,7 @@ from cardiolens.curation.review.agreement import Agreement, agreements
 from cardiolens.curation.review.items import Item, Items
 from cardiolens.curation.review.pictures import Pictures
 from cardiolens.curation.review.queue import Asked, Queue, outcome
+from cardiolens.show.local_server import number_of
 
 Told = dict[str, Any]
 
@@ -105,14 +106,14 @@ class Desk:
         """One slice of a volume as a PNG, `<rank>.png`, or `<rank>-mask.png` with its mask."""
         item = self.by_digest.get(digest)
         loops = None if item is None else self.pictures.loops(item.question.study_id)
-        rank = name.removesuffix(".png").removesuffix("-mask")
-        if loops is None or isinstance(loops, str) or volume not in loops or not rank.isdecimal():
+        digits = name.removesuffix(".png").removesuffix("-mask")
+        if loops is None or isinstance(loops, str) or volume not in loops:
             return None
-        masked, loop = name == f"{rank}-mask.png", loops[volume]
-        legal = int(rank) < loop.structure.n_slices and (name == f"{rank}.png" or masked)
+        masked, loop, rank = name == f"{digits}-mask.png", loops[volume], number_of(digits)
+        legal = 0 <= rank < loop.structure.n_slices and (name == f"{digits}.png" or masked)
         if not legal or (masked and self.queue.mode == "read"):
             return None
-        return loop.sheet(int(rank), masked=masked)
+        return loop.sheet(rank, masked=masked)
 
     def agreement(self) -> Told:
         """Agreement by batch and by subtask, for who is blind to nobody."""

@@ -21,7 +21,7 @@ from cardiolens.curation.review.items import Item, Items, Mode, read_items
 from cardiolens.curation.review.ledger import NAME, Ledger, read_ledger
 from cardiolens.curation.review.pictures import Pictures
 from cardiolens.curation.review.queue import Queue
-from cardiolens.curation.review.server import address_of, review_server
+from cardiolens.curation.review.server import review_server
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.storage import tables
 
@@ -108,7 +108,7 @@ def serve(words: Sequence[str]) -> int:
         desk = Desk(items, Queue.of(items.items, ledger, given.mode), Pictures(items.studies))
         with review_server(desk, Door(accounts), given.port) as server:
             _tell(items, given, len(people))
-            say(f"page: {address_of(server)} (this machine only; Ctrl-C ends it)")
+            say(f"page: {server.address} (this machine only; Ctrl-C ends it)")
             try:
                 server.serve_forever()
             except KeyboardInterrupt:

@@ -1,17 +1,13 @@
-"""Server of the page of decisions: loopback, random token, own host and origin alone, every decision on disk.
+"""Routes of the page of decisions; every decision is on disk before it is answered.
 
 It reads what the import wrote, and writes to the file of decisions alone.
 """
 
-import json
-import secrets
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import unquote
 
 from pydantic import Field, ValidationError
 
@@ -20,20 +16,22 @@ from cardiolens.base.untrusted import parse_json
 from cardiolens.config.base import Spec, describe
 from cardiolens.curation.ingest.confirm.imported import ImportedStudy, sheet_of
 from cardiolens.curation.ingest.decisions import Choice, Ledger, contradicted
-from cardiolens.show.page.case_viewer.server import HOST
+from cardiolens.show.local_server import (
+    LocalServer,
+    Reply,
+    Request,
+    Site,
+    json_reply,
+    number_of,
+    png_reply,
+    refusal,
+    text_reply,
+)
 from cardiolens.show.page.render import asset, templates
 from cardiolens.study.sequences import sequences
 
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
-)
-_MOST_BYTES = 64 << 10  # of a request
-_TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "json": "application/json"}
-Reply = tuple[HTTPStatus, str, bytes]
 
-
-class Asked(Spec):
+class Change(Spec):
     """What the page asks for: choices about stacks of a study as it last saw it, or an undo."""
 
     study_id: str
@@ -48,33 +46,32 @@ class Desk:
 
     studies: Sequence[ImportedStudy]
     ledger: Ledger
-    token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def read(self, words: Sequence[str]) -> Reply | None:
-        """What stands at an address below the token; None where nothing does."""
-        match words:
+    def read(self, request: Request) -> Reply | None:
+        """What stands at an address; None where nothing does."""
+        match request.parts:
             case [""] | ["index.html"]:
-                return _reply("html", templates().get_template("confirm.html").render())
+                return text_reply("html", templates().get_template("confirm.html").render())
             case ["confirm.js" | "confirm.css" as name]:
-                return _reply(name.rpartition(".")[2], asset(name))
+                return text_reply("js" if name.endswith(".js") else "css", asset(name))
             case ["studies.json"]:
                 with self.lock:
-                    tree = {"studies": [self._told(study) for study in self.studies], "legal": _legal()}
-                return _reply("json", json.dumps(tree))
-            case ["sheets", study, name] if study.isdecimal() and name.removesuffix(".png").isdecimal():
-                return self._sheet(int(study), int(name.removesuffix(".png")))
+                    tree = {"studies": [self._entry(study) for study in self.studies], "legal": _legal()}
+                return json_reply(tree)
+            case ["sheets", study, name]:
+                return self._sheet(number_of(study), number_of(name.removesuffix(".png")))
             case _:
                 return None
 
     def _sheet(self, study: int, number: int) -> Reply | None:
-        if study >= len(self.studies) or number >= len(self.studies[study].files):
+        if not 0 <= study < len(self.studies) or not 0 <= number < len(self.studies[study].files):
             return None
         path = self.studies[study].files[number]
         sheet = None if path is None else sheet_of(path)
-        return None if sheet is None else (HTTPStatus.OK, "image/png", sheet[0])
+        return png_reply(None if sheet is None else sheet[0])
 
-    def _told(self, study: ImportedStudy) -> dict[str, Any]:
+    def _entry(self, study: ImportedStudy) -> dict[str, Any]:
         return {"study_id": study.study_id, "proposals": study.proposals, **self._state(study.study_id)}
 
     def _state(self, study_id: str) -> dict[str, Any]:
@@ -84,48 +81,50 @@ class Desk:
             "choices": {stack: choice.model_dump() for stack, choice in choices.items()},
         }
 
-    def decide(self, body: bytes) -> Reply:
+    def decide(self, request: Request) -> Reply | None:
         """Append what a request asks for and return the study's state; a refusal says why, and the state.
 
         A refusal that a person may meet is no error of HTTP, which browsers would complain of.
         """
+        if list(request.parts) != ["decide"]:
+            return None
         try:
-            asked = Asked.model_validate(parse_json(body))
+            change = Change.model_validate(parse_json(request.body))
         except ValidationError as error:
-            return _refusal(HTTPStatus.BAD_REQUEST, describe(error))
+            return refusal(HTTPStatus.BAD_REQUEST, describe(error))
         except ValueError as error:
-            return _refusal(HTTPStatus.BAD_REQUEST, str(error))
-        study = next((each for each in self.studies if each.study_id == asked.study_id), None)
+            return refusal(HTTPStatus.BAD_REQUEST, str(error))
+        study = next((each for each in self.studies if each.study_id == change.study_id), None)
         if study is None:
-            return _refusal(HTTPStatus.BAD_REQUEST, "no such study; load the page again")
+            return refusal(HTTPStatus.BAD_REQUEST, "no such study; load the page again")
         with self.lock:
-            refused = self._refused(study, asked)
+            refused = self._refused(study, change)
             if refused is None:
                 try:
-                    if asked.undo:
+                    if change.undo:
                         self.ledger.undo(study.study_id)
                     else:
-                        self.ledger.decide(study.study_id, asked.stacks)
+                        self.ledger.decide(study.study_id, change.stacks)
                 except InputError as error:
                     refused = str(error)
                 except OSError as error:
                     refused = f"not kept, the file of decisions cannot be written ({error.strerror or error})"
             if refused is not None:
-                return _refusal(HTTPStatus.OK, refused, self._state(study.study_id))
-            return _reply("json", json.dumps(self._state(study.study_id)))
+                return refusal(HTTPStatus.OK, refused, self._state(study.study_id))
+            return json_reply(self._state(study.study_id))
 
-    def _refused(self, study: ImportedStudy, asked: Asked) -> str | None:
-        if asked.revision != self.ledger.decisions.revision(study.study_id):
+    def _refused(self, study: ImportedStudy, change: Change) -> str | None:
+        if change.revision != self.ledger.decisions.revision(study.study_id):
             return "decided on elsewhere since; this is how it stands now, press the key again"
-        if asked.undo:
+        if change.undo:
             return None
         stacks = study.by_stack()
-        if not asked.stacks or not asked.stacks.keys() <= stacks.keys():
+        if not change.stacks or not change.stacks.keys() <= stacks.keys():
             return "no such stack; load the page again"
-        for stack, choice in asked.stacks.items():
+        for stack, choice in change.stacks.items():
             if choice is not None and (why := choice.refused(int(stacks[stack]["phases"]))):
                 return f"{_WORDS[why]}"
-        merged = self.ledger.decisions.of(study.study_id) | asked.stacks
+        merged = self.ledger.decisions.of(study.study_id) | change.stacks
         twice = contradicted([choice for choice in merged.values() if choice is not None])
         if twice:
             return f"another stack is confirmed as {', '.join(sorted(twice))}; C takes this one instead of it"
@@ -145,62 +144,6 @@ def _legal() -> dict[str, dict[str, Any]]:
     }
 
 
-def _reply(kind: str, text: str) -> Reply:
-    return HTTPStatus.OK, f"{_TYPES[kind]}; charset=utf-8", text.encode()
-
-
-def _refusal(status: HTTPStatus, why: str, state: Mapping[str, Any] | None = None) -> Reply:
-    return status, "application/json; charset=utf-8", json.dumps({"error": why, **(state or {})}).encode()
-
-
-def desk_server(desk: Desk, port: int = 0) -> ThreadingHTTPServer:
+def desk_server(desk: Desk, port: int = 0) -> LocalServer:
     """Make a server that is not yet running; port 0 takes a free port."""
-
-    class Handler(BaseHTTPRequestHandler):
-        timeout = 60  # s, after which a client that says nothing is left
-
-        def do_GET(self) -> None:
-            words = self._words()
-            self._send(None if words is None else desk.read(words))
-
-        def do_POST(self) -> None:
-            words, size = self._words(), self.headers.get("Content-Length", "")
-            origin = self.headers.get("Origin")
-            if words != ["decide"] or origin != f"http://{self.headers.get('Host')}":
-                self._send(None)  # another site's page may post here, but not say that it is this one
-            elif self.headers.get_content_type() != "application/json" or not size.isdecimal():
-                self._send(_refusal(HTTPStatus.BAD_REQUEST, "expected JSON of a stated length"))
-            elif int(size) > _MOST_BYTES:
-                self._send(_refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too long"))
-            else:
-                self._send(desk.decide(self.rfile.read(int(size))))
-
-        def _words(self) -> list[str] | None:
-            """Parts of the path below the token; None for a foreign token or host (rebinding)."""
-            hosts = {f"{name}:{server.server_port}" for name in (HOST, "localhost")}
-            token, _, rest = unquote(self.path.partition("?")[0]).removeprefix("/").partition("/")
-            if self.headers.get("Host") not in hosts:
-                return None
-            return rest.split("/") if secrets.compare_digest(token.encode(), desk.token.encode()) else None
-
-        def _send(self, reply: Reply | None) -> None:
-            status, kind, body = reply or (HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", b"not found\n")
-            self.send_response(status)
-            headers = {"Content-Type": kind, "Content-Length": str(len(body)), "Cache-Control": "no-store"}
-            headers |= {"Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}
-            headers |= {"Content-Security-Policy": _POLICY, "Cross-Origin-Resource-Policy": "same-origin"}
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Log nothing, because an address holds the token."""
-
-    server = ThreadingHTTPServer((HOST, port), Handler)
-    return server
-
-
-def desk_address(server: ThreadingHTTPServer, desk: Desk) -> str:
-    """Address of the page, with its token, for the person who started it."""
-    return f"http://{HOST}:{server.server_port}/{desk.token}/"
+    return LocalServer(Site(desk.read, desk.decide), port)

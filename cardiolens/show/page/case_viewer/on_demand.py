@@ -4,6 +4,7 @@ from functools import lru_cache
 from urllib.parse import quote
 
 from cardiolens.base.errors import InputError
+from cardiolens.show.local_server import number_of
 from cardiolens.show.page.case_viewer.cases import case_reader
 from cardiolens.show.page.case_viewer.sources import Sources
 from cardiolens.show.page.case_viewer.write import script_of
@@ -12,7 +13,6 @@ from cardiolens.show.page.embed import to_json
 MOST_WORDS = 200  # characters of a search
 _AS_IT_IS = "!'()*~"  # by the page's encodeURIComponent
 _MOST_ARMS = 2  # side by side
-_DIGITS = 10  # of a number in an address, and fewer
 
 
 class Scripts:
@@ -47,14 +47,9 @@ class Scripts:
 
     def _arms(self, words: str) -> list[int]:
         """Places of arms, e.g. of `3-17`; none where one of them does not exist."""
-        arms = [_number(word) for word in words.split("-", _MOST_ARMS)]
+        arms = [number_of(word) for word in words.split("-", _MOST_ARMS)]
         known = len(arms) <= _MOST_ARMS and all(0 <= arm < len(self._sources.arms) for arm in arms)
         return arms if known else []
 
     def _question(self, word: str) -> bool:
-        return 0 <= _number(word) < len(self._sources.study)
-
-
-def _number(word: str) -> int:
-    """Number that a part of a path is, -1 where it is none."""
-    return int(word) if word.isdecimal() and len(word) < _DIGITS else -1
+        return 0 <= number_of(word) < len(self._sources.study)

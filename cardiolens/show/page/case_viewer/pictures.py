@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted import read_json
+from cardiolens.show.local_server import number_of
 from cardiolens.storage import tables
 from cardiolens.study.manifest import MANIFEST_NAME, read_study
 from cardiolens.study.overlay import Overlay, read_overlay
@@ -110,9 +111,10 @@ def _write_study(folder: Path, number: int, pictures: Mapping[Place, bytes]) -> 
 
 def parse_name(words: Sequence[str]) -> tuple[int, str, int] | None:
     """Parse a picture's path below the viewer: study number, volume and index; None for any other path."""
-    if len(words) != 3 or words[0] not in (FRAMES, MASKS) or not words[1].isdecimal():
+    if len(words) != 3 or words[0] not in (FRAMES, MASKS):
         return None
     volume_id, _, idx = words[2].removesuffix(".png").rpartition("-")
-    if not words[2].endswith(".png") or not volume_id or not idx.isdecimal():
+    study, frame = number_of(words[1]), number_of(idx)
+    if not words[2].endswith(".png") or not volume_id or min(study, frame) < 0:
         return None
-    return int(words[1]), volume_id, int(idx)
+    return study, volume_id, frame
