@@ -9,7 +9,7 @@ from cardiolens.score.claims import sentences
 from cardiolens.score.claims.analysis import Analysis, alone, setting
 from cardiolens.score.claims.evidence import Evidence, by_interval
 from cardiolens.score.claims.sentences import Finding
-from cardiolens.score.statistics.collapse import COLLAPSE_INDEX, EXCESS, collapsed
+from cardiolens.score.statistics.collapse import COLLAPSE_INDEX, EXCESS, is_collapsed
 from cardiolens.score.statistics.factors import ArmFactors, factors_of
 from cardiolens.score.statistics.rows import Row
 
@@ -59,7 +59,7 @@ def _claim(what: str, indices: _Indices, evidence: Evidence) -> Finding:
 
 def _is_collapsed(indices: _Indices) -> bool:
     fractions = {name: np.array(_number(row, "value") / 100) for name, row in indices.items()}
-    return bool(collapsed(fractions, _number(indices["modal_excess"], "low") / 100))
+    return bool(is_collapsed(fractions, _number(indices["modal_excess"], "low") / 100))
 
 
 def _number(row: Row, name: str) -> float:

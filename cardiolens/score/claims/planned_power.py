@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.score.statistics.cells import BESIDE
+from cardiolens.score.statistics.cells import EXTRA_METRICS
 from cardiolens.score.statistics.factors import ArmFactors, families
 from cardiolens.score.statistics.hypothesis_tests import detectable_difference, planned_error
 from cardiolens.score.statistics.multiple_testing import RUN
@@ -42,5 +42,5 @@ def comparisons(arms: Sequence[ArmFactors], tiers: int) -> int:
     for name, pairs in families(arm for arm in arms if not arm.simulated).items():
         factor = name.partition(" | ")[0]
         if factor in RUN:
-            found += len(pairs) * (tiers + (len(BESIDE) if factor == "prompt" else 0))
+            found += len(pairs) * (tiers + (len(EXTRA_METRICS) if factor == "prompt" else 0))
     return found

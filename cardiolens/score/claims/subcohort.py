@@ -10,7 +10,7 @@ from cardiolens.score.claims import sentences
 from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.claims.evidence import by_interval
 from cardiolens.score.claims.sentences import Finding
-from cardiolens.score.statistics.arm_answers import Asked
+from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import resampling_weights
 from cardiolens.score.statistics.differences import Resampling
 from cardiolens.score.statistics.headlines import PREFIX, Headlines, model_means
@@ -20,7 +20,7 @@ from cardiolens.score.statistics.metrics import ratio
 from cardiolens.score.statistics.paired import kendall
 from cardiolens.score.statistics.report_references import Forms
 from cardiolens.score.statistics.rows import TIERS, Row, as_row
-from cardiolens.score.statistics.states import Answered, Choices
+from cardiolens.score.statistics.states import AnswerMasks, Choices
 from cardiolens.score.statistics.statistic import Key, Statistic
 
 
@@ -33,7 +33,7 @@ class Part:
 
 
 def full_versus_part(
-    asked: Asked,
+    asked: ArmAnswers,
     part: Part,
     models: Headlines,
     *,
@@ -111,7 +111,7 @@ def _agreements(name: str, rows: Sequence[Row]) -> list[Finding]:
     ]
 
 
-def _shifts(asked: Asked, part: Part) -> list[Row]:
+def _shifts(asked: ArmAnswers, part: Part) -> list[Row]:
     return [
         {"metric": "gold_shift", "scope": f"subtask:{subtask}", "value": 100 * shift}
         for subtask, shift in gold_shift(asked, part.patients).items()
@@ -126,7 +126,7 @@ def separate_weights(inside: Bools, resamples: int, seed: int) -> Floats:
     return weights
 
 
-def gold_shift(asked: Asked, part: Collection[str]) -> dict[str, float]:
+def gold_shift(asked: ArmAnswers, part: Collection[str]) -> dict[str, float]:
     """Total variation between gold answers of the full cohort and of a part, by single-choice subtask."""
     inside = _inside(asked.patients, part)
     items = asked.judged[asked.arms[0]].items
@@ -136,7 +136,7 @@ def gold_shift(asked: Asked, part: Collection[str]) -> dict[str, float]:
 
 
 def _distance(items: Items, inside: Bools) -> float:
-    answered = Answered(items.gold, items.gold, items.size)
+    answered = AnswerMasks(items.gold, items.gold, items.size)
     gold = Choices.of(answered, inside[items.patient].astype(np.int64), 2).confusion.sum(axis=-1)
     full, part = gold.sum(axis=0), gold[1]
     return float(0.5 * np.abs(ratio(full, full.sum()) - ratio(part, part.sum())).sum())

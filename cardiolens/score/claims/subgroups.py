@@ -6,9 +6,9 @@ import numpy as np
 
 from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.statistics.answers import Answers
-from cardiolens.score.statistics.arm_answers import Asked
+from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import resampling_weights
-from cardiolens.score.statistics.cells import Cells, claimed
+from cardiolens.score.statistics.cells import Cells, claimed_statistics
 from cardiolens.score.statistics.differences import Resampling, of_fields
 from cardiolens.score.statistics.headlines import PREFIX, Headlines
 from cardiolens.score.statistics.items import Floats, Items
@@ -22,7 +22,7 @@ Subgroups = Mapping[str, Mapping[str, Collection[str]]]  # by attribute, by its 
 
 
 def subgroup_scores(
-    asked: Asked, subgroups: Subgroups, models: Headlines, *, min_n: int, resamples: int, seed: int
+    asked: ArmAnswers, subgroups: Subgroups, models: Headlines, *, min_n: int, resamples: int, seed: int
 ) -> Analysis:
     """Headlines of models on the patients of each subgroup, with intervals over these patients.
 
@@ -77,7 +77,9 @@ def _headline(
 
 def _claimed(answers: Answers, sampling: Resampling) -> dict[str, Floats]:
     cells = Cells.of(answers, sampling.patients)
-    values = claimed(cells.parts, [rows @ sampling.weights.T for rows in cells.rows], sampling.min_n)
+    values = claimed_statistics(
+        cells.parts, [rows @ sampling.weights.T for rows in cells.rows], sampling.min_n
+    )
     return {scope: value for (metric, scope), value in values.items() if metric == "primary"}
 
 

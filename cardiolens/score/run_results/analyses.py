@@ -25,7 +25,7 @@ from cardiolens.score.claims.sentences import Finding
 from cardiolens.score.claims.subcohort import full_versus_part
 from cardiolens.score.claims.subgroups import subgroup_scores
 from cardiolens.score.run_results.groups import Groups
-from cardiolens.score.statistics.arm_answers import Asked
+from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.headlines import headlines
 from cardiolens.score.statistics.hypothesis_tests import Support
@@ -60,7 +60,7 @@ class _Analyses(BaseModel):
 
 
 def analyses_of(
-    answers: Asked,
+    answers: ArmAnswers,
     scores: Iterable[pa.Table],
     arms: Sequence[ArmFactors],
     groups: Groups,

@@ -9,7 +9,7 @@ from cardiolens.config.arms import Arm
 from cardiolens.config.steps import StatisticsSpec
 from cardiolens.score.run_results.judged_arms import judged_arms
 from cardiolens.score.statistics.confidence import AUROC, AVERAGE_PRECISION, confidence_scores
-from cardiolens.score.statistics.factors import beside_control
+from cardiolens.score.statistics.factors import control_pairs
 from cardiolens.score.statistics.position_bias import order_scores, position_scores
 from cardiolens.score.statistics.verdicts import Verdicts, cohort
 from cardiolens.storage import tables
@@ -54,7 +54,7 @@ def scores_from_replies(rows: Verdicts, sweep_arms: Sequence[Arm], statistics: S
         for arm in shuffled_arms
     ]
     with_verdicts = [arm for arm in names if _is_judged(rows, arm)]
-    reversed_pairs = beside_control(judged_arms(sweep_arms, with_verdicts), "reversed_options")
+    reversed_pairs = control_pairs(judged_arms(sweep_arms, with_verdicts), "reversed_options")
     orders = [
         order_scores(*_parts(rows, pair)[:2], [pair], *resampling, patients=patients)
         for pair in sorted(reversed_pairs)

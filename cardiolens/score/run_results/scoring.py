@@ -27,10 +27,10 @@ from cardiolens.score.run_results.groups import Groups, groups_of
 from cardiolens.score.run_results.judged_arms import judged_arms
 from cardiolens.score.run_results.model_replies import OnDisk, judge_model, question_ids_of
 from cardiolens.score.run_results.stages import StageCounts
-from cardiolens.score.statistics.arm_answers import Asked
-from cardiolens.score.statistics.factors import beside_control, families
+from cardiolens.score.statistics.arm_answers import ArmAnswers
+from cardiolens.score.statistics.factors import control_pairs, families
 from cardiolens.score.statistics.headlines import headlines
-from cardiolens.score.statistics.scores import scored
+from cardiolens.score.statistics.scores import compute_scores
 from cardiolens.score.statistics.verdicts import Verdicts
 from cardiolens.score.verdicts.text_metrics import open_text_metrics
 from cardiolens.storage import tables
@@ -189,14 +189,14 @@ def write_results(
     run: Run, replies: Replies, groups: Groups, sweep_arms: Sequence[Arm], spec: SweepSpec
 ) -> RunResults:
     """Write verdicts, and the scores and analyses computed from them."""
-    answers = Asked.of(replies.verdict_store)
+    answers = ArmAnswers.of(replies.verdict_store)
     factors = judged_arms(sweep_arms, answers.arms)
     forms = report_forms(load_catalogue(spec.dataset.protocol))
     options: dict[str, Any] = dict(spec.statistics.sampling)
-    options |= {"gains": beside_control(factors, "blind"), "repeats": beside_control(factors, "repeat")}
+    options |= {"gains": control_pairs(factors, "blind"), "repeats": control_pairs(factors, "repeat")}
     options |= {"headlines": headlines(factors), "forms": forms}
     options["simulated"] = {arm.arm_id for arm in factors if arm.simulated}
-    scores = scored(answers, families=families(factors), **options)
+    scores = compute_scores(answers, families=families(factors), **options)
     scores.add(replies.reply_scores)
     comparison = Declared(**spec.primary.model_dump()) if spec.primary else None
     inputs = answers, scores.parts(), factors, groups, spec.statistics

@@ -98,8 +98,8 @@ def wilson(successes: int, trials: int, level: float = 0.95) -> Interval:
 
     if not trials:
         return Interval(np.nan, np.nan, np.nan)
-    found = stats.binomtest(successes, trials).proportion_ci(level, method="wilson")
-    return Interval(successes / trials, float(found.low), float(found.high))
+    interval = stats.binomtest(successes, trials).proportion_ci(level, method="wilson")
+    return Interval(successes / trials, float(interval.low), float(interval.high))
 
 
 def gwet_ac1(table: Floats) -> Floats:
@@ -120,5 +120,5 @@ def minimum_detectable(standard_error: float, power: float = 0.8, level: float =
 
 def standard_error(values: Floats) -> float:
     """Standard deviation of the resampled values (entries 1 on) of a statistic; NaN for fewer than two."""
-    drawn = values[1:][~np.isnan(values[1:])]
-    return float(drawn.std(ddof=1)) if len(drawn) > 1 else float("nan")
+    resampled = values[1:][~np.isnan(values[1:])]
+    return float(resampled.std(ddof=1)) if len(resampled) > 1 else float("nan")

@@ -39,9 +39,9 @@ class Items:
     parsed: Ints
     judged: Bools  # whether there was a reply to judge
 
-    def where(self, chosen: Bools | Ints | slice) -> "Items":
+    def where(self, selection: Bools | Ints | slice) -> "Items":
         """Some of the items."""
-        return Items(**{field.name: getattr(self, field.name)[chosen] for field in fields(self)})
+        return Items(**{field.name: getattr(self, field.name)[selection] for field in fields(self)})
 
     @property
     def size(self) -> int:
@@ -89,9 +89,9 @@ def count(rows: pa.Table, name: str) -> Floats:
     )
     parent = np.asarray(pc.list_parent_indices(lists))
     entries = lists.flatten()
-    wanted = np.asarray(pc.equal(entries.field("k"), name))
-    values = np.asarray(entries.field("v"), np.float64)[wanted]
-    return np.bincount(parent[wanted], weights=values, minlength=len(rows)).astype(np.float64)
+    is_named = np.asarray(pc.equal(entries.field("k"), name))
+    values = np.asarray(entries.field("v"), np.float64)[is_named]
+    return np.bincount(parent[is_named], weights=values, minlength=len(rows)).astype(np.float64)
 
 
 def patient_rows(column: pa.ChunkedArray, patients: list[str]) -> Ints:

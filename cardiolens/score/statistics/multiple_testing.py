@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from cardiolens.score.statistics.cells import BESIDE
+from cardiolens.score.statistics.cells import EXTRA_METRICS
 from cardiolens.score.statistics.hypothesis_tests import holm
 from cardiolens.storage.spool import Spool
 from cardiolens.storage.tables import SCORES, from_rows
@@ -17,7 +17,7 @@ RUN = ("selector", "budget", "prompt", "control")
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
+class PValueRow:
     """A row that holds a p-value, and the question that it belongs to."""
 
     question: str  # a factor, or what else is compared
@@ -28,7 +28,7 @@ class Tested:
     def family(self) -> tuple[str, ...] | None:
         """The family that Holm adjusts over; None where no sentence is made of the row."""
         metric, _, kind = str(self.row["metric"]).rpartition(".")
-        if metric in BESIDE and self.question != "prompt":
+        if metric in EXTRA_METRICS and self.question != "prompt":
             return None
         below = "" if str(self.row["scope"]).startswith("tier:") else "subtasks and sequences"
         question = "what the run varied" if self.question in RUN else self.question
@@ -41,7 +41,7 @@ class Tests:
     def __init__(self) -> None:
         self._families: dict[tuple[str, ...], _Family] = {}
 
-    def add(self, tests: Iterable[Tested]) -> None:
+    def add(self, tests: Iterable[PValueRow]) -> None:
         """Put tests into their families."""
         for test in tests:
             if test.family is not None:
