@@ -52,7 +52,7 @@ def verdicts(seed: int, arms: int = 4) -> pa.Table:
 @pytest.mark.parametrize("seed", range(5))
 def test_an_arm_is_what_it_is_in_the_whole_table(seed: int) -> None:
     table = verdicts(seed)
-    whole, asked = Answers.asked(table, cohort(table)), ArmAnswers.of(table)
+    whole, asked = Answers.from_verdicts(table, cohort(table)), ArmAnswers.of(table)
     assert asked.arms == list(asked.judged) == whole.where_judged().arms == ["arm1", "arm2", "arm3"]
     for arm in asked:
         same(asked[arm], whole.of_arm(arm))
