@@ -19,7 +19,7 @@ from cardiolens.score.claims.analyses import analyse, rows_read
 from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.claims.confusion import confusion_rows
 from cardiolens.score.claims.difficulty import item_difficulty
-from cardiolens.score.claims.preregistered import Declared, declared_comparison
+from cardiolens.score.claims.preregistered import DeclaredComparison, declared_comparison
 from cardiolens.score.claims.score_ranges import spread
 from cardiolens.score.claims.sentences import Finding
 from cardiolens.score.claims.subcohort import full_versus_part
@@ -67,7 +67,7 @@ def analyses_of(
     statistics: StatisticsSpec,
     *,
     forms: Forms,
-    comparison: Declared | None = None,
+    comparison: DeclaredComparison | None = None,
 ) -> list[Analysis]:
     """Compute every analysis that the arms allow; `groups` are parts and subgroups of the cohort.
 

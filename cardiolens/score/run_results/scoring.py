@@ -15,7 +15,7 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.report_text.entities import report_forms
 from cardiolens.score.claims.analysis import Analysis
-from cardiolens.score.claims.preregistered import Declared
+from cardiolens.score.claims.preregistered import DeclaredComparison
 from cardiolens.score.run_results.analyses import analyses_of, write_analyses
 from cardiolens.score.run_results.cached_verdicts import (
     digest_of_questions,
@@ -198,7 +198,7 @@ def write_results(
     options["simulated"] = {arm.arm_id for arm in factors if arm.simulated}
     scores = compute_scores(answers, families=families(factors), **options)
     scores.add(replies.reply_scores)
-    comparison = Declared(**spec.primary.model_dump()) if spec.primary else None
+    comparison = DeclaredComparison(**spec.primary.model_dump()) if spec.primary else None
     inputs = answers, scores.parts(), factors, groups, spec.statistics
     analyses = analyses_of(*inputs, forms=forms, comparison=comparison)
     if replies.seen.num_rows or run.seen.exists():
