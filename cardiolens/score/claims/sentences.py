@@ -88,7 +88,8 @@ def change(cause: str, subject: str, row: Row, evidence: Evidence) -> Finding:
     above 5 % or there is none, or items that fell out could turn the sign (protocol 16.3, 16.6).
     """
     interval = interval_of(row)
-    numbers = f"difference {_numbers(interval, 95)}{_adjusted(evidence)}, {_patients(row)}{_dropped_items(evidence)}."
+    numbers = f"difference {_numbers(interval, 95)}{_adjusted(evidence)}, {_patients(row)}"
+    numbers += f"{_dropped_items(evidence)}."
     if interval.low > 0 and evidence.carried and evidence.keeps(0, math.inf):
         return Finding("supported", f"{cause} raises {subject}: {numbers}")
     if interval.high < 0 and evidence.carried and evidence.keeps(-math.inf, 0):
