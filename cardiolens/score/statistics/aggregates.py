@@ -13,7 +13,7 @@ from cardiolens.score.statistics.subtasks import subtask_statistics
 
 Subtasks = dict[str, dict[str, Statistic]]  # by subtask, by metric
 
-# beside the primary value, the means over the subtasks that have them
+# besides the primary value: means over the subtasks that have these metrics
 _EXTRA_METRICS = ("collapse_index", "mean_cardinality", "precision", "recall", "abnormal_call")
 _REFERENCES = ("uniform", "prevalence", "constant")
 
@@ -21,7 +21,7 @@ _REFERENCES = ("uniform", "prevalence", "constant")
 def arm_statistics(
     answers: Answers, weights: Floats, min_n: int, seed: int, forms: Forms
 ) -> dict[Key, Statistic]:
-    """Statistics of every subtask, sequence and tier, of the answers of one arm."""
+    """Compute the statistics of every subtask, sequence and tier from the answers of one arm."""
     items = answers.items
     by_subtask = {
         str(subtask): subtask_statistics(items.where(items.subtask == subtask), weights, seed)
@@ -61,7 +61,7 @@ def _extra_means(by_subtask: Subtasks, items: Items, min_n: int) -> dict[Key, St
 
 
 def _enough(items: Items, min_n: int) -> tuple[list[str], Basis]:
-    """The subtasks with min_n items, and a basis that lists the others."""
+    """Return the subtasks with at least min_n items, and a basis whose note lists the others."""
     subtasks, sizes = np.unique(items.subtask, return_counts=True)
     sufficient, insufficient = subtasks[sizes >= min_n], subtasks[sizes < min_n]
     note = f"mean of {len(sufficient)} subtasks"
@@ -71,7 +71,7 @@ def _enough(items: Items, min_n: int) -> tuple[list[str], Basis]:
 
 
 def _diagnosis(by_subtask: Subtasks, items: Items) -> dict[Key, Statistic]:
-    """Tier 3: mean macro-F1 over D01 and D02, accuracy beside it; D01 alone, and said so, without D02."""
+    """Tier 3: mean macro-F1 and accuracy over D01 and D02; without D02 those of D01, with a note."""
     subtasks = list(map(str, np.unique(items.subtask)))
     if not subtasks:
         return {}
@@ -87,7 +87,7 @@ def _diagnosis(by_subtask: Subtasks, items: Items) -> dict[Key, Statistic]:
 def _with_references(
     by_subtask: Subtasks, subtasks: list[str], metric: str, basis: Basis, scope: str
 ) -> dict[Key, Statistic]:
-    """The mean of a metric over subtasks as `primary` of a scope, its references, and skill."""
+    """Average a metric, its references and its skill over subtasks, as `primary` of a scope."""
     means = {
         name: mean_of({subtask: by_subtask[subtask][f"{metric}{name}"] for subtask in subtasks}, basis)
         for name in ("", *(f".{reference}" for reference in _REFERENCES))

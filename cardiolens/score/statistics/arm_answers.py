@@ -1,4 +1,4 @@
-"""All that was asked, arm by arm, without holding it all: what scores of many arms are computed from."""
+"""Answers per arm, loaded one arm at a time."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -16,8 +16,8 @@ from cardiolens.storage.tables import VERDICTS
 
 @dataclass(frozen=True, slots=True)
 class ArmAnswers(Mapping[str, Answers]):
-    """The answers of each arm, judged or not, by arm; a number of a question, a request or a set of entities
-    means the same in every arm.
+    """The answers of each arm, judged or not. Codes of questions, requests and entity sets are shared across
+    arms.
     """
 
     verdicts: pa.Table | Verdicts
@@ -28,7 +28,7 @@ class ArmAnswers(Mapping[str, Answers]):
 
     @staticmethod
     def of(verdicts: pa.Table | Verdicts) -> "ArmAnswers":
-        """The arms of verdicts, which are read an arm at a time."""
+        """Read the answers from verdicts, one arm at a time."""
         patients, vocabulary = cohort(verdicts), Vocabulary.of(verdicts)
         answers_by_arm: SpilledMapping[Answers] = SpilledMapping()
         judged_arms = []
@@ -39,12 +39,12 @@ class ArmAnswers(Mapping[str, Answers]):
         return ArmAnswers(verdicts, answers_by_arm, sorted(judged_arms), patients, judged_shares(verdicts))
 
     def without_verdicts(self) -> "ArmAnswers":
-        """The same answers, for a process that does not need the verdicts that they were read from."""
+        """A copy without the verdicts, for other processes that need the answers only."""
         return replace(self, verdicts=VERDICTS.empty_table())
 
     @property
     def judged(self) -> "JudgedAnswers":
-        """The judged rows of each arm that has any."""
+        """The judged rows of each arm that has at least one."""
         return JudgedAnswers(self)
 
     @property
@@ -64,7 +64,7 @@ class ArmAnswers(Mapping[str, Answers]):
 
 @dataclass(frozen=True, slots=True)
 class JudgedAnswers(Mapping[str, Answers]):
-    """The judged rows of each arm that has any, in the order of the arms."""
+    """The judged rows of each arm that has at least one, sorted by arm."""
 
     answers: ArmAnswers
 

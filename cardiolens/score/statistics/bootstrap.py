@@ -12,7 +12,7 @@ from cardiolens.score.statistics.items import Floats, Ints
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A value with the ends of its interval; ends are NaN where none can be given."""
+    """A value with the ends of its interval; the ends are NaN where there is no interval."""
 
     value: float
     low: float
@@ -20,7 +20,7 @@ class Interval:
 
 
 def resampling_weights(patients: int, resamples: int, seed: int) -> Floats:
-    """Counts of each patient in each resample: (1 + resamples, patients); row 0 is the cohort itself.
+    """Count each patient in each resample: (1 + resamples, patients); row 0 is the cohort itself.
 
     Every statistic of every arm uses these same weights, so differences between arms are paired.
     """

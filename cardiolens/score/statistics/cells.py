@@ -1,4 +1,4 @@
-"""Whole numbers of a patient that add up, and the statistics claimed from their sums (protocol 16.6).
+"""Additive counts per patient, and the statistics computed from their sums (protocol 16.6).
 
 A part is one subtask of one arm; its cells are rows (cell, unit), a unit being a patient, or a sum of them.
 """
@@ -24,7 +24,7 @@ _NORMAL = 1
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One subtask, as far as its questions fix it."""
+    """The properties of one subtask that follow from its questions alone."""
 
     subtask: str
     sequence: str
@@ -36,8 +36,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """The parts of one arm, sorted, with the cells (cell, patient) of each; arms asked the same have the same
-    parts.
+    """The parts of one arm, sorted, with the cells (cell, patient) of each.
+
+    Arms with the same questions have the same parts.
     """
 
     parts: tuple[Part, ...]
@@ -45,7 +46,7 @@ class Cells:
 
     @staticmethod
     def of(answers: Answers, units: int) -> "Cells":
-        """The cells of the answers of one arm, `units` being the number of patients in the cohort."""
+        """Count the answers of one arm; `units` is the number of patients in the cohort."""
         items, reports = answers.items, answers.reports.where(answers.reports.channel == "fields")
         parts: list[Part] = []
         rows: list[Floats] = []
@@ -90,9 +91,9 @@ def _by_unit(counts: Sequence[np.ndarray], unit: Ints, units: int) -> Floats:
 
 
 def claimed_statistics(parts: Sequence[Part], sums: Sequence[Floats], min_n: int) -> dict[Key, Floats]:
-    """The statistics that sentences are made of, as fractions, of sums (cell, unit) of every part.
+    """Compute the statistics that sentences may claim, as fractions, from sums (cell, unit) of every part.
 
-    `primary` at every scope, and on tier 1 those BESIDE it: the values of `tiers.arm_statistics`.
+    `primary` at every scope, and on tier 1 EXTRA_METRICS: the values of `aggregates.arm_statistics`.
     """
     values = {part: _OF_KIND[part.kind](cells) for part, cells in zip(parts, sums, strict=True)}
     statistics = {("primary", f"subtask:{part.subtask}"): value["primary"] for part, value in values.items()}

@@ -1,6 +1,6 @@
 """Category collapse (protocol 8.4): answers that default to a few categories.
 
-Indices are over parsed answers only; the share of the unparsed stands beside them.
+Indices are over parsed answers only; `unparsed` is the share of all others.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Scores of option probabilities, where the engine gave them (`answer_format=choice`)."""
+"""Scores from option probabilities, where the engine returns them (`answer_format=choice`)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Probabilities:
 
     @property
     def confident_answers(self) -> ConfidentAnswers:
-        """The most probable option's probability, and whether it is the gold one; ties to the earlier."""
+        """The top option of each item with its probability; ties go to the earlier option."""
         best = self.probability.argmax(axis=1)
         right = self.gold[np.arange(len(best)), best]
         return ConfidentAnswers(self.probability.max(axis=1), right, self.patient, self.parse_status)
@@ -86,7 +86,7 @@ def confidence_scores(
 def probabilities(
     verdicts: pa.Table, requests: pa.Table, completions: pa.Table, patients: Sequence[str]
 ) -> dict[Key, Probabilities]:
-    """Items with option probabilities by (arm, subtask), sorted."""
+    """Collect the items with option probabilities, by (arm, subtask), sorted."""
     with_logprobs = completions.filter(pc.is_valid(completions["option_logprobs"]))
     logprobs_by_key = {
         row["request_key"]: row["option_logprobs"]
@@ -94,7 +94,7 @@ def probabilities(
         if row["option_logprobs"]
     }
     if not logprobs_by_key:
-        return {}  # as with most runs: the rows below would be dictionaries of all requests
+        return {}  # the usual case: skip building dictionaries of all requests
     displayed = {
         (row["arm_id"], row["qa_id"]): row["option_keys"]
         for row in requests.select(["arm_id", "qa_id", "option_keys"]).to_pylist()
@@ -158,7 +158,7 @@ def _separation(items: Probabilities, times: Floats) -> dict[str, Statistic]:
 
 
 def _options(items: Probabilities) -> Iterator[tuple[str, int]]:
-    """Options that are separated: each of multi-select, the second of two, else none."""
+    """Options whose separation is scored: all of multi-select, the second of two, else none."""
     if items.several:
         yield from ((f".{key}", at) for at, key in enumerate(items.keys))
     elif len(items.keys) == 2:

@@ -1,4 +1,4 @@
-"""Calibration, and risk against coverage, as statistics: how often what a model is sure of is right."""
+"""Calibration and risk-coverage curves as statistics."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -19,7 +19,7 @@ _BLOCK = 250  # resamples at once: weights of many items are larger than what th
 
 @dataclass(frozen=True, slots=True)
 class ConfidentAnswers:
-    """Answers with the confidence they were given with."""
+    """Answers with the model's confidence in each."""
 
     confidence: Floats
     right: Bools
@@ -28,7 +28,7 @@ class ConfidentAnswers:
 
     @staticmethod
     def together(parts: Sequence["ConfidentAnswers"]) -> "ConfidentAnswers":
-        """Answers of several subtasks as one."""
+        """Concatenate the answers of several subtasks."""
         names = [field.name for field in fields(ConfidentAnswers)]
         return ConfidentAnswers(
             **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names}

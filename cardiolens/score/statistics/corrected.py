@@ -20,7 +20,7 @@ _Parts = dict[str, tuple[Statistic, Statistic]]  # by subtask or field: correcte
 def corrected_statistics(answers: Answers, weights: Floats, min_n: int) -> dict[Key, Statistic]:
     """Corrected accuracy and the share of exact answers by tier: means over subtasks, in tier 2 over fields.
 
-    A subtask of fewer than min_n items, or with one answer throughout, stays out of both.
+    Subtasks with fewer than min_n items, or with a single gold answer, are left out of both.
     """
     items, reports = answers.items, answers.reports
     parts: dict[int, _Parts] = {1: {}, 2: {}, 3: {}}
@@ -49,7 +49,7 @@ def corrected_statistics(answers: Answers, weights: Floats, min_n: int) -> dict[
 
 
 def _of_fields(subtask: str, reports: Reports, weights: Floats) -> _Parts:
-    """Each field of a report is an item; a report that cannot be read has none right."""
+    """Score each field of a report as an item; in an unparsed report all fields are wrong."""
     field = np.array([name.partition(": ")[0] for name in reports.entities])
     names = list(dict.fromkeys(field.tolist()))
     read = reports.parse_status == "ok"
@@ -69,7 +69,7 @@ def _of_fields(subtask: str, reports: Reports, weights: Floats) -> _Parts:
 def _corrected_and_exact(
     exact: Bools, gold: Ints, patient: Ints, weights: Floats, basis: Basis
 ) -> list[tuple[Statistic, Statistic] | None]:
-    """Both statistics of columns of items (item, column); None where there is one answer throughout."""
+    """Both statistics of columns of items (item, column); None where all gold answers are equal."""
     units = weights.shape[1]
     number = weights @ np.bincount(patient, minlength=units)
     right = np.zeros((units, exact.shape[1]))
@@ -83,6 +83,6 @@ def _corrected_and_exact(
 
 
 def chance_accuracy(gold: Ints) -> float:
-    """The share of items that answers drawn from the gold ones are expected to get exactly."""
+    """Expected accuracy of answers sampled from the gold answers."""
     _, counts = np.unique(gold, return_counts=True)
     return float(((counts / len(gold)) ** 2).sum())

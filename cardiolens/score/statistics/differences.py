@@ -27,7 +27,7 @@ from cardiolens.score.statistics.swap_test import SWAPS, Coins, coins, split, st
 
 Families = Mapping[str, Sequence[ArmPair]]  # by what they compare, e.g. `selector | the other factors`
 
-# what is compared between arms, at every scope that has it
+# metrics that are compared between arms, at every scope that has them
 METRICS = frozenset(
     {"primary", "primary.skill", "accuracy", "collapse_index", "mean_cardinality", "precision", "recall"}
     | {
@@ -42,13 +42,13 @@ METRICS = frozenset(
     }
 )
 DIFFERING = "primary.equivalence_differing"
-MANY = 2**24  # resampled patients of all arms, or pairs, from which other processes are worth their start
-_CHUNK = 16  # pairs that a process takes at once; neighbours share arms
+MANY = 2**24  # resampled patients of all arms, or pairs, from which worker processes pay off
+_CHUNK = 16  # pairs per task of a worker process; neighbours share arms
 
 
 @dataclass(frozen=True, slots=True)
 class Resampling:
-    """Settings that every statistic of a table of scores shares."""
+    """Settings shared by every statistic of a table of scores."""
 
     weights: Floats
     min_n: int
@@ -58,17 +58,17 @@ class Resampling:
 
     @property
     def method(self) -> str:
-        """In words, for the table."""
+        """The bootstrap in words, for the `method` column."""
         return f"expanded percentile cluster bootstrap, B={len(self.weights) - 1}, seed {self.seed}"
 
     @property
     def swap_method(self) -> str:
-        """In words, for p-values."""
+        """The swap test in words, for the `method` column."""
         return f"whole patients swapped between arms, {self.swaps} swaps, seed {self.seed}"
 
     @property
     def coins(self) -> Coins:
-        """Patients that change arms in each swap."""
+        """Which patients change arms in each swap."""
         return coins(self.patients, self.seed, self.swaps)
 
     @property
@@ -77,7 +77,7 @@ class Resampling:
         return len(self.weights[0])
 
     def statistics(self, answers: Answers) -> dict[Key, Statistic]:
-        """Every statistic of the answers of one arm."""
+        """Compute every statistic of the answers of one arm."""
         return arm_statistics(answers, self.weights, self.min_n, self.seed, self.forms)
 
 
@@ -93,10 +93,10 @@ def difference_rows(
     sampling: Resampling,
     simulated: Collection[str] = (),
 ) -> Iterator[tuple[list[dict[str, object]], list[PValueRow]]]:
-    """Rows of scores of each pair of each family, and its tests, of which Holm adjusts the p-values.
+    """Yield the score rows of each pair of each family, and the tests whose p-values Holm adjusts.
 
-    `statistics` are the compared ones of each arm. A pair is compared on the items that both were judged on,
-    in other processes where that is worth their start; neither number nor order of these changes a digit.
+    `statistics` are the comparable ones of each arm. A pair is compared on the items judged in both arms,
+    in worker processes where that pays off; neither their number nor their order changes a digit.
     """
     pairs = [
         (name.partition(" | ")[0], *pair) for name, family_pairs in families.items() for pair in family_pairs
@@ -107,7 +107,7 @@ def difference_rows(
 
 
 class _Comparison:
-    """Compares two arms after the other, in a process that keeps the cells of those it has met."""
+    """Compares pairs of arms in one process, which caches the cells of arms that it has seen."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class _Comparison:
         self._complete_cells: SpilledMapping[Cells] | None = None
 
     def __call__(self, task: tuple[str, str, str]) -> tuple[list[dict[str, object]], list[PValueRow]]:
-        """The rows of a pair, which is what is compared, an arm and another; and its tests."""
+        """Compare a (factor, arm, versus arm); return its score rows and its tests."""
         question, arm, versus = task
         sampling = self._sampling
         pair = Pair.of(self._answers.judged, self._answers, arm, versus)
@@ -154,7 +154,7 @@ def is_test(row: Mapping[str, object]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two arms on the items that both were judged on, in the same order."""
+    """Two arms on the items judged in both, in the same order."""
 
     arm: Answers
     versus: Answers
@@ -163,7 +163,7 @@ class Pair:
 
     @staticmethod
     def of(judged: Mapping[str, Answers], answers: Mapping[str, Answers], arm: str, versus: str) -> "Pair":
-        """The common items of two arms; an arm without any judged item is an InputError."""
+        """Take the common items of two arms; an arm without judged items is an InputError."""
         for name in (arm, versus):
             if name not in judged:
                 raise InputError(f"arm {name!r} has no judged item; compare two of {', '.join(judged)}")
@@ -173,12 +173,12 @@ class Pair:
         return Pair(ours, theirs, complete, (answers[arm], answers[versus]))
 
     def in_scope(self, scope: str) -> tuple[Items | Reports, Items | Reports]:
-        """The rows of both arms that a statistic of this scope rests on; of reports, those of fields."""
+        """The rows of both arms behind a statistic of this scope; of reports, those of fields."""
         return of_fields(self.arm.in_scope(scope)), of_fields(self.versus.in_scope(scope))
 
     @property
     def differing(self) -> tuple[Answers, Answers]:
-        """Both arms where their requests differ."""
+        """Both arms on the items whose requests differ."""
         items = self.arm.items.request != self.versus.items.request
         reports = self.arm.reports.request != self.versus.reports.request
         return (
@@ -188,12 +188,12 @@ class Pair:
 
     @property
     def same(self) -> int:
-        """Number of items that were asked by the same request in both."""
+        """Number of items that have the same request in both arms."""
         return len(self.arm) - len(self.differing[0])
 
 
 def of_fields(rows: Items | Reports) -> Items | Reports:
-    """Rows less the text of reports, which is no item of its own."""
+    """Drop the `text` channel of reports, which is not an item of its own."""
     return rows if isinstance(rows, Items) else rows.where(rows.channel == "fields")
 
 
@@ -217,7 +217,7 @@ def _pair_rows(
     rows += [_wilcoxon_row(scope, in_scope, rows, sampling) for scope in in_scope if scope == "tier:1"]
     dropped = bounds(pair.answers[:1], pair.answers[1:], pair.arm, sampling.min_n)
     rows = with_bounds(rows, dropped)
-    # where both arms asked the same they differ by exactly zero
+    # on items with the same request both arms are equal
     same = {
         scope: int((ours_in_scope.request == theirs_in_scope.request).sum())
         for scope, (ours_in_scope, theirs_in_scope) in in_scope.items()
@@ -226,7 +226,7 @@ def _pair_rows(
 
 
 def with_bounds(rows: Sequence[dict[str, object]], dropped: Mapping[Key, Bounds]) -> list[dict[str, object]]:
-    """Rows with how many items fell out in their method, and rows `primary.bounds` of what these might do."""
+    """Note the number of dropped items in the method of rows, and append `.bounds` rows for them."""
     primary_bounds = {scope: limits for (metric, scope), limits in dropped.items() if metric == "primary"}
     noted_rows = [
         row | {"method": f"{primary_bounds[str(row['scope'])].note}; {row['method']}"}
@@ -257,7 +257,7 @@ def _equivalence_rows(scope: str, difference: Statistic, sampling: Resampling) -
 
 
 def _differing_rows(pair: Pair, sampling: Resampling) -> list[dict[str, object]]:
-    """Rows of the difference on tiers where only items count whose requests differ (protocol 16.7)."""
+    """Differences on tiers, over the items whose requests differ only (protocol 16.7)."""
     if not pair.same:
         return []
     ours, theirs = pair.differing
@@ -286,7 +286,7 @@ def _swap_rows(
     in_scope: Mapping[str, tuple[Items | Reports, Items | Reports]],
     sampling: Resampling,
 ) -> list[dict[str, object]]:
-    """P-values of every statistic that may be claimed, from whole patients swapped between the arms."""
+    """P-values of every claimable statistic, by swapping whole patients between the arms."""
     ours, theirs = sides
     sizes = [len(rows) for rows in ours.rows]
     p_values = swap_p(

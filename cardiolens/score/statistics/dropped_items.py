@@ -1,4 +1,4 @@
-"""Items that fell out of a comparison, and the bounds that they leave (protocol 16.3)."""
+"""Items dropped from a comparison, and bounds of the difference had they been kept (protocol 16.3)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ Rows = TypeVar("Rows", Items, Reports)
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Items that fell out of a comparison, of how many, and its values had they been wrong or right."""
+    """Numbers of dropped and of all items, and the difference had the dropped ones been wrong or right."""
 
     n_dropped: int
     n_requested: int
@@ -27,7 +27,7 @@ class Bounds:
 
     @property
     def note(self) -> str:
-        """In words, for the table."""
+        """The numbers in words, for the `method` column."""
         words = f"{self.n_dropped} of {self.n_requested} items fell out"
         return f"{INCOMPLETE}, {words}" if self.n_dropped > (1 - COMPLETE) * self.n_requested else words
 
@@ -35,10 +35,10 @@ class Bounds:
 def bounds(
     ours: Sequence[Answers], theirs: Sequence[Answers], common: Answers, min_n: int
 ) -> dict[Key, Bounds]:
-    """Bounds of the mean difference of arms, by claimed statistic, of all that was asked of either side.
+    """Bounds of the mean difference of arms over all requested items, by claimable statistic.
 
-    `common` are the rows that the difference rests on. At the low end every answer that our side lacks is
-    wrong and every one that theirs lacks is right; at the high end the reverse. Empty where nothing fell out.
+    `common` are the rows behind the difference. At the low end every answer that our side lacks is
+    wrong and every one that theirs lacks is right; at the high end the reverse. Empty if nothing was dropped.
     """
     every = [*ours, *theirs]
     requested = every[0]
@@ -72,7 +72,7 @@ def _mean(values: Sequence[Mapping[Key, float]]) -> dict[Key, float]:
 
 
 def _values(arm: Answers, requested: Answers, right: bool, min_n: int) -> dict[Key, float]:
-    """The statistics of an arm that gave the right, or a wrong, answer wherever it gave none."""
+    """Statistics of an arm with every missing answer filled in as right, or as wrong."""
     judged = arm.where_judged()
     dropped = requested.among(judged.items.question, judged.reports.question, out=True)
     filled = judged.joined_with(_filled(dropped, right))
@@ -91,5 +91,5 @@ def _filled(dropped: Answers, right: bool) -> Answers:
 
 
 def _of_one(rows: Rows) -> Rows:
-    """The rows as if of one patient."""
+    """Assign all rows to one patient."""
     return replace(rows, patient=np.zeros_like(rows.patient))

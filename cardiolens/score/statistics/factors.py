@@ -1,4 +1,4 @@
-"""Factors of arms, and the pairs of arms that differ in one thing."""
+"""Factors of arms, and the pairs of arms that differ in exactly one factor."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -9,7 +9,7 @@ FACTORS = ("model", "selector", "budget", "prompt", "control", "wording")
 
 @dataclass(frozen=True, slots=True)
 class ArmFactors:
-    """One arm by what was varied."""
+    """The factor levels of one arm."""
 
     arm_id: str
     model: str
@@ -49,7 +49,7 @@ def families(arms: Iterable[ArmFactors]) -> dict[str, list[ArmPair]]:
 
 
 def control_pairs(arms: Sequence[ArmFactors], control: str) -> set[ArmPair]:
-    """Each arm without control beside the same under a control."""
+    """Pair each arm without control with the same arm under a control."""
     controlled = {
         replace(arm, arm_id="", control="none"): arm.arm_id for arm in arms if arm.control == control
     }
@@ -69,5 +69,5 @@ def _rank(arm: ArmFactors, factor: str) -> tuple[bool, float, str]:
 
 
 def factors_of(arms: Sequence[ArmFactors]) -> dict[str, ArmFactors]:
-    """Arms by id."""
+    """Index arms by id."""
     return {arm.arm_id: arm for arm in arms}

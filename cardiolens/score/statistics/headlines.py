@@ -1,4 +1,4 @@
-"""Headline scores: one value of a model a tier, over the protocols and items that all models have."""
+"""Headline scores: one value per model and tier, over the protocols and items that all models have."""
 
 import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -30,9 +30,9 @@ PREFIX = "headline:"
 
 
 def headlines(arms: Sequence[ArmFactors]) -> Headlines:
-    """The arms that a model's headline is made of: K = 16, standard prompt, selectors that all models have.
+    """Pick the arms behind each headline: K = 16, standard prompt, selectors that all models have.
 
-    Simulated readers decide nothing where there are models. Models without any selector in common keep their
+    Simulated readers have no influence where there are models. Models with no common selector keep their
     own, and are not compared (protocol 16.3).
     """
     eligible = [arm for arm in arms if all(getattr(arm, name) == value for name, value in HEADLINE.items())]
@@ -49,14 +49,14 @@ def headlines(arms: Sequence[ArmFactors]) -> Headlines:
 
 
 def headline_statistics(statistics: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
-    """The statistics of an arm that headlines are made of: tier scores beside their references."""
+    """Filter the statistics of an arm to those of headlines: tier scores and their references."""
     keys = [(metric, tier) for tier in TIERS for metric in METRICS]
     return {key: statistics[key] for key in keys if key in statistics}
 
 
 @dataclass(frozen=True, slots=True)
 class HeadlineArms:
-    """The arms behind headlines, on the items that all of them were judged on."""
+    """The arms behind headlines, on the items judged in all of them."""
 
     answers: Mapping[str, Answers]  # by arm, judged or not
     judged: Mapping[str, Answers]  # by arm, the common items
@@ -71,7 +71,7 @@ class HeadlineArms:
         sampling: Resampling,
         simulated: Collection[str],
     ) -> "HeadlineArms":
-        """Answers and statistics of every arm of some models, made anew where an arm has other items."""
+        """Restrict every arm to the common items, and recompute its statistics if it has others."""
         every = [arm for protocols in models.values() for arm in _arms(protocols)]
         deciding = [arm for arm in every if arm not in simulated] or every
         items, reports = (
@@ -94,7 +94,7 @@ class HeadlineArms:
     def flag_incomplete(
         self, row: dict[str, object], protocols: Mapping[str, Sequence[str]]
     ) -> dict[str, object]:
-        """A row that says so where it rests on less than was asked."""
+        """Note in the method of a row if it rests on fewer items than were requested."""
         scope = str(row["scope"])
         n_requested, n_used = (
             sum(number[side] for number in (self.numbers[arm, scope] for arm in _arms(protocols)))
@@ -188,7 +188,7 @@ def _pair_rows(
 def _swap_p_values(
     answer_sides: Sequence[Sequence[Answers]], shares: Sequence[float], sampling: Resampling
 ) -> dict[Key, float]:
-    """P-values where whole patients are swapped between two models, in all their arms at once."""
+    """P-values from swapping whole patients between two models, in all their arms at once."""
     sides = [[Cells.of(answers, sampling.patients) for answers in arms] for arms in answer_sides]
     sizes = [[len(rows) for rows in of_arm.rows] for of_arm in sides[0]]
 

@@ -18,7 +18,7 @@ def ratio(part: Floats, whole: Floats) -> Floats:
 
 
 def mean_defined(values: Floats, axis: int = -1) -> Floats:
-    """The mean of what is not NaN; NaN where nothing is."""
+    """Mean of the values that are not NaN; NaN if there are none."""
     defined = ~np.isnan(values)
     return ratio(np.where(defined, values, 0).sum(axis=axis), defined.sum(axis=axis))
 

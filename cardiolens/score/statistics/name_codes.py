@@ -1,4 +1,4 @@
-"""Numbers for the names in verdicts that mean the same in every part of it."""
+"""Integer codes for the names in verdicts, shared by all parts of a table."""
 
 from dataclasses import dataclass
 from hashlib import blake2b
