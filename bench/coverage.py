@@ -21,7 +21,7 @@ from cardiolens.score.statistics.hypothesis_tests import equivalent
 from cardiolens.score.statistics.paired import mcnemar_of, wilcoxon
 from cardiolens.score.statistics.references import gold_classes
 from cardiolens.score.statistics.report_metrics import of_entities
-from cardiolens.score.statistics.states import Answered, state_of
+from cardiolens.score.statistics.states import AnswerMasks, state_of
 from cardiolens.score.statistics.statistic import Basis, Statistic
 from cardiolens.score.statistics.swap_test import coins, swap_p
 
@@ -71,26 +71,26 @@ class Cohort:
     def patients(self) -> int:
         return self.effects.shape[1]
 
-    def answers(self, kind: Kind) -> tuple[NDArray[np.int64], list[Answered]]:
+    def answers(self, kind: Kind) -> tuple[NDArray[np.int64], list[AnswerMasks]]:
         """Draw the patients of whom a subtask is asked, and each arm's answers."""
         asked = np.flatnonzero(self.dice.random(self.patients) < kind.asked)
         answer = self._sets if kind.answer_type == "multi" else self._classes
         return asked, answer(kind, self.effects[:, asked] + kind.difficulty)
 
-    def _sets(self, kind: Kind, latent: Floats) -> list[Answered]:
+    def _sets(self, kind: Kind, latent: Floats) -> list[AnswerMasks]:
         bits = 1 << np.arange(kind.size)
         true = self.dice.random((latent.shape[1], kind.size)) < 0.35
         true[~true.any(axis=1), 0] = True
         right = latent[..., None] + self.dice.normal(size=(*latent.shape, kind.size)) > 0
-        return [Answered(true @ bits, (true == found) @ bits, kind.size) for found in right]
+        return [AnswerMasks(true @ bits, (true == found) @ bits, kind.size) for found in right]
 
-    def _classes(self, kind: Kind, latent: Floats) -> list[Answered]:
+    def _classes(self, kind: Kind, latent: Floats) -> list[AnswerMasks]:
         shares = kind.shares or (1 / kind.size,) * kind.size
         true = self.dice.choice(kind.size, latent.shape[1], p=shares)
         right = latent + self.dice.normal(size=latent.shape) > 0
         wrong = (true + self.dice.integers(1, kind.size, latent.shape)) % kind.size
         return [
-            Answered(1 << true, 1 << np.where(r, true, w), kind.size)
+            AnswerMasks(1 << true, 1 << np.where(r, true, w), kind.size)
             for r, w in zip(right, wrong, strict=True)
         ]
 

@@ -21,9 +21,9 @@ from bench.bootstrap import arms, verdicts
 from cardiolens.config.steps import StatisticsSpec
 from cardiolens.score.run_results.analyses import analyses_of, write_analyses
 from cardiolens.score.run_results.groups import Groups
-from cardiolens.score.statistics.arm_answers import Asked
+from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.factors import families
-from cardiolens.score.statistics.scores import scored
+from cardiolens.score.statistics.scores import compute_scores
 from cardiolens.show.page.write import write_page
 from cardiolens.storage import tables
 from cardiolens.storage.places import Run, Store
@@ -61,8 +61,8 @@ def make_run(folder: Path, items: int) -> Run:
     run, store = Run(folder / "outputs" / "bench-00000000"), Store(folder / "store")
     asked = arms()
     judged = verdicts(PATIENTS, [arm.arm_id for arm in asked], items).cast(tables.VERDICTS)
-    answers = Asked.of(judged)
-    scores = scored(answers, 5, 50, 1, families(asked))
+    answers = ArmAnswers.of(judged)
+    scores = compute_scores(answers, 5, 50, 1, families(asked))
     tables.replace(run.verdicts, judged, tables.VERDICTS)
     tables.replace_by(run.scores, scores.parts(), tables.SCORES)
     statistics = StatisticsSpec(resamples=50)

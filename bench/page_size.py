@@ -27,7 +27,7 @@ from cardiolens.commands.view import served_of
 from cardiolens.config.steps import StatisticsSpec
 from cardiolens.score.run_results.analyses import analyses_of, write_analyses
 from cardiolens.score.run_results.groups import Groups
-from cardiolens.score.statistics.arm_answers import Asked
+from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.factors import ArmFactors, families
 from cardiolens.score.statistics.scores import score
 from cardiolens.show.page.case_viewer.write import write_viewer
@@ -103,7 +103,7 @@ def page_of(run: Run, models: int) -> None:
     statistics = StatisticsSpec(resamples=20)
     made = timed(
         "analyses of few patients",
-        lambda: analyses_of(Asked.of(judged), [simulated], asked, Groups(), statistics, forms={}),
+        lambda: analyses_of(ArmAnswers.of(judged), [simulated], asked, Groups(), statistics, forms={}),
     )
     tables.replace(run.scores, simulated, tables.SCORES)
     write_analyses(run.analyses, made)

@@ -18,7 +18,7 @@ from cardiolens.curation.questions.reasoning import judged_line, read_reasoning,
 from cardiolens.curation.questions.reasoning_agreement import agreement
 from cardiolens.protocol.medthinkvqa.files import Source, records
 from cardiolens.protocol.medthinkvqa.submission import submission_problems, write_submission
-from cardiolens.score.run_results.case_rationales import said_by_case
+from cardiolens.score.run_results.case_rationales import responses_by_case
 from cardiolens.score.run_results.case_scores import case_scores, step_overlap
 from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.storage import tables
@@ -88,7 +88,7 @@ def _submit(words: dict[str, str]) -> int:
     manifest = read_manifest(run)
     (model,) = [one["model"] for one in manifest["arms"] if one["arm_id"] == words["arm"]]
     completions = Store(spec.store).completions(manifest["models"][model]["model_key"])
-    said = said_by_case(run.requests(model), completions, words["arm"])
+    said = responses_by_case(run.requests(model), completions, words["arm"])
     write_submission(Path(words["out"]), Source.of(spec.dataset.root, spec.dataset.split), read, said)
     in_steps = [one for one in said.values() if one.summary is not None]
     unsplit = sum(one.images is None for one in in_steps)

@@ -13,7 +13,7 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
 from cardiolens.score.claims.sentences import signed
-from cardiolens.score.run_results.compare import compared, configuration_changes
+from cardiolens.score.run_results.compare import compare_runs, configuration_changes
 from cardiolens.score.statistics.hypothesis_tests import MARGIN
 from cardiolens.storage.places import Run
 from cardiolens.storage.run_word import read_run
@@ -23,7 +23,7 @@ def compare(first: Run, second: Run, margin: float) -> int:
     """Print the changes from the first run to the second; 1 if some tier is shown to be worse, else 0."""
     for line in configuration_changes(first, second):
         say(f"configuration: {line}")
-    comparisons = compared(first, second)
+    comparisons = compare_runs(first, second)
     for comparison in comparisons:
         interval = (
             "no interval"

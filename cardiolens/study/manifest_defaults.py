@@ -46,8 +46,8 @@ def check_spacing(declared: tuple[float, ...], header: Header, *, slices_alone: 
     axes = 3 if slices_alone else 2
     if not all(math.isclose(a, b, rel_tol=_ALIKE) for a, b in zip(declared[:axes], spacing, strict=False)):
         raise InputError(
-            f"its spacing is {list(spacing[:axes])} mm; expected {list(declared[:axes])} as declared; correct "
-            "spacing_mm or file, or leave spacing_mm out"
+            f"its spacing is {list(spacing[:axes])} mm; expected {list(declared[:axes])} as declared; "
+            "correct spacing_mm or file, or leave spacing_mm out"
         )
 
 

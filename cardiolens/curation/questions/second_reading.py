@@ -20,7 +20,7 @@ from cardiolens.curation.questions.statement import Found
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.report_text.entities import ReportForm, entity_counts
 from cardiolens.report_text.extract import Entity, settled
-from cardiolens.score.statistics.arm_answers import Asked
+from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import resampling_weights
 from cardiolens.score.statistics.differences import Resampling
 from cardiolens.score.statistics.rows import as_row
@@ -111,7 +111,7 @@ class Readings:
 
 
 def _scores(verdicts: pa.Table, statistics: StatisticsSpec) -> dict[str, dict[str, object]]:
-    arm_answers = Asked.of(verdicts)
+    arm_answers = ArmAnswers.of(verdicts)
     if not arm_answers.patients:
         return {}
     weights = resampling_weights(len(arm_answers.patients), statistics.resamples, statistics.seed)

@@ -93,7 +93,8 @@ def _asked(spec: Release, catalogue: Catalogue) -> list[GivenQuestion]:
     chosen = [row for row in rows if spec.references or row.question.reference is None]
     if len(chosen) < len(rows):
         say(
-            f"{len(rows) - len(chosen)} reports as questions are left out; references=true releases their text"
+            f"{len(rows) - len(chosen)} reports as questions are left out; "
+            "references=true releases their text"
         )
     unverified = [row for row in chosen if not row.question.verified]
     if unverified and not spec.allow_unverified:

@@ -8,7 +8,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.score.claims import sentences
-from cardiolens.score.claims.analysis import Analysis, Compared, alone, compared, setting, where
+from cardiolens.score.claims.analysis import (
+    Analysis,
+    ArmDifferenceRow,
+    arm_differences,
+    setting,
+    single_arm_rows,
+    where,
+)
 from cardiolens.score.claims.collapse import INDICES, collapse
 from cardiolens.score.claims.confidence import CONFIDENCE, calibration, confidence, risk_and_coverage
 from cardiolens.score.claims.evidence import Evidence, Place, Rows, by_interval, place, places
@@ -21,7 +28,7 @@ from cardiolens.score.statistics.position_bias import ORDER_BIAS, POSITION_BIAS
 from cardiolens.score.statistics.repeats import ANSWERS_CHANGED
 from cardiolens.score.statistics.rows import ONE_ANSWER, Row
 
-_Making = Callable[[Sequence[Row], Sequence[ArmFactors]], Analysis]
+_AnalysisFunction = Callable[[Sequence[Row], Sequence[ArmFactors]], Analysis]
 
 _PROMPTING = {
     "primary": "the score",
@@ -30,7 +37,7 @@ _PROMPTING = {
     "precision": "precision",
     "recall": "recall",
 }
-_INSTEAD: Mapping[str, str] = {  # what no control is, beside each control
+_CONTROL_CAUSES: Mapping[str, str] = {  # what no control is, beside each control
     "blind": "Seeing the frames instead of none",
     "captions": "Seeing the frames with their captions instead of the captions alone",
     "blank": "Seeing the frames instead of black ones",
@@ -39,7 +46,7 @@ _INSTEAD: Mapping[str, str] = {  # what no control is, beside each control
     "reversed_options": "Reading the options in their own order instead of the reverse",
     "repeat": "Being asked the first time instead of again",
 }
-_NAMED = ("image_gain", "text_shortcut", POSITION_BIAS, ANSWERS_CHANGED)
+_OWN_METRICS = ("image_gain", "text_shortcut", POSITION_BIAS, ANSWERS_CHANGED)
 _DIFFERENCES = (
     *("primary", "primary.swap_p", "primary.holm_p", "primary.bounds"),
     *("primary.equivalence", "primary.equivalence_holm_p", DIFFERING),
@@ -53,7 +60,7 @@ def analyse(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> list[Analysis]
     """
     later = {arm.arm_id: arm.control != "none" for arm in arms}
     scores = sorted(scores, key=lambda row: later.get(str(row["arm_id"]), False))
-    made: tuple[_Making, ...] = (
+    functions: tuple[_AnalysisFunction, ...] = (
         collapse,
         slice_protocols,
         slice_budgets,
@@ -63,21 +70,23 @@ def analyse(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> list[Analysis]
         calibration,
         risk_and_coverage,
     )
-    found = [
+    analyses = [
         landscape(scores, {arm.model for arm in arms if arm.simulated}),
-        *(_of_both(make, scores, arms) for make in made),
+        *(_of_both(make, scores, arms) for make in functions),
     ]
-    return [analysis for analysis in found if analysis.rows]
+    return [analysis for analysis in analyses if analysis.rows]
 
 
-def _of_both(make: _Making, scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
+def _of_both(make: _AnalysisFunction, scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
     """An analysis of all arms; simulated readers come last and are families of tests of their own."""
-    whole = make(scores, arms)
+    of_all_arms = make(scores, arms)
     models, readers = ([arm for arm in arms if arm.simulated == kind] for kind in (False, True))
     if not (models and readers):
-        return whole
-    said, beside = (make(scores, some).findings for some in (models, readers))
-    return replace(whole, findings=(*said, *(replace(one, simulated=True) for one in beside)))
+        return of_all_arms
+    of_models, of_readers = (make(scores, group).findings for group in (models, readers))
+    return replace(
+        of_all_arms, findings=(*of_models, *(replace(finding, simulated=True) for finding in of_readers))
+    )
 
 
 def rows_read(scores: pa.Table, arms: Sequence[ArmFactors]) -> pa.Table:
@@ -98,93 +107,108 @@ def rows_read(scores: pa.Table, arms: Sequence[ArmFactors]) -> pa.Table:
         pc.is_in(pc.list_element(pc.split_pattern(metric, "."), 0), value_set=pa.array(CONFIDENCE)),
     )
     alone_at_subtask = pc.and_(single, indices)
-    whole = pc.invert(pc.starts_with(scores["scope"], "subtask:"))
-    named = pc.and_(within, pc.or_(whole, alone_at_subtask))
-    return scores.filter(pc.or_(pc.starts_with(scores["arm_id"], PREFIX), named))
+    is_aggregate = pc.invert(pc.starts_with(scores["scope"], "subtask:"))
+    within_aggregate = pc.and_(within, pc.or_(is_aggregate, alone_at_subtask))
+    return scores.filter(pc.or_(pc.starts_with(scores["arm_id"], PREFIX), within_aggregate))
 
 
 def slice_protocols(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
     """Differences between selectors, whether they are equivalent within two points, the largest change."""
-    pairs = [pair for pair in compared(scores, arms, "selector") if pair.metric in _DIFFERENCES]
+    pairs = [pair for pair in arm_differences(scores, arms, "selector") if pair.metric in _DIFFERENCES]
     across = [pair for pair in pairs if pair.ours.protocol != pair.theirs.protocol and pair.of_tier]
-    beside = places(scores)
-    said = [
+    rows_by_place = places(scores)
+    findings = [
         sentences.equivalence(
             pair.ours.selector,
             pair.theirs.selector,
             where(pair, "selector"),
             pair.row,
-            beside[place(pair.row)],
+            rows_by_place[place(pair.row)],
         )
         for pair in across
         if pair.metric == "primary.equivalence"
     ]
-    return Analysis("slice protocols", _rows(pairs), (*said, *_largest(across, beside)))
+    return Analysis("slice protocols", _rows(pairs), (*findings, *_largest(across, rows_by_place)))
 
 
-def _largest(pairs: Sequence[Compared], beside: Mapping[Place, Rows]) -> list[Finding]:
+def _largest(pairs: Sequence[ArmDifferenceRow], rows_by_place: Mapping[Place, Rows]) -> list[Finding]:
     """The largest absolute change between selection protocols on any tier."""
     changes = [pair for pair in pairs if pair.metric == "primary" and not np.isnan(_value(pair))]
     if len(changes) < 2:
         return []
-    most = max(changes, key=lambda pair: abs(_value(pair)))
-    between = f"{most.ours.selector} and {most.theirs.selector} on {where(most, 'selector')}"
-    which = f"change of {len(changes)} between selection protocols is {between}"
-    return [sentences.largest(which, most.row, Evidence.of(beside[place(most.row)], "primary"))]
+    largest = max(changes, key=lambda pair: abs(_value(pair)))
+    between = f"{largest.ours.selector} and {largest.theirs.selector} on {where(largest, 'selector')}"
+    description = f"change of {len(changes)} between selection protocols is {between}"
+    return [
+        sentences.largest(description, largest.row, Evidence.of(rows_by_place[place(largest.row)], "primary"))
+    ]
 
 
-def _value(pair: Compared) -> float:
+def _value(pair: ArmDifferenceRow) -> float:
     return float(str(pair.row["value"]))
 
 
 def slice_budgets(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
     """Differences between budgets, larger minus smaller."""
-    pairs = [pair for pair in compared(scores, arms, "budget") if pair.metric in _DIFFERENCES]
-    said = _changes(
+    pairs = [pair for pair in arm_differences(scores, arms, "budget") if pair.metric in _DIFFERENCES]
+    findings = _changes(
         scores, pairs, "budget", {"primary": "the score"}, "K = {ours} frames instead of {theirs}"
     )
-    return Analysis("slice budgets", _rows(pairs), said)
+    return Analysis("slice budgets", _rows(pairs), findings)
 
 
 def prompting(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
     """Differences between prompts, scores and conservatism (protocol 8.4)."""
-    wanted = {*_PROMPTING, *_DIFFERENCES}
-    pairs = [pair for pair in compared(scores, arms, "prompt") if pair.metric in wanted]
-    said = _changes(scores, pairs, "prompt", _PROMPTING, "Prompt {ours} instead of {theirs}")
-    return Analysis("prompting", _rows(pairs), said)
+    metrics = {*_PROMPTING, *_DIFFERENCES}
+    pairs = [pair for pair in arm_differences(scores, arms, "prompt") if pair.metric in metrics]
+    findings = _changes(scores, pairs, "prompt", _PROMPTING, "Prompt {ours} instead of {theirs}")
+    return Analysis("prompting", _rows(pairs), findings)
 
 
 def controls(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
     """Gain over controls: against a blind reader, the part of a score that the images bring."""
     pairs = [
         pair
-        for pair in compared(scores, arms, "control")
+        for pair in arm_differences(scores, arms, "control")
         if pair.metric in _DIFFERENCES and (pair.ours.control == "none" or _of_captions(pair))
     ]
-    shown, captions = ([pair for pair in pairs if _of_captions(pair) == of] for of in (False, True))
+    frame_pairs, caption_pairs = (
+        [pair for pair in pairs if _of_captions(pair) == of] for of in (False, True)
+    )
     score = {"primary": "the score"}
-    said = tuple(
+    findings = tuple(
         finding
-        for control, instead in _INSTEAD.items()
+        for control, instead in _CONTROL_CAUSES.items()
         for finding in _changes(
-            scores, [pair for pair in shown if pair.theirs.control == control], "control", score, instead
+            scores,
+            [pair for pair in frame_pairs if pair.theirs.control == control],
+            "control",
+            score,
+            instead,
         )
     )
-    said += _changes(scores, captions, "control", score, "Reading the {ours} of frames instead of none")
+    findings += _changes(
+        scores, caption_pairs, "control", score, "Reading the {ours} of frames instead of none"
+    )
     labels = factors_of(arms)
-    named = [row for row in scores if str(row["metric"]).partition(".")[0] in _NAMED]
-    named = [row for row in named if not str(row["scope"]).startswith("subtask:")]
+    own_rows = [row for row in scores if str(row["metric"]).partition(".")[0] in _OWN_METRICS]
+    own_rows = [row for row in own_rows if not str(row["scope"]).startswith("subtask:")]
     claims: list[Finding] = []
     for metric in ("text_shortcut", POSITION_BIAS):
-        rows = [row for row in alone(named) if row["arm_id"] in labels and _kind(row) == metric]
-        claims += [_named(row, labels, one) for row, one in zip(rows, by_interval(rows), strict=True)]
-    again = [row for row in named if row["metric"] == ANSWERS_CHANGED]
-    claims += [_repeated(row, labels, one) for row, one in zip(again, by_interval(again), strict=True)]
-    described = [row for row in scores if row["metric"] == ORDER_BIAS]
-    return Analysis("controls", [*_rows(pairs), *named, *described], (*said, *claims))
+        rows = [row for row in single_arm_rows(own_rows) if row["arm_id"] in labels and _kind(row) == metric]
+        claims += [
+            _own_finding(row, labels, evidence) for row, evidence in zip(rows, by_interval(rows), strict=True)
+        ]
+    repeat_rows = [row for row in own_rows if row["metric"] == ANSWERS_CHANGED]
+    claims += [
+        _repetition(row, labels, evidence)
+        for row, evidence in zip(repeat_rows, by_interval(repeat_rows), strict=True)
+    ]
+    order_rows = [row for row in scores if row["metric"] == ORDER_BIAS]
+    return Analysis("controls", [*_rows(pairs), *own_rows, *order_rows], (*findings, *claims))
 
 
-def _of_captions(pair: Compared) -> bool:
+def _of_captions(pair: ArmDifferenceRow) -> bool:
     """Return whether captions are compared with nothing but the text (protocol 16.8)."""
     return (pair.ours.control, pair.theirs.control) == ("captions", "blind")
 
@@ -193,41 +217,45 @@ def _kind(row: Row) -> str:
     return str(row["metric"]).partition(".")[0]
 
 
-def _named(row: Row, labels: dict[str, ArmFactors], evidence: Evidence) -> Finding:
+def _own_finding(row: Row, labels: dict[str, ArmFactors], evidence: Evidence) -> Finding:
     """A statistic of its own of a control."""
     arm, scope = setting(labels[str(row["arm_id"])]), str(row["scope"]).replace(":", " ")
     metric, _, place = str(row["metric"]).partition(".")
     if metric == "text_shortcut":
         cause = "Reading the text alone instead of always giving the best constant answer"
         if ONE_ANSWER in str(row["method"]):
-            said = f"{arm} gives one answer a subtask on {scope}: the text alone is no shortcut."
-            return Finding("not supported", said)
+            sentence = f"{arm} gives one answer a subtask on {scope}: the text alone is no shortcut."
+            return Finding("not supported", sentence)
         return sentences.change(cause, f"the score on {scope} ({arm})", row, evidence)
     cause = f"Standing in place {place} of the list instead of elsewhere"
     beyond = "how often an option is picked beyond how often it is right"
     return sentences.change(cause, f"{beyond} ({arm})", row, evidence)
 
 
-def _repeated(row: Row, labels: dict[str, ArmFactors], evidence: Evidence) -> Finding:
+def _repetition(row: Row, labels: dict[str, ArmFactors], evidence: Evidence) -> Finding:
     scope = str(row["scope"]).replace(":", " ")
-    return sentences.repeated(f"{setting(labels[str(row['arm_id'])])} on {scope}", row, evidence)
+    return sentences.repetition(f"{setting(labels[str(row['arm_id'])])} on {scope}", row, evidence)
 
 
-def _rows(pairs: Sequence[Compared]) -> list[Row]:
+def _rows(pairs: Sequence[ArmDifferenceRow]) -> list[Row]:
     return [pair.row for pair in pairs if not str(pair.row["scope"]).startswith("subtask:")]
 
 
 def _changes(
-    scores: Sequence[Row], pairs: Sequence[Compared], factor: str, subjects: dict[str, str], cause: str
+    scores: Sequence[Row],
+    pairs: Sequence[ArmDifferenceRow],
+    factor: str,
+    subjects: dict[str, str],
+    cause: str,
 ) -> tuple[Finding, ...]:
     """A sentence a tier and metric, from difference and evidence."""
-    beside = places(scores)
+    rows_by_place = places(scores)
     return tuple(
         sentences.change(
             cause.format(ours=getattr(pair.ours, factor), theirs=getattr(pair.theirs, factor)),
             f"{subjects[pair.metric]} on {where(pair, factor)}",
             pair.row,
-            Evidence.of(beside[place(pair.row)], pair.metric),
+            Evidence.of(rows_by_place[place(pair.row)], pair.metric),
         )
         for pair in pairs
         if pair.metric in subjects and pair.of_tier

@@ -18,7 +18,7 @@ class Analysis:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ArmDifferenceRow:
     """A row of scores that is a difference of two arms."""
 
     ours: ArmFactors
@@ -34,21 +34,23 @@ class Compared:
         return str(self.row["scope"]).startswith("tier:")
 
 
-def alone(scores: Sequence[Row]) -> list[Row]:
+def single_arm_rows(scores: Sequence[Row]) -> list[Row]:
     """Rows of single arms."""
     return [row for row in scores if row["versus_arm_id"] is None]
 
 
-def compared(scores: Sequence[Row], arms: Sequence[ArmFactors], factor: str) -> Iterator[Compared]:
+def arm_differences(
+    scores: Sequence[Row], arms: Sequence[ArmFactors], factor: str
+) -> Iterator[ArmDifferenceRow]:
     """Difference rows whose arms differ in one factor."""
     labels = factors_of(arms)
     for row in scores:
         ours, theirs = labels.get(str(row["arm_id"])), labels.get(str(row["versus_arm_id"]))
         if ours and theirs and getattr(ours, factor) != getattr(theirs, factor):
-            yield Compared(ours, theirs, row)
+            yield ArmDifferenceRow(ours, theirs, row)
 
 
-def where(pair: Compared, factor: str) -> str:
+def where(pair: ArmDifferenceRow, factor: str) -> str:
     """Scope and setting of a difference, less the factor compared."""
     return f"{str(pair.row['scope']).replace(':', ' ')} ({setting(pair.ours, factor)})"
 

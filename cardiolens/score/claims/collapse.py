@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from cardiolens.score.claims import sentences
-from cardiolens.score.claims.analysis import Analysis, alone, setting
+from cardiolens.score.claims.analysis import Analysis, setting, single_arm_rows
 from cardiolens.score.claims.evidence import Evidence, by_interval
 from cardiolens.score.claims.sentences import Finding
-from cardiolens.score.statistics.collapse import COLLAPSE_INDEX, EXCESS, collapsed
+from cardiolens.score.statistics.collapse import COLLAPSE_INDEX, EXCESS, is_collapsed
 from cardiolens.score.statistics.factors import ArmFactors, factors_of
 from cardiolens.score.statistics.rows import Row
 
@@ -24,31 +24,39 @@ _Indices = Mapping[str, Row]  # by metric
 def collapse(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
     """Collapse indices of every subtask with one right option, and whether a diagnosis has collapsed."""
     labels = factors_of(arms)
-    found: dict[tuple[str, str], dict[str, Row]] = {}
-    for row in alone(scores):
+    indices_by_place: dict[tuple[str, str], dict[str, Row]] = {}
+    for row in single_arm_rows(scores):
         if row["metric"] in INDICES and str(row["scope"]).startswith("subtask:"):
-            found.setdefault((str(row["arm_id"]), str(row["scope"])), {})[str(row["metric"])] = row
-    found = {key: indices for key, indices in sorted(found.items()) if "collapse_index" in indices}
+            indices_by_place.setdefault((str(row["arm_id"]), str(row["scope"])), {})[str(row["metric"])] = row
+    indices_by_place = {
+        key: indices for key, indices in sorted(indices_by_place.items()) if "collapse_index" in indices
+    }
     rows = [
         {"arm_id": arm, "scope": scope}
         | {name: row["value"] for name, row in indices.items()}
         | {"collapsed": _is_collapsed(indices), "method": indices["collapse_index"]["method"]}
-        for (arm, scope), indices in found.items()
+        for (arm, scope), indices in indices_by_place.items()
     ]
-    claims = {key: indices for key, indices in found.items() if key[1] in _DIAGNOSES and key[0] in labels}
+    claims = {
+        key: indices for key, indices in indices_by_place.items() if key[1] in _DIAGNOSES and key[0] in labels
+    }
     evidence = by_interval([indices["modal_excess"] for indices in claims.values()], 100 * EXCESS)
-    said = [
-        _claim(f"{setting(labels[arm])} has collapsed on {scope.removeprefix('subtask:')}", indices, one)
-        for ((arm, scope), indices), one in zip(claims.items(), evidence, strict=True)
+    findings = [
+        _claim(
+            f"{setting(labels[arm])} has collapsed on {scope.removeprefix('subtask:')}",
+            indices,
+            evidence_of_row,
+        )
+        for ((arm, scope), indices), evidence_of_row in zip(claims.items(), evidence, strict=True)
     ]
-    return Analysis("collapse", rows, tuple(said))
+    return Analysis("collapse", rows, tuple(findings))
 
 
-def _claim(what: str, indices: _Indices, evidence: Evidence) -> Finding:
+def _claim(subject: str, indices: _Indices, evidence: Evidence) -> Finding:
     """The flag in words: its interval is that of the modal excess, the index stands beside it."""
     limit = 100 * EXCESS
     index = sentences.signed(float(str(indices["collapse_index"]["value"])))
-    claim = f"{what} (collapse index {index}, its most frequent answer beyond its prevalence by more "
+    claim = f"{subject} (collapse index {index}, its most frequent answer beyond its prevalence by more "
     claim += f"than {limit:g} points)"
     finding = sentences.threshold(claim, indices["modal_excess"], limit, evidence, beyond=True)
     if finding.verdict == "supported" and not _is_collapsed(indices):
@@ -59,7 +67,7 @@ def _claim(what: str, indices: _Indices, evidence: Evidence) -> Finding:
 
 def _is_collapsed(indices: _Indices) -> bool:
     fractions = {name: np.array(_number(row, "value") / 100) for name, row in indices.items()}
-    return bool(collapsed(fractions, _number(indices["modal_excess"], "low") / 100))
+    return bool(is_collapsed(fractions, _number(indices["modal_excess"], "low") / 100))
 
 
 def _number(row: Row, name: str) -> float:

@@ -3,24 +3,26 @@
 from collections.abc import Sequence
 
 from cardiolens.score.claims import sentences
-from cardiolens.score.claims.analysis import Analysis, alone, setting
+from cardiolens.score.claims.analysis import Analysis, setting, single_arm_rows
 from cardiolens.score.claims.evidence import by_interval
 from cardiolens.score.statistics.confidence_curves import BIN, RISK
 from cardiolens.score.statistics.discrimination import BINS
 from cardiolens.score.statistics.factors import ArmFactors, factors_of
 from cardiolens.score.statistics.rows import Row
 
-_NAMED = ("auroc", "average_precision", "calibration_error", "risk_area")
-CONFIDENCE = (*_NAMED, BIN, RISK)  # beginnings of the metrics that are read
+_SUMMARY_METRICS = ("auroc", "average_precision", "calibration_error", "risk_area")
+CONFIDENCE = (*_SUMMARY_METRICS, BIN, RISK)  # beginnings of the metrics that are read
 _GUESSING = 50.0  # AUROC of a coin, percent
 
 
 def confidence(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
     """Separation and calibration of probabilities, and whether they tell yes from no at all."""
     labels = factors_of(arms)
-    rows = [row for row in alone(scores) if str(row["metric"]).partition(".")[0] in _NAMED]
+    rows = [
+        row for row in single_arm_rows(scores) if str(row["metric"]).partition(".")[0] in _SUMMARY_METRICS
+    ]
     claims = [row for row in rows if row["metric"] == "auroc" and row["arm_id"] in labels]
-    said = [
+    findings = [
         sentences.threshold(
             f"{setting(labels[str(row['arm_id'])])} tells the two answers of "
             f"{str(row['scope']).removeprefix('subtask:')} apart better than a coin (AUROC above 50)",
@@ -31,30 +33,34 @@ def confidence(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
         )
         for row, evidence in zip(claims, by_interval(claims, _GUESSING), strict=True)
     ]
-    return Analysis("confidence", rows, tuple(said))
+    return Analysis("confidence", rows, tuple(findings))
 
 
 def calibration(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
     """The calibration curve: of each tenth of confidence its items, mean confidence, and accuracy."""
-    means = {_place(row): row["value"] for row in alone(scores) if str(row["metric"]).endswith(".confidence")}
+    means = {
+        _place(row): row["value"]
+        for row in single_arm_rows(scores)
+        if str(row["metric"]).endswith(".confidence")
+    }
     rows: list[Row] = []
-    for row in alone(scores):
+    for row in single_arm_rows(scores):
         kind, _, rest = str(row["metric"]).partition(".")
-        number, _, what = rest.partition(".")
-        if kind == BIN and what == "accuracy":
+        number, _, quantity = rest.partition(".")
+        if kind == BIN and quantity == "accuracy":
             end = 100 * int(number) // BINS
             ends = {"from": end - 100 // BINS, "to": end, "confidence": means[_place(row)]}
-            rows.append(_named(row) | ends | {"accuracy": row["value"]} | _rest(row))
+            rows.append(_identity(row) | ends | {"accuracy": row["value"]} | _rest(row))
     return Analysis("calibration", sorted(rows, key=lambda row: _order(row, "from")))
 
 
 def risk_and_coverage(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
     """The share of wrong answers among the most confident, for shares of answers kept."""
     rows: list[Row] = []
-    for row in alone(scores):
+    for row in single_arm_rows(scores):
         kind, _, coverage = str(row["metric"]).partition(".")
         if kind == RISK:
-            rows.append(_named(row) | {"coverage": int(coverage), "risk": row["value"]} | _rest(row))
+            rows.append(_identity(row) | {"coverage": int(coverage), "risk": row["value"]} | _rest(row))
     return Analysis("risk and coverage", sorted(rows, key=lambda row: _order(row, "coverage")))
 
 
@@ -66,7 +72,7 @@ def _place(row: Row) -> tuple[str, str, str]:
     return str(row["arm_id"]), str(row["scope"]), str(row["metric"]).rpartition(".")[0]
 
 
-def _named(row: Row) -> dict[str, object]:
+def _identity(row: Row) -> dict[str, object]:
     return {name: row[name] for name in ("arm_id", "scope")}
 
 

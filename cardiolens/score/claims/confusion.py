@@ -18,8 +18,8 @@ def confusion_rows(verdicts: pa.Table | Verdicts) -> list[Row]:
     `D01+D02` joins both diagnoses of a patient. The subtype is asked only where NICM is true, so that a
     patient wrongly called NICM is predicted `C`.
     """
-    found = [row for rows in blocks(verdicts, _COLUMNS) for row in _rows(rows)]
-    return sorted(found, key=lambda row: [str(row[name]) for name in _CELL])
+    cells = [row for rows in blocks(verdicts, _COLUMNS) for row in _rows(rows)]
+    return sorted(cells, key=lambda row: [str(row[name]) for name in _CELL])
 
 
 def _rows(verdicts: pa.Table) -> list[Row]:
@@ -33,15 +33,15 @@ def _rows(verdicts: pa.Table) -> list[Row]:
         "predicted": _called(judged["parsed"]),
     }
     table = pa.table(columns)
-    counted = pa.concat_tables([table, _joint(table.append_column("patient_id", judged["patient_id"]))])
-    counted = counted.group_by(list(_CELL)).aggregate([([], "count_all")])
-    rows: list[Row] = counted.rename_columns([*_CELL, "n"]).to_pylist()
+    counts = pa.concat_tables([table, _joint(table.append_column("patient_id", judged["patient_id"]))])
+    counts = counts.group_by(list(_CELL)).aggregate([([], "count_all")])
+    rows: list[Row] = counts.rename_columns([*_CELL, "n"]).to_pylist()
     return rows
 
 
 def _called(parsed: pa.ChunkedArray) -> pa.ChunkedArray:
-    joined = pc.binary_join(parsed, "")
-    return pc.if_else(pc.equal(joined, ""), _UNPARSED, joined)
+    predicted = pc.binary_join(parsed, "")
+    return pc.if_else(pc.equal(predicted, ""), _UNPARSED, predicted)
 
 
 def _joint(answers: pa.Table) -> pa.Table:
@@ -50,19 +50,21 @@ def _joint(answers: pa.Table) -> pa.Table:
     first, second = (
         answers.filter(pc.equal(answers["subtask"], subtask)).select(names) for subtask in ("D01", "D02")
     )
-    both = first.join(second, ["arm_id", "patient_id"], right_suffix="_subtype")
-    nonischaemic = pc.equal(both["gold"], "C")
-    both = both.filter(pc.or_(pc.invert(nonischaemic), pc.is_valid(both["gold_subtype"])))
-    called = pc.and_(pc.equal(both["predicted"], "C"), pc.is_valid(both["predicted_subtype"]))
+    diagnoses = first.join(second, ["arm_id", "patient_id"], right_suffix="_subtype")
+    nonischaemic = pc.equal(diagnoses["gold"], "C")
+    diagnoses = diagnoses.filter(pc.or_(pc.invert(nonischaemic), pc.is_valid(diagnoses["gold_subtype"])))
+    called = pc.and_(pc.equal(diagnoses["predicted"], "C"), pc.is_valid(diagnoses["predicted_subtype"]))
     return pa.table(
         {
-            "arm_id": both["arm_id"],
-            "subtask": pa.repeat(JOINT, both.num_rows),
-            "gold": pc.binary_join_element_wise(both["gold"], pc.fill_null(both["gold_subtype"], ""), ""),
+            "arm_id": diagnoses["arm_id"],
+            "subtask": pa.repeat(JOINT, diagnoses.num_rows),
+            "gold": pc.binary_join_element_wise(
+                diagnoses["gold"], pc.fill_null(diagnoses["gold_subtype"], ""), ""
+            ),
             "predicted": pc.if_else(
                 called,
-                pc.binary_join_element_wise(both["predicted"], both["predicted_subtype"], ""),
-                both["predicted"],
+                pc.binary_join_element_wise(diagnoses["predicted"], diagnoses["predicted_subtype"], ""),
+                diagnoses["predicted"],
             ),
         }
     )

@@ -18,7 +18,7 @@ BY_SUBTASK, NEVER_RIGHT = "item difficulty", "items that no reader got right"
 # wrong is hard for them, not suspect in itself.
 FEWEST_READERS = 3
 _ITEM = ("qa_id", "subtask", "tier")
-_COUNTED = pa.schema(
+_TOTALS_SCHEMA = pa.schema(
     [
         *(VERDICTS.field(name) for name in _ITEM),
         ("reader", pa.string()),
@@ -37,9 +37,9 @@ def item_difficulty(verdicts: pa.Table | Verdicts, arms: Sequence[ArmFactors]) -
     other items of its tier, mean over items for which it is defined. Simulated readers count only where there
     is no other: a reader of the truth gets everything right.
     """
-    chosen = [arm for arm in arms if arm.control == "none"]
-    chosen = [arm for arm in chosen if not arm.simulated] or chosen
-    reader = {arm.arm_id: arm.model for arm in chosen}
+    eligible = [arm for arm in arms if arm.control == "none"]
+    eligible = [arm for arm in eligible if not arm.simulated] or eligible
+    reader = {arm.arm_id: arm.model for arm in eligible}
     items = _results(verdicts, reader)
     if not items.num_rows:
         return []
@@ -49,16 +49,16 @@ def item_difficulty(verdicts: pa.Table | Verdicts, arms: Sequence[ArmFactors]) -
 
 def _results(verdicts: pa.Table | Verdicts, reader: Mapping[str, str]) -> pa.Table:
     """One row per item and reader, with the share of its exact answers."""
-    counted, pending = _COUNTED.empty_table(), [_COUNTED.empty_table()]
+    totals, pending = _TOTALS_SCHEMA.empty_table(), [_TOTALS_SCHEMA.empty_table()]
     for rows in blocks(verdicts, [*_ITEM, "channel", "status", "arm_id", "correct"]):
         pending.append(_counts(rows, reader))
-        if sum(some.num_rows for some in pending) > _AT_ONCE + counted.num_rows:
-            counted, pending = _summed([counted, *pending]), []
-    counted = _summed([counted, *pending])
-    share = pc.divide(counted["right"], pc.cast(counted["answers"], pa.float64()))
+        if sum(part.num_rows for part in pending) > _AT_ONCE + totals.num_rows:
+            totals, pending = _summed([totals, *pending]), []
+    totals = _summed([totals, *pending])
+    share = pc.divide(totals["right"], pc.cast(totals["answers"], pa.float64()))
     keys = [*_ITEM, "reader"]
-    found = counted.select(keys).append_column("right_mean", share)
-    return found.sort_by([(key, "ascending") for key in keys])
+    results = totals.select(keys).append_column("right_mean", share)
+    return results.sort_by([(key, "ascending") for key in keys])
 
 
 def _counts(verdicts: pa.Table, reader: Mapping[str, str]) -> pa.Table:
@@ -77,7 +77,7 @@ def _counts(verdicts: pa.Table, reader: Mapping[str, str]) -> pa.Table:
             "right": pc.cast(pc.fill_null(picked["correct"], False), pa.float64()),
             "answers": pa.repeat(1, picked.num_rows),
         },
-        schema=_COUNTED,
+        schema=_TOTALS_SCHEMA,
     )
     return _summed([table])
 
@@ -85,27 +85,27 @@ def _counts(verdicts: pa.Table, reader: Mapping[str, str]) -> pa.Table:
 def _summed(parts: Sequence[pa.Table]) -> pa.Table:
     keys = [*_ITEM, "reader"]
     summed = pa.concat_tables(parts).group_by(keys).aggregate([("right", "sum"), ("answers", "sum")])
-    return summed.rename_columns(_COUNTED.names)
+    return summed.rename_columns(_TOTALS_SCHEMA.names)
 
 
 def _by_subtask(items: pa.Table) -> Iterator[Row]:
     for tier in sorted(pc.unique(items["tier"]).to_pylist()):
         of_tier = items.filter(pc.equal(items["tier"], tier))
         results, subtasks = _matrix(of_tier)
-        told = _discrimination(results)
+        discrimination = _discrimination(results)
         for subtask in sorted(set(subtasks.tolist())):
-            own = subtasks == subtask
-            readers = int((~np.isnan(results[own])).any(axis=0).sum())
-            rates = np.nanmean(results[own], axis=1)
-            defined = told[own][~np.isnan(told[own])]
+            is_of_subtask = subtasks == subtask
+            readers = int((~np.isnan(results[is_of_subtask])).any(axis=0).sum())
+            rates = np.nanmean(results[is_of_subtask], axis=1)
+            defined = discrimination[is_of_subtask][~np.isnan(discrimination[is_of_subtask])]
             yield {
                 "scope": f"subtask:{subtask}",
-                "n_items": int(own.sum()),
+                "n_items": int(is_of_subtask.sum()),
                 "readers": readers,
                 "difficulty": 100 * float(rates.mean()),
                 "easiest": 100 * float(rates.max()),
                 "hardest": 100 * float(rates.min()),
-                "never_right": int((np.nanmax(results[own], axis=1) == 0).sum()),
+                "never_right": int((np.nanmax(results[is_of_subtask], axis=1) == 0).sum()),
                 "discrimination": float(defined.mean()) if len(defined) else float("nan"),
                 "n_discrimination": len(defined),
             }
@@ -115,28 +115,28 @@ def _matrix(items: pa.Table) -> tuple[Floats, np.ndarray]:
     """Shares right (item, reader), NaN where a reader was not judged, and the subtask of each item."""
     names = sorted(set(items["qa_id"].to_pylist()))
     readers = sorted(set(items["reader"].to_pylist()))
-    at = np.asarray(pc.index_in(items["qa_id"], value_set=pa.array(names)))
-    who = np.asarray(pc.index_in(items["reader"], value_set=pa.array(readers)))
-    found = np.full((len(names), len(readers)), np.nan)
-    found[at, who] = np.asarray(items["right_mean"])
+    item_codes = np.asarray(pc.index_in(items["qa_id"], value_set=pa.array(names)))
+    reader_codes = np.asarray(pc.index_in(items["reader"], value_set=pa.array(readers)))
+    shares = np.full((len(names), len(readers)), np.nan)
+    shares[item_codes, reader_codes] = np.asarray(items["right_mean"])
     subtasks = np.empty(len(names), dtype=object)
-    subtasks[at] = np.asarray(items["subtask"].to_pylist(), dtype=object)
-    return found, subtasks
+    subtasks[item_codes] = np.asarray(items["subtask"].to_pylist(), dtype=object)
+    return shares, subtasks
 
 
 def _discrimination(results: Floats) -> Floats:
     """Correlation of each item with the mean of all others over readers that answered every item."""
-    whole = results[:, ~np.isnan(results).any(axis=0)]
-    n_items, readers = whole.shape
+    complete = results[:, ~np.isnan(results).any(axis=0)]
+    n_items, readers = complete.shape
     if readers < FEWEST_READERS or n_items < 2:
         return np.full(len(results), np.nan)
-    rest = (whole.sum(axis=0) - whole) / (n_items - 1)
-    item, rest = whole - whole.mean(axis=1, keepdims=True), rest - rest.mean(axis=1, keepdims=True)
+    rest = (complete.sum(axis=0) - complete) / (n_items - 1)
+    item, rest = complete - complete.mean(axis=1, keepdims=True), rest - rest.mean(axis=1, keepdims=True)
     spread = np.sqrt((item**2).sum(axis=1) * (rest**2).sum(axis=1))
     # an item that all readers answer alike tells nobody apart: undefined
-    told: Floats = np.full(n_items, np.nan)
-    np.divide((item * rest).sum(axis=1), spread, out=told, where=spread > 1e-12)
-    return told
+    correlations: Floats = np.full(n_items, np.nan)
+    np.divide((item * rest).sum(axis=1), spread, out=correlations, where=spread > 1e-12)
+    return correlations
 
 
 def _never_right(items: pa.Table) -> Iterator[Row]:

@@ -44,26 +44,26 @@ class Evidence:
     def of(rows: Rows, metric: str) -> "Evidence":
         """The evidence on one metric among the rows of a comparison at a scope."""
         equivalence = metric == "primary.equivalence"
-        tested = rows.get(EQUIVALENCE_HOLM_P if equivalence else f"{metric}.{HOLM_P}")
+        test_row = rows.get(EQUIVALENCE_HOLM_P if equivalence else f"{metric}.{HOLM_P}")
         bounds = rows.get(f"{metric.removesuffix('.equivalence')}.bounds")
         differing = rows.get(DIFFERING) if equivalence else None
-        if tested is None:
+        if test_row is None:
             return Evidence(bounds=bounds, differing=differing)
-        size = _FAMILY.search(str(tested["method"]))
+        size = _FAMILY.search(str(test_row["method"]))
         number = int(size.group(1)) if size else 1
-        p = float(str(tested["value"]))
-        if equivalence and int(str(tested["n_patients"])) < FEWEST_PATIENTS:
+        p = float(str(test_row["value"]))
+        if equivalence and int(str(test_row["n_patients"])) < FEWEST_PATIENTS:
             p = math.nan  # it is that of an interval on which nothing rests
         return Evidence(p, number, bounds, differing)
 
 
 def places(scores: Sequence[Row]) -> dict[Place, dict[str, Row]]:
     """Rows of comparisons by place and metric."""
-    found: dict[Place, dict[str, Row]] = {}
+    rows_by_place: dict[Place, dict[str, Row]] = {}
     for row in scores:
         if row["versus_arm_id"] is not None:
-            found.setdefault(place(row), {})[str(row["metric"])] = row
-    return found
+            rows_by_place.setdefault(place(row), {})[str(row["metric"])] = row
+    return rows_by_place
 
 
 def place(row: Row) -> Place:
@@ -81,7 +81,7 @@ def interval_of(row: Row) -> Interval:
 
 def by_interval(rows: Iterable[Row], limit: float = 0.0) -> list[Evidence]:
     """Evidence that values differ from a limit, of rows that are one family; p is that of their intervals."""
-    every = list(rows)
-    p_values = [interval_p(interval_of(row), limit, int(str(row["n_patients"]))) for row in every]
-    tested = sum(not math.isnan(p) for p in p_values)
-    return [Evidence(p, max(tested, 1)) for p in holm(p_values)]
+    all_rows = list(rows)
+    p_values = [interval_p(interval_of(row), limit, int(str(row["n_patients"]))) for row in all_rows]
+    n_tests = sum(not math.isnan(p) for p in p_values)
+    return [Evidence(p, max(n_tests, 1)) for p in holm(p_values)]

@@ -25,17 +25,17 @@ def landscape(scores: Sequence[Row], simulated: Collection[str] = ()) -> Analysi
     rows = [row for row in scores if str(row["arm_id"]).startswith(PREFIX)]
     unreal = {f"{PREFIX}{model}" for model in simulated}
     models = [row for row in rows if not {row["arm_id"], row["versus_arm_id"]} & unreal]
-    found = [*_declines(models), *_differences(models)]
-    return Analysis("landscape", rows, tuple(found))
+    findings = [*_declines(models), *_differences(models)]
+    return Analysis("landscape", rows, tuple(findings))
 
 
 def _differences(rows: Sequence[Row]) -> Iterator[Finding]:
-    beside = places(rows)
+    rows_by_place = places(rows)
     for row in rows:
         if row["metric"] == "primary" and row["versus_arm_id"] is not None:
             ours, theirs = (str(row[name]).removeprefix(PREFIX) for name in ("arm_id", "versus_arm_id"))
             tier = str(row["scope"]).replace(":", " ")
-            evidence = Evidence.of(beside[place(row)], "primary")
+            evidence = Evidence.of(rows_by_place[place(row)], "primary")
             cause = f"Model {ours} instead of {theirs}"
             yield sentences.change(cause, f"the headline score on {tier}", row, evidence)
 
@@ -73,12 +73,12 @@ def _declines(rows: Sequence[Row]) -> Iterator[Finding]:
 
 def _decline_p(corrected: Floats, exact: Floats) -> float:
     """The larger p of both changes over models; 1 where they point apart."""
-    both = ~np.isnan(corrected) & ~np.isnan(exact)
-    if both.sum() < 2:
+    is_defined = ~np.isnan(corrected) & ~np.isnan(exact)
+    if is_defined.sum() < 2:
         return float("nan")
-    if np.sign(np.median(corrected[both])) != np.sign(np.median(exact[both])):
+    if np.sign(np.median(corrected[is_defined])) != np.sign(np.median(exact[is_defined])):
         return 1.0
-    p_values = [wilcoxon(change[both]).p for change in (corrected, exact)]
+    p_values = [wilcoxon(change[is_defined]).p for change in (corrected, exact)]
     return 1.0 if np.isnan(p_values).any() else max(p_values)
 
 
@@ -89,11 +89,11 @@ def _decline(tiers: tuple[str, str], changes: Mapping[str, Floats], p: float) ->
         than = "lower" if medians[CORRECTED] < 0 else "higher"
         earlier, later = (tier.replace(":", " ") for tier in tiers)
         claim = f"accuracy of models corrected for guessing is {than} on {later} than on {earlier}"
-        beside = [f"{name} {sentences.signed(medians[metric])}" for metric, name in _DESCRIBED.items()]
+        descriptions = [f"{name} {sentences.signed(medians[metric])}" for metric, name in _DESCRIBED.items()]
         detail = (
             f"median change {sentences.signed(medians[CORRECTED])} over {number} models (described beside "
         )
-        yield sentences.tested(claim, p, f"{detail}it: {', '.join(beside)}), Wilcoxon and Holm")
+        yield sentences.hypothesis(claim, p, f"{detail}it: {', '.join(descriptions)}), Wilcoxon and Holm")
 
 
 def _median(change: Floats) -> float:
@@ -105,9 +105,9 @@ _DESCRIBED = {EXACT: "exact answers", "primary": "primary score", "primary.skill
 
 
 def _rank_agreement(first: Floats, third: Floats) -> Iterator[Finding]:
-    both = ~np.isnan(first) & ~np.isnan(third)
-    test = kendall(first[both], third[both])
+    is_defined = ~np.isnan(first) & ~np.isnan(third)
+    test = kendall(first[is_defined], third[is_defined])
     if not np.isnan(test.p):
-        detail = f"Kendall's tau {sentences.signed(test.statistic, 2)} over {both.sum()} models"
+        detail = f"Kendall's tau {sentences.signed(test.statistic, 2)} over {is_defined.sum()} models"
         alike = "alike" if test.statistic > 0 else "in opposite order"
-        yield sentences.tested(f"tiers 1 and 3 rank models {alike}", test.p, detail)
+        yield sentences.hypothesis(f"tiers 1 and 3 rank models {alike}", test.p, detail)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.score.statistics.cells import BESIDE
+from cardiolens.score.statistics.cells import EXTRA_METRICS
 from cardiolens.score.statistics.factors import ArmFactors, families
 from cardiolens.score.statistics.hypothesis_tests import detectable_difference, planned_error
 from cardiolens.score.statistics.multiple_testing import RUN
@@ -16,7 +16,7 @@ ASSUMED = (
 )
 
 
-def detectable(questions: pa.Table, arms: Sequence[ArmFactors]) -> list[str]:
+def power_lines(questions: pa.Table, arms: Sequence[ArmFactors]) -> list[str]:
     """One line per tier: the difference between two arms that is found with 80 % power, alone and adjusted.
 
     `questions` are those that each arm is asked. A tier score is a mean over subtasks; items are taken as of
@@ -25,22 +25,22 @@ def detectable(questions: pa.Table, arms: Sequence[ArmFactors]) -> list[str]:
     lines = []
     number = comparisons(arms, len(pc.unique(questions["tier"])))
     for tier in sorted(pc.unique(questions["tier"]).to_pylist()):
-        asked = questions.filter(pc.equal(questions["tier"], tier))
-        patients = len(pc.unique(asked["patient_id"]))
-        error = planned_error(patients, asked.num_rows / patients)
-        said = f"tier {tier}: {patients} patients, {asked.num_rows} items show a difference of "
-        said += f"{detectable_difference(error):.1f} points with 80 % power"
+        of_tier = questions.filter(pc.equal(questions["tier"], tier))
+        patients = len(pc.unique(of_tier["patient_id"]))
+        error = planned_error(patients, of_tier.num_rows / patients)
+        line = f"tier {tier}: {patients} patients, {of_tier.num_rows} items show a difference of "
+        line += f"{detectable_difference(error):.1f} points with 80 % power"
         if number > 1:
-            said += f", {detectable_difference(error, number):.1f} among the {number} comparisons of this run"
-        lines.append(said)
+            line += f", {detectable_difference(error, number):.1f} among the {number} comparisons of this run"
+        lines.append(line)
     return lines
 
 
 def comparisons(arms: Sequence[ArmFactors], tiers: int) -> int:
     """The size of the family of what the run varies: pairs by tier, and metrics of prompting on tier 1."""
-    found = 0
+    number = 0
     for name, pairs in families(arm for arm in arms if not arm.simulated).items():
         factor = name.partition(" | ")[0]
         if factor in RUN:
-            found += len(pairs) * (tiers + (len(BESIDE) if factor == "prompt" else 0))
-    return found
+            number += len(pairs) * (tiers + (len(EXTRA_METRICS) if factor == "prompt" else 0))
+    return number

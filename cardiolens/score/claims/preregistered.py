@@ -16,7 +16,7 @@ _METRICS = ("primary", f"primary.{SWAP_P}", "primary.bounds")
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredComparison:
     """The headline of a model against another's on a tier."""
 
     model: str
@@ -25,41 +25,41 @@ class Declared:
 
 
 def declared_comparison(
-    scores: Sequence[Row], declared: Declared, simulated: Collection[str] = ()
+    scores: Sequence[Row], comparison: DeclaredComparison, simulated: Collection[str] = ()
 ) -> Analysis:
     """The difference that was declared, with its p by itself: no other comparison shares its 5 %."""
-    beside = _rows(scores, declared)
-    what = f"the headline score on tier {declared.tier}"
-    cause = f"Model {declared.model} instead of {declared.versus}"
-    if "primary" not in beside or f"primary.{SWAP_P}" not in beside:
-        said = f"{cause} was declared, and the run has no headline of both: nothing can be said."
-        return Analysis(NAME, list(beside.values()), (Finding("cannot tell", said),))
-    if {declared.model, declared.versus} & set(simulated):
-        said = f"{cause} was declared, and a simulated reader is no model: nothing is claimed."
-        return Analysis(NAME, list(beside.values()), (Finding("cannot tell", said),))
-    p = float(str(beside[f"primary.{SWAP_P}"]["value"]))
-    evidence = Evidence(p, alone=True, bounds=beside.get("primary.bounds"))
-    said_of = sentences.change(cause, what, beside["primary"], evidence)
-    return Analysis(NAME, list(beside.values()), (said_of,))
+    rows_by_metric = _rows(scores, comparison)
+    subject = f"the headline score on tier {comparison.tier}"
+    cause = f"Model {comparison.model} instead of {comparison.versus}"
+    if "primary" not in rows_by_metric or f"primary.{SWAP_P}" not in rows_by_metric:
+        sentence = f"{cause} was declared, and the run has no headline of both: nothing can be said."
+        return Analysis(NAME, list(rows_by_metric.values()), (Finding("cannot tell", sentence),))
+    if {comparison.model, comparison.versus} & set(simulated):
+        sentence = f"{cause} was declared, and a simulated reader is no model: nothing is claimed."
+        return Analysis(NAME, list(rows_by_metric.values()), (Finding("cannot tell", sentence),))
+    p = float(str(rows_by_metric[f"primary.{SWAP_P}"]["value"]))
+    evidence = Evidence(p, alone=True, bounds=rows_by_metric.get("primary.bounds"))
+    finding = sentences.change(cause, subject, rows_by_metric["primary"], evidence)
+    return Analysis(NAME, list(rows_by_metric.values()), (finding,))
 
 
-def _rows(scores: Sequence[Row], declared: Declared) -> Rows:
+def _rows(scores: Sequence[Row], comparison: DeclaredComparison) -> Rows:
     """Rows of the comparison by metric, in the declared direction."""
-    names = f"{PREFIX}{declared.model}", f"{PREFIX}{declared.versus}"
-    found: dict[str, Row] = {}
+    names = f"{PREFIX}{comparison.model}", f"{PREFIX}{comparison.versus}"
+    rows_by_metric: dict[str, Row] = {}
     for row in scores:
         pair = row["arm_id"], row["versus_arm_id"]
-        if row["scope"] == f"tier:{declared.tier}" and row["metric"] in _METRICS:
+        if row["scope"] == f"tier:{comparison.tier}" and row["metric"] in _METRICS:
             if pair == names:
-                found[str(row["metric"])] = row
+                rows_by_metric[str(row["metric"])] = row
             elif pair == names[::-1]:
-                found[str(row["metric"])] = _turned(row)
-    return found
+                rows_by_metric[str(row["metric"])] = _reversed(row)
+    return rows_by_metric
 
 
-def _turned(row: Row) -> Mapping[str, object]:
-    turned = dict(row) | {"arm_id": row["versus_arm_id"], "versus_arm_id": row["arm_id"]}
+def _reversed(row: Row) -> Mapping[str, object]:
+    reversed_row = dict(row) | {"arm_id": row["versus_arm_id"], "versus_arm_id": row["arm_id"]}
     if str(row["metric"]).endswith("_p"):
-        return turned
+        return reversed_row
     value, low, high = (float(str(row[name])) for name in ("value", "low", "high"))
-    return turned | {"value": -value, "low": -high, "high": -low}
+    return reversed_row | {"value": -value, "low": -high, "high": -low}

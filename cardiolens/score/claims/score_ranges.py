@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from cardiolens.score.claims.analysis import Analysis, alone
+from cardiolens.score.claims.analysis import Analysis, single_arm_rows
 from cardiolens.score.statistics.factors import ArmFactors, factors_of
 from cardiolens.score.statistics.rows import Row
 
@@ -22,7 +22,7 @@ def spread(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
     labels = factors_of(arms)
     points = [
         (_levels(labels[str(row["arm_id"])]), str(row["scope"]), float(str(row["value"])))
-        for row in alone(scores)
+        for row in single_arm_rows(scores)
         if row["metric"] == "primary" and str(row["scope"]).startswith("tier:") and row["arm_id"] in labels
     ]
     points = [point for point in points if point[0]["control"] == "none" and not np.isnan(point[2])]
@@ -30,36 +30,36 @@ def spread(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
 
 
 def _levels(arm: ArmFactors) -> dict[str, str]:
-    found = {name: str(value) for name, value in asdict(arm).items()}
-    protocol, _, seed = found.pop("selector").partition("@")
-    return found | {"protocol": protocol, "seed": seed}
+    levels = {name: str(value) for name, value in asdict(arm).items()}
+    protocol, _, seed = levels.pop("selector").partition("@")
+    return levels | {"protocol": protocol, "seed": seed}
 
 
 def _of_factor(factor: str, points: Sequence[tuple[Mapping[str, str], str, float]]) -> Iterator[Row]:
     """One row per model and tier; between protocols, the mean over seeds stands for each."""
-    others = ("model", *(name for name in _VARIED if name not in (factor, "seed")))
+    other_factors = ("model", *(name for name in _VARIED if name not in (factor, "seed")))
     if factor != "protocol":
-        others = (*others, "seed") if factor != "seed" else others
+        other_factors = (*other_factors, "seed") if factor != "seed" else other_factors
     values: dict[tuple[str, ...], dict[str, list[float]]] = {}
     for levels, scope, value in points:
         if factor == "seed" and not levels["seed"]:
             continue
-        key = (levels["model"], scope, *(levels[name] for name in others[1:]))
+        key = (levels["model"], scope, *(levels[name] for name in other_factors[1:]))
         values.setdefault(key, {}).setdefault(levels[factor], []).append(value)
     ranges: dict[tuple[str, str], list[float]] = {}
     names: dict[tuple[str, str], set[str]] = {}
     for (model, scope, *_), by_level in values.items():
         if len(by_level) > 1:
-            means = [float(np.mean(some)) for some in by_level.values()]
+            means = [float(np.mean(level_values)) for level_values in by_level.values()]
             ranges.setdefault((model, scope), []).append(max(means) - min(means))
             names.setdefault((model, scope), set()).update(by_level)
-    for (model, scope), found in sorted(ranges.items()):
+    for (model, scope), widths in sorted(ranges.items()):
         yield {
             "model": model,
             "scope": scope,
             "factor": factor,
             "levels": len(names[model, scope]),
-            "settings": len(found),
-            "mean_range": float(np.mean(found)),
-            "max_range": max(found),
+            "settings": len(widths),
+            "mean_range": float(np.mean(widths)),
+            "max_range": max(widths),
         }

@@ -31,24 +31,27 @@ class Finding:
 
 
 def equivalence(
-    ours: str, theirs: str, where: str, row: Row, beside: Mapping[str, Row] = MappingProxyType({})
+    ours: str, theirs: str, where: str, row: Row, rows_by_metric: Mapping[str, Row] = MappingProxyType({})
 ) -> Finding:
     """Finding on two protocols within the margin, from a row `primary.equivalence` (90 % interval).
 
     `beside` are all rows of the comparison by metric. Claimed only if it also holds on items whose requests
     differ (protocol 16.7); that they differ by more only where the test of their difference carries it.
     """
-    evidence, differs = Evidence.of(beside, "primary.equivalence"), Evidence.of(beside, "primary")
+    evidence, differs = (
+        Evidence.of(rows_by_metric, "primary.equivalence"),
+        Evidence.of(rows_by_metric, "primary"),
+    )
     verdict, rests = _equivalence(row, evidence, differs)
-    said = {
+    claim = {
         "supported": f"{ours} and {theirs} are equivalent within {MARGIN:g} points on {where}",
         "not supported": f"{ours} and {theirs} differ by more than {MARGIN:g} points on {where}",
         "cannot tell": f"Whether {ours} and {theirs} are equivalent within {MARGIN:g} points on {where} "
         "cannot be told",
     }[verdict]
-    tested = f"{_adjusted(differs)} for any difference" if verdict == "not supported" else _adjusted(evidence)
-    numbers = f"difference {_numbers(interval_of(row), 90)}{tested}, {_patients(row)}"
-    return Finding(verdict, f"{said}: {numbers}{_same(row)}{rests}{_fallen(evidence)}.")
+    test = f"{_adjusted(differs)} for any difference" if verdict == "not supported" else _adjusted(evidence)
+    numbers = f"difference {_numbers(interval_of(row), 90)}{test}, {_patients(row)}"
+    return Finding(verdict, f"{claim}: {numbers}{_same(row)}{rests}{_dropped_items(evidence)}.")
 
 
 def _equivalence(row: Row, evidence: Evidence, differs: Evidence) -> tuple[Support, str]:
@@ -59,9 +62,9 @@ def _equivalence(row: Row, evidence: Evidence, differs: Evidence) -> tuple[Suppo
         if same and same == number:
             return "cannot tell", "; every request is identical in both, so nothing was compared"
         if same and evidence.differing is not None:
-            other = interval_of(evidence.differing)
-            if equivalent(other) != "supported":
-                numbers = f"difference {_numbers(other, 90)}"
+            differing_interval = interval_of(evidence.differing)
+            if equivalent(differing_interval) != "supported":
+                numbers = f"difference {_numbers(differing_interval, 90)}"
                 return "cannot tell", f"; it rests on identical requests, without them {numbers}"
         carried = evidence.carried and evidence.keeps(-MARGIN, MARGIN)
         return ("supported" if carried else "cannot tell"), ""
@@ -85,43 +88,45 @@ def change(cause: str, subject: str, row: Row, evidence: Evidence) -> Finding:
     above 5 % or there is none, or items that fell out could turn the sign (protocol 16.3, 16.6).
     """
     interval = interval_of(row)
-    numbers = (
-        f"difference {_numbers(interval, 95)}{_adjusted(evidence)}, {_patients(row)}{_fallen(evidence)}."
-    )
+    numbers = f"difference {_numbers(interval, 95)}{_adjusted(evidence)}, {_patients(row)}"
+    numbers += f"{_dropped_items(evidence)}."
     if interval.low > 0 and evidence.carried and evidence.keeps(0, math.inf):
         return Finding("supported", f"{cause} raises {subject}: {numbers}")
     if interval.high < 0 and evidence.carried and evidence.keeps(-math.inf, 0):
         return Finding("not supported", f"{cause} lowers {subject}: {numbers}")
-    said = f"{cause} cannot be shown to change {subject}: {numbers}"
-    return Finding("cannot tell", said + _power(interval, evidence))
+    sentence = f"{cause} cannot be shown to change {subject}: {numbers}"
+    return Finding("cannot tell", sentence + _power(interval, evidence))
 
 
-def largest(which: str, row: Row, evidence: Evidence) -> Finding:
+def largest(description: str, row: Row, evidence: Evidence) -> Finding:
     """The largest of several differences, adjusted like the rest of its family."""
     interval = interval_of(row)
     side = (0, math.inf) if interval.value > 0 else (-math.inf, 0)
-    shown = interval.low > 0 or interval.high < 0
-    numbers = f"{_numbers(interval, 95)}{_adjusted(evidence)}, {_patients(row)}{_fallen(evidence)}"
-    verdict: Support = "supported" if shown and evidence.carried and evidence.keeps(*side) else "cannot tell"
+    excludes_zero = interval.low > 0 or interval.high < 0
+    numbers = f"{_numbers(interval, 95)}{_adjusted(evidence)}, {_patients(row)}{_dropped_items(evidence)}"
+    verdict: Support = (
+        "supported" if excludes_zero and evidence.carried and evidence.keeps(*side) else "cannot tell"
+    )
     reaches = "" if verdict == "supported" else "; it cannot be told from none"
-    return Finding(verdict, f"The largest absolute {which}: difference {numbers}{reaches}.")
+    return Finding(verdict, f"The largest absolute {description}: difference {numbers}{reaches}.")
 
 
-def repeated(what: str, row: Row, evidence: Evidence) -> Finding:
+def repetition(subject: str, row: Row, evidence: Evidence) -> Finding:
     """Finding on answers that change when the same is asked again, from a row `answers_changed`."""
     interval = interval_of(row)
     if interval.value == 0:
         most = 100 * wilson(0, int(str(row["n_patients"]))).high
-        bound = f"up to {most:.1f} % of patients may have one that does (Wilson, 95 %)"
+        limit = f"up to {most:.1f} % of patients may have one that does (Wilson, 95 %)"
         return Finding(
-            "not supported", f"Asked the same again, no answer of {what} changed; {bound}: {_judged(row)}."
+            "not supported",
+            f"Asked the same again, no answer of {subject} changed; {limit}: {_arm_items(row)}.",
         )
     numbers = f"{signed(interval.value)} % of answers changed"
-    numbers += f", {_ends(interval, 95)}{_adjusted(evidence)}, {_judged(row)}."
+    numbers += f", {_ends(interval, 95)}{_adjusted(evidence)}, {_arm_items(row)}."
     if interval.low > 0 and evidence.carried:
-        return Finding("supported", f"Asked the same again, {what} answers otherwise: {numbers}")
-    said = f"Asked the same again, {what} cannot be said to answer otherwise in the long run"
-    return Finding("cannot tell", f"{said}: {numbers}")
+        return Finding("supported", f"Asked the same again, {subject} answers otherwise: {numbers}")
+    claim = f"Asked the same again, {subject} cannot be said to answer otherwise in the long run"
+    return Finding("cannot tell", f"{claim}: {numbers}")
 
 
 def threshold(claim: str, row: Row, limit: float, evidence: Evidence, *, beyond: bool = False) -> Finding:
@@ -130,7 +135,7 @@ def threshold(claim: str, row: Row, limit: float, evidence: Evidence, *, beyond:
     `evidence` that it differs from the limit must carry either claim.
     """
     interval = interval_of(row)
-    numbers = f"{_numbers(interval, 95)}{_adjusted(evidence)}, {_judged(row)}"
+    numbers = f"{_numbers(interval, 95)}{_adjusted(evidence)}, {_arm_items(row)}"
     at = interval.value == limit == interval.low == interval.high  # nothing varies: no test is needed
     if evidence.carried or at:
         if interval.low > limit or (interval.low == limit and not beyond):
@@ -140,7 +145,7 @@ def threshold(claim: str, row: Row, limit: float, evidence: Evidence, *, beyond:
     return Finding("cannot tell", f"It cannot be told at this cohort size whether {claim}: {numbers}.")
 
 
-def tested(claim: str, p: float, detail: str) -> Finding:
+def hypothesis(claim: str, p: float, detail: str) -> Finding:
     """Finding that a test rejects at 5 %, by its p in its family; an undefined or larger p cannot tell."""
     if math.isnan(p):
         return Finding("cannot tell", f"It cannot be told whether {claim}: {detail}, no test possible.")
@@ -168,7 +173,7 @@ def _patients(row: Row) -> str:
     return f"{row['n_patients']} patients, {row['n_items']} items"
 
 
-def _judged(row: Row) -> str:
+def _arm_items(row: Row) -> str:
     """The items of one arm, and what share of them was judged where that is not all."""
     first = str(row["method"]).partition(";")[0]
     return f"{_patients(row)} ({first})" if first.startswith(INCOMPLETE) else _patients(row)
@@ -187,7 +192,7 @@ def _adjusted(evidence: Evidence) -> str:
     return f", {_chance(evidence.adjusted_p)} after Holm over {evidence.comparisons}"
 
 
-def _fallen(evidence: Evidence) -> str:
+def _dropped_items(evidence: Evidence) -> str:
     """Number of items that fell out, and the ends of the difference whatever they would have been."""
     row = evidence.bounds
     if row is None:
@@ -202,6 +207,6 @@ def _power(interval: Interval, evidence: Evidence) -> str:
     if math.isnan(interval.low) or interval.high == interval.low:
         return ""
     error = (interval.high - interval.low) / (2 * _NORMAL_95)
-    shown = detectable_difference(error, evidence.comparisons)
-    of = f" among {evidence.comparisons} comparisons" if evidence.comparisons > 1 else ""
-    return f" This cohort shows a difference of {shown:.1f} points with 80 % power{of}."
+    difference = detectable_difference(error, evidence.comparisons)
+    among = f" among {evidence.comparisons} comparisons" if evidence.comparisons > 1 else ""
+    return f" This cohort shows a difference of {difference:.1f} points with 80 % power{among}."

@@ -10,7 +10,7 @@ from cardiolens.score.claims import sentences
 from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.claims.evidence import by_interval
 from cardiolens.score.claims.sentences import Finding
-from cardiolens.score.statistics.arm_answers import Asked
+from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import resampling_weights
 from cardiolens.score.statistics.differences import Resampling
 from cardiolens.score.statistics.headlines import PREFIX, Headlines, model_means
@@ -20,7 +20,7 @@ from cardiolens.score.statistics.metrics import ratio
 from cardiolens.score.statistics.paired import kendall
 from cardiolens.score.statistics.report_references import Forms
 from cardiolens.score.statistics.rows import TIERS, Row, as_row
-from cardiolens.score.statistics.states import Answered, Choices
+from cardiolens.score.statistics.states import AnswerMasks, Choices
 from cardiolens.score.statistics.statistic import Key, Statistic
 
 
@@ -33,7 +33,7 @@ class Part:
 
 
 def full_versus_part(
-    asked: Asked,
+    answers: ArmAnswers,
     part: Part,
     models: Headlines,
     *,
@@ -50,26 +50,29 @@ def full_versus_part(
     The part and the remainder are resampled separately, and the full cohort is both together. An unknown
     patient, or a part that is nobody or everybody, is an InputError.
     """
-    inside = _inside(asked.patients, part.patients)
+    inside = _inside(answers.patients, part.patients)
     sampling = Resampling(separate_weights(inside, resamples, seed), min_n, seed, forms or {})
     method = f"full cohort minus {int(inside.sum())} patients; part and remainder resampled separately"
     method += f", expanded percentile, B={resamples}, seed {seed}"
     rows: list[Row] = []
     for model, protocols in models.items():
         names = [arm for of_protocol in protocols.values() for arm in of_protocol]
-        arms = [asked[arm].where_judged() for arm in names]
-        full, some = (
+        arms = [answers[arm].where_judged() for arm in names]
+        full, of_part = (
             model_means(
-                {name: sampling.statistics(shown) for name, shown in zip(names, chosen, strict=True)},
+                {
+                    name: sampling.statistics(arm_answers)
+                    for name, arm_answers in zip(names, side_answers, strict=True)
+                },
                 protocols,
             )
-            for chosen in (arms, [arm.of_patients(inside) for arm in arms])
+            for side_answers in (arms, [arm.of_patients(inside) for arm in arms])
         )
-        rows += [{"arm_id": f"{PREFIX}{model}"} | row for row in _differences(full, some, method)]
-    unreal = {f"{PREFIX}{model}" for model in simulated}
-    real = [row for row in rows if row["arm_id"] not in unreal]
-    said = [*_changes(part.name, real), *_agreements(part.name, real)]
-    return Analysis(f"full versus {part.name} cohort", [*rows, *_shifts(asked, part)], tuple(said))
+        rows += [{"arm_id": f"{PREFIX}{model}"} | row for row in _differences(full, of_part, method)]
+    simulated_ids = {f"{PREFIX}{model}" for model in simulated}
+    real = [row for row in rows if row["arm_id"] not in simulated_ids]
+    findings = [*_changes(part.name, real), *_agreements(part.name, real)]
+    return Analysis(f"full versus {part.name} cohort", [*rows, *_shifts(answers, part)], tuple(findings))
 
 
 def _differences(
@@ -84,13 +87,13 @@ def _differences(
 
 
 def _changes(name: str, rows: Sequence[Row]) -> list[Finding]:
-    said = []
+    findings = []
     scores = [row for row in rows if row["metric"] == "primary"]
     for row, evidence in zip(scores, by_interval(scores), strict=True):
         model, tier = str(row["arm_id"]).removeprefix(PREFIX), str(row["scope"]).replace(":", " ")
         cause = f"Taking the full cohort instead of its {name} part"
-        said.append(sentences.change(cause, f"the score of {model} on {tier}", row, evidence))
-    return said
+        findings.append(sentences.change(cause, f"the score of {model} on {tier}", row, evidence))
+    return findings
 
 
 def _agreements(name: str, rows: Sequence[Row]) -> list[Finding]:
@@ -107,14 +110,14 @@ def _agreements(name: str, rows: Sequence[Row]) -> list[Finding]:
             claims.append((claim, alike, detail))
     adjusted = holm([p for _, p, _ in claims])
     return [
-        sentences.tested(claim, p, detail) for (claim, _, detail), p in zip(claims, adjusted, strict=True)
+        sentences.hypothesis(claim, p, detail) for (claim, _, detail), p in zip(claims, adjusted, strict=True)
     ]
 
 
-def _shifts(asked: Asked, part: Part) -> list[Row]:
+def _shifts(answers: ArmAnswers, part: Part) -> list[Row]:
     return [
         {"metric": "gold_shift", "scope": f"subtask:{subtask}", "value": 100 * shift}
-        for subtask, shift in gold_shift(asked, part.patients).items()
+        for subtask, shift in gold_shift(answers, part.patients).items()
     ]
 
 
@@ -126,18 +129,18 @@ def separate_weights(inside: Bools, resamples: int, seed: int) -> Floats:
     return weights
 
 
-def gold_shift(asked: Asked, part: Collection[str]) -> dict[str, float]:
+def gold_shift(answers: ArmAnswers, part: Collection[str]) -> dict[str, float]:
     """Total variation between gold answers of the full cohort and of a part, by single-choice subtask."""
-    inside = _inside(asked.patients, part)
-    items = asked.judged[asked.arms[0]].items
+    inside = _inside(answers.patients, part)
+    items = answers.judged[answers.arms[0]].items
     items = items.where(items.answer_type != "multi")
     subtasks = map(str, np.unique(items.subtask))
     return {subtask: _distance(items.where(items.subtask == subtask), inside) for subtask in subtasks}
 
 
 def _distance(items: Items, inside: Bools) -> float:
-    answered = Answered(items.gold, items.gold, items.size)
-    gold = Choices.of(answered, inside[items.patient].astype(np.int64), 2).confusion.sum(axis=-1)
+    masks = AnswerMasks(items.gold, items.gold, items.size)
+    gold = Choices.of(masks, inside[items.patient].astype(np.int64), 2).confusion.sum(axis=-1)
     full, part = gold.sum(axis=0), gold[1]
     return float(0.5 * np.abs(ratio(full, full.sum()) - ratio(part, part.sum())).sum())
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.statistics.answers import Answers
-from cardiolens.score.statistics.arm_answers import Asked
+from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import resampling_weights
-from cardiolens.score.statistics.cells import Cells, claimed
+from cardiolens.score.statistics.cells import Cells, claimed_statistics
 from cardiolens.score.statistics.differences import Resampling, of_fields
 from cardiolens.score.statistics.headlines import PREFIX, Headlines
 from cardiolens.score.statistics.items import Floats, Items
@@ -22,31 +22,31 @@ Subgroups = Mapping[str, Mapping[str, Collection[str]]]  # by attribute, by its 
 
 
 def subgroup_scores(
-    asked: Asked, subgroups: Subgroups, models: Headlines, *, min_n: int, resamples: int, seed: int
+    answers: ArmAnswers, subgroups: Subgroups, models: Headlines, *, min_n: int, resamples: int, seed: int
 ) -> Analysis:
     """Headlines of models on the patients of each subgroup, with intervals over these patients.
 
     Described, not compared: subgroups differ in their diseases as well. A subgroup, or what a tier has of it,
     below FEWEST patients is named without numbers. Patients whose attribute is not known stay out.
     """
-    patients = asked.patients
+    patients = answers.patients
     method = f"expanded percentile cluster bootstrap of the subgroup, B={resamples}, seed {seed}"
     rows: list[Row] = []
     for attribute, values in sorted(subgroups.items()):
         for value, members in sorted(values.items()):
             inside = np.isin(patients, list(members))
-            named: Row = {"attribute": attribute, "subgroup": value}
+            labels: Row = {"attribute": attribute, "subgroup": value}
             if 0 < inside.sum() < FEWEST:
-                rows.append({**named, "metric": "primary", "method": _TOO_FEW})
+                rows.append({**labels, "metric": "primary", "method": _TOO_FEW})
             elif inside.any():
                 weights = np.zeros((1 + resamples, len(patients)))
                 weights[:, inside] = resampling_weights(int(inside.sum()), resamples, seed)
                 sampling = Resampling(weights, min_n, seed)
                 for model, protocols in models.items():
                     names = [arm for of_protocol in protocols.values() for arm in of_protocol]
-                    arms = {arm: asked[arm].where_judged().of_patients(inside) for arm in names}
+                    arms = {arm: answers[arm].where_judged().of_patients(inside) for arm in names}
                     rows += [
-                        {**named, "arm_id": f"{PREFIX}{model}", **row}
+                        {**labels, "arm_id": f"{PREFIX}{model}", **row}
                         for row in _headline(arms, sampling, protocols, method)
                     ]
     return Analysis(NAME, rows)
@@ -59,35 +59,39 @@ def _headline(
     arms: Mapping[str, Answers], sampling: Resampling, protocols: Mapping[str, Collection[str]], method: str
 ) -> Iterator[Row]:
     """The tier scores of one model: the mean over its protocols of the mean over seeds."""
-    found = {arm: _claimed(of_arm, sampling) for arm, of_arm in arms.items() if len(of_arm)}
+    by_arm = {arm: _tier_scores(of_arm, sampling) for arm, of_arm in arms.items() if len(of_arm)}
     for tier in TIERS:
-        having = [
-            [found[arm][tier] for arm in of_protocol if tier in found.get(arm, {})]
+        by_protocol = [
+            [by_arm[arm][tier] for arm in of_protocol if tier in by_arm.get(arm, {})]
             for of_protocol in protocols.values()
         ]
-        means = [np.mean(values, axis=0) for values in having if values]
+        means = [np.mean(values, axis=0) for values in by_protocol if values]
         if not means:
             continue
-        basis = _basis([arms[arm] for arm in found if tier in found[arm]], tier)
+        basis = _basis([arms[arm] for arm in by_arm if tier in by_arm[arm]], tier)
         if basis.n_patients < FEWEST:
             yield {"metric": "primary", "scope": tier, "method": _TOO_FEW}
         else:
             yield as_row(("primary", tier), Statistic(np.mean(means, axis=0), basis), method)
 
 
-def _claimed(answers: Answers, sampling: Resampling) -> dict[str, Floats]:
+def _tier_scores(answers: Answers, sampling: Resampling) -> dict[str, Floats]:
     cells = Cells.of(answers, sampling.patients)
-    values = claimed(cells.parts, [rows @ sampling.weights.T for rows in cells.rows], sampling.min_n)
+    values = claimed_statistics(
+        cells.parts, [rows @ sampling.weights.T for rows in cells.rows], sampling.min_n
+    )
     return {scope: value for (metric, scope), value in values.items() if metric == "primary"}
 
 
 def _basis(arms: list[Answers], tier: str) -> Basis:
     rows = [of_fields(of_arm.in_scope(tier)) for of_arm in arms]
     parts = [
-        Basis.of(some).of_classes(some) if isinstance(some, Items) and tier == "tier:3" else Basis.of(some)
-        for some in rows
+        Basis.of(answers).of_classes(answers)
+        if isinstance(answers, Items) and tier == "tier:3"
+        else Basis.of(answers)
+        for answers in rows
     ]
-    subtasks = len(np.unique(np.concatenate([some.subtask for some in rows])))
+    subtasks = len(np.unique(np.concatenate([answers.subtask for answers in rows])))
     return Basis(
         n_items=sum(part.n_items for part in parts),
         n_patients=max(part.n_patients for part in parts),

@@ -1,7 +1,7 @@
-"""The completions of a model beside the requests that they answer, a block of studies at a time.
+"""Join a model's completions to its requests, one block of studies at a time.
 
-Requests lie by study, completions in the order in which engines gave them. Both are first shared out by
-their keys, so that each key is looked up among few, and completions then lie in the blocks that ask for them.
+Requests are stored by study, completions in the order in which engines finished them. Both are partitioned by
+a hash of their key and joined partition by partition; the completions are then written by request block.
 Memory does not grow with the number of requests.
 """
 
@@ -23,54 +23,56 @@ from cardiolens.storage.tables import COMPLETIONS, PLANNED, REQUESTS
 
 BLOCK = 2**16  # requests from which a block is full; the rows of a share are about as many
 
-_ASKED = ("arm_id", "qa_id", "option_keys", "status", "request_key")
-_SAID = ("request_key", "status", "text", "finish_reason", "option_logprobs", "written_at")
-_SAID_ROWS = pa.schema([COMPLETIONS.field(name) for name in _SAID])
+_REQUEST_COLUMNS = ("arm_id", "qa_id", "option_keys", "status", "request_key")
+_COMPLETION_COLUMNS = ("request_key", "status", "text", "finish_reason", "option_logprobs", "written_at")
+_COMPLETION_SCHEMA = pa.schema([COMPLETIONS.field(name) for name in _COMPLETION_COLUMNS])
 _KEYS = pa.schema([("request_key", pa.string()), ("planned", pa.bool_()), ("block", pa.int32())])
 
 
 @dataclass(frozen=True, slots=True)
-class Aligned:
-    """Blocks of requests with their completions, and counts over the distinct requests of all of them."""
+class AlignedCompletions:
+    """Blocks of requests with their completions, and counts over all distinct requests."""
 
     parts: Sequence[Sequence[Path]]  # of requests, by block
     counts: Counter[str]  # by how planned requests ended; agreeing and disagreeing doubles; unrequested rows
-    tried: frozenset[str]  # of the steps, those with any completion
-    said: Spool = field(repr=False)
+    attempted_steps: frozenset[str]  # of the steps, those with any completion
+    spool: Spool = field(repr=False)
     places: Sequence[Sequence[int]] = field(repr=False)  # in `said`, by block
 
     def blocks(self) -> Iterator[tuple[pa.Table, pa.Table]]:
-        """The requests of each block, and all completions of these, which other blocks may share."""
+        """Yield the requests of each block and all their completions; blocks may share completions."""
         for parts, places in zip(self.parts, self.places, strict=True):
-            asked = [tables.read_part(part, REQUESTS, _ASKED) for part in parts]
-            said = [self.said.part(place) for place in places]
-            yield pa.concat_tables(asked), tables.concat(said, _SAID_ROWS)
+            requests = [tables.read_part(part, REQUESTS, _REQUEST_COLUMNS) for part in parts]
+            completions = [self.spool.part(place) for place in places]
+            yield pa.concat_tables(requests), tables.concat(completions, _COMPLETION_SCHEMA)
 
 
-def aligned(requests: Path, completions: Path, steps: pa.Array) -> Aligned:
-    """Lay the completions of a folder beside its requests; `steps` are keys that chains ask beside them."""
+def align_completions(requests: Path, completions: Path, steps: pa.Array) -> AlignedCompletions:
+    """Join a folder's completions to its requests; `steps` are the request keys of chain stages."""
     n_shares = 1 + max(map(tables.count_rows, (requests, completions))) // BLOCK
     parts = _blocks_of(requests)
     keys = Shares(_KEYS, n_shares, _keys_of(parts))
-    replies = tables.made_of(completions, COMPLETIONS, _SAID, partial(Shares, _SAID_ROWS, n_shares))
-    said, places = Spool(_SAID_ROWS), [list[int]() for _ in parts]
+    replies = tables.made_of(
+        completions, COMPLETIONS, _COMPLETION_COLUMNS, partial(Shares, _COMPLETION_SCHEMA, n_shares)
+    )
+    spool, places = Spool(_COMPLETION_SCHEMA), [list[int]() for _ in parts]
     counts: Counter[str] = Counter(engine_error=0, missing=0, agreeing=0, disagreeing=0, unrequested=0)
-    tried: set[str] = set()
+    attempted: set[str] = set()
     for share in range(n_shares):
-        asked, replied = keys.of(share), replies.of(share)
-        lookup = _Lookup.of(asked, replied)
-        requested = replied.filter(pa.array(lookup.times > 0))
-        counts.update(_ended(asked, requested))
-        of_steps = replied["request_key"].filter(pc.is_in(replied["request_key"], steps))
-        counts["unrequested"] += replied.num_rows - requested.num_rows - len(of_steps)
-        tried.update(of_steps.to_pylist())
-        for block, rows in lookup.by_block(np.asarray(asked["block"])):
-            places[block].append(said.add(replied.take(rows)))
-    return Aligned(parts, counts, frozenset(tried), said, places)
+        key_rows, share_replies = keys.of(share), replies.of(share)
+        lookup = _Lookup.of(key_rows, share_replies)
+        requested = share_replies.filter(pa.array(lookup.times > 0))
+        counts.update(_count_endings(key_rows, requested))
+        of_steps = share_replies["request_key"].filter(pc.is_in(share_replies["request_key"], steps))
+        counts["unrequested"] += share_replies.num_rows - requested.num_rows - len(of_steps)
+        attempted.update(of_steps.to_pylist())
+        for block, rows in lookup.by_block(np.asarray(key_rows["block"])):
+            places[block].append(spool.add(share_replies.take(rows)))
+    return AlignedCompletions(parts, counts, frozenset(attempted), spool, places)
 
 
 def _blocks_of(requests: Path) -> list[list[Path]]:
-    """Parts of requests by block."""
+    """Group the parts of the request table into blocks of at least BLOCK rows."""
     blocks, filled = list[list[Path]](), BLOCK
     for part in tables.parts(requests):
         if filled >= BLOCK:
@@ -82,34 +84,34 @@ def _blocks_of(requests: Path) -> list[list[Path]]:
 
 
 def _keys_of(blocks: Sequence[Sequence[Path]]) -> Iterator[pa.Table]:
-    """The distinct keys of each part."""
+    """Yield the distinct request keys of each part, with their block."""
     for number, parts in enumerate(blocks):
         for part in parts:
             rows = tables.read_part(part, REQUESTS, ("request_key", "status"))
             planned = pc.equal(rows["status"], PLANNED)
-            found = pa.table({"request_key": rows["request_key"], "planned": planned})
-            distinct = found.group_by("request_key").aggregate([("planned", "any")])
+            rows_of_part = pa.table({"request_key": rows["request_key"], "planned": planned})
+            distinct = rows_of_part.group_by("request_key").aggregate([("planned", "any")])
             block = pa.array(np.full(distinct.num_rows, number, np.int32))
             yield pa.table([distinct["request_key"], distinct["planned_any"], block], schema=_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
 class _Lookup:
-    """Which blocks ask for each reply of a share."""
+    """Index from the replies of one partition to the blocks that request them."""
 
     times: np.ndarray  # blocks that ask for it, by reply
     first: np.ndarray  # of these, the place in `order`
     order: np.ndarray  # rows of keys, those of one key together
 
     @staticmethod
-    def of(asked: pa.Table, replied: pa.Table) -> "_Lookup":
-        known, wanted = numbered(asked, replied)
-        order = np.argsort(known, kind="stable")
-        first, end = (np.searchsorted(known[order], wanted, side) for side in ("left", "right"))
+    def of(key_rows: pa.Table, reply_rows: pa.Table) -> "_Lookup":
+        key_codes, reply_codes = numbered(key_rows, reply_rows)
+        order = np.argsort(key_codes, kind="stable")
+        first, end = (np.searchsorted(key_codes[order], reply_codes, side) for side in ("left", "right"))
         return _Lookup(end - first, first, order)
 
     def by_block(self, block: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """The replies of each block that has any, in the order they came; `block` is that of each key."""
+        """Yield each block that has replies, with their rows in order; `block` is the block of each key."""
         reply = np.repeat(np.arange(len(self.times)), self.times)
         before = np.repeat(np.cumsum(self.times) - self.times, self.times)
         asking = block[self.order[np.repeat(self.first, self.times) + np.arange(len(reply)) - before]]
@@ -121,14 +123,14 @@ class _Lookup:
             yield int(number), reply[first:end]
 
 
-def _ended(asked: pa.Table, completions: pa.Table) -> Counter[str]:
+def _count_endings(key_rows: pa.Table, completions: pa.Table) -> Counter[str]:
     """Count distinct planned requests by how they ended: a final status, `engine_error` or `missing`."""
-    planned = pc.unique(asked.filter(asked["planned"])["request_key"])
+    planned = pc.unique(key_rows.filter(key_rows["planned"])["request_key"])
     final = finals(completions)
-    ended = Counter(final["status"].to_pylist())
-    tried = len(pc.unique(completions["request_key"]))
-    ended["engine_error"] = tried - final.num_rows
-    ended["missing"] = len(planned) - tried
-    twice = duplicates(completions)
-    ended["agreeing"], ended["disagreeing"] = twice.agreeing, twice.disagreeing
-    return ended
+    counts = Counter(final["status"].to_pylist())
+    n_attempted = len(pc.unique(completions["request_key"]))
+    counts["engine_error"] = n_attempted - final.num_rows
+    counts["missing"] = len(planned) - n_attempted
+    surplus = duplicates(completions)
+    counts["agreeing"], counts["disagreeing"] = surplus.agreeing, surplus.disagreeing
+    return counts

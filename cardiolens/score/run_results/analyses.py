@@ -1,4 +1,4 @@
-"""Analyses of a run: made from its verdicts and scores, written to and read from `analyses.json`."""
+"""Analyses of a run: computed from verdicts and scores, written to and read from `analyses.json`."""
 
 import json
 import math
@@ -19,13 +19,13 @@ from cardiolens.score.claims.analyses import analyse, rows_read
 from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.claims.confusion import confusion_rows
 from cardiolens.score.claims.difficulty import item_difficulty
-from cardiolens.score.claims.preregistered import Declared, declared_comparison
+from cardiolens.score.claims.preregistered import DeclaredComparison, declared_comparison
 from cardiolens.score.claims.score_ranges import spread
 from cardiolens.score.claims.sentences import Finding
 from cardiolens.score.claims.subcohort import full_versus_part
 from cardiolens.score.claims.subgroups import subgroup_scores
 from cardiolens.score.run_results.groups import Groups
-from cardiolens.score.statistics.arm_answers import Asked
+from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.headlines import headlines
 from cardiolens.score.statistics.hypothesis_tests import Support
@@ -37,7 +37,7 @@ from cardiolens.storage import tables
 from cardiolens.storage.places import Run
 
 SCHEMA = "analyses-1"
-_SHOWN = 40  # characters of another schema that a message repeats
+_MAX_SCHEMA_CHARS = 40  # characters of another schema that a message repeats
 _SEAL = "digest"  # of the rest of the file; earlier versions wrote none
 
 
@@ -60,16 +60,16 @@ class _Analyses(BaseModel):
 
 
 def analyses_of(
-    asked: Asked,
+    answers: ArmAnswers,
     scores: Iterable[pa.Table],
     arms: Sequence[ArmFactors],
     groups: Groups,
     statistics: StatisticsSpec,
     *,
     forms: Forms,
-    declared: Declared | None = None,
+    comparison: DeclaredComparison | None = None,
 ) -> list[Analysis]:
-    """Make every analysis that the arms allow; `groups` are parts and subgroups of the cohort.
+    """Compute every analysis that the arms allow; `groups` are parts and subgroups of the cohort.
 
     Verdicts are read arm by arm, and scores part by part.
     """
@@ -77,22 +77,22 @@ def analyses_of(
     rows = [row for part in scores for row in rows_read(part, arms).to_pylist()]
     simulated = {arm.model for arm in arms if arm.simulated}
     options: dict[str, Any] = {"forms": forms, "simulated": simulated, **statistics.sampling}
-    found = [declared_comparison(rows, declared, simulated)] if declared else []
-    found += [*analyse(rows, arms), spread(rows, arms)]
+    analyses = [declared_comparison(rows, comparison, simulated)] if comparison else []
+    analyses += [*analyse(rows, arms), spread(rows, arms)]
     if models:
-        found += [full_versus_part(asked, part, models, **options) for part in groups.parts]
-        found.append(subgroup_scores(asked, groups.subgroups, models, **statistics.sampling))
-    found += item_difficulty(asked.verdicts, arms)
+        analyses += [full_versus_part(answers, part, models, **options) for part in groups.parts]
+        analyses.append(subgroup_scores(answers, groups.subgroups, models, **statistics.sampling))
+    analyses += item_difficulty(answers.verdicts, arms)
     if statistics.components:
-        items = asked.judged_items
-        found.append(Analysis("components of variance", components(items, arms, statistics.seed)))
-    found.append(Analysis("confusion", confusion_rows(asked.verdicts)))
-    found.append(Analysis("how requests ended", status_counts(asked.verdicts).to_pylist()))
-    return [analysis for analysis in found if analysis.rows or analysis.findings]
+        items = answers.judged_items
+        analyses.append(Analysis("components of variance", components(items, arms, statistics.seed)))
+    analyses.append(Analysis("confusion", confusion_rows(answers.verdicts)))
+    analyses.append(Analysis("how requests ended", status_counts(answers.verdicts).to_pylist()))
+    return [analysis for analysis in analyses if analysis.rows or analysis.findings]
 
 
 def write_analyses(path: Path, analyses: Sequence[Analysis]) -> None:
-    """Write tables and sentences as JSON, with a digest of them; undefined numbers are null."""
+    """Write tables and sentences as JSON, with their digest; NaN becomes null."""
     tree: dict[str, Any] = {
         "schema": SCHEMA,
         "rules": RULES_VERSION,
@@ -114,7 +114,7 @@ def write_analyses(path: Path, analyses: Sequence[Analysis]) -> None:
 
 
 def _defined(row: Mapping[str, object]) -> dict[str, object]:
-    """Row with None in place of NaN, which JSON does not have."""
+    """Replace NaN by None, since JSON has no NaN."""
     undefined = [name for name, value in row.items() if isinstance(value, float) and math.isnan(value)]
     return {name: None if name in undefined else value for name, value in row.items()}
 
@@ -124,14 +124,14 @@ AnalysisRow = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class AnalysisTable:
-    """One analysis as written: its table and its sentences."""
+    """One analysis as stored: its table and its sentences."""
 
     rows: Sequence[AnalysisRow] = ()
     findings: tuple[Finding, ...] = ()
 
 
 def read_rules(run: Run) -> str:
-    """The version of the rules that judged a run; "1.1" where no version was written yet."""
+    """Read the version of the parsing rules that judged a run; "1.1" where the file holds none."""
     return read_judged(run)[0]
 
 
@@ -141,14 +141,14 @@ def read_analyses(run: Run) -> dict[str, AnalysisTable]:
 
 
 def read_judged(run: Run) -> tuple[str, dict[str, AnalysisTable]]:
-    """Read the version of the rules, and the analyses by name."""
+    """Read the version of the parsing rules and the analyses by name."""
     tree = _read_tree(run)
     analyses = {
         entry["name"]: AnalysisTable(
             [_numbered(row) for row in entry["table"]],
             tuple(
-                Finding(one["verdict"], one["sentence"], one.get("simulated", False))
-                for one in entry["findings"]
+                Finding(finding["verdict"], finding["sentence"], finding.get("simulated", False))
+                for finding in entry["findings"]
             ),
         )
         for entry in tree["analyses"]
@@ -157,7 +157,7 @@ def read_judged(run: Run) -> tuple[str, dict[str, AnalysisTable]]:
 
 
 def _read_tree(run: Run) -> dict[str, Any]:
-    """The file of analyses; InputError where it cannot be read."""
+    """Read `analyses.json` and check its schema and digest; InputError where either fails."""
     try:
         tree: Any = read_json(run.analyses)
         if isinstance(tree, dict) and tree.get("schema") == SCHEMA:
@@ -170,13 +170,15 @@ def _read_tree(run: Run) -> dict[str, Any]:
         ) from None
     kind = tree.get("schema") if isinstance(tree, dict) else tree
     if kind != SCHEMA:
-        raise InputError(f"{run.analyses}: is {str(kind)[:_SHOWN]!r}, not {SCHEMA}; judge the run again")
-    found: dict[str, Any] = {name: value for name, value in tree.items() if name != _SEAL}
-    if _SEAL in tree and tree[_SEAL] != digest_of(found):
+        raise InputError(
+            f"{run.analyses}: is {str(kind)[:_MAX_SCHEMA_CHARS]!r}, not {SCHEMA}; judge the run again"
+        )
+    content: dict[str, Any] = {name: value for name, value in tree.items() if name != _SEAL}
+    if _SEAL in tree and tree[_SEAL] != digest_of(content):
         raise InputError(f"{run.analyses}: was changed since it was judged; judge the run again")
-    return found
+    return content
 
 
 def _numbered(row: AnalysisRow) -> AnalysisRow:
-    """Row read from JSON with NaN in place of null for value, low and high."""
+    """Replace null by NaN in value, low and high of a row read from JSON."""
     return {**row, **{name: math.nan for name in ("value", "low", "high") if row.get(name, 0) is None}}

@@ -1,4 +1,4 @@
-"""What the job of a model judged, kept for the job that scores: taken over only where it still holds."""
+"""Cached verdicts of a model job; the score job reuses them if their fingerprint matches."""
 
 import json
 import socket
@@ -26,21 +26,21 @@ _NOTE = "judged.json"
 _PLAN = "plan.json"  # names everything that decided the requests
 _AT_ONCE = 4_096  # questions that are Python objects at a time
 
-Mark = Mapping[str, str]
+Fingerprint = Mapping[str, str]
 
 
 def digest_of_questions(questions: pa.Table) -> str:
-    """32 hex digits of questions in any order."""
+    """Digest of a table of questions (32 hex digits), independent of row order."""
     batches = questions.sort_by("qa_id").to_batches(max_chunksize=_AT_ONCE)
     return digest_of_rows(row for batch in batches for row in batch.to_pylist())
 
 
-def mark_of(own: OnDisk, questions: pa.Table, spec: SweepSpec) -> Mark | None:
-    """Everything that decides what a model is judged to be, by name; None where its plan has no note."""
-    plan = own.requests / _PLAN
+def fingerprint_of(files: OnDisk, questions: pa.Table, spec: SweepSpec) -> Fingerprint | None:
+    """Fingerprint of all inputs of a model's verdicts; None if its plan was not finished."""
+    plan = files.requests / _PLAN
     if not plan.is_file():
         return None
-    completions = tables.parts(own.completions)
+    completions = tables.parts(files.completions)
     return {
         "plan": sha256_of(plan),
         "completions": digest_of([[part.name, part.stat().st_size] for part in completions]),
@@ -51,15 +51,15 @@ def mark_of(own: OnDisk, questions: pa.Table, spec: SweepSpec) -> Mark | None:
     }
 
 
-def keep(folder: Path, replies: ModelReplies, mark: Mark) -> None:
-    """Write what was judged; without the note, which comes last, it counts as unfinished."""
+def write_cached(folder: Path, replies: ModelReplies, fingerprint: Fingerprint) -> None:
+    """Write verdicts, scores and transcripts; the note is written last and marks the cache as complete."""
     (folder / _NOTE).unlink(missing_ok=True)
     of_arms = (replies.verdicts.of_arm(arm, VERDICTS.names) for arm in sorted(replies.verdicts.arms))
     tables.replace_by(folder / "verdicts", of_arms, VERDICTS)
-    tables.replace(folder / "beside", replies.beside, SCORES)
+    tables.replace(folder / "beside", replies.reply_scores, SCORES)
     tables.replace(folder / "seen", replies.seen, SEEN)
     note = {
-        "mark": mark,
+        "mark": fingerprint,
         "node": socket.gethostname(),
         "counts": replies.counts,
         "stages": [asdict(stage) for stage in replies.stages],
@@ -68,11 +68,11 @@ def keep(folder: Path, replies: ModelReplies, mark: Mark) -> None:
     tables.write_text(folder / _NOTE, json.dumps(note, indent=1) + "\n")
 
 
-def read_kept(folder: Path, mark: Mark | None) -> ModelReplies | None:
-    """What was judged of a model; None unless it is whole and was judged from the same."""
+def read_cached(folder: Path, fingerprint: Fingerprint | None) -> ModelReplies | None:
+    """Read the cached verdicts of a model; None unless they are complete and the fingerprint matches."""
     try:
         note: dict[str, Any] = read_json(folder / _NOTE)
-        if mark is None or note["mark"] != mark or note["parts"] != _sizes(folder):
+        if fingerprint is None or note["mark"] != fingerprint or note["parts"] != _sizes(folder):
             return None
         counts = Counter({str(name): int(number) for name, number in note["counts"].items()})
         stages = tuple(StageCounts(**stage) for stage in note["stages"])
@@ -81,8 +81,8 @@ def read_kept(folder: Path, mark: Mark | None) -> ModelReplies | None:
     verdicts = Verdicts()
     for rows in tables.read_blocks(folder / "verdicts", VERDICTS):
         verdicts.add(rows)
-    beside, seen = tables.read(folder / "beside", SCORES), tables.read(folder / "seen", SEEN)
-    return ModelReplies(verdicts, beside, seen, counts, stages)
+    reply_scores, seen = tables.read(folder / "beside", SCORES), tables.read(folder / "seen", SEEN)
+    return ModelReplies(verdicts, reply_scores, seen, counts, stages)
 
 
 def _sizes(folder: Path) -> dict[str, dict[str, int]]:

@@ -1,4 +1,4 @@
-"""What a model said about cases beside its letters: the rationale and the steps of a submission."""
+"""Rationales and intermediate steps of a model's replies to cases, for a submission."""
 
 import json
 import re
@@ -18,13 +18,13 @@ _HEADING = re.compile(r"^[ \t>*#-]*image[ \t]+#?(\d+)[ \t*]*[:.)–-][ \t*]*", r
 _BARE_LETTER = re.compile(r"\W*(?:(?:final )?answer(?: is)?\b)?\W*[A-E]\W*", re.IGNORECASE)
 
 
-def said_by_case(requests: Path, completions: Path, arm_id: str) -> dict[str, Said]:
-    """What one arm said, by study; a case without a reply has no entry.
+def responses_by_case(requests: Path, completions: Path, arm_id: str) -> dict[str, Said]:
+    """Return the responses of one arm by study; a case without a reply has no entry.
 
-    Its steps are those of a chain whose first two replies describe images and sum up.
+    The steps come from chains whose first two replies describe the images and summarise them.
     """
-    asked = tables.read(requests, REQUESTS, ("arm_id", "study_id", "frames", "request_key"))
-    rows = asked.filter(pc.equal(asked["arm_id"], arm_id)).to_pylist()
+    request_rows = tables.read(requests, REQUESTS, ("arm_id", "study_id", "frames", "request_key"))
+    rows = request_rows.filter(pc.equal(request_rows["arm_id"], arm_id)).to_pylist()
     keys = {row["request_key"] for row in rows}
     columns = ("request_key", "text", "finish_reason", "status")
     replies = {
@@ -38,37 +38,41 @@ def said_by_case(requests: Path, completions: Path, arm_id: str) -> dict[str, Sa
         if step.said is not None and step.said["status"] == "ok":
             before.setdefault(step.chain, []).append(str(step.said["text"] or ""))
     return {
-        row["study_id"]: _said(row["frames"], replies[row["request_key"]], before.get(row["request_key"], []))
+        row["study_id"]: _response(
+            row["frames"], replies[row["request_key"]], before.get(row["request_key"], [])
+        )
         for row in rows
         if row["request_key"] in replies
     }
 
 
-def _said(frames: Sequence[Mapping[str, Any]], reply: Mapping[str, Any], stages: Sequence[str]) -> Said:
-    words = "" if reply["finish_reason"] == SAMPLED else beside_letter(reply["text"] or "")
+def _response(frames: Sequence[Mapping[str, Any]], reply: Mapping[str, Any], stages: Sequence[str]) -> Said:
+    words = "" if reply["finish_reason"] == SAMPLED else explanation_of(reply["text"] or "")
     if len(stages) != 3:  # images, summary, answer
         return Said(words)
-    told = by_image(stages[0], len(frames))
+    descriptions = by_image(stages[0], len(frames))
     slots = [frame["idx"] + 1 for frame in frames]
-    return Said(words, None if told is None else dict(zip(slots, told, strict=True)), stages[1])
+    return Said(
+        words, None if descriptions is None else dict(zip(slots, descriptions, strict=True)), stages[1]
+    )
 
 
 def by_image(text: str, n_images: int) -> list[str] | None:
-    """A description for each image shown, from lines that begin with `Image 1:`; None if it is not that.
+    """Split a text at its `Image 1:` headings into one description per image; None if they do not match.
 
-    Lines without a number go on with the image before. A single image needs no number.
+    Lines without a heading belong to the image before. A single image needs no heading.
     """
-    found = list(_HEADING.finditer(text))
-    if n_images == 1 and not found:
+    headings = list(_HEADING.finditer(text))
+    if n_images == 1 and not headings:
         return [text.strip()] if text.strip() else None
-    if [int(one[1]) for one in found] != list(range(1, n_images + 1)):
+    if [int(heading[1]) for heading in headings] != list(range(1, n_images + 1)):
         return None
-    ends = [*(one.start() for one in found[1:]), len(text)]
-    return [text[one.end() : end].strip() for one, end in zip(found, ends, strict=True)]
+    ends = [*(heading.start() for heading in headings[1:]), len(text)]
+    return [text[heading.end() : end].strip() for heading, end in zip(headings, ends, strict=True)]
 
 
-def beside_letter(text: str) -> str:
-    """The words of a reply: its `explanation` where it is JSON, nothing where it is a bare letter."""
+def explanation_of(text: str) -> str:
+    """Return the explanation in a reply: of JSON its `explanation`, of a bare letter the empty string."""
     try:
         parsed = json.loads(text)
     except ValueError:

@@ -32,9 +32,9 @@ class CaseScore:
 
 
 def case_scores(verdicts: pa.Table, cohort: Cohort, *, resamples: int, seed: int) -> Iterator[CaseScore]:
-    """Accuracy of every arm on all cases and on each group; whoever resamples, resamples cases.
+    """Accuracy of every arm on all cases and on each group; the bootstrap resamples cases.
 
-    A case that was asked and has no judged reply counts as wrong, as the benchmark counts it.
+    A requested case without a judged reply counts as wrong, as in the benchmark.
     """
     answers = verdicts.filter(pc.equal(verdicts["channel"], "answer"))
     for arm in sorted(pc.unique(answers["arm_id"]).to_pylist()):
@@ -46,41 +46,47 @@ def case_scores(verdicts: pa.Table, cohort: Cohort, *, resamples: int, seed: int
 
 
 def _groups(studies: list[str], cohort: Cohort) -> dict[tuple[str, str], list[int]]:
-    """Places of cases by attribute and group, all of them first."""
-    found: dict[tuple[str, str], list[int]] = {(ALL, ALL): list(range(len(studies)))}
+    """Row numbers of cases by attribute and group; the group of all cases comes first."""
+    places_by_group: dict[tuple[str, str], list[int]] = {(ALL, ALL): list(range(len(studies)))}
     for place, study in enumerate(studies):
         for attribute, group in cohort.studies[study].subgroups.items():
-            found.setdefault((attribute, group), []).append(place)
-    return dict(sorted(found.items(), key=lambda entry: (entry[0][0] != ALL, entry[0])))
+            places_by_group.setdefault((attribute, group), []).append(place)
+    return dict(sorted(places_by_group.items(), key=lambda entry: (entry[0][0] != ALL, entry[0])))
 
 
 def _score(
-    named: tuple[str, str, str], right: np.ndarray, unread: np.ndarray, resamples: int, seed: int
+    labels: tuple[str, str, str], right: np.ndarray, unread: np.ndarray, resamples: int, seed: int
 ) -> CaseScore:
-    arm, attribute, group = named
-    count, hits, lost = len(right), int(right.sum()), int(unread.sum())
+    arm, attribute, group = labels
+    count, hits, n_unread = len(right), int(right.sum()), int(unread.sum())
     if count < FEWEST:
         nan = float("nan")
-        return CaseScore(arm, attribute, group, nan, nan, nan, count, hits, lost)
+        return CaseScore(arm, attribute, group, nan, nan, nan, count, hits, n_unread)
     weights = resampling_weights(count, resamples, seed)
-    found = percentile(100 * (weights @ right) / count, patients=count)
-    return CaseScore(arm, attribute, group, found.value, found.low, found.high, count, hits, lost)
+    accuracy = percentile(100 * (weights @ right) / count, patients=count)
+    return CaseScore(
+        arm, attribute, group, accuracy.value, accuracy.low, accuracy.high, count, hits, n_unread
+    )
 
 
 def rouge_l(reference: str, text: str) -> float:
-    """ROUGE-L (Lin 2004), F1 of the longest common subsequence of words, 0..1; 0 where a side has no word."""
-    told, said = tokens(reference), tokens(text)
-    common = common_subsequence(told, said)
-    return 2 * common / (len(told) + len(said)) if common else 0.0
+    """ROUGE-L (Lin 2004): F1 of the longest common subsequence of words, 0..1; 0 if a text has no words."""
+    reference_words, words = tokens(reference), tokens(text)
+    common = common_subsequence(reference_words, words)
+    return 2 * common / (len(reference_words) + len(words)) if common else 0.0
 
 
 def step_overlap(record: Mapping[str, object], steps: Mapping[str, object]) -> tuple[float, float]:
-    """ROUGE-L of step 1 (mean over images with a caption) and of step 2; NaN where one has no text."""
-    said = steps.get("step1_per_image_findings")
-    texts = [str(text) for text in said] if isinstance(said, list) else []
+    """ROUGE-L of step 1 (mean over images with a caption) and of step 2; NaN if either text is missing."""
+    descriptions = steps.get("step1_per_image_findings")
+    texts = [str(text) for text in descriptions] if isinstance(descriptions, list) else []
     captions = [record.get(field_of(number, "caption")) for number in range(1, len(texts) + 1)]
     pairs = [(caption, text) for caption, text in zip(captions, texts, strict=True) if caption]
-    first = float(np.mean([rouge_l(str(told), text) for told, text in pairs])) if pairs else float("nan")
+    first = (
+        float(np.mean([rouge_l(str(reference), text) for reference, text in pairs]))
+        if pairs
+        else float("nan")
+    )
     findings, summary = record.get("IMAGING_FINDINGS"), steps.get("step2_integrated_summary")
     second = rouge_l(str(findings), str(summary)) if findings and summary is not None else float("nan")
     return first, second

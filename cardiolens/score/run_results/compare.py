@@ -17,12 +17,12 @@ from cardiolens.storage.places import Run, deciding
 _FACTORS = ("model", "selector", "budget", "prompt", "control")
 _WORDING = "wording"  # absent from manifests of earlier versions
 _ALIKE = ("protocol", "catalogue_sha256", "questions_digest")
-_SAID = 20  # configuration changes that are told
+_MAX_CHANGES = 20  # configuration changes that are listed
 
 
 @dataclass(frozen=True, slots=True)
 class ArmDifference:
-    """One arm at one tier: b minus a on the items that both judged, and the numbers of flips."""
+    """One arm on one tier: b minus a on the items judged in both runs, and the numbers of flips."""
 
     arm: str
     scope: str
@@ -35,19 +35,19 @@ class ArmDifference:
     lost: int
 
     def worse(self, margin: float) -> bool:
-        """Return whether b is shown to be lower by more than a margin: its whole interval lies below."""
+        """Return whether b is lower by more than a margin: the whole interval lies below it."""
         return self.n_patients >= FEWEST_PATIENTS and self.high < -margin
 
 
 def configuration_changes(first: Run, second: Run) -> Iterator[str]:
-    """Configuration entries that decide numbers and differ between two runs, with both values."""
+    """Describe the configuration entries that affect scores and differ between two runs."""
     trees = (_flat(deciding(documents.read_configuration(run))) for run in (first, second))
     old, new = ({name: value for name, value in tree} for tree in trees)
     changed = [name for name in sorted(old | new) if old.get(name) != new.get(name)]
-    for name in changed[:_SAID]:
+    for name in changed[:_MAX_CHANGES]:
         yield f"{name}: {old.get(name)!r} to {new.get(name)!r}"
-    if len(changed) > _SAID:
-        yield f"and {len(changed) - _SAID} more"
+    if len(changed) > _MAX_CHANGES:
+        yield f"and {len(changed) - _MAX_CHANGES} more"
 
 
 def _flat(tree: Any, path: str = "") -> Iterator[tuple[str, object]]:
@@ -62,10 +62,10 @@ def _flat(tree: Any, path: str = "") -> Iterator[tuple[str, object]]:
         yield path, tree
 
 
-def compared(first: Run, second: Run) -> list[ArmDifference]:
-    """Paired differences of every arm that both runs have, on every tier; b minus a.
+def compare_runs(first: Run, second: Run) -> list[ArmDifference]:
+    """Paired differences (b minus a) of every arm that both runs have, on every tier.
 
-    InputError where the runs asked other questions, or share no arm.
+    InputError if the runs have different questions or no arm in common.
     """
     manifests = [documents.read_manifest(run) for run in (first, second)]
     for name in _ALIKE:
@@ -74,12 +74,12 @@ def compared(first: Run, second: Run) -> list[ArmDifference]:
                 f"{second.root}: {name} is not that of {first.root}; compare runs of one question file"
             )
     old, new = ({_setting(arm): arm["arm_id"] for arm in manifest["arms"]} for manifest in manifests)
-    shared = [setting for setting in old if setting in new]
-    if not shared:
+    common = [setting for setting in old if setting in new]
+    if not common:
         raise InputError(f"{second.root}: shares no arm with {first.root}; compare runs of the same arms")
     settings = documents.read_configuration(first).statistics
     rows: list[ArmDifference] = []
-    for setting in shared:
+    for setting in common:
         verdicts = pa.concat_tables(
             _verdicts(run, arm, side)
             for run, arm, side in ((first, old[setting], "a"), (second, new[setting], "b"))
@@ -94,11 +94,11 @@ def _setting(arm: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _verdicts(run: Run, arm: str, side: str) -> pa.Table:
-    """Verdicts of one arm under the name of its side."""
+    """Verdicts of one arm, with the arm_id replaced by the side ("a" or "b")."""
     every = tables.read(run.verdicts, tables.VERDICTS)
-    found = every.filter(pc.equal(every["arm_id"], arm))
-    names = pa.array([side] * found.num_rows, pa.string())
-    return found.set_column(0, tables.VERDICTS.field("arm_id"), names)
+    of_arm = every.filter(pc.equal(every["arm_id"], arm))
+    names = pa.array([side] * of_arm.num_rows, pa.string())
+    return of_arm.set_column(0, tables.VERDICTS.field("arm_id"), names)
 
 
 def _differences(arm: str, verdicts: pa.Table, settings: StatisticsSpec) -> list[ArmDifference]:
@@ -128,16 +128,16 @@ def _differences(arm: str, verdicts: pa.Table, settings: StatisticsSpec) -> list
 
 
 def _flips(judged: pa.Table) -> dict[str, tuple[int, int]]:
-    """Items that became right and that became wrong, by tier; the text of a report is no item of its own."""
+    """Count the items that became right and that became wrong, by tier, without the texts of reports."""
     names = ["qa_id", "channel", "tier", "correct"]
     items = judged.filter(pc.not_equal(judged["channel"], "text"))
     old, new = (items.filter(pc.equal(items["arm_id"], side)).select(names) for side in ("a", "b"))
-    both = old.join(new, ["qa_id", "channel", "tier"], right_suffix="_b", join_type="inner").to_pylist()
-    tiers: Sequence[int] = sorted({row["tier"] for row in both})
+    pairs = old.join(new, ["qa_id", "channel", "tier"], right_suffix="_b", join_type="inner").to_pylist()
+    tiers: Sequence[int] = sorted({row["tier"] for row in pairs})
     return {
         f"tier:{tier}": (
-            sum(row["tier"] == tier and bool(row["correct_b"]) and not row["correct"] for row in both),
-            sum(row["tier"] == tier and bool(row["correct"]) and not row["correct_b"] for row in both),
+            sum(row["tier"] == tier and bool(row["correct_b"]) and not row["correct"] for row in pairs),
+            sum(row["tier"] == tier and bool(row["correct"]) and not row["correct_b"] for row in pairs),
         )
         for tier in tiers
     }

@@ -1,4 +1,4 @@
-"""Groups of patients that scores are given for: named parts of the cohort, and subgroups."""
+"""Groups of patients that are scored separately: named parts of the cohort, and subgroups."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,36 +22,40 @@ class Groups:
 
 
 def groups_of(store: Path, verdicts: pa.Table | Verdicts) -> Groups:
-    """The groups of the judged patients, by the manifests of their studies."""
+    """Group the judged patients by the manifests of their studies."""
     volumes = read_volumes(store)
     return Groups(parts_of(volumes, verdicts), _subgroups(store, volumes, verdicts))
 
 
 def parts_of(volumes: pa.Table, verdicts: pa.Table | Verdicts) -> list[Part]:
     """Named cohorts that contain some of the judged patients, but not all."""
-    judged = set(cohort(verdicts))
+    patients_with_verdicts = set(cohort(verdicts))
     by_name: dict[str, set[str]] = {}
     columns = volumes.select(["patient_id", "cohort"]).to_pydict()
     for patient, names in zip(columns["patient_id"], columns["cohort"], strict=True):
         for name in names:
             by_name.setdefault(name, set()).add(patient)
-    parts = {name: patients & judged for name, patients in sorted(by_name.items())}
-    return [Part(name, patients) for name, patients in parts.items() if patients and patients != judged]
+    parts = {name: patients & patients_with_verdicts for name, patients in sorted(by_name.items())}
+    return [
+        Part(name, patients)
+        for name, patients in parts.items()
+        if patients and patients != patients_with_verdicts
+    ]
 
 
 def _subgroups(store: Path, volumes: pa.Table, verdicts: pa.Table | Verdicts) -> Subgroups:
-    """Judged patients by attribute and value; one whose studies disagree on it is in no subgroup."""
-    known = read_cohort(store)
-    records = known.studies if known else {}
-    judged = set(cohort(verdicts))
-    told: dict[tuple[str, str], set[str]] = {}
+    """Judged patients by attribute and value; patients whose studies disagree are left out."""
+    study_cohort = read_cohort(store)
+    records = study_cohort.studies if study_cohort else {}
+    patients_with_verdicts = set(cohort(verdicts))
+    values_by_patient: dict[tuple[str, str], set[str]] = {}
     pairs = volumes.select(["study_id", "patient_id"]).to_pydict()
     for study, patient in set(zip(pairs["study_id"], pairs["patient_id"], strict=True)):
-        if patient in judged and study in records:
+        if patient in patients_with_verdicts and study in records:
             for attribute, value in records[study].subgroups.items():
-                told.setdefault((attribute, patient), set()).add(value)
-    found: dict[str, dict[str, set[str]]] = {}
-    for (attribute, patient), values in told.items():
+                values_by_patient.setdefault((attribute, patient), set()).add(value)
+    subgroups: dict[str, dict[str, set[str]]] = {}
+    for (attribute, patient), values in values_by_patient.items():
         if len(values) == 1:
-            found.setdefault(attribute, {}).setdefault(values.pop(), set()).add(patient)
-    return found
+            subgroups.setdefault(attribute, {}).setdefault(values.pop(), set()).add(patient)
+    return subgroups

@@ -1,4 +1,4 @@
-"""The arms of a sweep by what was varied, and those of them that can be compared."""
+"""Factors of the arms of a sweep, and the arms that can be compared."""
 
 from collections.abc import Collection, Sequence
 
@@ -6,14 +6,14 @@ from cardiolens.config.arms import Arm
 from cardiolens.score.statistics.factors import ArmFactors
 
 
-def judged_arms(asked: Sequence[Arm], judged: Collection[str]) -> list[ArmFactors]:
-    """The arms that can be compared: those with a judged item."""
-    having = set(judged)
-    return [arm for arm in varied(asked) if arm.arm_id in having]
+def judged_arms(sweep_arms: Sequence[Arm], judged_ids: Collection[str]) -> list[ArmFactors]:
+    """Factors of the arms that have a judged item, and so can be compared."""
+    with_verdicts = set(judged_ids)
+    return [arm for arm in arm_factors(sweep_arms) if arm.arm_id in with_verdicts]
 
 
-def varied(asked: Sequence[Arm]) -> list[ArmFactors]:
-    """Arms by what was varied."""
+def arm_factors(sweep_arms: Sequence[Arm]) -> list[ArmFactors]:
+    """Factors of every arm of a sweep."""
     return [
         ArmFactors(
             arm_id=arm.arm_id,
@@ -25,5 +25,5 @@ def varied(asked: Sequence[Arm]) -> list[ArmFactors]:
             wording=str(arm.wording),
             simulated=arm.model.simulated,
         )
-        for arm in asked
+        for arm in sweep_arms
     ]

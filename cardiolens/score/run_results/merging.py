@@ -1,4 +1,4 @@
-"""Merging of several runs into one, e.g. of two clusters or two days; incompatible runs are refused."""
+"""Merge several runs into one, e.g. of two clusters or two days; incompatible runs are refused."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -47,35 +47,35 @@ def check_alike(runs: Sequence[Run], specs: Sequence[SweepSpec], manifests: Sequ
 
 
 def merged_run(runs: Sequence[Run]) -> Run:
-    """Folder of the merged run, beside the first run; the same for the same runs in any order."""
+    """Folder of the merged run, next to the first run; independent of the order of the runs."""
     names = sorted(run.root.name for run in runs)
     return Run(runs[0].root.parent / f"merged-{digest_of(names)[:8]}")
 
 
-def merged(parts: Sequence[Replies]) -> Replies:
+def merge_replies(parts: Sequence[Replies]) -> Replies:
     """Join the verdicts of several runs.
 
-    If several runs hold a verdict on one item, a judged one counts, then that of the run named first.
+    Of several verdicts on one item a judged one wins, then that of the earliest run in `parts`.
     """
-    joined = Verdicts()
+    verdicts = Verdicts()
     unjudged: dict[str, set[str]] = {"engine_error": set(), "missing": set()}
-    for arm in sorted({arm for part in parts for arm in part.judged.arms}):
-        chosen = _first_verdicts([part.judged.of_arm(arm) for part in parts])
-        joined.add(chosen)
+    for arm in sorted({arm for part in parts for arm in part.verdict_store.arms}):
+        first = _first_verdicts([part.verdict_store.of_arm(arm) for part in parts])
+        verdicts.add(first)
         for status, keys in unjudged.items():
-            keys.update(chosen.filter(pc.equal(chosen["status"], status))["request_key"].to_pylist())
+            keys.update(first.filter(pc.equal(first["status"], status))["request_key"].to_pylist())
     counts = Counter(dict.fromkeys(unjudged, 0))
     for part in parts:
         counts += Counter(part.counts)
     for status, keys in unjudged.items():  # recounted: a reply missing in one run may be in another
         counts[status] = len(keys)
-    beside = _first_of(tables.concat([part.beside for part in parts], tables.SCORES))
+    reply_scores = _first_of(tables.concat([part.reply_scores for part in parts], tables.SCORES))
     seen = tables.concat([part.seen for part in parts], tables.SEEN)
-    return Replies(joined, beside, parts[0].questions_digest, seen, counts)
+    return Replies(verdicts, reply_scores, parts[0].questions_digest, seen, counts)
 
 
 def _first_verdicts(of_runs: Sequence[pa.Table]) -> pa.Table:
-    """The verdicts of several runs on one arm, each item once."""
+    """Merge the verdicts of several runs on one arm to one verdict per item."""
     rows = pa.concat_tables(
         verdicts.append_column("order", pa.array([at] * verdicts.num_rows, pa.int64()))
         for at, verdicts in enumerate(of_runs)
@@ -83,16 +83,18 @@ def _first_verdicts(of_runs: Sequence[pa.Table]) -> pa.Table:
     rows = rows.append_column("unjudged", pc.not_equal(rows["status"], "judged"))
     ordered = rows.sort_by([(name, "ascending") for name in (*_KEY, "unjudged", "order")])
     first = ordered.append_column("row", pa.array(range(ordered.num_rows))).group_by(list(_KEY))
-    chosen = ordered.take(np.sort(first.aggregate([("row", "min")])["row_min"]))  # groups come in any order
-    return chosen.select(tables.VERDICTS.names)
+    unique_rows = ordered.take(
+        np.sort(first.aggregate([("row", "min")])["row_min"])
+    )  # groups come in any order
+    return unique_rows.select(tables.VERDICTS.names)
 
 
 def _first_of(scores: pa.Table) -> pa.Table:
-    """Rows of scores without those that an earlier row repeats (same metric, scope and arm)."""
-    seen: set[tuple[str, str, str]] = set()
+    """Drop rows whose metric, scope and arm an earlier row already has."""
+    keys: set[tuple[str, str, str]] = set()
     rows = []
     for at, row in enumerate(scores.select(["metric", "scope", "arm_id"]).to_pylist()):
         key = row["metric"], row["scope"], row["arm_id"]
-        rows += [] if key in seen else [at]
-        seen.add(key)
+        rows += [] if key in keys else [at]
+        keys.add(key)
     return scores.take(pa.array(rows, pa.int64()))

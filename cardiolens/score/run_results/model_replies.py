@@ -1,4 +1,4 @@
-"""One model of a run, judged: its completions → verdicts, and what else is read off its replies."""
+"""Judge one model of a run: its completions → verdicts, extra scores, transcripts and counts."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,8 +13,8 @@ from cardiolens.config.arms import arms
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.dialogue.chain import read_chains, walk
 from cardiolens.protocol.dialogue.transcript import seen_table
-from cardiolens.score.run_results.aligned_replies import aligned
-from cardiolens.score.run_results.reply_scores import WITH_REPLIES, beside, with_replies
+from cardiolens.score.run_results.aligned_replies import align_completions
+from cardiolens.score.run_results.reply_scores import WITH_REPLIES, add_reply_columns, scores_from_replies
 from cardiolens.score.run_results.stages import StageCounts, count_stages
 from cardiolens.score.statistics.verdicts import Verdicts
 from cardiolens.score.verdicts.final_completions import finals
@@ -26,7 +26,7 @@ from cardiolens.storage.tables import REQUESTS
 
 @dataclass(frozen=True, slots=True)
 class OnDisk:
-    """One model of a run, and where its requests and their completions lie."""
+    """One model of a run, with the folders of its requests and completions."""
 
     model: str
     requests: Path
@@ -35,48 +35,48 @@ class OnDisk:
 
 @dataclass(frozen=True, slots=True)
 class ModelReplies:
-    """The verdicts of one model, and the counts of its distinct planned requests by ending."""
+    """The verdicts of one model, and its distinct planned requests counted by outcome."""
 
     verdicts: Verdicts  # which may have more columns
-    beside: pa.Table  # scores that need requests or completions as well
+    reply_scores: pa.Table  # scores that need requests or completions as well
     seen: pa.Table  # what chains showed the reader
     counts: Mapping[str, int]
     stages: tuple[StageCounts, ...]
 
 
 def judge_model(
-    own: OnDisk, questions: pa.Table, spec: SweepSpec, metrics: Sequence[TextMetric]
+    files: OnDisk, questions: pa.Table, spec: SweepSpec, metrics: Sequence[TextMetric]
 ) -> ModelReplies:
-    """Judge a model's replies, a block of studies at a time.
+    """Judge a model's replies, one block of studies at a time.
 
-    Chains are an exception: they are walked as one, with the replies to their stages in memory.
+    Chains are an exception: all of them are walked at once, with the replies to their stages in memory.
     """
-    chains = read_chains(own.requests)
-    steps = walk(chains, own.completions)
+    chains = read_chains(files.requests)
+    steps = walk(chains, files.completions)
     keys = pa.array(sorted({step.request_key for step in steps}), pa.string())
-    replies = aligned(own.requests, own.completions, keys)
+    replies = align_completions(files.requests, files.completions, keys)
     rows = Verdicts(WITH_REPLIES)
     of_chains = pa.array(list(chains), pa.string())
-    times_asked: Counter[str] = Counter()  # rows of the plan by the key of the chain that they ask
-    for asked, said in replies.blocks():
-        of_block = questions.filter(pc.is_in(questions["qa_id"], pc.unique(asked["qa_id"])))
-        verdicts = judge(asked, said, of_block, spec.dataset.protocol, metrics)
-        rows.add(with_replies(verdicts, asked, finals(said)))
-        key = asked["request_key"]
+    times_asked: Counter[str] = Counter()  # rows of the plan, by the key of their chain
+    for requests, completions in replies.blocks():
+        of_block = questions.filter(pc.is_in(questions["qa_id"], pc.unique(requests["qa_id"])))
+        verdicts = judge(requests, completions, of_block, spec.dataset.protocol, metrics)
+        rows.add(add_reply_columns(verdicts, requests, finals(completions)))
+        key = requests["request_key"]
         times_asked.update(key.filter(pc.is_in(key, of_chains)).to_pylist())
-    of_model = [arm for arm in arms(spec) if arm.model.name == own.model]
+    of_model = [arm for arm in arms(spec) if arm.model.name == files.model]
     return ModelReplies(
         verdicts=rows,
-        beside=beside(rows, of_model, spec.statistics),
+        reply_scores=scores_from_replies(rows, of_model, spec.statistics),
         seen=seen_table(chains, steps),
         counts=replies.counts,
-        stages=count_stages(steps, times_asked, replies.tried),
+        stages=count_stages(steps, times_asked, replies.attempted_steps),
     )
 
 
-def questions_asked(requests: Path) -> pa.Array:
-    """The distinct questions of a model's requests; InputError where there is none."""
-    found = tables.made_of(
+def question_ids_of(requests: Path) -> pa.Array:
+    """The distinct questions of a model's requests; InputError if it has no requests."""
+    qa_ids = tables.made_of(
         requests,
         REQUESTS,
         ("qa_id",),
@@ -84,6 +84,6 @@ def questions_asked(requests: Path) -> pa.Array:
             pa.concat_arrays([pa.array([], pa.string()), *(pc.unique(part["qa_id"]) for part in parts)])
         ),
     )
-    if not len(found):
+    if not len(qa_ids):
         raise InputError(f"{requests}: holds no requests; plan the run again (mode=plan)")
-    return found
+    return qa_ids

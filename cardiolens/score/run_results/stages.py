@@ -1,4 +1,4 @@
-"""Counts of the stages of chains: what each of them asked, and how that ended."""
+"""Requests of each chain stage, counted by outcome."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from cardiolens.protocol.dialogue.chain import Step
 
 @dataclass(frozen=True, slots=True)
 class StageCounts:
-    """One stage of the chains of a model, as it stands on disk."""
+    """One stage of a model's chains, counted from the files on disk."""
 
     stage: int  # from 1
     asked: int  # chains that came to it, counted once per arm
@@ -19,28 +19,28 @@ class StageCounts:
 
 
 def count_stages(
-    steps: Sequence[Step], asked: Mapping[str, int], tried: Collection[str]
+    steps: Sequence[Step], times_asked: Mapping[str, int], attempted: Collection[str]
 ) -> tuple[StageCounts, ...]:
-    """Counts of every stage that chains have come to.
+    """Count every stage that at least one chain has reached.
 
-    `asked`: rows of the plan by the key of a chain; `tried`: keys of requests with any completion.
+    `times_asked`: rows of the plan by chain key; `attempted`: request keys with any completion.
     """
     return tuple(
-        _counts(number + 1, [step for step in steps if step.stage == number], asked, tried)
+        _counts(number + 1, [step for step in steps if step.stage == number], times_asked, attempted)
         for number in sorted({step.stage for step in steps})
     )
 
 
 def _counts(
-    number: int, steps: Sequence[Step], asked: Mapping[str, int], tried: Collection[str]
+    number: int, steps: Sequence[Step], times_asked: Mapping[str, int], attempted: Collection[str]
 ) -> StageCounts:
-    said = {step.request_key: step.said for step in steps}
-    statuses = [row["status"] for row in said.values() if row is not None]
+    completions = {step.request_key: step.said for step in steps}
+    statuses = [row["status"] for row in completions.values() if row is not None]
     return StageCounts(
         stage=number,
-        asked=sum(asked[step.chain] for step in steps),
-        unique=len(said),
+        asked=sum(times_asked[step.chain] for step in steps),
+        unique=len(completions),
         ok=statuses.count("ok"),
         refused=statuses.count("refused"),
-        failed=sum(row is None and key in tried for key, row in said.items()),
+        failed=sum(row is None and key in attempted for key, row in completions.items()),
     )

@@ -1,4 +1,4 @@
-"""Changes by judging again: verdicts of a run before and after, joined by key."""
+"""Changes from judging a run again: verdicts before and after, joined by key."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ Values = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Counts of verdicts made, and of verdicts that changed by their outcome before and after."""
+    """Number of verdicts, and of changed verdicts by their outcome before and after."""
 
-    made: int
+    total: int
     new: int  # without an earlier verdict
     gone: int  # earlier verdicts without a later one
     kinds: Counter[tuple[str, str]]  # changed verdicts by outcome before and after
 
     def __add__(self, other: "Changes") -> "Changes":
-        numbers = self.made + other.made, self.new + other.new, self.gone + other.gone
+        numbers = self.total + other.total, self.new + other.new, self.gone + other.gone
         return Changes(*numbers, self.kinds + other.kinds)
 
     @property
@@ -32,12 +32,12 @@ class Changes:
 
 
 def changes(before: Verdicts, after: Verdicts) -> Changes:
-    """Compare the verdicts of one run before and after, an arm at a time."""
+    """Compare the verdicts of one run before and after, one arm at a time."""
     columns = (*_KEY, *_OUTCOME)
-    found = Changes(0, 0, 0, Counter())
+    total = Changes(0, 0, 0, Counter())
     for arm in dict.fromkeys([*before.arms, *after.arms]):
-        found += _of_arm(before.of_arm(arm, columns), after.of_arm(arm, columns))
-    return found
+        total += _of_arm(before.of_arm(arm, columns), after.of_arm(arm, columns))
+    return total
 
 
 def _of_arm(before: pa.Table, after: pa.Table) -> Changes:

@@ -1,1 +1,1 @@
-"""Verdicts made into scores with intervals."""
+"""From verdicts to scores with intervals."""

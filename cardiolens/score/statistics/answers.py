@@ -1,4 +1,4 @@
-"""All that was asked, and of it all that was judged: picked answers and reports."""
+"""Answers to all requests, judged or not: picked options and reports."""
 
 from dataclasses import dataclass, fields, replace
 from typing import TypeVar
@@ -16,24 +16,26 @@ Rows = TypeVar("Rows", Items, Reports)
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Rows of a table of verdicts; `patient` counts the sorted patients of the whole table."""
+    """Rows of a table of verdicts; `patient` indexes the sorted patients of the whole table."""
 
     items: Items
     reports: Reports
 
     @staticmethod
     def of(verdicts: pa.Table, patients: list[str]) -> "Answers":
-        """The judged rows of a table."""
-        return Answers.asked(verdicts, patients).where_judged()
+        """Read the judged rows of a table."""
+        return Answers.from_verdicts(verdicts, patients).where_judged()
 
     @staticmethod
-    def asked(verdicts: pa.Table, patients: list[str], vocabulary: Vocabulary | None = None) -> "Answers":
-        """The rows of a table, judged or not; of a part of one with the vocabulary of the whole."""
-        known = vocabulary or Vocabulary.of(verdicts)
-        return Answers(items(verdicts, patients, known), Reports.of(verdicts, patients, known))
+    def from_verdicts(
+        verdicts: pa.Table, patients: list[str], vocabulary: Vocabulary | None = None
+    ) -> "Answers":
+        """Read all rows of a table; for a part of a table, pass the vocabulary of the whole."""
+        codes = vocabulary or Vocabulary.of(verdicts)
+        return Answers(items(verdicts, patients, codes), Reports.of(verdicts, patients, codes))
 
     def where_judged(self, judged: bool = True) -> "Answers":
-        """The rows that were judged, or those that were not."""
+        """The judged rows, or the unjudged ones."""
         items, reports = self.items, self.reports
         return Answers(items.where(items.judged == judged), reports.where(reports.judged == judged))
 
@@ -47,28 +49,28 @@ class Answers:
         items, reports = self.items, self.reports
         return Answers(items.where(_rows(items.arm, arm)), reports.where(_rows(reports.arm, arm)))
 
-    def of_patients(self, chosen: Bools) -> "Answers":
+    def of_patients(self, in_group: Bools) -> "Answers":
         """The rows of some patients of the cohort."""
         items, reports = self.items, self.reports
-        return Answers(items.where(chosen[items.patient]), reports.where(chosen[reports.patient]))
+        return Answers(items.where(in_group[items.patient]), reports.where(in_group[reports.patient]))
 
     def common_with(self, other: "Answers") -> "Answers":
-        """The rows whose question the other has as well."""
+        """The rows whose question occurs in the other answers too."""
         return self.among(other.items.question, other.reports.question)
 
     def among(self, items: Ints, reports: Ints, *, out: bool = False) -> "Answers":
-        """The rows of some questions, or of all others."""
+        """The rows of the given questions, or with `out` of all others."""
         return Answers(
             self.items.where(np.isin(self.items.question, items, invert=out)),
             self.reports.where(np.isin(self.reports.question, reports, invert=out)),
         )
 
-    def joined(self, other: "Answers") -> "Answers":
-        """These rows and those of another part of the table, without an order."""
-        return Answers(_joined(self.items, other.items), _joined(self.reports, other.reports))
+    def joined_with(self, other: "Answers") -> "Answers":
+        """Concatenate with the rows of another part of the table; the result is not sorted."""
+        return Answers(_concatenated(self.items, other.items), _concatenated(self.reports, other.reports))
 
     def in_scope(self, scope: str) -> Items | Reports:
-        """The rows that a statistic of this scope rests on: `tier:1`, `sequence:cine`, `subtask:C10`."""
+        """The rows behind a statistic of this scope: `tier:1`, `sequence:cine`, `subtask:C10`."""
         kind, _, name = scope.partition(":")
         if scope == "tier:2":
             return self.reports
@@ -76,14 +78,14 @@ class Answers:
             return self.items.where(self.items.tier == int(name))
         if kind == "sequence":
             return self.items.where((self.items.tier == 1) & (self.items.sequence == name))
-        chosen = self.items.where(self.items.subtask == name)
-        return chosen if len(chosen) else self.reports.where(self.reports.subtask == name)
+        of_subtask = self.items.where(self.items.subtask == name)
+        return of_subtask if len(of_subtask) else self.reports.where(self.reports.subtask == name)
 
     def __len__(self) -> int:
         return len(self.items) + len(self.reports)
 
 
-def _joined(first: Rows, second: Rows) -> Rows:
+def _concatenated(first: Rows, second: Rows) -> Rows:
     pairs = {field.name: (getattr(first, field.name), getattr(second, field.name)) for field in fields(first)}
     columns = {name: pair for name, pair in pairs.items() if isinstance(pair[0], np.ndarray)}
     return replace(first, **{name: np.concatenate(pair) for name, pair in columns.items()})

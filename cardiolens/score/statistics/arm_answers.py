@@ -1,4 +1,4 @@
-"""All that was asked, arm by arm, without holding it all: what scores of many arms are computed from."""
+"""Answers per arm, loaded one arm at a time."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -9,43 +9,43 @@ from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.items import Items
 from cardiolens.score.statistics.name_codes import Vocabulary
 from cardiolens.score.statistics.outcomes import judged_shares
-from cardiolens.score.statistics.spilled_mapping import Shelf
+from cardiolens.score.statistics.spilled_mapping import SpilledMapping
 from cardiolens.score.statistics.verdicts import Verdicts, by_arm, cohort
 from cardiolens.storage.tables import VERDICTS
 
 
 @dataclass(frozen=True, slots=True)
-class Asked(Mapping[str, Answers]):
-    """The answers of each arm, judged or not, by arm; a number of a question, a request or a set of entities
-    means the same in every arm.
+class ArmAnswers(Mapping[str, Answers]):
+    """The answers of each arm, judged or not. Codes of questions, requests and entity sets are shared across
+    arms.
     """
 
     verdicts: pa.Table | Verdicts
-    shelf: Mapping[str, Answers]
+    answers: Mapping[str, Answers]
     arms: list[str]  # with a judged row, sorted
     patients: list[str]  # of all arms, sorted
     shares: Mapping[tuple[str, str], float]  # of the items that were judged, by arm and scope
 
     @staticmethod
-    def of(verdicts: pa.Table | Verdicts) -> "Asked":
-        """The arms of verdicts, which are read an arm at a time."""
+    def of(verdicts: pa.Table | Verdicts) -> "ArmAnswers":
+        """Read the answers from verdicts, one arm at a time."""
         patients, vocabulary = cohort(verdicts), Vocabulary.of(verdicts)
-        shelf: Shelf[Answers] = Shelf()
-        judged = []
+        answers_by_arm: SpilledMapping[Answers] = SpilledMapping()
+        judged_arms = []
         for arm, rows in by_arm(verdicts):
-            answers = shelf[arm] = Answers.asked(rows, patients, vocabulary)
+            answers = answers_by_arm[arm] = Answers.from_verdicts(rows, patients, vocabulary)
             if answers.items.judged.any() or answers.reports.judged.any():
-                judged.append(arm)
-        return Asked(verdicts, shelf, sorted(judged), patients, judged_shares(verdicts))
+                judged_arms.append(arm)
+        return ArmAnswers(verdicts, answers_by_arm, sorted(judged_arms), patients, judged_shares(verdicts))
 
-    def without_verdicts(self) -> "Asked":
-        """The same answers, for a process that does not need the verdicts that they were read from."""
+    def without_verdicts(self) -> "ArmAnswers":
+        """A copy without the verdicts, for other processes that need the answers only."""
         return replace(self, verdicts=VERDICTS.empty_table())
 
     @property
-    def judged(self) -> "Judged":
-        """The judged rows of each arm that has any."""
-        return Judged(self)
+    def judged(self) -> "JudgedAnswers":
+        """The judged rows of each arm that has at least one."""
+        return JudgedAnswers(self)
 
     @property
     def judged_items(self) -> "JudgedItems":
@@ -53,38 +53,38 @@ class Asked(Mapping[str, Answers]):
         return JudgedItems(self.judged)
 
     def __getitem__(self, arm: str) -> Answers:
-        return self.shelf[arm]
+        return self.answers[arm]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.shelf)
+        return iter(self.answers)
 
     def __len__(self) -> int:
-        return len(self.shelf)
+        return len(self.answers)
 
 
 @dataclass(frozen=True, slots=True)
-class Judged(Mapping[str, Answers]):
-    """The judged rows of each arm that has any, in the order of the arms."""
+class JudgedAnswers(Mapping[str, Answers]):
+    """The judged rows of each arm that has at least one, sorted by arm."""
 
-    asked: Asked
+    answers: ArmAnswers
 
     def __getitem__(self, arm: str) -> Answers:
-        if arm not in self.asked.arms:
+        if arm not in self.answers.arms:
             raise KeyError(arm)
-        return self.asked[arm].where_judged()
+        return self.answers[arm].where_judged()
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.asked.arms)
+        return iter(self.answers.arms)
 
     def __len__(self) -> int:
-        return len(self.asked.arms)
+        return len(self.answers.arms)
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedItems(Mapping[str, Items]):
     """The judged picked answers of each arm that has a judged row."""
 
-    judged: Judged
+    judged: JudgedAnswers
 
     def __getitem__(self, arm: str) -> Items:
         return self.judged[arm].items

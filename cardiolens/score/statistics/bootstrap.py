@@ -12,7 +12,7 @@ from cardiolens.score.statistics.items import Floats, Ints
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A value with the ends of its interval; ends are NaN where none can be given."""
+    """A value with the ends of its interval; the ends are NaN where there is no interval."""
 
     value: float
     low: float
@@ -20,14 +20,16 @@ class Interval:
 
 
 def resampling_weights(patients: int, resamples: int, seed: int) -> Floats:
-    """Counts of each patient in each resample: (1 + resamples, patients); row 0 is the cohort itself.
+    """Count each patient in each resample: (1 + resamples, patients); row 0 is the cohort itself.
 
     Every statistic of every arm uses these same weights, so differences between arms are paired.
     """
     if patients == 0:
         return np.ones((1 + resamples, 0))
-    drawn = np.random.default_rng(seed).multinomial(patients, np.full(patients, 1 / patients), size=resamples)
-    return np.concatenate([np.ones((1, patients)), drawn.astype(np.float64)])
+    counts = np.random.default_rng(seed).multinomial(
+        patients, np.full(patients, 1 / patients), size=resamples
+    )
+    return np.concatenate([np.ones((1, patients)), counts.astype(np.float64)])
 
 
 def percentile(values: Floats, level: float = 0.95, patients: float = math.inf) -> Interval:
@@ -38,11 +40,11 @@ def percentile(values: Floats, level: float = 0.95, patients: float = math.inf) 
     `patients` they are plain. Resamples in which the statistic is undefined stay out. Resamples of a single
     patient say nothing: pass `values[:1]` then, and the ends are NaN.
     """
-    drawn = values[1:][~np.isnan(values[1:])]
-    if len(drawn) == 0 or np.isnan(values[0]):
+    resampled = values[1:][~np.isnan(values[1:])]
+    if len(resampled) == 0 or np.isnan(values[0]):
         return Interval(float(values[0]), np.nan, np.nan)
     tail = _tail(level, patients)
-    low, high = np.quantile(drawn, [tail, 1 - tail])
+    low, high = np.quantile(resampled, [tail, 1 - tail])
     return Interval(float(values[0]), float(low), float(high))
 
 

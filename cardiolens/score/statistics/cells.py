@@ -1,4 +1,4 @@
-"""Whole numbers of a patient that add up, and the statistics claimed from their sums (protocol 16.6).
+"""Additive counts per patient, and the statistics computed from their sums (protocol 16.6).
 
 A part is one subtask of one arm; its cells are rows (cell, unit), a unit being a patient, or a sum of them.
 """
@@ -17,13 +17,14 @@ from cardiolens.score.statistics.reports import Reports
 from cardiolens.score.statistics.statistic import Key
 
 Kind = Literal["set", "choice", "gate", "diagnosis", "report"]
-BESIDE = ("mean_cardinality", "precision", "recall", "abnormal_call")  # claimed of tier 1 beside the score
+# statistics of tier 1, besides its score, that sentences may claim
+EXTRA_METRICS = ("mean_cardinality", "precision", "recall", "abnormal_call")
 _NORMAL = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One subtask, as far as its questions fix it."""
+    """The properties of one subtask that follow from its questions alone."""
 
     subtask: str
     sequence: str
@@ -35,8 +36,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """The parts of one arm, sorted, with the cells (cell, patient) of each; arms asked the same have the same
-    parts.
+    """The parts of one arm, sorted, with the cells (cell, patient) of each.
+
+    Arms with the same questions have the same parts.
     """
 
     parts: tuple[Part, ...]
@@ -44,18 +46,18 @@ class Cells:
 
     @staticmethod
     def of(answers: Answers, units: int) -> "Cells":
-        """The cells of the answers of one arm, `units` being the number of patients in the cohort."""
+        """Count the answers of one arm; `units` is the number of patients in the cohort."""
         items, reports = answers.items, answers.reports.where(answers.reports.channel == "fields")
         parts: list[Part] = []
         rows: list[Floats] = []
         for name in np.unique(items.subtask):
-            chosen = items.where(items.subtask == name)
-            parts.append(_part(chosen))
-            rows.append(_of_items(parts[-1], chosen, units))
+            of_subtask = items.where(items.subtask == name)
+            parts.append(_part(of_subtask))
+            rows.append(_of_items(parts[-1], of_subtask, units))
         for name in np.unique(reports.subtask):
-            written = reports.where(reports.subtask == name)
-            parts.append(Part(str(name), "", 2, "report", (), len(written)))
-            rows.append(_of_reports(written, units))
+            report_rows = reports.where(reports.subtask == name)
+            parts.append(Part(str(name), "", 2, "report", (), len(report_rows)))
+            rows.append(_of_reports(report_rows, units))
         return Cells(tuple(parts), tuple(rows))
 
 
@@ -69,13 +71,13 @@ def _part(items: Items) -> Part:
 
 
 def _of_items(part: Part, items: Items, units: int) -> Floats:
-    gold, said = items.gold, items.parsed
+    gold, parsed = items.gold, items.parsed
     if part.kind == "set":
-        counts = [np.bitwise_count(masks) for masks in (gold & said, said, gold)] + [said > 0]
+        counts = [np.bitwise_count(masks) for masks in (gold & parsed, parsed, gold)] + [parsed > 0]
     elif part.kind == "diagnosis":
-        counts = [masks >> bit & 1 for masks in (gold & said, said, gold) for bit in part.classes]
+        counts = [masks >> bit & 1 for masks in (gold & parsed, parsed, gold) for bit in part.classes]
     else:
-        counts = [gold == said, np.ones(len(gold)), said > _NORMAL, said > 0]
+        counts = [gold == parsed, np.ones(len(gold)), parsed > _NORMAL, parsed > 0]
     return _by_unit(counts, items.patient, units)
 
 
@@ -88,24 +90,26 @@ def _by_unit(counts: Sequence[np.ndarray], unit: Ints, units: int) -> Floats:
     return np.stack([np.bincount(unit, weights=count, minlength=units) for count in counts])
 
 
-def claimed(parts: Sequence[Part], sums: Sequence[Floats], min_n: int) -> dict[Key, Floats]:
-    """The statistics that sentences are made of, as fractions, of sums (cell, unit) of every part.
+def claimed_statistics(parts: Sequence[Part], sums: Sequence[Floats], min_n: int) -> dict[Key, Floats]:
+    """Compute the statistics that sentences may claim, as fractions, from sums (cell, unit) of every part.
 
-    `primary` at every scope, and on tier 1 those BESIDE it: the values of `tiers.arm_statistics`.
+    `primary` at every scope, and on tier 1 EXTRA_METRICS: the values of `aggregates.arm_statistics`.
     """
     values = {part: _OF_KIND[part.kind](cells) for part, cells in zip(parts, sums, strict=True)}
-    found = {("primary", f"subtask:{part.subtask}"): value["primary"] for part, value in values.items()}
-    kept = [part for part in parts if part.tier == 1 and part.n_items >= min_n]
-    scopes = {f"sequence:{part.sequence}": part.sequence for part in kept}
+    statistics = {("primary", f"subtask:{part.subtask}"): value["primary"] for part, value in values.items()}
+    sufficient = [part for part in parts if part.tier == 1 and part.n_items >= min_n]
+    scopes = {f"sequence:{part.sequence}": part.sequence for part in sufficient}
     for scope, sequence in scopes.items():
-        found["primary", scope] = _mean(
-            [values[part]["primary"] for part in kept if part.sequence == sequence]
+        statistics["primary", scope] = _mean(
+            [values[part]["primary"] for part in sufficient if part.sequence == sequence]
         )
-    for metric in ("primary", *BESIDE):
-        found |= _tier(metric, 1, [values[part][metric] for part in kept if metric in values[part]])
+    for metric in ("primary", *EXTRA_METRICS):
+        statistics |= _tier(
+            metric, 1, [values[part][metric] for part in sufficient if metric in values[part]]
+        )
     for tier, metric in ((2, "primary"), (3, "macro_f1")):
-        found |= _tier("primary", tier, [values[part][metric] for part in parts if part.tier == tier])
-    return found
+        statistics |= _tier("primary", tier, [values[part][metric] for part in parts if part.tier == tier])
+    return statistics
 
 
 def _tier(metric: str, tier: int, values: list[Floats]) -> dict[Key, Floats]:

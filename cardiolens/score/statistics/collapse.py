@@ -1,12 +1,12 @@
 """Category collapse (protocol 8.4): answers that default to a few categories.
 
-Indices are over parsed answers only; the share of the unparsed stands beside them.
+Indices are over parsed answers only; `unparsed` is the share of all others.
 """
 
 import numpy as np
 
 from cardiolens.score.statistics.items import Bools, Floats, Ints
-from cardiolens.score.statistics.metrics import parsed, ratio
+from cardiolens.score.statistics.metrics import ratio, without_unparsed
 
 # the flag of 8.4, and the excess over its prevalence from which the most frequent answer counts (16.13)
 COLLAPSE_INDEX = 0.3
@@ -17,7 +17,7 @@ EXCESS = 0.05
 
 def of_confusion(confusion: Floats) -> dict[str, Floats]:
     """Indices of matrices (..., gold, predicted), the last predicted column unparsed."""
-    table = parsed(confusion)
+    table = without_unparsed(confusion)
     gold, called = _shares(table.sum(axis=-1)), _shares(table.sum(axis=-2))
     size = table.shape[-1]
     entropy, gold_entropy = _entropy(called) / np.log(size), _entropy(gold) / np.log(size)
@@ -40,7 +40,7 @@ def of_confusion(confusion: Floats) -> dict[str, Floats]:
     }
 
 
-def collapsed(indices: dict[str, Floats], excess_low: float) -> Bools:
+def is_collapsed(indices: dict[str, Floats], excess_low: float) -> Bools:
     """Return whether indices reach the flag of 8.4 and the interval of the modal excess lies above EXCESS.
 
     `excess_low` is the interval's lower end (protocol 16.13).
@@ -54,8 +54,8 @@ def of_calls(masks: Ints, calls: Floats, size: int) -> dict[str, Floats]:
     """Indices of multi-select answers: `calls[..., set]` counts each distinct set predicted, a bit mask."""
     parsed_calls = np.where(masks > 0, calls, 0)
     answered = parsed_calls.sum(axis=-1)
-    chosen = (masks[:, None] >> np.arange(size)) & 1  # (set, option)
-    picked = parsed_calls @ chosen.astype(np.float64)
+    members = (masks[:, None] >> np.arange(size)) & 1  # (set, option)
+    picked = parsed_calls @ members.astype(np.float64)
     return {
         "mean_cardinality": ratio(picked.sum(axis=-1), answered),
         "select_all": ratio(parsed_calls[..., masks == 2**size - 1].sum(axis=-1), answered),

@@ -1,4 +1,4 @@
-"""Scores of option probabilities, where the engine gave them (`answer_format=choice`)."""
+"""Scores from option probabilities, where the engine returns them (`answer_format=choice`)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from cardiolens.score.statistics import discrimination as measure
 from cardiolens.score.statistics.bootstrap import resampling_weights
-from cardiolens.score.statistics.confidence_curves import Told, confidence_curves
+from cardiolens.score.statistics.confidence_curves import ConfidentAnswers, confidence_curves
 from cardiolens.score.statistics.items import Bools, Floats, Ints
-from cardiolens.score.statistics.outcomes import judged_shares, marked
+from cardiolens.score.statistics.outcomes import flag_incomplete, judged_shares
 from cardiolens.score.statistics.rows import as_row
 from cardiolens.score.statistics.statistic import Basis, Key, Statistic
 from cardiolens.score.statistics.verdicts import cohort
@@ -35,11 +35,11 @@ class Probabilities:
     several: bool  # options may be true together
 
     @property
-    def told(self) -> Told:
-        """The most probable option's probability, and whether it is the gold one; ties to the earlier."""
+    def confident_answers(self) -> ConfidentAnswers:
+        """The top option of each item with its probability; ties go to the earlier option."""
         best = self.probability.argmax(axis=1)
         right = self.gold[np.arange(len(best)), best]
-        return Told(self.probability.max(axis=1), right, self.patient, self.parse_status)
+        return ConfidentAnswers(self.probability.max(axis=1), right, self.patient, self.parse_status)
 
 
 def confidence_scores(
@@ -59,54 +59,56 @@ def confidence_scores(
     and of some arms alone the patients of all, sorted.
     """
     patients = cohort(verdicts) if patients is None else patients
-    found = probabilities(verdicts, requests, completions, patients)
-    if not found:
+    by_subtask = probabilities(verdicts, requests, completions, patients)
+    if not by_subtask:
         return SCORES.empty_table()
     weights = resampling_weights(len(patients), resamples, seed)
     method = f"expanded percentile cluster bootstrap, B={resamples}, seed {seed}"
     rows: list[dict[str, object]] = []
-    told: dict[Key, list[Told]] = {}
-    for (arm, subtask), items in found.items():
+    confident: dict[Key, list[ConfidentAnswers]] = {}
+    for (arm, subtask), items in by_subtask.items():
         statistics = _separation(items, weights[:, items.patient])
         scope = f"subtask:{subtask}"
         rows += [
             {"arm_id": arm} | as_row((name, scope), statistics[name], method) for name in sorted(statistics)
         ]
         if not items.several:
-            told.setdefault((arm, scope), []).append(items.told)
+            confident.setdefault((arm, scope), []).append(items.confident_answers)
             if items.tier == 1:
-                told.setdefault((arm, "tier:1"), []).append(items.told)
-    for (arm, scope), parts in sorted(told.items()):
-        curves = confidence_curves(Told.together(parts), weights)
+                confident.setdefault((arm, "tier:1"), []).append(items.confident_answers)
+    for (arm, scope), parts in sorted(confident.items()):
+        curves = confidence_curves(ConfidentAnswers.together(parts), weights)
         rows += [{"arm_id": arm} | as_row((name, scope), curves[name], method) for name in sorted(curves)]
     shares = judged_shares(verdicts)
-    return from_rows([marked(row, shares) for row in rows], SCORES)
+    return from_rows([flag_incomplete(row, shares) for row in rows], SCORES)
 
 
 def probabilities(
     verdicts: pa.Table, requests: pa.Table, completions: pa.Table, patients: Sequence[str]
 ) -> dict[Key, Probabilities]:
-    """Items with option probabilities by (arm, subtask), sorted."""
-    told = completions.filter(pc.is_valid(completions["option_logprobs"]))
-    given = {
+    """Collect the items with option probabilities, by (arm, subtask), sorted."""
+    with_logprobs = completions.filter(pc.is_valid(completions["option_logprobs"]))
+    logprobs_by_key = {
         row["request_key"]: row["option_logprobs"]
-        for row in told.select(["request_key", "option_logprobs"]).to_pylist()
+        for row in with_logprobs.select(["request_key", "option_logprobs"]).to_pylist()
         if row["option_logprobs"]
     }
-    if not given:
-        return {}  # as with most runs: the rows below would be dictionaries of all requests
-    shown = {
+    if not logprobs_by_key:
+        return {}  # the usual case: skip building dictionaries of all requests
+    displayed = {
         (row["arm_id"], row["qa_id"]): row["option_keys"]
         for row in requests.select(["arm_id", "qa_id", "option_keys"]).to_pylist()
     }
-    judged = pc.and_(pc.equal(verdicts["channel"], "answer"), pc.equal(verdicts["status"], "judged"))
-    rows = verdicts.filter(judged).sort_by([(name, "ascending") for name in ("arm_id", "subtask", "qa_id")])
+    is_judged = pc.and_(pc.equal(verdicts["channel"], "answer"), pc.equal(verdicts["status"], "judged"))
+    rows = verdicts.filter(is_judged).sort_by(
+        [(name, "ascending") for name in ("arm_id", "subtask", "qa_id")]
+    )
     groups: dict[Key, list[tuple[dict[str, object], dict[str, float]]]] = {}
     for row in rows.to_pylist():
-        if row["request_key"] in given and shown.get((row["arm_id"], row["qa_id"])):
+        if row["request_key"] in logprobs_by_key and displayed.get((row["arm_id"], row["qa_id"])):
             probability = of_options(
-                dict(given[row["request_key"]]),
-                shown[row["arm_id"], row["qa_id"]],
+                dict(logprobs_by_key[row["request_key"]]),
+                displayed[row["arm_id"], row["qa_id"]],
                 several=row["answer_type"] == "multi",
             )
             groups.setdefault((row["arm_id"], row["subtask"]), []).append((row, probability))
@@ -114,14 +116,14 @@ def probabilities(
     return {key: _collect(entries, number) for key, entries in groups.items()}
 
 
-def of_options(logprobs: Mapping[str, float], shown: Sequence[str], *, several: bool) -> dict[str, float]:
+def of_options(logprobs: Mapping[str, float], displayed: Sequence[str], *, several: bool) -> dict[str, float]:
     """Probability of each original key, from the log-probabilities of displayed letters.
 
     Of one answer they are scaled to sum to 1; of several each letter has its own. Letters not given had none.
     """
-    given = {shown[ord(letter) - ord("A")]: float(np.exp(value)) for letter, value in logprobs.items()}
-    whole = 1.0 if several else sum(given.values())
-    return {key: given.get(key, 0.0) / whole for key in sorted(shown)}
+    by_key = {displayed[ord(letter) - ord("A")]: float(np.exp(value)) for letter, value in logprobs.items()}
+    total = 1.0 if several else sum(by_key.values())
+    return {key: by_key.get(key, 0.0) / total for key in sorted(displayed)}
 
 
 def _collect(
@@ -146,17 +148,17 @@ def _gold(row: Mapping[str, object]) -> list[str]:
 
 
 def _separation(items: Probabilities, times: Floats) -> dict[str, Statistic]:
-    found: dict[str, Statistic] = {}
+    statistics: dict[str, Statistic] = {}
     basis = Basis.of(items)
     for suffix, option in _options(items):
         curve = measure.Curve.of(items.probability[:, option], items.gold[:, option], times)
-        found[f"{AUROC}{suffix}"] = Statistic(measure.auroc(curve), basis)
-        found[f"{AVERAGE_PRECISION}{suffix}"] = Statistic(measure.average_precision(curve), basis)
-    return found
+        statistics[f"{AUROC}{suffix}"] = Statistic(measure.auroc(curve), basis)
+        statistics[f"{AVERAGE_PRECISION}{suffix}"] = Statistic(measure.average_precision(curve), basis)
+    return statistics
 
 
 def _options(items: Probabilities) -> Iterator[tuple[str, int]]:
-    """Options that are separated: each of multi-select, the second of two, else none."""
+    """Options whose separation is scored: all of multi-select, the second of two, else none."""
     if items.several:
         yield from ((f".{key}", at) for at, key in enumerate(items.keys))
     elif len(items.keys) == 2:

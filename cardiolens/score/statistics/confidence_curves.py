@@ -1,4 +1,4 @@
-"""Calibration, and risk against coverage, as statistics: how often what a model is sure of is right."""
+"""Calibration and risk-coverage curves as statistics."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -18,8 +18,8 @@ _BLOCK = 250  # resamples at once: weights of many items are larger than what th
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """Answers with the confidence they were given with."""
+class ConfidentAnswers:
+    """Answers with the model's confidence in each."""
 
     confidence: Floats
     right: Bools
@@ -27,44 +27,49 @@ class Told:
     parse_status: NDArray[np.str_]
 
     @staticmethod
-    def together(parts: Sequence["Told"]) -> "Told":
-        """Answers of several subtasks as one."""
-        names = [field.name for field in fields(Told)]
-        return Told(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+    def together(parts: Sequence["ConfidentAnswers"]) -> "ConfidentAnswers":
+        """Concatenate the answers of several subtasks."""
+        names = [field.name for field in fields(ConfidentAnswers)]
+        return ConfidentAnswers(
+            **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        )
 
-    def where(self, chosen: Bools) -> "Told":
+    def where(self, selected: Bools) -> "ConfidentAnswers":
         """Some of the answers."""
-        return Told(*(getattr(self, field.name)[chosen] for field in fields(self)))
+        return ConfidentAnswers(*(getattr(self, field.name)[selected] for field in fields(self)))
 
 
-def confidence_curves(told: Told, weights: Floats) -> dict[str, Statistic]:
+def confidence_curves(answers: ConfidentAnswers, weights: Floats) -> dict[str, Statistic]:
     """Calibration and risk by metric.
 
     `calibration_error`, and of each tenth K of confidence that has answers `calibration.K.confidence` (their
     mean) and `calibration.K.accuracy`; `risk_area`, and `risk.C`, the share of wrong answers among the C %
     most confident.
     """
-    blocks = [_block(told, weights[at : at + _BLOCK]) for at in range(0, len(weights), _BLOCK)]
+    blocks = [_block(answers, weights[at : at + _BLOCK]) for at in range(0, len(weights), _BLOCK)]
     values = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
-    whole = Basis.of(told)
-    found = {
-        name: Statistic(value, whole) for name, value in values.items() if not name.startswith(f"{BIN}.")
+    basis = Basis.of(answers)
+    statistics = {
+        name: Statistic(value, basis) for name, value in values.items() if not name.startswith(f"{BIN}.")
     }
-    place = measure.bins(told.confidence)
+    place = measure.bins(answers.confidence)
     for at in np.unique(place):
-        basis = Basis.of(told.where(place == at))
+        bin_basis = Basis.of(answers.where(place == at))
         for name in (f"{BIN}.{at + 1}.confidence", f"{BIN}.{at + 1}.accuracy"):
-            found[name] = Statistic(values[name], basis)
-    return found
+            statistics[name] = Statistic(values[name], bin_basis)
+    return statistics
 
 
-def _block(told: Told, weights: Floats) -> dict[str, Floats]:
-    given = told.confidence, told.right, weights[:, told.patient]
-    count, confidence, right = measure.calibration(*given)
-    risk = measure.risk_at([percent / 100 for percent in COVERAGES], *given)
-    found = {"calibration_error": measure.calibration_error(*given), "risk_area": measure.risk_area(*given)}
-    found |= {f"{RISK}.{percent}": risk[:, at] for at, percent in enumerate(COVERAGES)}
+def _block(answers: ConfidentAnswers, weights: Floats) -> dict[str, Floats]:
+    inputs = answers.confidence, answers.right, weights[:, answers.patient]
+    count, confidence, right = measure.calibration(*inputs)
+    risk = measure.risk_at([percent / 100 for percent in COVERAGES], *inputs)
+    curves = {
+        "calibration_error": measure.calibration_error(*inputs),
+        "risk_area": measure.risk_area(*inputs),
+    }
+    curves |= {f"{RISK}.{percent}": risk[:, at] for at, percent in enumerate(COVERAGES)}
     for at in range(measure.BINS):
-        found[f"{BIN}.{at + 1}.confidence"] = ratio(confidence[:, at], count[:, at])
-        found[f"{BIN}.{at + 1}.accuracy"] = ratio(right[:, at], count[:, at])
-    return found
+        curves[f"{BIN}.{at + 1}.confidence"] = ratio(confidence[:, at], count[:, at])
+        curves[f"{BIN}.{at + 1}.accuracy"] = ratio(right[:, at], count[:, at])
+    return curves

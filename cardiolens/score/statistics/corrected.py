@@ -20,7 +20,7 @@ _Parts = dict[str, tuple[Statistic, Statistic]]  # by subtask or field: correcte
 def corrected_statistics(answers: Answers, weights: Floats, min_n: int) -> dict[Key, Statistic]:
     """Corrected accuracy and the share of exact answers by tier: means over subtasks, in tier 2 over fields.
 
-    A subtask of fewer than min_n items, or with one answer throughout, stays out of both.
+    Subtasks with fewer than min_n items, or with a single gold answer, are left out of both.
     """
     items, reports = answers.items, answers.reports
     parts: dict[int, _Parts] = {1: {}, 2: {}, 3: {}}
@@ -28,7 +28,9 @@ def corrected_statistics(answers: Answers, weights: Floats, min_n: int) -> dict[
         of_one = items.where(items.subtask == subtask)
         if of_one.tier[0] == 3 or len(of_one) >= min_n:
             exact = (of_one.gold == of_one.parsed)[:, None]
-            (pair,) = _corrected(exact, of_one.gold[:, None], of_one.patient, weights, Basis.of(of_one))
+            (pair,) = _corrected_and_exact(
+                exact, of_one.gold[:, None], of_one.patient, weights, Basis.of(of_one)
+            )
             parts[int(of_one.tier[0])] |= {subtask: pair} if pair else {}
     fields = reports.where(reports.channel == "fields")
     for subtask in map(str, np.unique(fields.subtask)):
@@ -47,7 +49,7 @@ def corrected_statistics(answers: Answers, weights: Floats, min_n: int) -> dict[
 
 
 def _of_fields(subtask: str, reports: Reports, weights: Floats) -> _Parts:
-    """Each field of a report is an item; a report that cannot be read has none right."""
+    """Score each field of a report as an item; in an unparsed report all fields are wrong."""
     field = np.array([name.partition(": ")[0] for name in reports.entities])
     names = list(dict.fromkeys(field.tolist()))
     read = reports.parse_status == "ok"
@@ -55,32 +57,32 @@ def _of_fields(subtask: str, reports: Reports, weights: Floats) -> _Parts:
     if not columns:
         return {}
     exact = np.stack(
-        [(reports.gold[:, at] == reports.said[:, at]).all(axis=1) & read for at in columns], axis=1
+        [(reports.gold[:, at] == reports.named[:, at]).all(axis=1) & read for at in columns], axis=1
     )
     gold = np.stack(
         [np.unique(reports.gold[:, at], axis=0, return_inverse=True)[1].ravel() for at in columns], axis=1
     )
-    found = _corrected(exact, gold, reports.patient, weights, Basis.of(reports))
-    return {f"{subtask}:{name}": pair for name, pair in zip(names, found, strict=True) if pair}
+    columns_statistics = _corrected_and_exact(exact, gold, reports.patient, weights, Basis.of(reports))
+    return {f"{subtask}:{name}": pair for name, pair in zip(names, columns_statistics, strict=True) if pair}
 
 
-def _corrected(
+def _corrected_and_exact(
     exact: Bools, gold: Ints, patient: Ints, weights: Floats, basis: Basis
 ) -> list[tuple[Statistic, Statistic] | None]:
-    """Both statistics of columns of items (item, column); None where there is one answer throughout."""
+    """Both statistics of columns of items (item, column); None where all gold answers are equal."""
     units = weights.shape[1]
     number = weights @ np.bincount(patient, minlength=units)
     right = np.zeros((units, exact.shape[1]))
     np.add.at(right, patient, exact)
     shares = ratio(weights @ right, number[:, None])
-    chances = [guessed(column) for column in gold.T]
+    chances = [chance_accuracy(column) for column in gold.T]
     return [
         (Statistic((share - chance) / (1 - chance), basis), Statistic(share, basis)) if chance < 1 else None
         for share, chance in zip(shares.T, chances, strict=True)
     ]
 
 
-def guessed(gold: Ints) -> float:
-    """The share of items that answers drawn from the gold ones are expected to get exactly."""
+def chance_accuracy(gold: Ints) -> float:
+    """Expected accuracy of answers sampled from the gold answers."""
     _, counts = np.unique(gold, return_counts=True)
     return float(((counts / len(gold)) ** 2).sum())

@@ -9,25 +9,25 @@ from cardiolens.base.errors import InputError
 from cardiolens.runtime.processes import spread
 from cardiolens.score.statistics.aggregates import arm_statistics
 from cardiolens.score.statistics.answers import Answers
-from cardiolens.score.statistics.arm_answers import Asked
+from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import Interval
-from cardiolens.score.statistics.cells import Cells, claimed
+from cardiolens.score.statistics.cells import Cells, claimed_statistics
 from cardiolens.score.statistics.dropped_items import Bounds, bounds
 from cardiolens.score.statistics.factors import ArmPair
 from cardiolens.score.statistics.hypothesis_tests import MARGIN, equivalence_p, equivalent
 from cardiolens.score.statistics.items import Bools, Floats, Items
-from cardiolens.score.statistics.multiple_testing import EQUIVALENCE_P, SWAP_P, Tested
+from cardiolens.score.statistics.multiple_testing import EQUIVALENCE_P, SWAP_P, PValueRow
 from cardiolens.score.statistics.paired import mcnemar_of, wilcoxon
 from cardiolens.score.statistics.report_references import Forms
 from cardiolens.score.statistics.reports import Reports
 from cardiolens.score.statistics.rows import as_row
-from cardiolens.score.statistics.spilled_mapping import Shelf
+from cardiolens.score.statistics.spilled_mapping import SpilledMapping
 from cardiolens.score.statistics.statistic import Basis, Key, Statistic
-from cardiolens.score.statistics.swap_test import SWAPS, Coins, coins, split, stacked, swap_p
+from cardiolens.score.statistics.swap_test import SWAPS, Coins, coins, split, stack, swap_p
 
 Families = Mapping[str, Sequence[ArmPair]]  # by what they compare, e.g. `selector | the other factors`
 
-# what is compared between arms, at every scope that has it
+# metrics that are compared between arms, at every scope that has them
 METRICS = frozenset(
     {"primary", "primary.skill", "accuracy", "collapse_index", "mean_cardinality", "precision", "recall"}
     | {
@@ -42,13 +42,13 @@ METRICS = frozenset(
     }
 )
 DIFFERING = "primary.equivalence_differing"
-MANY = 2**24  # resampled patients of all arms, or pairs, from which other processes are worth their start
-_CHUNK = 16  # pairs that a process takes at once; neighbours share arms
+MANY = 2**24  # resampled patients of all arms, or pairs, from which worker processes pay off
+_CHUNK = 16  # pairs per task of a worker process; neighbours share arms
 
 
 @dataclass(frozen=True, slots=True)
 class Resampling:
-    """Settings that every statistic of a table of scores shares."""
+    """Settings shared by every statistic of a table of scores."""
 
     weights: Floats
     min_n: int
@@ -58,17 +58,17 @@ class Resampling:
 
     @property
     def method(self) -> str:
-        """In words, for the table."""
+        """The bootstrap in words, for the `method` column."""
         return f"expanded percentile cluster bootstrap, B={len(self.weights) - 1}, seed {self.seed}"
 
     @property
     def swap_method(self) -> str:
-        """In words, for p-values."""
+        """The swap test in words, for the `method` column."""
         return f"whole patients swapped between arms, {self.swaps} swaps, seed {self.seed}"
 
     @property
     def coins(self) -> Coins:
-        """Patients that change arms in each swap."""
+        """Which patients change arms in each swap."""
         return coins(self.patients, self.seed, self.swaps)
 
     @property
@@ -77,69 +77,74 @@ class Resampling:
         return len(self.weights[0])
 
     def statistics(self, answers: Answers) -> dict[Key, Statistic]:
-        """Every statistic of the answers of one arm."""
+        """Compute every statistic of the answers of one arm."""
         return arm_statistics(answers, self.weights, self.min_n, self.seed, self.forms)
 
 
-def compared(statistics: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
+def comparable_statistics(statistics: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
     """The statistics that are compared between arms."""
     return {key: statistic for key, statistic in statistics.items() if key[0] in METRICS}
 
 
 def difference_rows(
-    asked: Asked,
+    answers: ArmAnswers,
     statistics: Mapping[str, Mapping[Key, Statistic]],
     families: Families,
     sampling: Resampling,
     simulated: Collection[str] = (),
-) -> Iterator[tuple[list[dict[str, object]], list[Tested]]]:
-    """Rows of scores of each pair of each family, and its tests, of which Holm adjusts the p-values.
+) -> Iterator[tuple[list[dict[str, object]], list[PValueRow]]]:
+    """Yield the score rows of each pair of each family, and the tests whose p-values Holm adjusts.
 
-    `statistics` are the compared ones of each arm. A pair is compared on the items that both were judged on,
-    in other processes where that is worth their start; neither number nor order of these changes a digit.
+    `statistics` are the comparable ones of each arm. A pair is compared on the items judged in both arms,
+    in worker processes where that pays off; neither their number nor their order changes a digit.
     """
-    pairs = [(name.partition(" | ")[0], *pair) for name, of in families.items() for pair in of]
-    compare = _Comparison(asked.without_verdicts(), statistics, sampling, frozenset(simulated))
+    pairs = [
+        (name.partition(" | ")[0], *pair) for name, family_pairs in families.items() for pair in family_pairs
+    ]
+    compare = _Comparison(answers.without_verdicts(), statistics, sampling, frozenset(simulated))
     many = len(pairs) * sampling.weights.size >= MANY
     return spread(compare, pairs, chunk=_CHUNK, worth=many)
 
 
 class _Comparison:
-    """Compares two arms after the other, in a process that keeps the cells of those it has met."""
+    """Compares pairs of arms in one process, which caches the cells of arms that it has seen."""
 
     def __init__(
         self,
-        asked: Asked,
+        answers: ArmAnswers,
         statistics: Mapping[str, Mapping[Key, Statistic]],
         sampling: Resampling,
         simulated: frozenset[str],
     ) -> None:
-        self._asked, self._statistics = asked, statistics
+        self._answers, self._statistics = answers, statistics
         self._sampling, self._simulated = sampling, simulated
-        self._whole: Shelf[Cells] | None = None  # of arms that are compared on all that they were judged on
+        # of arms that are compared on all their judged items
+        self._complete_cells: SpilledMapping[Cells] | None = None
 
-    def __call__(self, of: tuple[str, str, str]) -> tuple[list[dict[str, object]], list[Tested]]:
-        """The rows of a pair, which is what is compared, an arm and another; and its tests."""
-        question, arm, versus = of
+    def __call__(self, task: tuple[str, str, str]) -> tuple[list[dict[str, object]], list[PValueRow]]:
+        """Compare a (factor, arm, versus arm); return its score rows and its tests."""
+        question, arm, versus = task
         sampling = self._sampling
-        pair = Pair.of(self._asked.judged, self._asked, arm, versus)
+        pair = Pair.of(self._answers.judged, self._answers, arm, versus)
         if pair.complete:
             ours, theirs = self._statistics[arm], self._statistics[versus]
             sides = self._cells(arm), self._cells(versus)
         else:
-            ours, theirs = (compared(sampling.statistics(common)) for common in (pair.arm, pair.versus))
+            ours, theirs = (
+                comparable_statistics(sampling.statistics(common)) for common in (pair.arm, pair.versus)
+            )
             sides = Cells.of(pair.arm, sampling.patients), Cells.of(pair.versus, sampling.patients)
         arms = {"arm_id": arm, "versus_arm_id": versus}
-        found = [arms | row for row in _pair_rows(pair, ours, theirs, sides, sampling)]
+        rows = [arms | row for row in _pair_rows(pair, ours, theirs, sides, sampling)]
         real = self._simulated.isdisjoint((arm, versus))
-        return found, [Tested(question, row, not real) for row in found if is_test(row)]
+        return rows, [PValueRow(question, row, not real) for row in rows if is_test(row)]
 
     def _cells(self, arm: str) -> Cells:
-        if self._whole is None:
-            self._whole = Shelf()
-        if arm not in self._whole:
-            self._whole[arm] = Cells.of(self._asked.judged[arm], self._sampling.patients)
-        return self._whole[arm]
+        if self._complete_cells is None:
+            self._complete_cells = SpilledMapping()
+        if arm not in self._complete_cells:
+            self._complete_cells[arm] = Cells.of(self._answers.judged[arm], self._sampling.patients)
+        return self._complete_cells[arm]
 
 
 def is_test(row: Mapping[str, object]) -> bool:
@@ -149,31 +154,31 @@ def is_test(row: Mapping[str, object]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two arms on the items that both were judged on, in the same order."""
+    """Two arms on the items judged in both, in the same order."""
 
     arm: Answers
     versus: Answers
     complete: bool  # neither was judged on others
-    asked: tuple[Answers, Answers]  # of both, judged or not
+    answers: tuple[Answers, Answers]  # of both, judged or not
 
     @staticmethod
-    def of(of_arm: Mapping[str, Answers], asked: Mapping[str, Answers], arm: str, versus: str) -> "Pair":
-        """The common items of two arms; an arm without any judged item is an InputError."""
+    def of(judged: Mapping[str, Answers], answers: Mapping[str, Answers], arm: str, versus: str) -> "Pair":
+        """Take the common items of two arms; an arm without judged items is an InputError."""
         for name in (arm, versus):
-            if name not in of_arm:
-                raise InputError(f"arm {name!r} has no judged item; compare two of {', '.join(of_arm)}")
-        first, second = of_arm[arm], of_arm[versus]
+            if name not in judged:
+                raise InputError(f"arm {name!r} has no judged item; compare two of {', '.join(judged)}")
+        first, second = judged[arm], judged[versus]
         ours, theirs = first.common_with(second), second.common_with(first)
         complete = len(ours) == len(first) and len(theirs) == len(second)
-        return Pair(ours, theirs, complete, (asked[arm], asked[versus]))
+        return Pair(ours, theirs, complete, (answers[arm], answers[versus]))
 
     def in_scope(self, scope: str) -> tuple[Items | Reports, Items | Reports]:
-        """The rows of both arms that a statistic of this scope rests on; of reports, those of fields."""
+        """The rows of both arms behind a statistic of this scope; of reports, those of fields."""
         return of_fields(self.arm.in_scope(scope)), of_fields(self.versus.in_scope(scope))
 
     @property
     def differing(self) -> tuple[Answers, Answers]:
-        """Both arms where their requests differ."""
+        """Both arms on the items whose requests differ."""
         items = self.arm.items.request != self.versus.items.request
         reports = self.arm.reports.request != self.versus.reports.request
         return (
@@ -183,12 +188,12 @@ class Pair:
 
     @property
     def same(self) -> int:
-        """Number of items that were asked by the same request in both."""
+        """Number of items that have the same request in both arms."""
         return len(self.arm) - len(self.differing[0])
 
 
 def of_fields(rows: Items | Reports) -> Items | Reports:
-    """Rows less the text of reports, which is no item of its own."""
+    """Drop the `text` channel of reports, which is not an item of its own."""
     return rows if isinstance(rows, Items) else rows.where(rows.channel == "fields")
 
 
@@ -205,36 +210,39 @@ def _pair_rows(
         rows.append(as_row(key, difference, sampling.method))
         if key[0] == "primary":
             rows += _equivalence_rows(key[1], difference, sampling)
-    chosen = {scope: pair.in_scope(scope) for scope in sorted({str(row["scope"]) for row in rows})}
+    in_scope = {scope: pair.in_scope(scope) for scope in sorted({str(row["scope"]) for row in rows})}
     rows += _differing_rows(pair, sampling)
-    rows += _swap_rows(sides, chosen, sampling)
-    rows += _mcnemar_rows(chosen)
-    rows += [_wilcoxon_row(scope, chosen, rows, sampling) for scope in chosen if scope == "tier:1"]
-    fallen = bounds(pair.asked[:1], pair.asked[1:], pair.arm, sampling.min_n)
-    rows = with_bounds(rows, fallen)
-    # where both arms asked the same they differ by exactly zero
-    same = {scope: int((mine.request == other.request).sum()) for scope, (mine, other) in chosen.items()}
+    rows += _swap_rows(sides, in_scope, sampling)
+    rows += _mcnemar_rows(in_scope)
+    rows += [_wilcoxon_row(scope, in_scope, rows, sampling) for scope in in_scope if scope == "tier:1"]
+    dropped = bounds(pair.answers[:1], pair.answers[1:], pair.arm, sampling.min_n)
+    rows = with_bounds(rows, dropped)
+    # on items with the same request both arms are equal
+    same = {
+        scope: int((ours_in_scope.request == theirs_in_scope.request).sum())
+        for scope, (ours_in_scope, theirs_in_scope) in in_scope.items()
+    }
     return [row | {"n_same_request": same[str(row["scope"])]} for row in rows]
 
 
-def with_bounds(rows: Sequence[dict[str, object]], fallen: Mapping[Key, Bounds]) -> list[dict[str, object]]:
-    """Rows with how many items fell out in their method, and rows `primary.bounds` of what these might do."""
-    found = {scope: bound for (metric, scope), bound in fallen.items() if metric == "primary"}
-    marked = [
-        row | {"method": f"{found[str(row['scope'])].note}; {row['method']}"}
-        if row["scope"] in found
+def with_bounds(rows: Sequence[dict[str, object]], dropped: Mapping[Key, Bounds]) -> list[dict[str, object]]:
+    """Note the number of dropped items in the method of rows, and append `.bounds` rows for them."""
+    primary_bounds = {scope: limits for (metric, scope), limits in dropped.items() if metric == "primary"}
+    noted_rows = [
+        row | {"method": f"{primary_bounds[str(row['scope'])].note}; {row['method']}"}
+        if row["scope"] in primary_bounds
         else row
         for row in rows
     ]
-    values = {(row["metric"], row["scope"]): row for row in marked}
-    for (metric, scope), bound in fallen.items():
+    values = {(row["metric"], row["scope"]): row for row in noted_rows}
+    for (metric, scope), limits in dropped.items():
         if (metric, scope) in values:
-            ends = {"metric": f"{metric}.bounds", "n_items": bound.fallen}
+            ends = {"metric": f"{metric}.bounds", "n_items": limits.n_dropped}
             unit = 1 if metric == "mean_cardinality" else 100
-            ends |= {"low": unit * bound.low, "high": unit * bound.high}
-            note = f"{bound.note}; the difference had they been wrong, or right, for either side"
-            marked.append(values[metric, scope] | ends | {"method": note})
-    return marked
+            ends |= {"low": unit * limits.low, "high": unit * limits.high}
+            note = f"{limits.note}; the difference had they been wrong, or right, for either side"
+            noted_rows.append(values[metric, scope] | ends | {"method": note})
+    return noted_rows
 
 
 def _equivalence_rows(scope: str, difference: Statistic, sampling: Resampling) -> list[dict[str, object]]:
@@ -249,7 +257,7 @@ def _equivalence_rows(scope: str, difference: Statistic, sampling: Resampling) -
 
 
 def _differing_rows(pair: Pair, sampling: Resampling) -> list[dict[str, object]]:
-    """Rows of the difference on tiers where only items count whose requests differ (protocol 16.7)."""
+    """Differences on tiers, over the items whose requests differ only (protocol 16.7)."""
     if not pair.same:
         return []
     ours, theirs = pair.differing
@@ -257,7 +265,7 @@ def _differing_rows(pair: Pair, sampling: Resampling) -> list[dict[str, object]]
     for answers in (ours, theirs):
         cells = Cells.of(answers, sampling.patients)
         resampled = [rows @ sampling.weights.T for rows in cells.rows]
-        sides.append(claimed(cells.parts, resampled, sampling.min_n))
+        sides.append(claimed_statistics(cells.parts, resampled, sampling.min_n))
     rows = []
     for key in [key for key in sides[0] if key[0] == "primary" and key[1].startswith("tier:")]:
         basis = _basis(ours, key[1])
@@ -275,38 +283,38 @@ def _basis(answers: Answers, scope: str) -> Basis:
 
 def _swap_rows(
     sides: tuple[Cells, Cells],
-    chosen: Mapping[str, tuple[Items | Reports, Items | Reports]],
+    in_scope: Mapping[str, tuple[Items | Reports, Items | Reports]],
     sampling: Resampling,
 ) -> list[dict[str, object]]:
-    """P-values of every statistic that may be claimed, from whole patients swapped between the arms."""
+    """P-values of every claimable statistic, by swapping whole patients between the arms."""
     ours, theirs = sides
     sizes = [len(rows) for rows in ours.rows]
-    found = swap_p(
-        stacked(ours.rows),
-        stacked(theirs.rows),
-        lambda sums: claimed(ours.parts, split(sums, sizes), sampling.min_n),
+    p_values = swap_p(
+        stack(ours.rows),
+        stack(theirs.rows),
+        lambda sums: claimed_statistics(ours.parts, split(sums, sizes), sampling.min_n),
         sampling.coins,
     )
     return [
         as_row(
             (f"{metric}.{SWAP_P}", scope),
-            Statistic(np.array([p]), Basis.of(chosen[scope][0])),
+            Statistic(np.array([p]), Basis.of(in_scope[scope][0])),
             sampling.swap_method,
         )
-        for (metric, scope), p in found.items()
+        for (metric, scope), p in p_values.items()
     ]
 
 
 def _mcnemar_rows(
-    chosen: Mapping[str, tuple[Items | Reports, Items | Reports]],
+    in_scope: Mapping[str, tuple[Items | Reports, Items | Reports]],
 ) -> list[dict[str, object]]:
     """McNemar's test of every subtask with one right option."""
     rows = []
-    for scope, (ours, theirs) in chosen.items():
+    for scope, (ours, theirs) in in_scope.items():
         if not (scope.startswith("subtask:") and isinstance(ours, Items) and isinstance(theirs, Items)):
             continue
         if ours.answer_type[0] != "multi":
-            test = mcnemar_of(_right(ours), _right(theirs))
+            test = mcnemar_of(_is_right(ours), _is_right(theirs))
             statistic = Statistic(np.array([test.p]), Basis.of(ours))
             rows.append(as_row(("accuracy.mcnemar_p", scope), statistic, test.method))
     return rows
@@ -314,20 +322,20 @@ def _mcnemar_rows(
 
 def _wilcoxon_row(
     scope: str,
-    chosen: Mapping[str, tuple[Items | Reports, Items | Reports]],
+    in_scope: Mapping[str, tuple[Items | Reports, Items | Reports]],
     rows: Sequence[Mapping[str, object]],
     sampling: Resampling,
 ) -> dict[str, object]:
     """Signed ranks over the subtasks of a tier: whether most of them change in one direction."""
-    items = chosen[scope][0]
+    items = in_scope[scope][0]
     assert isinstance(items, Items), "tier 1 is answered by picking options"
     subtasks, sizes = np.unique(items.subtask, return_counts=True)
-    kept = {f"subtask:{subtask}" for subtask in subtasks[sizes >= sampling.min_n]}
-    changes = [row["value"] for row in rows if row["metric"] == "primary" and row["scope"] in kept]
+    sufficient = {f"subtask:{subtask}" for subtask in subtasks[sizes >= sampling.min_n]}
+    changes = [row["value"] for row in rows if row["metric"] == "primary" and row["scope"] in sufficient]
     test = wilcoxon(np.array(changes, np.float64))
     method = f"Wilcoxon signed rank over {len(changes)} subtasks, {test.method}"
     return as_row(("primary.wilcoxon_p", scope), Statistic(np.array([test.p]), Basis.of(items)), method)
 
 
-def _right(items: Items) -> Bools:
+def _is_right(items: Items) -> Bools:
     return np.asarray(items.gold == items.parsed)

@@ -1,6 +1,6 @@
 """Separation and calibration of probabilities, for a cohort and its resamples at once.
 
-Scores are one a item, `times[resample, item]` is how often a resample holds the item. Ties share a threshold.
+One score per item; `times[resample, item]` is how often a resample holds the item. Ties share a threshold.
 """
 
 from collections.abc import Sequence
@@ -42,15 +42,17 @@ def auroc(curve: Curve) -> Floats:
 
 def average_precision(curve: Curve) -> Floats:
     """Mean over positive items of the precision at their score; NaN without positive items."""
-    found = np.cumsum(curve.positive, axis=-1)
-    precision = ratio(found, found + np.cumsum(curve.negative, axis=-1))
-    return ratio(np.where(curve.positive > 0, curve.positive * precision, 0).sum(axis=-1), found[..., -1])
+    true_positives = np.cumsum(curve.positive, axis=-1)
+    precision = ratio(true_positives, true_positives + np.cumsum(curve.negative, axis=-1))
+    return ratio(
+        np.where(curve.positive > 0, curve.positive * precision, 0).sum(axis=-1), true_positives[..., -1]
+    )
 
 
 def calibration_error(confidence: Floats, right: Bools, times: Floats) -> Floats:
     """Expected calibration error: mean |accuracy - confidence| over BINS equal bins, weighted by items."""
-    count, told, hit = calibration(confidence, right, times)
-    return ratio(np.abs(hit - told).sum(axis=-1), count.sum(axis=-1))
+    count, confidence_sum, right_sum = calibration(confidence, right, times)
+    return ratio(np.abs(right_sum - confidence_sum).sum(axis=-1), count.sum(axis=-1))
 
 
 def bins(confidence: Floats) -> Ints:
@@ -65,21 +67,21 @@ def calibration(confidence: Floats, right: Bools, times: Floats) -> tuple[Floats
 
 
 def risk_coverage(confidence: Floats, right: Bools, times: Floats) -> tuple[Floats, Floats]:
-    """Share of items kept, and of these wrong, from most to least confident: (resample, threshold)."""
+    """Coverage and error rate at each threshold, from most to least confident: (resample, threshold)."""
     curve = Curve.of(confidence, right, times)
-    kept = np.cumsum(curve.positive + curve.negative, axis=-1)
-    return ratio(kept, kept[..., -1:]), ratio(np.cumsum(curve.negative, axis=-1), kept)
+    retained = np.cumsum(curve.positive + curve.negative, axis=-1)
+    return ratio(retained, retained[..., -1:]), ratio(np.cumsum(curve.negative, axis=-1), retained)
 
 
 def risk_at(coverages: Sequence[float], confidence: Floats, right: Bools, times: Floats) -> Floats:
-    """Share of wrong items among the most confident that are at least such shares: (resample, coverage)."""
+    """Error rate among the most confident items that reach each coverage: (resample, coverage)."""
     coverage, risk = risk_coverage(confidence, right, times)
     enough = coverage[:, None, :] >= np.asarray(coverages)[:, None] - 1e-12
     return np.take_along_axis(risk, enough.argmax(axis=-1), axis=-1)
 
 
 def risk_area(confidence: Floats, right: Bools, times: Floats) -> Floats:
-    """Area under risk against coverage: 0 is best, the error rate is what uninformative confidence gives."""
+    """Area under risk against coverage: 0 is best, uninformative confidence gives the error rate."""
     coverage, risk = risk_coverage(confidence, right, times)
     step = np.diff(coverage, axis=-1, prepend=0)
     return np.asarray(np.where(step > 0, step * risk, 0).sum(axis=-1))

@@ -1,4 +1,4 @@
-"""Factors of arms, and the pairs of arms that differ in one thing."""
+"""Factors of arms, and the pairs of arms that differ in exactly one factor."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -9,7 +9,7 @@ FACTORS = ("model", "selector", "budget", "prompt", "control", "wording")
 
 @dataclass(frozen=True, slots=True)
 class ArmFactors:
-    """One arm by what was varied."""
+    """The factor levels of one arm."""
 
     arm_id: str
     model: str
@@ -35,24 +35,26 @@ def families(arms: Iterable[ArmFactors]) -> dict[str, list[ArmPair]]:
     A family is named `factor | the others`, e.g. `selector | tiny, 16, standard, none`. A difference reads
     other prompt minus standard, no control minus control, larger minus smaller budget, else by name.
     """
-    found: dict[str, list[ArmPair]] = {}
+    pairs: dict[str, list[ArmPair]] = {}
     ordered = sorted(arms, key=lambda arm: arm.arm_id)
     for first, second in combinations(ordered, 2):
         mine, theirs = asdict(first), asdict(second)
-        apart = [factor for factor in FACTORS if mine[factor] != theirs[factor]]
-        if len(apart) == 1:
-            (factor,) = apart
-            rest = ", ".join(mine[other] for other in FACTORS if other not in (factor, "wording"))
+        differing = [factor for factor in FACTORS if mine[factor] != theirs[factor]]
+        if len(differing) == 1:
+            (factor,) = differing
+            rest = ", ".join(mine[name] for name in FACTORS if name not in (factor, "wording"))
             rest += f", wording {mine['wording']}" if factor != "wording" and mine["wording"] != "0" else ""
-            found.setdefault(f"{factor} | {rest}", []).append(_directed(first, second, factor))
-    return found
+            pairs.setdefault(f"{factor} | {rest}", []).append(_directed(first, second, factor))
+    return pairs
 
 
-def beside_control(arms: Sequence[ArmFactors], control: str) -> set[ArmPair]:
-    """Each arm without control beside the same under a control."""
-    under = {replace(arm, arm_id="", control="none"): arm.arm_id for arm in arms if arm.control == control}
-    asked = {arm.arm_id: replace(arm, arm_id="") for arm in arms if arm.control == "none"}
-    return {(arm_id, under[arm]) for arm_id, arm in asked.items() if arm in under}
+def control_pairs(arms: Sequence[ArmFactors], control: str) -> set[ArmPair]:
+    """Pair each arm without control with the same arm under a control."""
+    controlled = {
+        replace(arm, arm_id="", control="none"): arm.arm_id for arm in arms if arm.control == control
+    }
+    uncontrolled = {arm.arm_id: replace(arm, arm_id="") for arm in arms if arm.control == "none"}
+    return {(arm_id, controlled[arm]) for arm_id, arm in uncontrolled.items() if arm in controlled}
 
 
 def _directed(first: ArmFactors, second: ArmFactors, factor: str) -> ArmPair:
@@ -67,5 +69,5 @@ def _rank(arm: ArmFactors, factor: str) -> tuple[bool, float, str]:
 
 
 def factors_of(arms: Sequence[ArmFactors]) -> dict[str, ArmFactors]:
-    """Arms by id."""
+    """Index arms by id."""
     return {arm.arm_id: arm for arm in arms}

@@ -1,4 +1,4 @@
-"""Headline scores: one value of a model a tier, over the protocols and items that all models have."""
+"""Headline scores: one value per model and tier, over the protocols and items that all models have."""
 
 import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -9,98 +9,100 @@ import numpy as np
 
 from cardiolens.config.sweep import HEADLINE
 from cardiolens.score.statistics.answers import Answers
-from cardiolens.score.statistics.cells import Cells, claimed
+from cardiolens.score.statistics.cells import Cells, claimed_statistics
 from cardiolens.score.statistics.corrected import CORRECTED, EXACT
 from cardiolens.score.statistics.differences import Resampling, is_test, of_fields, with_bounds
 from cardiolens.score.statistics.dropped_items import bounds
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.items import Floats
-from cardiolens.score.statistics.multiple_testing import SWAP_P, Tested
+from cardiolens.score.statistics.multiple_testing import SWAP_P, PValueRow
 from cardiolens.score.statistics.outcomes import COMPLETE, INCOMPLETE
 from cardiolens.score.statistics.rows import TIERS, as_row
-from cardiolens.score.statistics.spilled_mapping import Shelf
+from cardiolens.score.statistics.spilled_mapping import SpilledMapping
 from cardiolens.score.statistics.statistic import Basis, Key, Statistic
-from cardiolens.score.statistics.swap_test import split, stacked, swap_p
+from cardiolens.score.statistics.swap_test import split, stack, swap_p
 
 Headlines = Mapping[str, Mapping[str, Sequence[str]]]  # by model, by protocol: arms, one a seed
 
-COMPARED = ("primary", "primary.skill")
-METRICS = (*COMPARED, "primary.uniform", "primary.prevalence", "primary.constant", CORRECTED, EXACT)
+COMPARED_METRICS = ("primary", "primary.skill")
+METRICS = (*COMPARED_METRICS, "primary.uniform", "primary.prevalence", "primary.constant", CORRECTED, EXACT)
 PREFIX = "headline:"
 
 
 def headlines(arms: Sequence[ArmFactors]) -> Headlines:
-    """The arms that a model's headline is made of: K = 16, standard prompt, selectors that all models have.
+    """Pick the arms behind each headline: K = 16, standard prompt, selectors that all models have.
 
-    Simulated readers decide nothing where there are models. Models without any selector in common keep their
+    Simulated readers have no influence where there are models. Models with no common selector keep their
     own, and are not compared (protocol 16.3).
     """
-    chosen = [arm for arm in arms if all(getattr(arm, name) == value for name, value in HEADLINE.items())]
-    ranked = [arm for arm in chosen if not arm.simulated] or chosen
-    models = {arm.model for arm in ranked}
-    common = {arm.selector for arm in chosen}
+    eligible = [arm for arm in arms if all(getattr(arm, name) == value for name, value in HEADLINE.items())]
+    ranking = [arm for arm in eligible if not arm.simulated] or eligible
+    models = {arm.model for arm in ranking}
+    common = {arm.selector for arm in eligible}
     for model in models:
-        common &= {arm.selector for arm in ranked if arm.model == model}
-    found: dict[str, dict[str, list[str]]] = {}
-    for arm in sorted(chosen, key=lambda arm: (arm.model, arm.selector)):
+        common &= {arm.selector for arm in ranking if arm.model == model}
+    arms_by_model: dict[str, dict[str, list[str]]] = {}
+    for arm in sorted(eligible, key=lambda arm: (arm.model, arm.selector)):
         if not common or arm.selector in common:
-            found.setdefault(arm.model, {}).setdefault(arm.protocol, []).append(arm.arm_id)
-    return found
+            arms_by_model.setdefault(arm.model, {}).setdefault(arm.protocol, []).append(arm.arm_id)
+    return arms_by_model
 
 
-def of_headline(statistics: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
-    """The statistics of an arm that headlines are made of: tier scores beside their references."""
+def headline_statistics(statistics: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
+    """Filter the statistics of an arm to those of headlines: tier scores and their references."""
     keys = [(metric, tier) for tier in TIERS for metric in METRICS]
     return {key: statistics[key] for key in keys if key in statistics}
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
-    """The arms behind headlines, on the items that all of them were judged on."""
+class HeadlineArms:
+    """The arms behind headlines, on the items judged in all of them."""
 
-    asked: Mapping[str, Answers]  # by arm, judged or not
+    answers: Mapping[str, Answers]  # by arm, judged or not
     judged: Mapping[str, Answers]  # by arm, the common items
     statistics: Mapping[str, Mapping[Key, Statistic]]
     numbers: Mapping[tuple[str, str], tuple[int, int]]  # of items asked and common, by arm and tier
 
     @staticmethod
     def of(
-        asked: Mapping[str, Answers],
+        answers: Mapping[str, Answers],
         statistics: Mapping[str, Mapping[Key, Statistic]],
         models: Headlines,
         sampling: Resampling,
         simulated: Collection[str],
-    ) -> "Ranked":
-        """Answers and statistics of every arm of some models, made anew where an arm has other items."""
+    ) -> "HeadlineArms":
+        """Restrict every arm to the common items, and recompute its statistics if it has others."""
         every = [arm for protocols in models.values() for arm in _arms(protocols)]
         deciding = [arm for arm in every if arm not in simulated] or every
         items, reports = (
-            _shared(getattr(asked[arm].where_judged(), kind).question for arm in deciding)
+            _common(getattr(answers[arm].where_judged(), kind).question for arm in deciding)
             for kind in ("items", "reports")
         )
-        judged: Shelf[Answers] = Shelf()
-        made: dict[str, Mapping[Key, Statistic]] = {}
+        judged: SpilledMapping[Answers] = SpilledMapping()
+        headline_values: dict[str, Mapping[Key, Statistic]] = {}
         numbers: dict[tuple[str, str], tuple[int, int]] = {}
         for arm in every:
-            whole = asked[arm].where_judged()
-            common = judged[arm] = whole.among(items, reports)
-            made[arm] = statistics[arm] if len(common) == len(whole) else sampling.statistics(common)
-            made[arm] = of_headline(made[arm])
+            own = answers[arm].where_judged()
+            common = judged[arm] = own.among(items, reports)
+            headline_values[arm] = statistics[arm] if len(common) == len(own) else sampling.statistics(common)
+            headline_values[arm] = headline_statistics(headline_values[arm])
             for tier in TIERS:
-                of_asked, of_common = (of_fields(side.in_scope(tier)) for side in (asked[arm], common))
+                of_asked, of_common = (of_fields(side.in_scope(tier)) for side in (answers[arm], common))
                 numbers[arm, tier] = len(of_asked), len(of_common)
-        return Ranked(asked, judged, made, numbers)
+        return HeadlineArms(answers, judged, headline_values, numbers)
 
-    def marked(self, row: dict[str, object], protocols: Mapping[str, Sequence[str]]) -> dict[str, object]:
-        """A row that says so where it rests on less than was asked."""
+    def flag_incomplete(
+        self, row: dict[str, object], protocols: Mapping[str, Sequence[str]]
+    ) -> dict[str, object]:
+        """Note in the method of a row if it rests on fewer items than were requested."""
         scope = str(row["scope"])
-        asked, used = (
+        n_requested, n_used = (
             sum(number[side] for number in (self.numbers[arm, scope] for arm in _arms(protocols)))
             for side in range(2)
         )
-        if used >= COMPLETE * asked:
+        if n_used >= COMPLETE * n_requested:
             return row
-        share = int(1000 * used / asked) / 10
+        share = int(1000 * n_used / n_requested) / 10
         note = f"{INCOMPLETE}, {share} % of items judged by all that are compared"
         return row | {"method": f"{note}; {row['method']}"}
 
@@ -109,17 +111,17 @@ def _arms(protocols: Mapping[str, Sequence[str]]) -> list[str]:
     return [arm for arms in protocols.values() for arm in arms]
 
 
-def _shared(questions: Iterable[np.ndarray]) -> np.ndarray:
+def _common(questions: Iterable[np.ndarray]) -> np.ndarray:
     return functools.reduce(np.intersect1d, questions)
 
 
 def headline_rows(
-    asked: Mapping[str, Answers],
+    answers: Mapping[str, Answers],
     statistics: Mapping[str, Mapping[Key, Statistic]],
     models: Headlines,
     sampling: Resampling,
     simulated: Collection[str] = (),
-) -> tuple[list[dict[str, object]], list[Tested]]:
+) -> tuple[list[dict[str, object]], list[PValueRow]]:
     """Rows of scores of `headline:<model>` on every tier, their differences between models, and tests.
 
     Seeds are averaged first, then protocols; all arms share their resamples. `simulated` are arms of readers
@@ -127,22 +129,24 @@ def headline_rows(
     """
     if not models:
         return [], []
-    ranked = Ranked.of(asked, statistics, models, sampling, simulated)
-    means = {model: model_means(ranked.statistics, protocols) for model, protocols in models.items()}
-    rows = headline_means(ranked.statistics, models, sampling.method)
-    rows = [ranked.marked(row, models[str(row["arm_id"]).removeprefix(PREFIX)]) for row in rows]
+    headline_arms = HeadlineArms.of(answers, statistics, models, sampling, simulated)
+    means = {model: model_means(headline_arms.statistics, protocols) for model, protocols in models.items()}
+    rows = headline_means(headline_arms.statistics, models, sampling.method)
+    rows = [
+        headline_arms.flag_incomplete(row, models[str(row["arm_id"]).removeprefix(PREFIX)]) for row in rows
+    ]
     unreal = {model for model, protocols in models.items() if set(_arms(protocols)) <= set(simulated)}
-    compared = sorted(set(means) - unreal) or sorted(means)
+    comparable = sorted(set(means) - unreal) or sorted(means)
     tests = []
-    for first, second in combinations(compared, 2):
+    for first, second in combinations(comparable, 2):
         if {name: len(arms) for name, arms in models[first].items()} == {
             name: len(arms) for name, arms in models[second].items()
         }:
             arms = {"arm_id": f"{PREFIX}{first}", "versus_arm_id": f"{PREFIX}{second}"}
             sides = models[first], models[second]
-            pair = _pair_rows(ranked, sides, (means[first], means[second]), sampling)
+            pair = _pair_rows(headline_arms, sides, (means[first], means[second]), sampling)
             rows += [arms | row for row in pair]
-            tests += [Tested("models", arms | row, first in unreal) for row in pair if is_test(row)]
+            tests += [PValueRow("models", arms | row, first in unreal) for row in pair if is_test(row)]
     return rows, tests
 
 
@@ -158,7 +162,7 @@ def headline_means(
 
 
 def _pair_rows(
-    ranked: Ranked,
+    headline_arms: HeadlineArms,
     sides: tuple[Mapping[str, Sequence[str]], Mapping[str, Sequence[str]]],
     means: tuple[Mapping[Key, Statistic], Mapping[Key, Statistic]],
     sampling: Resampling,
@@ -166,37 +170,42 @@ def _pair_rows(
     ours, theirs = means
     rows = [
         as_row(key, Statistic(ours[key].values - theirs[key].values, ours[key].basis), sampling.method)
-        for key in [key for key in ours if key in theirs and key[0] in COMPARED]
+        for key in [key for key in ours if key in theirs and key[0] in COMPARED_METRICS]
     ]
-    judged = [[ranked.judged[arm] for arm in _arms(side)] for side in sides]
-    asked = [[ranked.asked[arm] for arm in _arms(side)] for side in sides]
+    judged_sides = [[headline_arms.judged[arm] for arm in _arms(side)] for side in sides]
+    requested_sides = [[headline_arms.answers[arm] for arm in _arms(side)] for side in sides]
     shares = [1 / len(sides[0]) / len(arms) for arms in sides[0].values() for _ in arms]
-    if all(len(one) for arms in judged for one in arms):
-        for key, p in _swapped(judged, shares, sampling).items():
+    if all(len(answers) for arms in judged_sides for answers in arms):
+        for key, p in _swap_p_values(judged_sides, shares, sampling).items():
             if key in ours and key in theirs:
-                found = Statistic(np.array([p]), ours[key].basis)
-                rows.append(as_row((f"{key[0]}.{SWAP_P}", key[1]), found, sampling.swap_method))
-    return with_bounds(rows, bounds(asked[0], asked[1], judged[0][0], sampling.min_n))
+                p_value = Statistic(np.array([p]), ours[key].basis)
+                rows.append(as_row((f"{key[0]}.{SWAP_P}", key[1]), p_value, sampling.swap_method))
+    return with_bounds(
+        rows, bounds(requested_sides[0], requested_sides[1], judged_sides[0][0], sampling.min_n)
+    )
 
 
-def _swapped(
-    judged: Sequence[Sequence[Answers]], shares: Sequence[float], sampling: Resampling
+def _swap_p_values(
+    answer_sides: Sequence[Sequence[Answers]], shares: Sequence[float], sampling: Resampling
 ) -> dict[Key, float]:
-    """P-values where whole patients are swapped between two models, in all their arms at once."""
-    sides = [[Cells.of(answers, sampling.patients) for answers in arms] for arms in judged]
+    """P-values from swapping whole patients between two models, in all their arms at once."""
+    sides = [[Cells.of(answers, sampling.patients) for answers in arms] for arms in answer_sides]
     sizes = [[len(rows) for rows in of_arm.rows] for of_arm in sides[0]]
 
     def mean(sums: Floats) -> dict[Key, Floats]:
-        found = [
-            claimed(of_arm.parts, split(of_these, of_parts), sampling.min_n)
+        statistics = [
+            claimed_statistics(of_arm.parts, split(of_these, of_parts), sampling.min_n)
             for of_arm, of_these, of_parts in zip(
                 sides[0], split(sums, [sum(of_arm) for of_arm in sizes]), sizes, strict=True
             )
         ]
-        keys = [("primary", tier) for tier in TIERS if ("primary", tier) in found[0]]
-        return {key: sum(share * one[key] for share, one in zip(shares, found, strict=True)) for key in keys}  # type: ignore[misc]
+        keys = [("primary", tier) for tier in TIERS if ("primary", tier) in statistics[0]]
+        return {
+            key: sum(share * values[key] for share, values in zip(shares, statistics, strict=True))  # type: ignore[misc]
+            for key in keys
+        }
 
-    ours, theirs = (stacked([rows for of_arm in side for rows in of_arm.rows]) for side in sides)
+    ours, theirs = (stack([rows for of_arm in side for rows in of_arm.rows]) for side in sides)
     return swap_p(ours, theirs, mean, sampling.coins)
 
 
@@ -204,26 +213,26 @@ def model_means(
     statistics: Mapping[str, Mapping[Key, Statistic]], protocols: Mapping[str, Sequence[str]]
 ) -> dict[Key, Statistic]:
     """Tier statistics of a model: means over its protocols, of each the mean over its seeds."""
-    found = {}
+    means = {}
     for key in ((metric, tier) for tier in TIERS for metric in METRICS):
-        having = {
+        by_protocol = {
             protocol: [statistics[arm][key] for arm in arms if key in statistics[arm]]
             for protocol, arms in sorted(protocols.items())
         }
-        having = {protocol: parts for protocol, parts in having.items() if parts}
-        if having:
-            values = [np.mean([part.values for part in parts], axis=0) for parts in having.values()]
-            found[key] = Statistic(np.mean(values, axis=0), _basis(having))
-    return found
+        by_protocol = {protocol: parts for protocol, parts in by_protocol.items() if parts}
+        if by_protocol:
+            values = [np.mean([part.values for part in parts], axis=0) for parts in by_protocol.values()]
+            means[key] = Statistic(np.mean(values, axis=0), _basis(by_protocol))
+    return means
 
 
-def _basis(having: Mapping[str, Sequence[Statistic]]) -> Basis:
-    all_parts = [part.basis for parts in having.values() for part in parts]
+def _basis(by_protocol: Mapping[str, Sequence[Statistic]]) -> Basis:
+    all_parts = [part.basis for parts in by_protocol.values() for part in parts]
     return Basis(
         n_items=sum(part.n_items for part in all_parts),
         n_patients=max(part.n_patients for part in all_parts),
         n_parse_error=sum(part.n_parse_error for part in all_parts),
         n_refusal=sum(part.n_refusal for part in all_parts),
-        note=f"mean over selection protocols {' '.join(having)} ({len(all_parts)} arms)",
+        note=f"mean over selection protocols {' '.join(by_protocol)} ({len(all_parts)} arms)",
         n_effective=min(part.n_effective for part in all_parts),
     )

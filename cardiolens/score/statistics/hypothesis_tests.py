@@ -1,4 +1,4 @@
-"""Pieces of inference: families of tests, equivalence, proportions, ranks, power (protocol 8.5)."""
+"""Hypothesis tests: Holm adjustment, equivalence, proportions, agreement, power (protocol 8.5)."""
 
 import math
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ def detectable_difference(
 def planned_error(
     patients: int, items_per_patient: float, agreement: float = 0.3, within: float = 0.1, share: float = 0.5
 ) -> float:
-    """The expected standard error, in points, of a paired difference of accuracy before anything was asked.
+    """The expected standard error, in points, of a paired difference of accuracy, for planning.
 
     `share` is the accuracy expected, `agreement` the correlation of both answers to an item, `within` that of
     the differences of two items of a patient (design effect 1 + (m - 1) within; Kish 1965).
@@ -98,12 +98,12 @@ def wilson(successes: int, trials: int, level: float = 0.95) -> Interval:
 
     if not trials:
         return Interval(np.nan, np.nan, np.nan)
-    found = stats.binomtest(successes, trials).proportion_ci(level, method="wilson")
-    return Interval(successes / trials, float(found.low), float(found.high))
+    interval = stats.binomtest(successes, trials).proportion_ci(level, method="wilson")
+    return Interval(successes / trials, float(interval.low), float(interval.high))
 
 
 def gwet_ac1(table: Floats) -> Floats:
-    """Agreement beyond chance that stays stable where one category prevails (Gwet 2008), of (..., C, C)."""
+    """Gwet's AC1 (2008) of (..., C, C): agreement beyond chance, stable where one category prevails."""
     total = table.sum(axis=(-2, -1))
     shares = ratio(table.sum(axis=-1) + table.sum(axis=-2), 2 * total[..., None])
     chance = (shares * (1 - shares)).sum(axis=-1) / max(table.shape[-1] - 1, 1)
@@ -120,5 +120,5 @@ def minimum_detectable(standard_error: float, power: float = 0.8, level: float =
 
 def standard_error(values: Floats) -> float:
     """Standard deviation of the resampled values (entries 1 on) of a statistic; NaN for fewer than two."""
-    drawn = values[1:][~np.isnan(values[1:])]
-    return float(drawn.std(ddof=1)) if len(drawn) > 1 else float("nan")
+    resampled = values[1:][~np.isnan(values[1:])]
+    return float(resampled.std(ddof=1)) if len(resampled) > 1 else float("nan")

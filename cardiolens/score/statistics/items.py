@@ -1,4 +1,4 @@
-"""Verdicts as numbers: one entry an item, with codes for arm, subtask and patient."""
+"""Verdicts as arrays: one entry per item, with codes for question, request and patient."""
 
 import string
 from collections.abc import Sequence
@@ -30,8 +30,8 @@ class Items:
     sequence: NDArray[np.str_]
     answer_type: NDArray[np.str_]
     parse_status: NDArray[np.str_]
-    question: Ints  # one number a qa_id of the vocabulary
-    request: Ints  # one number a request_key
+    question: Ints  # code of the qa_id in the vocabulary
+    request: Ints  # code of the request_key
     patient: Ints  # row of the cohort
     tier: Ints
     options: Ints  # how many
@@ -39,13 +39,13 @@ class Items:
     parsed: Ints
     judged: Bools  # whether there was a reply to judge
 
-    def where(self, chosen: Bools | Ints | slice) -> "Items":
-        """Some of the items."""
-        return Items(**{field.name: getattr(self, field.name)[chosen] for field in fields(self)})
+    def where(self, selection: Bools | Ints | slice) -> "Items":
+        """Select items by a mask, indices or a slice."""
+        return Items(**{field.name: getattr(self, field.name)[selection] for field in fields(self)})
 
     @property
     def size(self) -> int:
-        """Options of the subtask that has most; letters may leave gaps."""
+        """The largest number of options; letters may leave gaps."""
         letters = int(np.bitwise_or.reduce(self.gold | self.parsed, initial=1)).bit_length()
         return max(letters, int(self.options.max(initial=1)))
 
@@ -54,13 +54,13 @@ class Items:
 
     @staticmethod
     def together(parts: Sequence["Items"]) -> "Items":
-        """The items of several parts, one after another."""
+        """Concatenate the items of several parts."""
         columns = {field.name: [getattr(part, field.name) for part in parts] for field in fields(Items)}
         return Items(**{name: np.concatenate(column) for name, column in columns.items()})
 
 
 def items(verdicts: pa.Table, patients: list[str], vocabulary: Vocabulary) -> Items:
-    """The answers of a table of verdicts, judged or not, in an order of their own."""
+    """Read the picked answers of a table of verdicts, judged or not, in the order of Items."""
     picked = pc.equal(verdicts["channel"], "answer")
     order = [(name, "ascending") for name in ("arm_id", "subtask", "patient_id", "qa_id")]
     rows = verdicts.filter(picked).sort_by(order).combine_chunks()
@@ -82,16 +82,16 @@ def items(verdicts: pa.Table, patients: list[str], vocabulary: Vocabulary) -> It
 
 
 def count(rows: pa.Table, name: str) -> Floats:
-    """One entry of the `counts` of every row; 0 where a row lacks it."""
+    """Read one entry of the `counts` of every row; 0 where a row lacks it."""
     column = rows["counts"].combine_chunks()
     lists = pa.ListArray.from_arrays(
         column.offsets, pa.StructArray.from_arrays([column.keys, column.items], ["k", "v"])
     )
     parent = np.asarray(pc.list_parent_indices(lists))
     entries = lists.flatten()
-    wanted = np.asarray(pc.equal(entries.field("k"), name))
-    values = np.asarray(entries.field("v"), np.float64)[wanted]
-    return np.bincount(parent[wanted], weights=values, minlength=len(rows)).astype(np.float64)
+    is_named = np.asarray(pc.equal(entries.field("k"), name))
+    values = np.asarray(entries.field("v"), np.float64)[is_named]
+    return np.bincount(parent[is_named], weights=values, minlength=len(rows)).astype(np.float64)
 
 
 def patient_rows(column: pa.ChunkedArray, patients: list[str]) -> Ints:

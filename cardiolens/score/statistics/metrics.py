@@ -18,12 +18,12 @@ def ratio(part: Floats, whole: Floats) -> Floats:
 
 
 def mean_defined(values: Floats, axis: int = -1) -> Floats:
-    """The mean of what is not NaN; NaN where nothing is."""
+    """Mean of the values that are not NaN; NaN if there are none."""
     defined = ~np.isnan(values)
     return ratio(np.where(defined, values, 0).sum(axis=axis), defined.sum(axis=axis))
 
 
-def parsed(confusion: Floats) -> Floats:
+def without_unparsed(confusion: Floats) -> Floats:
     """A confusion matrix without its unparsed column."""
     return confusion[..., :-1]
 
@@ -36,7 +36,7 @@ def accuracy(confusion: Floats) -> Floats:
 def class_f1(confusion: Floats) -> Floats:
     """F1 of each class (..., class)."""
     hits = _hits(confusion)
-    return ratio(2 * hits, parsed(confusion).sum(axis=-2) + confusion.sum(axis=-1))
+    return ratio(2 * hits, without_unparsed(confusion).sum(axis=-2) + confusion.sum(axis=-1))
 
 
 def macro_f1(confusion: Floats, classes: Bools) -> Floats:
@@ -52,28 +52,30 @@ def balanced_accuracy(confusion: Floats, classes: Bools) -> Floats:
 def within_one(confusion: Floats) -> Floats:
     """Share of items at most one rank off."""
     distance = _distance(confusion.shape[-2])
-    return ratio((parsed(confusion) * (distance <= 1)).sum(axis=(-2, -1)), confusion.sum(axis=(-2, -1)))
+    return ratio(
+        (without_unparsed(confusion) * (distance <= 1)).sum(axis=(-2, -1)), confusion.sum(axis=(-2, -1))
+    )
 
 
 def mean_rank_error(confusion: Floats) -> Floats:
     """Mean distance in ranks; an unparsed answer is C - 1 off."""
     size = confusion.shape[-2]
-    errors = (parsed(confusion) * _distance(size)).sum(axis=(-2, -1)) + (size - 1) * confusion[..., -1].sum(
-        axis=-1
-    )
+    errors = (without_unparsed(confusion) * _distance(size)).sum(axis=(-2, -1)) + (size - 1) * confusion[
+        ..., -1
+    ].sum(axis=-1)
     return ratio(errors, confusion.sum(axis=(-2, -1)))
 
 
 def kappa(confusion: Floats) -> Floats:
     """Cohen's kappa over parsed answers (Cohen 1960)."""
     size = confusion.shape[-2]
-    return weighted_agreement(parsed(confusion), (_distance(size) > 0).astype(float))
+    return weighted_agreement(without_unparsed(confusion), (_distance(size) > 0).astype(float))
 
 
 def weighted_kappa(confusion: Floats) -> Floats:
     """Kappa with quadratic weights over parsed answers (Cohen 1968)."""
     size = confusion.shape[-2]
-    return weighted_agreement(parsed(confusion), (_distance(size) / max(size - 1, 1)) ** 2)
+    return weighted_agreement(without_unparsed(confusion), (_distance(size) / max(size - 1, 1)) ** 2)
 
 
 def weighted_agreement(table: Floats, disagreement: Floats) -> Floats:
@@ -86,19 +88,19 @@ def weighted_agreement(table: Floats, disagreement: Floats) -> Floats:
 
 def precision(options: Floats) -> Floats:
     """Micro precision of (..., option, [tp, fp, fn])."""
-    right, added, _ = _pooled(options)
+    right, added, _ = _pool_options(options)
     return _set_ratio(right, right + added, options)
 
 
 def recall(options: Floats) -> Floats:
     """Micro recall."""
-    right, _, missed = _pooled(options)
+    right, _, missed = _pool_options(options)
     return _set_ratio(right, right + missed, options)
 
 
 def micro_f1(options: Floats) -> Floats:
     """Micro F1."""
-    right, added, missed = _pooled(options)
+    right, added, missed = _pool_options(options)
     return ratio(2 * right, 2 * right + added + missed)
 
 
@@ -173,7 +175,7 @@ def of_state(answer_type: str, state: State, classes: Bools) -> dict[str, Floats
 
 
 def _hits(confusion: Floats) -> Floats:
-    return np.diagonal(parsed(confusion), axis1=-2, axis2=-1)
+    return np.diagonal(without_unparsed(confusion), axis1=-2, axis2=-1)
 
 
 def _distance(size: int) -> Floats:
@@ -181,7 +183,7 @@ def _distance(size: int) -> Floats:
     return np.abs(ranks[:, None] - ranks[None, :])
 
 
-def _pooled(options: Floats) -> tuple[Floats, Floats, Floats]:
+def _pool_options(options: Floats) -> tuple[Floats, Floats, Floats]:
     right, added, missed = np.moveaxis(options.sum(axis=-2), -1, 0)
     return right, added, missed
 

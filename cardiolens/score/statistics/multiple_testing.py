@@ -1,24 +1,24 @@
-"""Families of tests: every comparison that could have put a sentence on the page (protocol 16.6)."""
+"""Holm adjustment over families of tests: all comparisons that may become a sentence (protocol 16.6)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from cardiolens.score.statistics.cells import BESIDE
+from cardiolens.score.statistics.cells import EXTRA_METRICS
 from cardiolens.score.statistics.hypothesis_tests import holm
 from cardiolens.storage.spool import Spool
 from cardiolens.storage.tables import SCORES, from_rows
 
-_AT_ONCE = 4096  # rows of a family that are kept as they came
+_AT_ONCE = 4096  # rows of a family that are buffered in memory
 
 SWAP_P, HOLM_P = "swap_p", "holm_p"
 EQUIVALENCE_P, EQUIVALENCE_HOLM_P = "primary.equivalence_p", "primary.equivalence_holm_p"
-# what a run varies; whatever of it changes scores is one question, so that a run, not a factor, errs at 5 %
+# factors that a run varies; they are one family, so that the 5 % error rate holds for the whole run
 RUN = ("selector", "budget", "prompt", "control")
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
-    """A row that holds a p-value, and the question that it belongs to."""
+class PValueRow:
+    """A score row that holds a p-value, and the question that it tests."""
 
     question: str  # a factor, or what else is compared
     row: dict[str, object]
@@ -26,9 +26,9 @@ class Tested:
 
     @property
     def family(self) -> tuple[str, ...] | None:
-        """The family that Holm adjusts over; None where no sentence is made of the row."""
+        """The family over which Holm adjusts; None if no sentence uses the row."""
         metric, _, kind = str(self.row["metric"]).rpartition(".")
-        if metric in BESIDE and self.question != "prompt":
+        if metric in EXTRA_METRICS and self.question != "prompt":
             return None
         below = "" if str(self.row["scope"]).startswith("tier:") else "subtasks and sequences"
         question = "what the run varied" if self.question in RUN else self.question
@@ -36,19 +36,19 @@ class Tested:
 
 
 class Tests:
-    """Rows of p-values by family, which lie in files: a run of many models has hundreds of thousands."""
+    """Rows of p-values by family, spilled to files: runs of many models have hundreds of thousands."""
 
     def __init__(self) -> None:
         self._families: dict[tuple[str, ...], _Family] = {}
 
-    def add(self, tests: Iterable[Tested]) -> None:
+    def add(self, tests: Iterable[PValueRow]) -> None:
         """Put tests into their families."""
         for test in tests:
             if test.family is not None:
                 self._families.setdefault(test.family, _Family()).add(test.row)
 
     def adjusted(self) -> Iterator[list[dict[str, object]]]:
-        """Copies of the rows with the p-values that Holm gives over their family, some at a time."""
+        """Yield copies of the rows with Holm-adjusted p-values, in blocks."""
         for (_, *words), family in sorted(self._families.items(), key=lambda entry: entry[0]):
             yield from family.adjusted(words)
 

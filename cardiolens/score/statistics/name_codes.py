@@ -1,4 +1,4 @@
-"""Numbers for the names in verdicts that mean the same in every part of it."""
+"""Integer codes for the names in verdicts, shared by all parts of a table."""
 
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -36,14 +36,14 @@ class Vocabulary:
         return Vocabulary(questions, frozenset(counts), tuple(sorted(entities)))
 
 
-def joined(lists: pa.ChunkedArray) -> pa.ChunkedArray:
+def join_lists(lists: pa.ChunkedArray) -> pa.ChunkedArray:
     """One string for each list of strings; null is the empty one."""
     return pc.fill_null(pc.binary_join(lists, "\n"), "")
 
 
-def number_in(column: pa.ChunkedArray, known: pa.Array) -> Ints:
+def number_in(column: pa.ChunkedArray, names: pa.Array) -> Ints:
     """The place of each string among those known."""
-    return np.asarray(pc.index_in(column, value_set=known), np.int64)
+    return np.asarray(pc.index_in(column, value_set=names), np.int64)
 
 
 def number_of(column: pa.ChunkedArray) -> Ints:

@@ -27,25 +27,25 @@ STATUSES = pa.schema(
 def status_counts(verdicts: pa.Table | Verdicts) -> pa.Table:
     """Counts of verdicts of each arm, subtask and channel by how they ended, sorted."""
     names = STATUSES.names[:-1]
-    counted = [
+    tables = [
         rows.group_by(names).aggregate([([], "count_all")]).rename_columns(STATUSES.names).cast(STATUSES)
         for rows in blocks(verdicts, names)
     ]
-    return concat(counted, STATUSES).sort_by([(name, "ascending") for name in names])
+    return concat(tables, STATUSES).sort_by([(name, "ascending") for name in names])
 
 
 def judged_shares(verdicts: pa.Table | Verdicts) -> dict[tuple[str, str], float]:
     """The share of its items that was judged, by (arm, scope); the text of a report is no item of its own."""
     keys = ["arm_id", "tier", "sequence", "subtask", "status"]
-    asked: Counter[tuple[str, str]] = Counter()
-    judged: Counter[tuple[str, str]] = Counter()
+    n_items: Counter[tuple[str, str]] = Counter()
+    n_judged: Counter[tuple[str, str]] = Counter()
     for rows in blocks(verdicts, [*keys, "channel"]):
         items = rows.filter(pc.not_equal(rows["channel"], "text"))
         for row in items.group_by(keys).aggregate([([], "count_all")]).to_pylist():
             for scope in _scopes(row["tier"], row["sequence"], row["subtask"]):
-                asked[row["arm_id"], scope] += row["count_all"]
-                judged[row["arm_id"], scope] += row["count_all"] * (row["status"] == "judged")
-    return {key: judged[key] / number for key, number in asked.items()}
+                n_items[row["arm_id"], scope] += row["count_all"]
+                n_judged[row["arm_id"], scope] += row["count_all"] * (row["status"] == "judged")
+    return {key: n_judged[key] / number for key, number in n_items.items()}
 
 
 def _scopes(tier: int, sequence: str, subtask: str) -> list[str]:
@@ -53,7 +53,7 @@ def _scopes(tier: int, sequence: str, subtask: str) -> list[str]:
     return [f"tier:{tier}", f"subtask:{subtask}", *of_sequence]
 
 
-def marked(row: dict[str, object], shares: Mapping[tuple[str, str], float]) -> dict[str, object]:
+def flag_incomplete(row: dict[str, object], shares: Mapping[tuple[str, str], float]) -> dict[str, object]:
     """A row of scores that says so in its method where the cell is incomplete."""
     share = shares[str(row["arm_id"]), str(row["scope"])]
     if share >= COMPLETE:

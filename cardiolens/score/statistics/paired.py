@@ -58,9 +58,9 @@ def wilcoxon(differences: Floats) -> Test:
         return Test(np.nan, np.nan, "no difference")
     tied = len(np.unique(np.abs(rest))) < len(rest)
     method = "exact" if len(rest) <= EXACT_BELOW and not tied else "approx"
-    found = stats.wilcoxon(rest, method=method)
-    named = "exact" if method == "exact" else "normal with tie correction"
-    return Test(float(found.statistic), float(found.pvalue), named)
+    result = stats.wilcoxon(rest, method=method)
+    description = "exact" if method == "exact" else "normal with tie correction"
+    return Test(float(result.statistic), float(result.pvalue), description)
 
 
 def kendall(first: Floats, second: Floats) -> Test:
@@ -69,5 +69,5 @@ def kendall(first: Floats, second: Floats) -> Test:
 
     if len(first) < 2 or len(np.unique(first)) < 2 or len(np.unique(second)) < 2:
         return Test(np.nan, np.nan, "too few distinct values")
-    found = stats.kendalltau(first, second)
-    return Test(float(found.statistic), float(found.pvalue), "Kendall's tau-b")
+    result = stats.kendalltau(first, second)
+    return Test(float(result.statistic), float(result.pvalue), "Kendall's tau-b")

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from cardiolens.score.statistics.bootstrap import resampling_weights
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import ratio
-from cardiolens.score.statistics.outcomes import judged_shares, marked
+from cardiolens.score.statistics.outcomes import flag_incomplete, judged_shares
 from cardiolens.score.statistics.rows import as_row
 from cardiolens.score.statistics.statistic import Basis, Statistic
 from cardiolens.score.statistics.verdicts import cohort
@@ -37,8 +37,8 @@ def position_scores(
     patients = cohort(verdicts) if patients is None else patients
     weights = resampling_weights(len(patients), resamples, seed)
     method = f"expanded percentile cluster bootstrap, B={resamples}, seed {seed}"
-    asked = requests.filter(pc.is_in(requests["arm_id"], value_set=pc.unique(verdicts["arm_id"])))
-    places = _places(verdicts, asked)
+    own_requests = requests.filter(pc.is_in(requests["arm_id"], value_set=pc.unique(verdicts["arm_id"])))
+    places = _places(verdicts, own_requests)
     number = {patient: at for at, patient in enumerate(patients)}
     rows: list[dict[str, object]] = []
     for arm in sorted({str(row["arm_id"]) for row in places}):
@@ -51,7 +51,7 @@ def position_scores(
             key = (f"{POSITION_BIAS}.{place + 1}", "tier:1")
             rows.append({"arm_id": arm} | as_row(key, Statistic(excess, basis), method))
     shares = judged_shares(verdicts)
-    return from_rows([marked(row, shares) for row in rows], SCORES)
+    return from_rows([flag_incomplete(row, shares) for row in rows], SCORES)
 
 
 def order_scores(
@@ -75,39 +75,37 @@ def order_scores(
     method = f"expanded percentile cluster bootstrap, B={resamples}, seed {seed}"
     number = {patient: at for at, patient in enumerate(patients)}
     arms = pa.array(sorted({arm for pair in pairs for arm in pair}), pa.string())
-    turned_or_not = (
-        table.filter(pc.is_in(table["arm_id"], value_set=arms)) for table in (verdicts, requests)
-    )
-    placed = _ordinal_places(*turned_or_not)
+    tables = (table.filter(pc.is_in(table["arm_id"], value_set=arms)) for table in (verdicts, requests))
+    places_by_arm = _ordinal_places(*tables)
     rows: list[dict[str, object]] = []
-    for own, turned in sorted(pairs):
-        first, second = placed.get(own, {}), placed.get(turned, {})
-        both = sorted(first.keys() & second.keys())
-        if both:
-            found = np.array([1 - first[item] - second[item] for item in both])
-            patient = np.array([number[of_patient] for of_patient, _ in both])
-            basis = Basis(len(both), len(np.unique(patient)), 0, 0)
-            statistic = Statistic(_excess(found, patient, weights), basis)
-            rows.append({"arm_id": turned} | as_row((ORDER_BIAS, "tier:1"), statistic, method))
+    for original_arm, reversed_arm in sorted(pairs):
+        first, second = places_by_arm.get(original_arm, {}), places_by_arm.get(reversed_arm, {})
+        common = sorted(first.keys() & second.keys())
+        if common:
+            preference = np.array([1 - first[item] - second[item] for item in common])
+            patient = np.array([number[of_patient] for of_patient, _ in common])
+            basis = Basis(len(common), len(np.unique(patient)), 0, 0)
+            statistic = Statistic(_excess(preference, patient, weights), basis)
+            rows.append({"arm_id": reversed_arm} | as_row((ORDER_BIAS, "tier:1"), statistic, method))
     shares = judged_shares(verdicts)
-    return from_rows([marked(row, shares) for row in rows], SCORES)
+    return from_rows([flag_incomplete(row, shares) for row in rows], SCORES)
 
 
 def _ordinal_places(verdicts: pa.Table, requests: pa.Table) -> dict[str, dict[tuple[str, str], float]]:
     """Displayed place of the option chosen, 0 to 1, by arm, then by patient and item."""
-    shown = _shown(requests)
-    wanted = pc.and_(pc.equal(verdicts["tier"], 1), pc.equal(verdicts["answer_type"], "ordinal"))
+    displayed = _displayed_keys(requests)
+    is_ordinal = pc.and_(pc.equal(verdicts["tier"], 1), pc.equal(verdicts["answer_type"], "ordinal"))
     columns = ["arm_id", "qa_id", "patient_id", "parsed"]
-    found: dict[str, dict[tuple[str, str], float]] = {}
-    for row in verdicts.filter(pc.fill_null(wanted, False)).select(columns).to_pylist():
-        keys = shown[row["arm_id"], row["qa_id"]]
+    places: dict[str, dict[tuple[str, str], float]] = {}
+    for row in verdicts.filter(pc.fill_null(is_ordinal, False)).select(columns).to_pylist():
+        keys = displayed[row["arm_id"], row["qa_id"]]
         if row["parsed"] and len(row["parsed"]) == 1 and row["parsed"][0] in keys:
             place = keys.index(row["parsed"][0]) / (len(keys) - 1)
-            found.setdefault(row["arm_id"], {})[row["patient_id"], row["qa_id"]] = place
-    return found
+            places.setdefault(row["arm_id"], {})[row["patient_id"], row["qa_id"]] = place
+    return places
 
 
-def _shown(requests: pa.Table) -> dict[tuple[str, str], list[str]]:
+def _displayed_keys(requests: pa.Table) -> dict[tuple[str, str], list[str]]:
     """Option keys as displayed, by arm and item."""
     rows = requests.select(["arm_id", "qa_id", "option_keys"]).to_pylist()
     return {(row["arm_id"], row["qa_id"]): row["option_keys"] for row in rows}
@@ -121,24 +119,24 @@ def _excess(difference: Floats, patient: np.ndarray, weights: Floats) -> Floats:
 
 def _places(verdicts: pa.Table, requests: pa.Table) -> list[dict[str, object]]:
     """Parsed answers of tier 1 with flags of the displayed places chosen and right."""
-    shown = _shown(requests)
-    wanted = pc.and_(
+    displayed = _displayed_keys(requests)
+    is_parsed = pc.and_(
         pc.equal(verdicts["tier"], 1), pc.is_in(verdicts["parse_status"], pa.array(["ok", "inconsistent"]))
     )
-    wanted = pc.and_(wanted, pc.not_equal(verdicts["answer_type"], "ordinal"))
+    is_parsed = pc.and_(is_parsed, pc.not_equal(verdicts["answer_type"], "ordinal"))
     columns = ["arm_id", "qa_id", "patient_id", "parsed", "gold"]
-    rows = verdicts.filter(pc.fill_null(wanted, False)).select(columns).to_pylist()
+    rows = verdicts.filter(pc.fill_null(is_parsed, False)).select(columns).to_pylist()
     return [
         {
             "arm_id": row["arm_id"],
             "patient_id": row["patient_id"],
-            "chosen": _flags(row["parsed"], shown[row["arm_id"], row["qa_id"]]),
-            "right": _flags(row["gold"], shown[row["arm_id"], row["qa_id"]]),
+            "chosen": _flags(row["parsed"], displayed[row["arm_id"], row["qa_id"]]),
+            "right": _flags(row["gold"], displayed[row["arm_id"], row["qa_id"]]),
         }
         for row in rows
-        if shown.get((row["arm_id"], row["qa_id"]))
+        if displayed.get((row["arm_id"], row["qa_id"]))
     ]
 
 
-def _flags(keys: list[str], shown: list[str]) -> list[int]:
-    return [int(place < len(shown) and shown[place] in keys) for place in range(_PLACES)]
+def _flags(keys: list[str], displayed: list[str]) -> list[int]:
+    return [int(place < len(displayed) and displayed[place] in keys) for place in range(_PLACES)]

@@ -8,7 +8,7 @@ import numpy as np
 
 from cardiolens.score.statistics import metrics
 from cardiolens.score.statistics.items import Bools, Floats, Ints, Items
-from cardiolens.score.statistics.states import Answered, Choices, Sets, State, state_of
+from cardiolens.score.statistics.states import AnswerMasks, Choices, Sets, State, state_of
 
 SIMULATIONS = 200
 Guesses = Mapping[str, Mapping[str, float]]  # by reader, by metric
@@ -67,7 +67,7 @@ def _simulated(answer_type: str, gold: Ints, answers: Ints, size: int) -> dict[s
     simulations, number = answers.shape
     unit = np.repeat(np.arange(simulations), number)
     state = state_of(
-        answer_type, Answered(np.tile(gold, simulations), answers.ravel(), size), unit, simulations
+        answer_type, AnswerMasks(np.tile(gold, simulations), answers.ravel(), size), unit, simulations
     )
     scores = metrics.of_state(answer_type, state, gold_classes(gold, size))
     return {name: float(metrics.mean_defined(values)) for name, values in scores.items()}

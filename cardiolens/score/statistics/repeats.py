@@ -28,20 +28,20 @@ def repeat_rows(
         first, second = judged[arm], judged[again]
         first, second = first.common_with(second), second.common_with(first)
         for tier in TIERS:
-            mine, other = _said(first.in_scope(tier)), _said(second.in_scope(tier))
-            if len(mine):
-                found = _changed(mine, other, weights)
-                row = as_row((ANSWERS_CHANGED, tier), found, method)
+            before, after = _answer_rows(first.in_scope(tier)), _answer_rows(second.in_scope(tier))
+            if len(before):
+                statistic = _changed(before, after, weights)
+                row = as_row((ANSWERS_CHANGED, tier), statistic, method)
                 rows.append({"arm_id": arm, "versus_arm_id": again} | row)
     return rows
 
 
-def _said(rows: Items | Reports) -> Items | Reports:
+def _answer_rows(rows: Items | Reports) -> Items | Reports:
     return rows if isinstance(rows, Items) else rows.where(rows.channel == "fields")
 
 
-def _changed(mine: Items | Reports, other: Items | Reports, weights: Floats) -> Statistic:
+def _changed(before: Items | Reports, after: Items | Reports, weights: Floats) -> Statistic:
     units = weights.shape[1]
-    changed = np.bincount(mine.patient, weights=mine.parsed != other.parsed, minlength=units)
-    asked = np.bincount(mine.patient, minlength=units).astype(np.float64)
-    return Statistic(ratio(weights @ changed, weights @ asked), Basis.of(mine))
+    changed = np.bincount(before.patient, weights=before.parsed != after.parsed, minlength=units)
+    n_answers = np.bincount(before.patient, minlength=units).astype(np.float64)
+    return Statistic(ratio(weights @ changed, weights @ n_answers), Basis.of(before))

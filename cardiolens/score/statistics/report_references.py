@@ -25,10 +25,10 @@ def option_flags(form: Mapping[str, Subtask], entities: Sequence[str], flags: Bo
     """Flags (report, entity) of named entities as flags (report, option), options in the form's order."""
     place = {name: at for at, name in enumerate(entities)}
     names = [f"{field}: {option.text}" for field, subtask in form.items() for option in subtask.options]
-    found = np.zeros((len(flags), len(names)), np.bool_)
-    known = [at for at, name in enumerate(names) if name in place]
-    found[:, known] = flags[:, [place[names[at]] for at in known]]
-    return found
+    options = np.zeros((len(flags), len(names)), np.bool_)
+    present = [at for at, name in enumerate(names) if name in place]
+    options[:, present] = flags[:, [place[names[at]] for at in present]]
+    return options
 
 
 def best_constant_report(
@@ -45,44 +45,44 @@ def best_constant_report(
     return best_constant_f1(np.concatenate(candidates, axis=-1), reports, right)
 
 
-def guessed_reports(
+def report_guess_scores(
     subtask: str, form: Mapping[str, Subtask], gold: Bools, right: float, seed: int
 ) -> dict[str, float]:
     """Mean micro F1 of SIMULATIONS seeded readers of each kind on gold (report, option)."""
-    return _guessed(subtask, tuple(form.values()), gold.tobytes(), right, seed)
+    return _guess_scores(subtask, tuple(form.values()), gold.tobytes(), right, seed)
 
 
 @functools.lru_cache(maxsize=256)  # arms mostly answer the same reports
-def _guessed(
+def _guess_scores(
     subtask: str, fields: tuple[Subtask, ...], gold_bytes: bytes, right: float, seed: int
 ) -> dict[str, float]:
-    options = sum(len(filled.options) for filled in fields)
+    options = sum(len(field.options) for field in fields)
     gold = np.frombuffer(gold_bytes, np.bool_).reshape(-1, options)
     reports = len(gold)
     dice = np.random.default_rng([seed, zlib.crc32(subtask.encode())])
     scores: dict[str, list[float]] = {"uniform": [], "prevalence": []}
     for _ in range(SIMULATIONS):
-        scores["uniform"].append(_f1(gold, _drawn(fields, reports, dice), right))
+        scores["uniform"].append(_f1(gold, _draw_reports(fields, reports, dice), right))
         scores["prevalence"].append(_f1(gold, gold[dice.integers(0, reports, reports)], right))
-    return {name: float(np.mean(found)) for name, found in scores.items()}
+    return {name: float(np.mean(values)) for name, values in scores.items()}
 
 
-def _f1(gold: Bools, said: Bools, right: float) -> float:
-    return float(ratio(np.array(2.0 * (gold & said).sum()), np.array(said.sum() + right)))
+def _f1(gold: Bools, guess: Bools, right: float) -> float:
+    return float(ratio(np.array(2.0 * (gold & guess).sum()), np.array(guess.sum() + right)))
 
 
-def _drawn(fields: Sequence[Subtask], reports: int, dice: np.random.Generator) -> Bools:
+def _draw_reports(fields: Sequence[Subtask], reports: int, dice: np.random.Generator) -> Bools:
     """Reports (report, option) with every field drawn, a conditional one where its parent's draw opens it."""
-    drawn = {subtask.id: _drawn_field(subtask, reports, dice) for subtask in fields}
+    guesses = {subtask.id: _draw_field(subtask, reports, dice) for subtask in fields}
     for subtask in fields:
-        if subtask.parent in drawn:
-            parent = next(other for other in fields if other.id == subtask.parent)
+        if subtask.parent in guesses:
+            parent = next(field for field in fields if field.id == subtask.parent)
             opening = [key in subtask.parent_answers for key in parent.keys]
-            drawn[subtask.id] &= drawn[parent.id][:, opening].any(axis=1, keepdims=True)
-    return np.concatenate(list(drawn.values()), axis=1)
+            guesses[subtask.id] &= guesses[parent.id][:, opening].any(axis=1, keepdims=True)
+    return np.concatenate(list(guesses.values()), axis=1)
 
 
-def _drawn_field(subtask: Subtask, reports: int, dice: np.random.Generator) -> Bools:
+def _draw_field(subtask: Subtask, reports: int, dice: np.random.Generator) -> Bools:
     size = len(subtask.options)
     if subtask.answer_type == "multi":
         return np.asarray(dice.integers(1, 2**size, (reports, 1)) >> np.arange(size) & 1, np.bool_)

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from cardiolens.score.statistics import report_metrics
 from cardiolens.score.statistics.items import Bools, Floats, Ints, count, patient_rows, strings
-from cardiolens.score.statistics.name_codes import Vocabulary, joined, number_in, number_of
+from cardiolens.score.statistics.name_codes import Vocabulary, join_lists, number_in, number_of
 from cardiolens.score.statistics.references import skill
 from cardiolens.score.statistics.report_metrics import ENTITY_COUNTS, PLUGGED, TEXT_COUNTS, Sums
 from cardiolens.score.statistics.report_references import (
     Forms,
     best_constant_report,
-    guessed_reports,
     option_flags,
+    report_guess_scores,
 )
 from cardiolens.score.statistics.statistic import Basis, Key, Statistic, mean_of
 
@@ -44,7 +44,7 @@ class Reports:
     counts: Floats  # (row, name in names)
     parsed: Ints  # one number for each set of entities named
     gold: Bools  # (row, name in entities)
-    said: Bools  # (row, name in entities)
+    named: Bools  # (row, name in entities)
     judged: Bools  # whether there was a reply to judge
     names: tuple[str, ...]
     entities: tuple[str, ...]  # as named in verdicts, e.g. "lv_size: Normal size"
@@ -53,14 +53,14 @@ class Reports:
     def of(verdicts: pa.Table, patients: list[str], vocabulary: Vocabulary) -> "Reports":
         """The reports of a table of verdicts, judged or not."""
         report = pc.is_in(verdicts["channel"], value_set=pa.array(list(_CHANNELS)))
-        chosen = verdicts.filter(report)
+        report_rows = verdicts.filter(report)
         order = [(name, "ascending") for name in ("arm_id", "subtask", "patient_id", "qa_id", "channel")]
-        rows = chosen.sort_by(order).combine_chunks()
+        rows = report_rows.sort_by(order).combine_chunks()
         names = (*NAMES, *(name for name in PLUGGED if name in vocabulary.counts))
-        named = {name: count(rows, name) for name in names}
-        lengths = (named["lcs"], named["words"], named["reference_words"])
-        named["reports"] = np.ones(len(rows))
-        named["rouge_l"] = np.nan_to_num(report_metrics.rouge_l(*lengths))
+        counts = {name: count(rows, name) for name in names}
+        lengths = (counts["lcs"], counts["words"], counts["reference_words"])
+        counts["reports"] = np.ones(len(rows))
+        counts["rouge_l"] = np.nan_to_num(report_metrics.rouge_l(*lengths))
         entities = vocabulary.entities
         return Reports(
             arm=strings(rows["arm_id"]),
@@ -70,10 +70,10 @@ class Reports:
             question=number_in(rows["qa_id"], vocabulary.questions),
             request=number_of(rows["request_key"]),
             patient=patient_rows(rows["patient_id"], patients),
-            counts=np.stack([named[name] for name in names], axis=-1),
-            parsed=number_of(joined(rows["parsed"])),
+            counts=np.stack([counts[name] for name in names], axis=-1),
+            parsed=number_of(join_lists(rows["parsed"])),
             gold=_flags(rows["gold"], entities),
-            said=_flags(rows["parsed"], entities),
+            named=_flags(rows["parsed"], entities),
             judged=np.asarray(pc.equal(rows["status"], "judged"), np.bool_),
             names=names,
             entities=entities,
@@ -82,10 +82,10 @@ class Reports:
     def __len__(self) -> int:
         return len(self.patient)
 
-    def where(self, chosen: Bools | slice) -> "Reports":
+    def where(self, selection: Bools | slice) -> "Reports":
         """Some of the rows."""
         rows = [field.name for field in fields(self) if field.name not in ("names", "entities")]
-        return replace(self, **{name: getattr(self, name)[chosen] for name in rows})
+        return replace(self, **{name: getattr(self, name)[selection] for name in rows})
 
 
 def report_statistics(reports: Reports, weights: Floats, seed: int, forms: Forms) -> dict[Key, Statistic]:
@@ -93,26 +93,26 @@ def report_statistics(reports: Reports, weights: Floats, seed: int, forms: Forms
 
     `primary` repeats `entity_f1`, with the references of 8.3 where `forms` holds the subtask.
     """
-    found: dict[Key, Statistic] = {}
+    statistics: dict[Key, Statistic] = {}
     for channel, of_sums in _CHANNELS.items():
         rows = reports.where(reports.channel == channel)
         by_subtask = {}
         for subtask in map(str, np.unique(rows.subtask)):
-            of_one = rows.where(rows.subtask == subtask)
-            by_subtask[subtask] = _statistics(of_one, weights, of_sums)
+            of_subtask = rows.where(rows.subtask == subtask)
+            by_subtask[subtask] = _statistics(of_subtask, weights, of_sums)
             if channel == "fields" and subtask in forms:
-                by_subtask[subtask] |= _references(subtask, of_one, weights, seed, forms)
+                by_subtask[subtask] |= _references(subtask, of_subtask, weights, seed, forms)
         basis = Basis.of(rows, f"mean over {' '.join(by_subtask)}")
         for metric in next(iter(by_subtask.values()), {}):
-            parts = {subtask: statistics[metric] for subtask, statistics in by_subtask.items()}
-            found |= {(metric, f"subtask:{subtask}"): part for subtask, part in parts.items()}
-            found[metric, "tier:2"] = mean_of(parts, basis)
-    found |= {
+            parts = {subtask: of_metrics[metric] for subtask, of_metrics in by_subtask.items()}
+            statistics |= {(metric, f"subtask:{subtask}"): part for subtask, part in parts.items()}
+            statistics[metric, "tier:2"] = mean_of(parts, basis)
+    statistics |= {
         (metric.replace(PRIMARY, "primary"), scope): statistic
-        for (metric, scope), statistic in found.items()
+        for (metric, scope), statistic in statistics.items()
         if metric in _PRIMARY_AND_REFERENCES
     }
-    return found | _skills(found)
+    return statistics | _skills(statistics)
 
 
 def _statistics(
@@ -139,17 +139,17 @@ def _references(
     by_patient = np.zeros((weights.shape[1], gold.shape[1]))
     np.add.at(by_patient, rows.patient, gold)
     constant = best_constant_report(form, weights @ by_patient, sums["reports"], right)
-    guessed = guessed_reports(subtask, form, gold, float(right[0]), seed)
-    values = {"constant": constant} | {name: np.array([mean]) for name, mean in guessed.items()}
+    guesses = report_guess_scores(subtask, form, gold, float(right[0]), seed)
+    values = {"constant": constant} | {name: np.array([mean]) for name, mean in guesses.items()}
     return {f"{PRIMARY}.{name}": Statistic(value, basis) for name, value in values.items()}
 
 
-def _skills(found: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
+def _skills(statistics: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
     return {
         ("primary.skill", scope): Statistic(
-            skill(found["primary", scope].values, constant.values), constant.basis
+            skill(statistics["primary", scope].values, constant.values), constant.basis
         )
-        for (metric, scope), constant in found.items()
+        for (metric, scope), constant in statistics.items()
         if metric == "primary.constant"
     }
 

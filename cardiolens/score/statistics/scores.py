@@ -8,18 +8,24 @@ import pyarrow as pa
 
 from cardiolens.runtime.processes import spread
 from cardiolens.score.statistics.answers import Answers
-from cardiolens.score.statistics.arm_answers import Asked
+from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import resampling_weights
-from cardiolens.score.statistics.differences import MANY, Families, Resampling, compared, difference_rows
+from cardiolens.score.statistics.differences import (
+    MANY,
+    Families,
+    Resampling,
+    comparable_statistics,
+    difference_rows,
+)
 from cardiolens.score.statistics.factors import ArmPair
-from cardiolens.score.statistics.headlines import Headlines, headline_rows, of_headline
+from cardiolens.score.statistics.headlines import Headlines, headline_rows, headline_statistics
 from cardiolens.score.statistics.items import Items
 from cardiolens.score.statistics.multiple_testing import Tests
-from cardiolens.score.statistics.outcomes import marked
+from cardiolens.score.statistics.outcomes import flag_incomplete
 from cardiolens.score.statistics.repeats import repeat_rows
 from cardiolens.score.statistics.report_references import Forms
 from cardiolens.score.statistics.rows import ONE_ANSWER, Row, as_row
-from cardiolens.score.statistics.spilled_mapping import Shelf
+from cardiolens.score.statistics.spilled_mapping import SpilledMapping
 from cardiolens.score.statistics.statistic import Key, Statistic
 from cardiolens.score.statistics.swap_test import SWAPS
 from cardiolens.score.statistics.verdicts import Verdicts
@@ -31,11 +37,11 @@ _AT_ONCE = 16_384  # rows that are turned into a part of the table
 
 def score(verdicts: pa.Table | Verdicts, *settings: Any, **options: Any) -> pa.Table:
     """The scores of some verdicts in memory, with the settings and options of `scored`."""
-    return scored(Asked.of(verdicts), *settings, **options).whole()
+    return compute_scores(ArmAnswers.of(verdicts), *settings, **options).whole()
 
 
-def scored(
-    asked: Asked,
+def compute_scores(
+    answers: ArmAnswers,
     min_n: int,
     resamples: int,
     seed: int,
@@ -61,29 +67,29 @@ def scored(
     method says where that leaves a cell incomplete. Rows of arms are sorted by (arm, scope, metric); neither
     order nor parts of verdicts change a digit.
     """
-    weights = resampling_weights(len(asked.patients), resamples, seed)
+    weights = resampling_weights(len(answers.patients), resamples, seed)
     sampling = Resampling(weights, min_n, seed, forms or {}, swaps)
     blind = {versus for _, versus in gains}
-    ranked = {arm for model in (headlines or {}).values() for arms in model.values() for arm in arms}
+    headline_arms = {arm for model in (headlines or {}).values() for arms in model.values() for arm in arms}
     table = _Table()
-    kept: Shelf[dict[Key, Statistic]] = Shelf()
-    of_headlines: Shelf[dict[Key, Statistic]] = Shelf()
-    tasks = (_Task(arm, answers, arm in blind, sampling) for arm, answers in asked.judged.items())
-    many = len(asked.arms) * weights.size >= MANY
+    by_arm: SpilledMapping[dict[Key, Statistic]] = SpilledMapping()
+    of_headlines: SpilledMapping[dict[Key, Statistic]] = SpilledMapping()
+    tasks = (_Task(arm, arm_answers, arm in blind, sampling) for arm, arm_answers in answers.judged.items())
+    many = len(answers.arms) * weights.size >= MANY
     for scores in spread(_of_arm, tasks, worth=many):
-        kept[scores.arm] = scores.compared
-        if scores.arm in ranked:
-            of_headlines[scores.arm] = scores.of_headline
-        table.add(marked(row, asked.shares) for row in scores.rows)
+        by_arm[scores.arm] = scores.comparable
+        if scores.arm in headline_arms:
+            of_headlines[scores.arm] = scores.of_headlines
+        table.add(flag_incomplete(row, answers.shares) for row in scores.rows)
     tests = Tests()
     of_gains: list[Row] = []
-    for rows, of_pair in difference_rows(asked, kept, families or {}, sampling, simulated):
+    for rows, of_pair in difference_rows(answers, by_arm, families or {}, sampling, simulated):
         table.add(rows)
         tests.add(of_pair)
         of_gains += _image_gains(rows, gains)
     table.add(of_gains)
-    table.add(repeat_rows(asked.judged, repeats, sampling.weights, sampling.method))
-    of_models, model_tests = headline_rows(asked, of_headlines, headlines or {}, sampling, simulated)
+    table.add(repeat_rows(answers.judged, repeats, sampling.weights, sampling.method))
+    of_models, model_tests = headline_rows(answers, of_headlines, headlines or {}, sampling, simulated)
     table.add(of_models)
     tests.add(model_tests)
     for rows in tests.adjusted():
@@ -107,17 +113,17 @@ class _ArmScores:
 
     arm: str
     rows: list[dict[str, object]]
-    compared: dict[Key, Statistic]
-    of_headline: dict[Key, Statistic]
+    comparable: dict[Key, Statistic]
+    of_headlines: dict[Key, Statistic]
 
 
 def _of_arm(task: _Task) -> _ArmScores:
-    found = task.sampling.statistics(task.answers)
-    first, second = compared(found), of_headline(found)
-    found |= _text_shortcuts(found, task.answers) if task.blind else {}
-    named = sorted(found, key=lambda key: key[::-1])
-    rows = [{"arm_id": task.arm} | as_row(key, found[key], task.sampling.method) for key in named]
-    return _ArmScores(task.arm, rows, first, second)
+    statistics = task.sampling.statistics(task.answers)
+    comparable, of_headlines = comparable_statistics(statistics), headline_statistics(statistics)
+    statistics |= _text_shortcuts(statistics, task.answers) if task.blind else {}
+    keys = sorted(statistics, key=lambda key: key[::-1])
+    rows = [{"arm_id": task.arm} | as_row(key, statistics[key], task.sampling.method) for key in keys]
+    return _ArmScores(task.arm, rows, comparable, of_headlines)
 
 
 class _Table:
@@ -151,17 +157,17 @@ def _image_gains(differences: Iterable[Row], gains: Collection[ArmPair]) -> list
     ]
 
 
-def _text_shortcuts(found: Mapping[Key, Statistic], blind: Answers) -> dict[Key, Statistic]:
+def _text_shortcuts(statistics: Mapping[Key, Statistic], blind: Answers) -> dict[Key, Statistic]:
     """The score of a blind arm beyond the best constant answer; a reader of one answer a subtask has none."""
     shortcuts = {}
-    for (metric, scope), statistic in found.items():
-        if metric == "primary" and ("primary.constant", scope) in found:
+    for (metric, scope), statistic in statistics.items():
+        if metric == "primary" and ("primary.constant", scope) in statistics:
             rows = blind.in_scope(scope)
             rows = rows if isinstance(rows, Items) else rows.where(rows.channel == "fields")
-            given = {*zip(rows.subtask.tolist(), rows.parsed.tolist(), strict=True)}
+            distinct_answers = {*zip(rows.subtask.tolist(), rows.parsed.tolist(), strict=True)}
             basis = statistic.basis
-            if len(given) == len({subtask for subtask, _ in given}):
+            if len(distinct_answers) == len({subtask for subtask, _ in distinct_answers}):
                 basis = replace(basis, note="; ".join(filter(None, (ONE_ANSWER, basis.note))))
-            values = statistic.values - found["primary.constant", scope].values
+            values = statistic.values - statistics["primary.constant", scope].values
             shortcuts["text_shortcut", scope] = Statistic(values, basis)
     return shortcuts

@@ -12,7 +12,7 @@ Value = TypeVar("Value")
 AT_HAND = 32  # values kept in memory: an arm is compared with several others in turn
 
 
-class Shelf(Mapping[str, Value]):
+class SpilledMapping(Mapping[str, Value]):
     """A mapping whose values are pickled, written by this process alone; pickled itself, others read it."""
 
     def __init__(self) -> None:

@@ -22,14 +22,14 @@ class State:
 
     def resampled(self, weights: Floats) -> Self:
         """Sums over patients, each `weights[resample, patient]` times."""
-        return type(self)(*(_weighted(array, weights) for array in self._arrays()))
+        return type(self)(*(_weighted_sums(array, weights) for array in self._arrays()))
 
     def _arrays(self) -> list[Floats]:
         return [getattr(self, field.name) for field in fields(self)]
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnswerMasks:
     """Answers beside the truth, as bit masks of options, of questions with `size` options."""
 
     gold: Ints
@@ -44,7 +44,7 @@ class Choices(State):
     confusion: Floats  # (unit, gold, predicted), the last predicted column unparsed
 
     @classmethod
-    def of(cls, answers: Answered, unit: Ints, units: int) -> Self:
+    def of(cls, answers: AnswerMasks, unit: Ints, units: int) -> Self:
         """Matrices by unit."""
         size = answers.size
         predicted = np.where(answers.parsed == 0, size, _first_bit(answers.parsed))
@@ -59,24 +59,24 @@ class Sets(State):
     options: Floats  # (unit, option, [tp, fp, fn]); fixes every pooled ratio
 
     @classmethod
-    def of(cls, answers: Answered, unit: Ints, units: int) -> Self:
+    def of(cls, answers: AnswerMasks, unit: Ints, units: int) -> Self:
         """Counts by unit."""
         size = answers.size
-        gold, found = _flags(answers.gold, size), _flags(answers.parsed, size)
-        right, wrong = (gold & found).sum(axis=1), (gold ^ found).sum(axis=1)
+        gold, predicted = _flags(answers.gold, size), _flags(answers.parsed, size)
+        right, wrong = (gold & predicted).sum(axis=1), (gold ^ predicted).sum(axis=1)
         options = np.zeros((units, size, 3))
-        for cell, flags in enumerate((gold & found, found & ~gold, gold & ~found)):
+        for cell, flags in enumerate((gold & predicted, predicted & ~gold, gold & ~predicted)):
             item, option = np.nonzero(flags)
             options[:, :, cell] = _cells((unit[item], option), (units, size))
         return cls(_cells((unit, right, wrong), (units, size + 1, size + 1)), options)
 
 
-def state_of(answer_type: str, answers: Answered, unit: Ints, units: int) -> Choices | Sets:
+def state_of(answer_type: str, answers: AnswerMasks, unit: Ints, units: int) -> Choices | Sets:
     """The state of answers to one subtask by unit."""
     return (Sets if answer_type == "multi" else Choices).of(answers, unit, units)
 
 
-def _weighted(array: Floats, weights: Floats) -> Floats:
+def _weighted_sums(array: Floats, weights: Floats) -> Floats:
     # resamples lie next to each other in memory: sums over cells then run along them, six times as fast
     sums = array.reshape(len(array), -1).T @ weights.T
     return np.moveaxis(sums.reshape(*array.shape[1:], len(weights)), -1, 0)

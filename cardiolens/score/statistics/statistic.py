@@ -71,8 +71,8 @@ class Statistic:
     def interval(self, unit: float, level: float = 0.95) -> Interval:
         """The value in a unit, with its interval; a single patient gives none."""
         patients = self.basis.n_patients
-        drawn = self.values if patients > 1 else self.values[:1]
-        return percentile(drawn * unit, level, max(2, min(patients, self.basis.n_effective)))
+        values = self.values if patients > 1 else self.values[:1]
+        return percentile(values * unit, level, max(2, min(patients, self.basis.n_effective)))
 
 
 def mean_of(parts: Mapping[str, Statistic], basis: Basis) -> Statistic:

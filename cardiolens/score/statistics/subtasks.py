@@ -6,7 +6,7 @@ from cardiolens.protocol.tasks.catalogue import GATES
 from cardiolens.score.statistics import collapse, metrics, references
 from cardiolens.score.statistics.hypothesis_tests import gwet_ac1
 from cardiolens.score.statistics.items import Floats, Items
-from cardiolens.score.statistics.states import Answered, Choices, Sets, state_of
+from cardiolens.score.statistics.states import AnswerMasks, Choices, Sets, state_of
 from cardiolens.score.statistics.statistic import Basis, Statistic
 
 _NORMAL = 1
@@ -25,17 +25,17 @@ def subtask_statistics(items: Items, weights: Floats, seed: int) -> dict[str, St
     `primary.skill` is what it holds beyond the best constant answer.
     """
     answer_type = str(items.answer_type[0])
-    answers = Answered(items.gold, items.parsed, items.size)
+    answers = AnswerMasks(items.gold, items.parsed, items.size)
     state = state_of(answer_type, answers, items.patient, weights.shape[1]).resampled(weights)
     # classes of macro averages are those of the full sample, in every resample
     classes = references.gold_classes(items.gold, items.size)
     values = metrics.of_state(answer_type, state, classes)
     constant = references.best_constant(answer_type, state, classes)
-    guessed = references.guesses(items, seed)
+    guesses = references.guesses(items, seed)
     for metric in _REFERRED[answer_type]:
         values[f"{metric}.constant"] = constant[metric]
         values[f"{metric}.skill"] = references.skill(values[metric], constant[metric])
-        values |= {f"{metric}.{name}": np.array([means[metric]]) for name, means in guessed.items()}
+        values |= {f"{metric}.{name}": np.array([means[metric]]) for name, means in guesses.items()}
     values |= _collapse(items, state, weights)
     if str(items.subtask[0]) in GATES:
         values["abnormal_call"] = _abnormal_calls(items, weights)
@@ -65,14 +65,14 @@ def _is(metric: str, name: str) -> bool:
 
 def _agreement(table: Floats) -> dict[str, Floats]:
     """Gwet's AC1 where one category is so frequent, true or called, that kappa misleads (8.5)."""
-    whole = table[0].sum()
-    shares = np.concatenate([table[0].sum(axis=axis) for axis in (0, 1)]) / max(whole, 1)
+    total = table[0].sum()
+    shares = np.concatenate([table[0].sum(axis=axis) for axis in (0, 1)]) / max(total, 1)
     return {"gwet_ac1": gwet_ac1(table)} if shares.max() > _PREVALENT else {}
 
 
 def _collapse(items: Items, state: Choices | Sets, weights: Floats) -> dict[str, Floats]:
     if isinstance(state, Choices):
-        return collapse.of_confusion(state.confusion) | _agreement(metrics.parsed(state.confusion))
+        return collapse.of_confusion(state.confusion) | _agreement(metrics.without_unparsed(state.confusion))
     masks, call = np.unique(items.parsed, return_inverse=True)
     calls = np.zeros((weights.shape[1], len(masks)))
     np.add.at(calls, (items.patient, call), 1)

@@ -10,7 +10,7 @@ from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.statistic import Key
 
 Coins = NDArray[np.float32]  # (patient, swap): 1 where a patient stays, 0 where it changes arms
-Claimed = Callable[[Floats], dict[Key, Floats]]  # from sums (cell, unit)
+StatisticsOfSums = Callable[[Floats], dict[Key, Floats]]  # from sums (cell, unit)
 
 SWAPS = 10_000
 # the tail of a sum with random signs is at most so many times that of a normal one (Pinelis 1994)
@@ -20,11 +20,11 @@ _PINELIS = 3.178
 @functools.lru_cache(maxsize=2)  # every pair of arms of a cohort asks for the same
 def coins(patients: int, seed: int, swaps: int = SWAPS) -> Coins:
     """Seeded swaps of whole patients."""
-    drawn = np.random.default_rng(seed).integers(0, 2, (swaps, patients), dtype=np.int8)
-    return np.ascontiguousarray(drawn.T, np.float32)
+    flips = np.random.default_rng(seed).integers(0, 2, (swaps, patients), dtype=np.int8)
+    return np.ascontiguousarray(flips.T, np.float32)
 
 
-def swap_p(cells: Floats, versus: Floats, claimed: Claimed, swaps: Coins) -> dict[Key, float]:
+def swap_p(cells: Floats, versus: Floats, statistics_of: StatisticsOfSums, swaps: Coins) -> dict[Key, float]:
     """Two-sided p-values of the difference of every statistic that is claimed from sums of cells.
 
     p is (1 + as extreme) / (1 + swaps). Where no swap is as extreme it is the bound of Pinelis on the tail,
@@ -37,10 +37,16 @@ def swap_p(cells: Floats, versus: Floats, claimed: Claimed, swaps: Coins) -> dic
     rows = np.flatnonzero(change.any(axis=1))
     # whole numbers below 2**24, so float32 is exact
     first[rows] += change[np.ix_(rows, moved)].astype(np.float32) @ swaps[moved]
-    ours, theirs = claimed(cells.sum(axis=1, keepdims=True)), claimed(versus.sum(axis=1, keepdims=True))
-    mine, other = claimed(first), claimed(total - first)
+    ours, theirs = (
+        statistics_of(cells.sum(axis=1, keepdims=True)),
+        statistics_of(versus.sum(axis=1, keepdims=True)),
+    )
+    ours_swapped, theirs_swapped = statistics_of(first), statistics_of(total - first)
     fewest = 2.0 ** (1 - int(moved.sum()))
-    return {key: _p(float((ours[key] - theirs[key])[0]), mine[key] - other[key], fewest) for key in ours}
+    return {
+        key: _p(float((ours[key] - theirs[key])[0]), ours_swapped[key] - theirs_swapped[key], fewest)
+        for key in ours
+    }
 
 
 def _p(observed: float, swapped: Floats, fewest: float) -> float:
@@ -59,7 +65,7 @@ def _tail_bound(observed: float, swapped: Floats) -> float:
     return 2 * _PINELIS * float(stats.norm.sf(abs(observed) / spread)) if spread else 0.0
 
 
-def stacked(parts: Sequence[Floats]) -> Floats:
+def stack(parts: Sequence[Floats]) -> Floats:
     """The cells of several parts as one matrix."""
     return np.concatenate(parts) if parts else np.zeros((0, 0))
 

@@ -17,7 +17,7 @@ _FACTORS = ("model", "protocol", "budget", "prompt", "wording", "seed")
 _RESIDUAL = pi**2 / 3  # variance of the logistic distribution: chance within an item
 _REACH = 1.959963984540054
 _STEPS = 500
-_BEGIN = exp(-0.5)  # first posterior deviation of every parameter
+_START = exp(-0.5)  # first posterior deviation of every parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,14 @@ def components(items: Mapping[str, Items], arms: Sequence[ArmFactors], seed: int
     """
     labels = {name: arm for name, arm in factors_of(arms).items() if arm.control == "none"}
     labels = {name: arm for name, arm in labels.items() if not arm.simulated} or labels
-    drawn = _drawn(items, {name: arm for name, arm in labels.items() if name in items}, seed)
-    if len({patient for some in drawn for patient in some.patient.tolist()}) < FEWEST_PATIENTS:
+    samples = _sample_patients(items, {name: arm for name, arm in labels.items() if name in items}, seed)
+    if len({patient for sample in samples for patient in sample.patient.tolist()}) < FEWEST_PATIENTS:
         return []
-    chosen = Items.together(drawn)
-    factors = _factors(chosen, labels)
-    means, errors = _fitted((chosen.gold == chosen.parsed).astype(np.float64), factors)
-    whole = sum(exp(2 * mean) for mean in means) + _RESIDUAL
-    n_patients = len(np.unique(chosen.patient))
+    sample_items = Items.together(samples)
+    factors = _factors(sample_items, labels)
+    means, errors = _fitted((sample_items.gold == sample_items.parsed).astype(np.float64), factors)
+    total_variance = sum(exp(2 * mean) for mean in means) + _RESIDUAL
+    n_patients = len(np.unique(sample_items.patient))
     rows: list[Row] = [
         {
             "component": factor.name,
@@ -55,43 +55,51 @@ def components(items: Mapping[str, Items], arms: Sequence[ArmFactors], seed: int
             "value": exp(mean),
             "low": exp(mean - _REACH * error),
             "high": exp(mean + _REACH * error),
-            "share": 100 * exp(2 * mean) / whole,
-            "n_items": len(chosen),
+            "share": 100 * exp(2 * mean) / total_variance,
+            "n_items": len(sample_items),
             "n_patients": n_patients,
             "method": "mixed logistic model, variational Bayes (statsmodels)",
         }
         for factor, mean, error in zip(factors, means, errors, strict=True)
     ]
-    chance: Row = {"component": "within an item", "share": 100 * _RESIDUAL / whole, "n_items": len(chosen)}
+    chance: Row = {
+        "component": "within an item",
+        "share": 100 * _RESIDUAL / total_variance,
+        "n_items": len(sample_items),
+    }
     return [*rows, chance]
 
 
-def _drawn(items: Mapping[str, Items], labels: Mapping[str, ArmFactors], seed: int) -> list[Items]:
+def _sample_patients(items: Mapping[str, Items], labels: Mapping[str, ArmFactors], seed: int) -> list[Items]:
     """The answers to whole patients, drawn until there are ROWS, but at least FEWEST_PATIENTS."""
-    named = sorted(labels)
+    arm_ids = sorted(labels)
     models = sorted({arm.model for arm in labels.values()})
-    first = _once(items, [[name for name in named if labels[name].model == model] for model in models])
-    answered: Counter[int] = Counter()
-    for name in named:
-        answered.update(items[name].patient[first[name]].tolist())
-    patients = np.random.default_rng(seed).permutation(np.array(sorted(answered), np.int64))
-    ends = np.cumsum([answered[patient] for patient in patients.tolist()])
+    first = _first_answers(
+        items, [[name for name in arm_ids if labels[name].model == model] for model in models]
+    )
+    n_answers: Counter[int] = Counter()
+    for name in arm_ids:
+        n_answers.update(items[name].patient[first[name]].tolist())
+    patients = np.random.default_rng(seed).permutation(np.array(sorted(n_answers), np.int64))
+    ends = np.cumsum([n_answers[patient] for patient in patients.tolist()])
     number = max(int(np.searchsorted(ends, ROWS, side="right")), FEWEST_PATIENTS)
-    chosen = (items[name].where(first[name]) for name in named)
-    return [some.where(np.isin(some.patient, patients[:number])) for some in chosen]
+    first_answers = (items[name].where(first[name]) for name in arm_ids)
+    return [answers.where(np.isin(answers.patient, patients[:number])) for answers in first_answers]
 
 
-def _once(items: Mapping[str, Items], models: Sequence[Sequence[str]]) -> dict[str, Bools]:
+def _first_answers(items: Mapping[str, Items], models: Sequence[Sequence[str]]) -> dict[str, Bools]:
     """Flags of the answers of each arm to tier 1: of one that a model gave for several arms, the first."""
     flags = {}
     for arms in models:
         eligible = {arm: items[arm].judged & (items[arm].tier == 1) for arm in arms}
-        asked = [items[arm].where(eligible[arm]) for arm in arms]
-        keys = np.concatenate([np.stack([some.request, some.question]) for some in asked], axis=1)
+        eligible_items = [items[arm].where(eligible[arm]) for arm in arms]
+        keys = np.concatenate(
+            [np.stack([answers.request, answers.question]) for answers in eligible_items], axis=1
+        )
         _, first = np.unique(keys, axis=1, return_index=True)
-        counted = np.isin(np.arange(keys.shape[1]), first)
-        ends = np.cumsum([len(some) for some in asked])[:-1]
-        for arm, of_arm in zip(arms, np.split(counted, ends), strict=True):
+        is_first = np.isin(np.arange(keys.shape[1]), first)
+        ends = np.cumsum([len(answers) for answers in eligible_items])[:-1]
+        for arm, of_arm in zip(arms, np.split(is_first, ends), strict=True):
             flags[arm] = eligible[arm].copy()
             flags[arm][eligible[arm]] = of_arm
     return flags
@@ -99,21 +107,21 @@ def _once(items: Mapping[str, Items], models: Sequence[Sequence[str]]) -> dict[s
 
 def _factors(items: Items, labels: dict[str, ArmFactors]) -> list[_Factor]:
     """Patient, subtask, item, and every factor of the arms that has two levels or more."""
-    named: dict[str, Sequence[object]] = {
+    values_by_factor: dict[str, Sequence[object]] = {
         "patient": items.patient.tolist(),
         "subtask": items.subtask.tolist(),
         "item": items.question.tolist(),
     }
     arms = [labels[arm] for arm in items.arm.tolist()]
-    named |= {name: [_level(arm, name) for arm in arms] for name in _FACTORS}
-    found = []
-    protocols = len(set(named["protocol"]))
-    for name, values in named.items():
+    values_by_factor |= {name: [_level(arm, name) for arm in arms] for name in _FACTORS}
+    factors = []
+    protocols = len(set(values_by_factor["protocol"]))
+    for name, values in values_by_factor.items():
         levels, at = np.unique(np.asarray(values, dtype=str), return_inverse=True)
         # without a second seed of any protocol, seeds and protocols are the same
         if len(levels) > (protocols if name == "seed" else 1):
-            found.append(_Factor(name, at, len(levels)))
-    return found
+            factors.append(_Factor(name, at, len(levels)))
+    return factors
 
 
 def _level(arm: ArmFactors, name: str) -> str:
@@ -131,14 +139,14 @@ def _fitted(right: np.ndarray, factors: Sequence[_Factor]) -> tuple[list[float],
     rows = np.arange(len(right))
     ones = np.ones(len(right))
     design = sparse.hstack(
-        [sparse.csr_matrix((ones, (rows, one.level)), (len(right), one.number)) for one in factors]
+        [sparse.csr_matrix((ones, (rows, factor.level)), (len(right), factor.number)) for factor in factors]
     ).tocsr()
-    owner = np.repeat(np.arange(len(factors)), [one.number for one in factors])
+    owner = np.repeat(np.arange(len(factors)), [factor.number for factor in factors])
     model = BinomialBayesMixedGLM(right, ones[:, None], design, owner, vcp_p=1.0)
     with warnings.catch_warnings():
         # the last digits of the bound on the likelihood, which no printed figure shows
         warnings.filterwarnings("ignore", message="VB fitting did not converge")
         size = 1 + len(factors) + design.shape[1]
-        begin = np.zeros(size), np.full(size, _BEGIN)  # without these it begins at random
-        fit = model.fit_vb(*begin, fit_method="L-BFGS-B", minim_opts={"maxiter": _STEPS})
+        start = np.zeros(size), np.full(size, _START)  # without these it begins at random
+        fit = model.fit_vb(*start, fit_method="L-BFGS-B", minim_opts={"maxiter": _STEPS})
     return [float(value) for value in fit.vcp_mean], [float(value) for value in fit.vcp_sd]

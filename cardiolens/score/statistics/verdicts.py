@@ -45,13 +45,13 @@ class Verdicts:
 
     def of_arm(self, arm: str, columns: Sequence[str] | None = None) -> pa.Table:
         """The verdicts of one arm, none where it has none."""
-        wanted = self._schema.names if columns is None else list(columns)
+        names = self._schema.names if columns is None else list(columns)
         places = self._parts.get(arm, [])
         if len(places) == 1:
-            return self._spool.part(places[0], wanted)
-        read = list(dict.fromkeys([*wanted, *_ORDER]))
-        rows = tables.concat((self._spool.part(place, read) for place in places), self._schema)
-        return rows.sort_by([(name, "ascending") for name in _ORDER]).select(wanted)
+            return self._spool.part(places[0], names)
+        needed = list(dict.fromkeys([*names, *_ORDER]))
+        rows = tables.concat((self._spool.part(place, needed) for place in places), self._schema)
+        return rows.sort_by([(name, "ascending") for name in _ORDER]).select(names)
 
     def blocks(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """The verdicts of each arm in turn."""

@@ -23,24 +23,26 @@ class Mark:
     rule: Rule
     start: int
     end: int  # where its value begins; of JSON, where its object ends
-    given: object = None  # of JSON
+    value: object = None  # of JSON
 
 
 def marks(plain: str) -> list[Mark]:
     """The marks of a visible reply in their order; those inside a JSON answer yield to it."""
-    lower = lowered(plain)
-    found = _introduced(lower)
+    lower = to_lower_case(plain)
+    marks_in_order = _introduced(lower)
     if BOX in plain or TAG in plain:
-        found += [Mark(_BOXES[sign[0]], sign.start(), sign.end()) for sign in _BOX_SIGN.finditer(plain)]
-    if "{" in plain:
-        found = _with_json(found, plain)
-    if found:
-        found += [
-            Mark("withdrawal", match.start(1), match.end())
-            for match in _withdrawal().finditer(lower, found[0].start)
+        marks_in_order += [
+            Mark(_BOXES[sign[0]], sign.start(), sign.end()) for sign in _BOX_SIGN.finditer(plain)
         ]
-        found.sort(key=lambda mark: (mark.start, mark.end))
-    return found
+    if "{" in plain:
+        marks_in_order = _with_json(marks_in_order, plain)
+    if marks_in_order:
+        marks_in_order += [
+            Mark("withdrawal", match.start(1), match.end())
+            for match in _withdrawal().finditer(lower, marks_in_order[0].start)
+        ]
+        marks_in_order.sort(key=lambda mark: (mark.start, mark.end))
+    return marks_in_order
 
 
 def _introduced(lower: str) -> list[Mark]:
@@ -49,8 +51,10 @@ def _introduced(lower: str) -> list[Mark]:
     if not present:
         return []
     matches = _introductions(present).finditer(lower)
-    found = [_mark(match) for match in matches if _stands_alone(lower, match)]
-    return [mark for mark in found if mark.rule != "answer_phrase" or not _is_supposed(lower, mark.start)]
+    introductions = [_mark(match) for match in matches if _stands_alone(lower, match)]
+    return [
+        mark for mark in introductions if mark.rule != "answer_phrase" or not _is_supposed(lower, mark.start)
+    ]
 
 
 def _is_supposed(lower: str, position: int) -> bool:
@@ -70,17 +74,17 @@ def _stems(ascii_only: bool) -> tuple[str, ...]:
     return tuple(stem for stem in stems if stem.isascii() or not ascii_only)
 
 
-def lowered(plain: str) -> str:
+def to_lower_case(plain: str) -> str:
     """A text in lower case, letter by letter, so that places stay the same."""
     lower = plain.lower()
     return lower if len(lower) == len(plain) else "".join(letter.lower()[:1] for letter in plain)
 
 
-def _with_json(found: list[Mark], plain: str) -> list[Mark]:
-    for given in answers(plain):
-        found = [mark for mark in found if not given.start <= mark.start < given.end]
-        found.append(Mark("json", given.start, given.end, given.value))
-    return found
+def _with_json(marks: list[Mark], plain: str) -> list[Mark]:
+    for answer in answers(plain):
+        marks = [mark for mark in marks if not answer.start <= mark.start < answer.end]
+        marks.append(Mark("json", answer.start, answer.end, answer.value))
+    return marks
 
 
 _SENTENCE_END = re.compile(r"[.!?;。\n]")
@@ -93,8 +97,8 @@ def _introductions(present: frozenset[str]) -> re.Pattern[str]:
     nouns = "|".join(
         noun for stem, nouns in words().answer_nouns.items() if stem in present for noun in nouns
     )
-    chosen = "|".join(
-        phrase for stem, found in words().choosing.items() if stem in present for phrase in found
+    choices = "|".join(
+        phrase for stem, phrases in words().choosing.items() if stem in present for phrase in phrases
     )
     verbs = "|".join(words().answer_verbs)
     remark = r"(?:\(s\))?(?:[ \t]*\([^()\n]{0,40}\))?[ \t]*"  # "Answer(s):", "Answer (letters only):"
@@ -104,18 +108,18 @@ def _introductions(present: frozenset[str]) -> re.Pattern[str]:
         r"(?:(?P<line>[:=]>?|[-–—]>|[→⇒]|[-–—](?=[ \t]))"
         rf"|(?:{verbs})\s*(?P<late>:)?|(?=\n)|{letter})"
     )
-    return re.compile("|".join([introduced] * bool(nouns) + [chosen] * bool(chosen)))
+    return re.compile("|".join([introduced] * bool(nouns) + [choices] * bool(choices)))
 
 
-def _mark(found: re.Match[str]) -> Mark:
-    groups = found.groupdict()
+def _mark(match: re.Match[str]) -> Mark:
+    groups = match.groupdict()
     explicit = groups.get("line") is not None or groups.get("late") is not None
-    return Mark("answer_line" if explicit else "answer_phrase", found.start(), found.end())
+    return Mark("answer_line" if explicit else "answer_phrase", match.start(), match.end())
 
 
-def _stands_alone(lower: str, found: re.Match[str]) -> bool:
+def _stands_alone(lower: str, match: re.Match[str]) -> bool:
     """Return whether a noun is a word of its own, and no bare letter is taken from "answer a question"."""
-    before = lower[found.start() - 1 : found.start()]
+    before = lower[match.start() - 1 : match.start()]
     return not (before and before.isascii() and before.isalnum())
 
 

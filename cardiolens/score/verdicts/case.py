@@ -32,7 +32,7 @@ class CaseReply:
     text: str
     refused: bool  # by the engine or its host, not in words
     cut: bool  # by max_tokens
-    shown: tuple[str, ...]  # original keys of the options in the order displayed; empty: as in the question
+    displayed_keys: tuple[str, ...]  # original option keys in display order; empty: as in the question
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,24 +62,24 @@ def judge_choice(case: Case, reply: CaseReply) -> Judgement:
 
 def read_choice(case: Case, reply: CaseReply) -> Parsed:
     """The options that a reply to a choice question names, by original keys."""
-    return Parsed((), "none", "refusal") if reply.refused else _parse_shown(case, reply)
+    return Parsed((), "none", "refusal") if reply.refused else _parse_displayed(case, reply)
 
 
-def _parse_shown(case: Case, reply: CaseReply) -> Parsed:
+def _parse_displayed(case: Case, reply: CaseReply) -> Parsed:
     """Parse by the letters displayed (the question's letters in order), and translate into original keys."""
-    shown = reply.shown or case.keys
-    if sorted(shown) != sorted(case.keys):
+    displayed = reply.displayed_keys or case.keys
+    if sorted(displayed) != sorted(case.keys):
         raise InputError(
-            f"a request of subtask {case.subtask} showed options {list(shown)}, its question now has "
+            f"a request of subtask {case.subtask} showed options {list(displayed)}, its question now has "
             f"{list(case.keys)}; judge with the questions file of the run, or run the sweep again"
         )
     texts = dict(case.options)
-    original = dict(zip(case.keys, shown, strict=True))
+    original = dict(zip(case.keys, displayed, strict=True))
     options = tuple((letter, texts[key]) for letter, key in original.items())
     exclusive = tuple(letter for letter, key in original.items() if key in case.exclusive)
     parsed = parse_answer(reply.text, options, case.answer_type, exclusive, cut=reply.cut)
-    named = {original[letter] for letter in parsed.keys}
-    return Parsed(tuple(key for key in case.keys if key in named), parsed.rule, parsed.status)
+    original_keys = {original[letter] for letter in parsed.keys}
+    return Parsed(tuple(key for key in case.keys if key in original_keys), parsed.rule, parsed.status)
 
 
 def _single_counts(case: Case, parsed: tuple[str, ...]) -> dict[str, float]:
@@ -94,12 +94,12 @@ def _ordinal_counts(case: Case, parsed: tuple[str, ...]) -> dict[str, float]:
 
 
 def _multi_counts(case: Case, parsed: tuple[str, ...]) -> dict[str, float]:
-    gold, found = set(case.answer), set(parsed)
+    gold, predicted = set(case.answer), set(parsed)
     return {
         "options": len(case.options),
-        "tp": len(gold & found),
-        "fp": len(found - gold),
-        "fn": len(gold - found),
+        "tp": len(gold & predicted),
+        "fp": len(predicted - gold),
+        "fn": len(gold - predicted),
     }
 
 
@@ -139,8 +139,8 @@ def _check(case: Case, qa_id: str) -> None:
         return
     number_fits = len(case.answer) == 1 or (case.answer_type == "multi" and len(case.answer) > 1)
     if not number_fits or not set(case.answer) <= set(case.keys):
-        wanted = "some" if case.answer_type == "multi" else "one"
+        number = "some" if case.answer_type == "multi" else "one"
         raise InputError(
-            f"question {qa_id}: answer {list(case.answer)} is not {wanted} of its options {list(case.keys)}; "
+            f"question {qa_id}: answer {list(case.answer)} is not {number} of its options {list(case.keys)}; "
             "correct the questions file"
         )

@@ -18,7 +18,7 @@ class Statement(NamedTuple):
     """A clause and its judgement on the options in it."""
 
     clause: Clause
-    said: Polarity
+    polarity: Polarity
 
 
 def statements(tokens: list[Token]) -> list[Statement]:
@@ -32,17 +32,17 @@ def statements(tokens: list[Token]) -> list[Statement]:
 
 def clauses(tokens: list[Token]) -> list[Clause]:
     """Tokens split where a sentence, a line, a contrast, a reason or a further statement begins."""
-    found: list[Clause] = [[]]
+    split_clauses: list[Clause] = [[]]
     for at, token in enumerate(tokens):
-        clause = found[-1]
+        clause = split_clauses[-1]
         if token.kind in _ENDS and not _after_letter(token, clause):
             clause.extend([token] if token.kind == "query" else [])
-            found.append([])
+            split_clauses.append([])
         elif _divides(token, clause, tokens[at + 1 : at + 3]):
-            found.append([])
+            split_clauses.append([])
         else:
             clause.append(token)
-    return [clause for clause in found if clause]
+    return [clause for clause in split_clauses if clause]
 
 
 def _after_letter(token: Token, clause: Clause) -> bool:
@@ -79,7 +79,7 @@ def polarity(clause: Clause) -> Polarity:
         return "open"
     if not names and not _POLAR & set(kinds):
         return "bare"
-    return _judged([kind for kind in kinds if kind not in _SAYS_NOTHING])
+    return _polarity_of_kinds([kind for kind in kinds if kind not in _SAYS_NOTHING])
 
 
 def _is_denied_list(kinds: Sequence[str]) -> bool:
@@ -88,7 +88,7 @@ def _is_denied_list(kinds: Sequence[str]) -> bool:
     return "not" in kinds[:first]
 
 
-def _judged(kinds: list[str]) -> Polarity:
+def _polarity_of_kinds(kinds: list[str]) -> Polarity:
     """Polarity from names, predicates and denials alone; a denied affirmation is a denial."""
     denials = [at for at, kind in enumerate(kinds) if kind in {"not", "no"}]
     if not denials:
@@ -124,8 +124,8 @@ def is_open(clause: Clause) -> bool:
     return polarity(clause) == "open"
 
 
-def others_named(clause: Clause, named: list[str]) -> list[Token]:
+def further_options(clause: Clause, keys: list[str]) -> list[Token]:
     """Letters and texts of further options in a clause that does not deny them."""
-    others = [token for token in clause if token.kind in {"key", "text"} and token.key not in named]
-    others = [token for token in others if token.kind == "text" or token.text.isupper()]
-    return [] if others and denies(clause) else others
+    further = [token for token in clause if token.kind in {"key", "text"} and token.key not in keys]
+    further = [token for token in further if token.kind == "text" or token.text.isupper()]
+    return [] if further and denies(clause) else further

@@ -10,7 +10,7 @@ CONTINUES = frozenset({"join", "comma"})
 TRANSPARENT = frozenset({"label", "subject", "close"})  # say nothing between an option and what follows it
 
 
-def enumeration(stated: list[Statement]) -> Reading | None:
+def enumeration(statements: list[Statement]) -> Reading | None:
     """The options affirmed where clauses that begin with options say yes or no of each of them.
 
     None where there is no such enumeration.
@@ -18,29 +18,29 @@ def enumeration(stated: list[Statement]) -> Reading | None:
     affirmed: list[str] = []
     denied: list[str] = []
     loose: list[str] = []
-    for clause, said in stated:
+    for clause, polarity in statements:
         names = _entry(clause)
         if names and is_broken_list(_from_first_name(clause)):
             return UNREADABLE
-        if names and said in {"yes", "no"}:
-            (affirmed if said == "yes" else denied).extend(names)
+        if names and polarity in {"yes", "no"}:
+            (affirmed if polarity == "yes" else denied).extend(names)
         elif names:
             return None
-        elif said != "no":
-            loose.extend(_mentioned(clause, said))
+        elif polarity != "no":
+            loose.extend(_mentioned(clause, polarity))
     if not affirmed:
         return None
     contradicted = set(affirmed) & set(denied) or set(loose) - set(affirmed)
     return UNREADABLE if contradicted else reading_of(affirmed)
 
 
-def _mentioned(clause: Clause, said: str) -> list[str]:
+def _mentioned(clause: Clause, polarity: str) -> list[str]:
     """Options in a clause that is no entry; of texts in lower case only those that are affirmed."""
     kinds = {"key", "text"}
     return [
         token.key
         for token in clause
-        if token.kind in kinds and (token.text[0].isupper() or (token.kind == "text" and said == "yes"))
+        if token.kind in kinds and (token.text[0].isupper() or (token.kind == "text" and polarity == "yes"))
     ]
 
 

@@ -28,8 +28,8 @@ def finals(completions: pa.Table) -> pa.Table:
 def duplicates(completions: pa.Table) -> Duplicates:
     """Count final completions beyond the first of each key; they agree if status and text are equal."""
     ordered, first, key = _first_of_each_key(completions)
-    said = pc.binary_join_element_wise(ordered["status"], pc.fill_null(ordered["text"], ""), "\x1f")
-    code = _codes(said)
+    content = pc.binary_join_element_wise(ordered["status"], pc.fill_null(ordered["text"], ""), "\x1f")
+    code = _codes(content)
     agreeing = int(np.count_nonzero(code == code[first][key])) - len(first)
     return Duplicates(agreeing, len(key) - len(first) - agreeing)
 

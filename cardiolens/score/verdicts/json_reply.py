@@ -16,7 +16,7 @@ _PAIR = re.compile(
 )
 
 
-class Given(NamedTuple):
+class KeyedValue(NamedTuple):
     """The value of an answer key and the place of its object."""
 
     value: object
@@ -43,16 +43,16 @@ def _placed(text: str) -> Iterator[tuple[dict[str, object], int, int]]:
         yield value, brace.start(), position
 
 
-def answers(text: str) -> list[Given]:
+def answers(text: str) -> list[KeyedValue]:
     """The answers of all JSON objects, in their order; of broken ones, the complete values of answer keys.
 
     A broken object is one answer at least, None where it holds none: what stands in it is no mark.
     """
-    whole = [Given(value, start, end) for value, start, end in _placed(text)]
-    found = [Given(_answer(given.value), given.start, given.end) for given in whole]
-    found = [given for given in found if given.value is not _NO_KEY]
-    rest = _OPENED.search(text, whole[-1].end if whole else 0)
-    return found + (_from_broken(text, rest.start()) if rest else [])
+    parsed_objects = [KeyedValue(value, start, end) for value, start, end in _placed(text)]
+    values = [KeyedValue(_answer(entry.value), entry.start, entry.end) for entry in parsed_objects]
+    values = [entry for entry in values if entry.value is not _NO_KEY]
+    rest = _OPENED.search(text, parsed_objects[-1].end if parsed_objects else 0)
+    return values + (_from_broken(text, rest.start()) if rest else [])
 
 
 _NO_KEY = object()
@@ -69,10 +69,10 @@ def _answer(value: object) -> object:
     return next((entry for entry in inner if entry is not _NO_KEY), _NO_KEY)
 
 
-def _from_broken(text: str, start: int) -> list[Given]:
+def _from_broken(text: str, start: int) -> list[KeyedValue]:
     pairs = [pair for pair in _PAIR.finditer(text, start) if is_answer_key(pair["name"])]
     end = pairs[-1].end() if pairs else len(text)
-    return [Given(pairs[-1]["value"] if pairs else None, start, end)]
+    return [KeyedValue(pairs[-1]["value"] if pairs else None, start, end)]
 
 
 def is_answer_key(key: str) -> bool:

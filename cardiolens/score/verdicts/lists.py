@@ -7,7 +7,15 @@ tail    = a reason, a clause against the list, a further sentence: nothing that 
 
 from collections.abc import Collection
 
-from cardiolens.score.verdicts.clauses import NAMES, Clause, clauses, denies, is_open, others_named, polarity
+from cardiolens.score.verdicts.clauses import (
+    NAMES,
+    Clause,
+    clauses,
+    denies,
+    further_options,
+    is_open,
+    polarity,
+)
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.reading import NotReadableError, Reading, reading_of
 from cardiolens.score.verdicts.tokens import Kind, Token
@@ -50,8 +58,8 @@ class _ListReader:
 
     def read(self) -> tuple[Reading, bool] | None:
         self._skip(_LEAD - {"verb"})
-        if joined := self._joined():
-            return joined
+        if letters := self._run_of_letters():
+            return letters
         if self._kind() == "verb" and "subject" in self._kinds[: self._at]:
             return None  # "the function is normal" is a sentence
         self._skip(_LEAD)
@@ -63,16 +71,16 @@ class _ListReader:
         if denied:
             self._entries()
             self._after_denial()
-        named = self._affirmed()
-        alone = self._tail(named)
-        return reading_of(named), alone
+        keys = self._affirmed()
+        is_all = self._tail(keys)
+        return reading_of(keys), is_all
 
     def _affirmed(self) -> list[str]:
-        named = self._entries()
-        foreign = [key for key in named if key not in self._texts.keys]
+        keys = self._entries()
+        foreign = [key for key in keys if key not in self._texts.keys]
         if foreign:
             raise NotReadableError(f"{foreign} are not options")
-        return named
+        return keys
 
     def _after_denial(self) -> None:
         """Go to the list after "not A", which must be set off from it: "not A but B", "Not A. B"."""
@@ -84,10 +92,10 @@ class _ListReader:
             raise NotReadableError("nothing affirmed")
 
     def _entries(self) -> list[str]:
-        named = [self._entry()]
+        keys = [self._entry()]
         while self._next_entry():
-            named.append(self._entry())
-        return named
+            keys.append(self._entry())
+        return keys
 
     def _next_entry(self) -> bool:
         """Step over what separates two entries, if there is a further one."""
@@ -141,8 +149,8 @@ class _ListReader:
     def _own_words(self, key: str) -> bool:
         """Step over words that are all of an option's text, if they end an entry."""
         at = self._at
-        own = self._texts.own.get(key, frozenset())
-        while (token := self._peek()) and (token.text in own or token.kind == "subject"):
+        option_words = self._texts.own.get(key, frozenset())
+        while (token := self._peek()) and (token.text in option_words or token.kind == "subject"):
             self._at += 1
         stepped = {token.kind for token in self._tokens[at : self._at]}
         # "A: no" says no of A, also where its text is "No abnormality"
@@ -174,16 +182,16 @@ class _ListReader:
         self._check_remark(remark, [key])
         self._at = min(self._at + end + 1, len(self._tokens))  # one that is never closed goes to the end
 
-    def _check_remark(self, remark: list[Token], named: list[str]) -> None:
+    def _check_remark(self, remark: list[Token], keys: list[str]) -> None:
         for clause in clauses(remark):
             if (
                 is_open(clause)
-                or others_named(clause, named)
+                or further_options(clause, keys)
                 or (denies(clause) and _predicate_alone(clause))
             ):
                 raise NotReadableError("a remark that leaves the list open")
 
-    def _joined(self) -> tuple[Reading, bool] | None:
+    def _run_of_letters(self) -> tuple[Reading, bool] | None:
         """Letters written together ("bd", "ACD") that are all there is."""
         token = self._peek()
         if token is None or token.kind in NAMES or not (token.text.isalpha() and len(token.text) > 1):
@@ -197,7 +205,7 @@ class _ListReader:
         self._at -= 1
         return None
 
-    def _tail(self, named: list[str]) -> bool:
+    def _tail(self, keys: list[str]) -> bool:
         """Check what follows the list, and return whether that is nothing."""
         self._skip({"close", "subject", "label"})
         if self._only_punctuation():
@@ -219,28 +227,28 @@ class _ListReader:
         if first in {"verb", "colon", "dash", "comma"} and rest and self._refuses(first, rest[0]):
             raise NotReadableError("a list that is denied")
         for clause in rest:
-            self._check_further(clause, named, sentence=first in _STOPS)
+            self._check_further(clause, keys, sentence=first in _STOPS)
         return False
 
     def _refuses(self, first: Kind, predicate: Clause) -> bool:
         """Return whether a predicate denies a list or leaves it open; behind a comma, only the latter."""
-        said = polarity(predicate)
-        if first == "dash" and said == "no" and [token.text for token in predicate[1:2]] == ["the"]:
+        stance = polarity(predicate)
+        if first == "dash" and stance == "no" and [token.text for token in predicate[1:2]] == ["the"]:
             return False  # "A - the septum is normal" speaks of something else
-        return said == "open" if first == "comma" else said in {"no", "open"}
+        return stance == "open" if first == "comma" else stance in {"no", "open"}
 
-    def _check_further(self, clause: Clause, named: list[str], sentence: bool) -> None:
+    def _check_further(self, clause: Clause, keys: list[str], sentence: bool) -> None:
         """Refuse a clause behind the list that may add an option or take one back."""
-        others = others_named(clause, named)
+        further = further_options(clause, keys)
         if self._several and sentence:  # "The normal septum ..." is no choice of "Normal"
-            others = [token for token in others if token.kind == "key" or " " in token.text.strip()]
+            further = [token for token in further if token.kind == "key" or " " in token.text.strip()]
         elif not self._several:
-            others = [token for token in others if token.kind == "key"]
-        adds = polarity(clause) == "yes" or any(token.kind in _ADDING for token in clause)
-        taken_back = denies(clause) and any(token.kind == "key" and token.key in named for token in clause)
+            further = [token for token in further if token.kind == "key"]
+        adds_option = polarity(clause) == "yes" or any(token.kind in _ADDING for token in clause)
+        is_retracted = denies(clause) and any(token.kind == "key" and token.key in keys for token in clause)
         # "A, not B, C": does the denial end before C?
         unbounded = clause[0].kind == "not" and {"comma"} == {token.kind for token in clause} & _LIST_SIGNS
-        if taken_back or (self._several and unbounded) or (others and (adds or self._several)):
+        if is_retracted or (self._several and unbounded) or (further and (adds_option or self._several)):
             raise NotReadableError("a list that is not all of the answer")
 
     def _skip_denial(self) -> None:

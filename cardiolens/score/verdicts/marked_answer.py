@@ -18,22 +18,26 @@ _MOST_LINES = 30
 _BEGINNING = 80  # characters of a line that tell whether it is an entry
 
 
-def marked(plain: str, tokenizer: Tokenizer, *, several: bool, cut: bool) -> tuple[str, Reading] | None:
+def read_marked_answer(
+    plain: str, tokenizer: Tokenizer, *, several: bool, cut: bool
+) -> tuple[str, Reading] | None:
     """The rule and reading of the mark that counts; None where there is none.
 
     A mark that names no option ("ANSWER: <letter>") is none. In a cut reply explicit marks count alone, and
     not where the cut may have taken a part of the value.
     """
-    found = marks(plain)
+    reply_marks = marks(plain)
     if cut:
-        found = [mark for mark in found if mark.rule in EXPLICIT or mark.rule == "withdrawal"]
-    return _Marked(plain, found, tokenizer, several, cut).last() if found else None
+        reply_marks = [mark for mark in reply_marks if mark.rule in EXPLICIT or mark.rule == "withdrawal"]
+    return _MarkedAnswer(plain, reply_marks, tokenizer, several, cut).last() if reply_marks else None
 
 
-class _Marked:
-    def __init__(self, plain: str, found: list[Mark], tokenizer: Tokenizer, several: bool, cut: bool) -> None:
+class _MarkedAnswer:
+    def __init__(
+        self, plain: str, reply_marks: list[Mark], tokenizer: Tokenizer, several: bool, cut: bool
+    ) -> None:
         self._plain = plain
-        self._marks = found
+        self._marks = reply_marks
         self._tokenizer = tokenizer
         self._values = Values(tokenizer, several)
         self._several = several
@@ -54,7 +58,7 @@ class _Marked:
     def _reading(self, at: int) -> Reading | None:
         mark = self._marks[at]
         if mark.rule == "json":
-            return self._values.given(mark.given)
+            return self._values.from_json(mark.value)
         if mark.rule in {"boxed", "answer_tag"}:
             return self._boxed(at)
         text, end = self._value(at)
@@ -103,7 +107,7 @@ class _Marked:
     def _boxed(self, at: int) -> Reading | None:
         """The content of a box or tag; boxes that are joined to each other are one list."""
         first = at
-        while first and self._joined(first - 1, first):
+        while first and self._are_joined(first - 1, first):
             first -= 1
         start, close = self._marks[first].end, self._plain.find(END, self._marks[at].end)
         if close < 0 and self._cut:
@@ -111,7 +115,7 @@ class _Marked:
         inner = self._plain[start : close if close >= 0 else len(self._plain)]
         return UNREADABLE if close >= 0 and self._continues(close) else self._values.line(inner)
 
-    def _joined(self, before: int, after: int) -> bool:
+    def _are_joined(self, before: int, after: int) -> bool:
         """Return whether nothing but a conjunction stands between two boxes."""
         if self._marks[before].rule != self._marks[after].rule:
             return False

@@ -41,15 +41,15 @@ class OptionTexts:
         texts = {key: plain(text) for key, text in options}
         full = _unambiguous({key: _full(text) for key, text in texts.items()}, {})
         short = _unambiguous({key: _short(text) for key, text in texts.items()}, full)
-        own = {key: frozenset(_WORD.findall(text.lower())) for key, text in texts.items()}
+        words_of_options = {key: frozenset(_WORD.findall(text.lower())) for key, text in texts.items()}
         spellings = [text for key in texts for text in (*_full(texts[key]), *_short(texts[key]))]
         return OptionTexts(
             options=options,
             keys=frozenset(texts),
             full=full,
             short=short,
-            parts=_parts(own),
-            own=own,
+            parts=_parts(words_of_options),
+            own=words_of_options,
             pattern=_any_of(spellings),
             listing=_listing(texts),
         )
@@ -87,8 +87,8 @@ def _full(text: str) -> list[str]:
 
 
 def _grades(text: str) -> list[str]:
-    found = _GRADES.fullmatch(text)
-    return [found[1] + found[3], found[2] + found[3]] if found else []
+    match = _GRADES.fullmatch(text)
+    return [match[1] + match[3], match[2] + match[3]] if match else []
 
 
 def _short(text: str) -> list[str]:
@@ -96,19 +96,21 @@ def _short(text: str) -> list[str]:
     return [start] if start and last.lower() in words().heads else []
 
 
-def _unambiguous(spellings: dict[str, list[str]], taken: dict[str, str]) -> dict[str, str]:
+def _unambiguous(spellings: dict[str, list[str]], full: dict[str, str]) -> dict[str, str]:
     owners: dict[str, set[str]] = {}
     for key, texts in spellings.items():
         for text in texts:
             owners.setdefault(folded(text), set()).add(key)
-    return {fold: key for fold, (key, *others) in owners.items() if fold and not others and fold not in taken}
+    return {
+        fold: key for fold, (key, *further) in owners.items() if fold and not further and fold not in full
+    }
 
 
-def _parts(own: dict[str, frozenset[str]]) -> dict[str, str]:
+def _parts(words_by_key: dict[str, frozenset[str]]) -> dict[str, str]:
     """Words that only one option has, save those that the grammar knows by another meaning."""
     owners: dict[str, list[str]] = {}
-    for key, found in own.items():
-        for word in found - _COMMON - kinds().keys():
+    for key, option_words in words_by_key.items():
+        for word in option_words - _COMMON - kinds().keys():
             owners.setdefault(word, []).append(key)
     return {word: keys[0] for word, keys in owners.items() if len(keys) == 1}
 
@@ -120,7 +122,7 @@ def _any_of(spellings: list[str]) -> str:
 
 def _pattern(text: str) -> str:
     spelled = r"\s+".join(map(re.escape, text.split())).replace(r"\-", r"[\s‐-–-]?")
-    return re.sub("[ao]e", lambda found: f"{found[0][0]}?e", spelled)
+    return re.sub("[ao]e", lambda match: f"{match[0][0]}?e", spelled)
 
 
 def _listing(texts: dict[str, str]) -> re.Pattern[str]:

@@ -18,26 +18,26 @@ def common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
     best = [0] * (len(second) + 1)
     for word in first:
         diagonal = 0
-        for at, other in enumerate(second, start=1):
+        for at, word_of_second in enumerate(second, start=1):
             above = best[at]
-            best[at] = diagonal + 1 if word == other else max(above, best[at - 1])
+            best[at] = diagonal + 1 if word == word_of_second else max(above, best[at - 1])
             diagonal = above
     return best[-1]
 
 
 def overlap_counts(reference: str, hypothesis: str) -> dict[str, float]:
     """Count `lcs`, both lengths, and for n = 1..4 clipped `match_n` and all `gram_n` of the hypothesis."""
-    told, said = tokens(reference), tokens(hypothesis)
-    found: dict[str, float] = {
-        "lcs": common_subsequence(told, said),
-        "reference_words": len(told),
-        "words": len(said),
+    reference_words, words = tokens(reference), tokens(hypothesis)
+    counts: dict[str, float] = {
+        "lcs": common_subsequence(reference_words, words),
+        "reference_words": len(reference_words),
+        "words": len(words),
     }
     for order in _ORDERS:
-        grams, known = _grams(said, order), _grams(told, order)
-        found[f"match_{order}"] = sum((grams & known).values())
-        found[f"gram_{order}"] = sum(grams.values())
-    return found
+        grams, reference_grams = _grams(words, order), _grams(reference_words, order)
+        counts[f"match_{order}"] = sum((grams & reference_grams).values())
+        counts[f"gram_{order}"] = sum(grams.values())
+    return counts
 
 
 def _grams(words: Sequence[str], order: int) -> Counter[tuple[str, ...]]:

@@ -4,12 +4,12 @@ import functools
 from dataclasses import dataclass
 from typing import Literal
 
-from cardiolens.score.verdicts.marked_answer import marked
+from cardiolens.score.verdicts.marked_answer import read_marked_answer
 from cardiolens.score.verdicts.option_text import Option
 from cardiolens.score.verdicts.reading import Reading
 from cardiolens.score.verdicts.reply import refuses, visible_with_boxes
 from cardiolens.score.verdicts.tokens import Tokenizer
-from cardiolens.score.verdicts.unmarked_answer import unmarked
+from cardiolens.score.verdicts.unmarked_answer import read_unmarked_answer
 
 # Version of the protocol's section 16. Raise it with every change that may read a reply otherwise.
 RULES_VERSION = "1.2"
@@ -56,9 +56,9 @@ def _parse(
     plain = visible_with_boxes(text)
     tokenizer = Tokenizer.of(options)
     several = answer_type == "multi"
-    rule, reading = marked(plain, tokenizer, several=several, cut=cut) or ("none", None)
+    rule, reading = read_marked_answer(plain, tokenizer, several=several, cut=cut) or ("none", None)
     if reading is None and not cut:
-        rule, reading = unmarked(plain, tokenizer, several=several) or ("none", None)
+        rule, reading = read_unmarked_answer(plain, tokenizer, several=several) or ("none", None)
     if reading is None or not reading.readable:
         return Parsed((), _rule_of(rule, reading), _unread(plain, rule, reading, cut))
     parsed = _checked(reading.keys, rule, options, several, exclusive)
@@ -76,15 +76,17 @@ def _rule_of(rule: str, reading: Reading | None) -> str:
 def _unread(plain: str, rule: str, reading: Reading | None, cut: bool) -> ParseStatus:
     if cut:
         return "truncated"
-    stated = reading is not None and reading.names_options and rule not in {"option_text", "enumeration"}
-    return "refusal" if not stated and refuses(plain) else "parse_error"
+    names_options = (
+        reading is not None and reading.names_options and rule not in {"option_text", "enumeration"}
+    )
+    return "refusal" if not names_options and refuses(plain) else "parse_error"
 
 
 def _checked(
-    named: tuple[str, ...], rule: str, options: tuple[Option, ...], several: bool, exclusive: tuple[str, ...]
+    keys: tuple[str, ...], rule: str, options: tuple[Option, ...], several: bool, exclusive: tuple[str, ...]
 ) -> Parsed:
-    legal = tuple(key for key, _ in options if key in named)
-    if len(legal) != len(named) or (len(named) > 1 and not several):
+    legal = tuple(key for key, _ in options if key in keys)
+    if len(legal) != len(keys) or (len(keys) > 1 and not several):
         return Parsed((), rule, "parse_error")
     contradictory = len(legal) > 1 and not set(legal).isdisjoint(exclusive)
     return Parsed(legal, rule, "inconsistent" if contradictory else "ok")

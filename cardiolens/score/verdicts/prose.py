@@ -11,7 +11,7 @@ from cardiolens.score.verdicts.tokens import Token
 _PREDICATES = frozenset({"verb", "colon", "dash", "bar"})
 
 
-def prose(stated: list[Statement], *, several: bool, brief: bool, marked: bool) -> Reading | None:
+def prose(statements: list[Statement], *, several: bool, brief: bool, after_mark: bool) -> Reading | None:
     """The options whose texts a reply in prose affirms; None where it quotes none.
 
     A text counts where it is written as in the options. Behind a mark (`marked`), in a `brief` reply of one
@@ -19,23 +19,23 @@ def prose(stated: list[Statement], *, several: bool, brief: bool, marked: bool) 
     thickness" is no function). Without a mark one of several options counts at the end of its clause only,
     in any case as a predicate ("is thinned").
     """
-    named: list[str] = []
-    for clause, said in stated:
-        found = [token for token in clause if token.kind == "text"]
-        if said == "no" or not found:
+    keys: list[str] = []
+    for clause, polarity in statements:
+        texts = [token for token in clause if token.kind == "text"]
+        if polarity == "no" or not texts:
             continue
-        loosely = brief or marked or _concludes(clause)
-        counted = [
-            token for token in found if _is_quoted(token, clause) or (loosely and _is_meant(token, clause))
+        loosely = brief or after_mark or _concludes(clause)
+        affirmed = [
+            token for token in texts if _is_quoted(token, clause) or (loosely and _is_meant(token, clause))
         ]
-        if several and not marked:
-            counted = [token for token in counted if _closes(token, clause)]
-        if said == "open" or (several and counted and _is_incomplete(clause, said)):
+        if several and not after_mark:
+            affirmed = [token for token in affirmed if _closes(token, clause)]
+        if polarity == "open" or (several and affirmed and _is_incomplete(clause, polarity)):
             return UNREADABLE
-        named.extend(token.key for token in counted)
-    if not named:
+        keys.extend(token.key for token in affirmed)
+    if not keys:
         return None
-    return UNREADABLE if _others(stated, named, several) else reading_of(named)
+    return UNREADABLE if _names_others(statements, keys, several) else reading_of(keys)
 
 
 def is_one_sentence(tokens: list[Token]) -> bool:
@@ -68,8 +68,8 @@ def _has_several_words(token: Token) -> bool:
 def _is_predicate(token: Token, clause: Clause) -> bool:
     """Return whether a verb, and at most further options, stands before a text."""
     before = clause[: clause.index(token)]
-    others = {*CONTINUES, "text", "label"}
-    return next((earlier.kind for earlier in reversed(before) if earlier.kind not in others), None) == "verb"
+    skipped = {*CONTINUES, "text", "label"}
+    return next((earlier.kind for earlier in reversed(before) if earlier.kind not in skipped), None) == "verb"
 
 
 def _concludes(clause: Clause) -> bool:
@@ -82,19 +82,19 @@ def _ends_with(clause: Clause, token: Token) -> bool:
     return all(later.kind in CONTINUES | {"text", "label", "close", "also"} for later in after)
 
 
-def _is_incomplete(clause: Clause, said: str) -> bool:
+def _is_incomplete(clause: Clause, polarity: str) -> bool:
     """Return whether a list in prose has an entry that is no option or a predicate that is not understood."""
     kinds = [token.kind for token in clause if token.kind not in TRANSPARENT]
     unjudged = any(kind == "text" and after in _PREDICATES for kind, after in pairwise(kinds))
-    return is_broken_list(clause) or (unjudged and said != "yes")
+    return is_broken_list(clause) or (unjudged and polarity != "yes")
 
 
-def _others(stated: list[Statement], named: list[str], several: bool) -> bool:
+def _names_others(statements: list[Statement], keys: list[str], several: bool) -> bool:
     """Return whether a clause that is not a denial speaks of an option beyond those named."""
     kinds = {"text", "part", "short"} if several else {"text"}
     return any(
-        token.kind in kinds and token.key not in named
-        for clause, said in stated
-        if said != "no"
+        token.kind in kinds and token.key not in keys
+        for clause, polarity in statements
+        if polarity != "no"
         for token in clause
     )

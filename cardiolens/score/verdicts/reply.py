@@ -50,23 +50,23 @@ def without_thought(text: str) -> str:
     """
     if "<" in text or "[" in text or "◁" in text:
         for tag in words().think:
-            text = _without(text, *_both(tag))
+            text = _without(text, *_patterns(tag))
     return text
 
 
 @functools.cache
-def _both(tag: Tag) -> tuple[re.Pattern[str], re.Pattern[str]]:
+def _patterns(tag: Tag) -> tuple[re.Pattern[str], re.Pattern[str]]:
     ends = (re.compile(re.escape(end), re.IGNORECASE) for end in (tag.open, tag.close))
     return next(ends), next(ends)
 
 
 def _without(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> str:
-    kept = ""
-    while found := opening.search(text):
-        kept += _after_orphan(text[: found.start()], closing)
-        close = closing.search(text, found.end())
+    remainder = ""
+    while opened := opening.search(text):
+        remainder += _after_orphan(text[: opened.start()], closing)
+        close = closing.search(text, opened.end())
         text = text[close.end() :] if close else ""
-    return kept + _after_orphan(text, closing)
+    return remainder + _after_orphan(text, closing)
 
 
 def _after_orphan(text: str, closing: re.Pattern[str]) -> str:
@@ -103,9 +103,9 @@ def _without_latex(text: str) -> str:
     )
     while (unwrapped := _LATEX_TEXT.sub(r"\1", text)) != text:
         text = unwrapped
-    while found := _LATEX_BOX.search(text):
-        close = _closing_brace(text, found.end())
-        text = f"{text[: found.start()]}{BOX}{text[found.end() : close]}{END}{text[close + 1 :]}"
+    while box := _LATEX_BOX.search(text):
+        close = _closing_brace(text, box.end())
+        text = f"{text[: box.start()]}{BOX}{text[box.end() : close]}{END}{text[close + 1 :]}"
     return text
 
 

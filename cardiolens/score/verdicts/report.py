@@ -19,17 +19,17 @@ def judge_fields(case: Case, reply: CaseReply) -> Judgement:
     """Judge the fields of a report; without readable JSON they are the empty set."""
     form = _form(case)
     gold = form.entities(_fields(_reference(case)))
-    written = _written(form, reply)
-    found = form.entities(_fields(written)) if written else frozenset()
-    counts = entity_counts(form, gold, found)
+    json_report = _json_report(form, reply)
+    predicted = form.entities(_fields(json_report)) if json_report else frozenset()
+    counts = entity_counts(form, gold, predicted)
     counts["fields"] = len(form.fields)
-    counts["fields_equal"] = fields_equal(form, gold, found) if written else 0
+    counts["fields_equal"] = fields_equal(form, gold, predicted) if json_report else 0
     return Judgement(
-        parse_status="ok" if written else _failure(reply),
-        rule="json" if written else "none",
-        parsed=_named(found),
-        gold=_named(gold),
-        correct=gold == found,
+        parse_status="ok" if json_report else _failure(reply),
+        rule="json" if json_report else "none",
+        parsed=_entity_names(predicted),
+        gold=_entity_names(gold),
+        correct=gold == predicted,
         counts=counts,
     )
 
@@ -37,24 +37,24 @@ def judge_fields(case: Case, reply: CaseReply) -> Judgement:
 def judge_text(case: Case, reply: CaseReply) -> Judgement:
     """Judge findings and impression, or the whole reply where they are not to be found as JSON."""
     form = _form(case)
-    written = _written(form, reply)
+    json_report = _json_report(form, reply)
     reference, text = texts(case, reply)
     gold = form.entities(_fields(_reference(case)))
-    found = extract(text, _catalogue(case)[case.subtask].sequence, _catalogue(case))
+    predicted = extract(text, _catalogue(case)[case.subtask].sequence, _catalogue(case))
     return Judgement(
         parse_status="ok" if text else _failure(reply),
-        rule="json" if written else "whole_reply",
-        parsed=_named(found),
-        gold=_named(gold),
-        correct=gold == found,
-        counts=entity_counts(form, gold, found) | overlap_counts(reference, text),
+        rule="json" if json_report else "whole_reply",
+        parsed=_entity_names(predicted),
+        gold=_entity_names(gold),
+        correct=gold == predicted,
+        counts=entity_counts(form, gold, predicted) | overlap_counts(reference, text),
     )
 
 
 def texts(case: Case, reply: CaseReply) -> tuple[str, str]:
     """The text of the reference, and the part of a reply that is compared with it."""
-    written = _written(_form(case), reply)
-    text = _prose(written) if written else "" if reply.refused else visible(reply.text)
+    json_report = _json_report(_form(case), reply)
+    text = _prose(json_report) if json_report else "" if reply.refused else visible(reply.text)
     return _prose(_reference(case)), text
 
 
@@ -74,10 +74,10 @@ def _reference(case: Case) -> Mapping[str, object]:
     return value
 
 
-def _written(form: ReportForm, reply: CaseReply) -> Mapping[str, object] | None:
+def _json_report(form: ReportForm, reply: CaseReply) -> Mapping[str, object] | None:
     """The last JSON object of a reply that has the fields of the form, at its top or under `fields`."""
-    found = [value for value in objects(visible(reply.text)) if set(form.fields) & set(_fields(value))]
-    return found[-1] if found and not reply.refused else None
+    candidates = [value for value in objects(visible(reply.text)) if set(form.fields) & set(_fields(value))]
+    return candidates[-1] if candidates and not reply.refused else None
 
 
 def _fields(report: Mapping[str, object]) -> Mapping[str, object]:
@@ -89,7 +89,7 @@ def _prose(report: Mapping[str, object]) -> str:
     return " ".join(text for name in _TEXTS if isinstance(text := report.get(name), str)).strip()
 
 
-def _named(entities: frozenset[Entity]) -> tuple[str, ...]:
+def _entity_names(entities: frozenset[Entity]) -> tuple[str, ...]:
     # a JSON escape can give half a surrogate pair, which no table can hold
     return tuple(sorted(f"{field}: {value}".encode(errors="replace").decode() for field, value in entities))
 

@@ -46,11 +46,11 @@ def _open_meteor(_: StatisticsSpec) -> TextMetric:
             "wordnet, or bring corpora/wordnet in a folder that NLTK_DATA names, or leave it out"
         ) from None
 
-    def one(reference: str, text: str) -> float:
-        told, said = tokens(reference), tokens(text)
-        return float(single_meteor_score(told, said)) if told and said else 0.0
+    def meteor(reference: str, text: str) -> float:
+        reference_words, words = tokens(reference), tokens(text)
+        return float(single_meteor_score(reference_words, words)) if reference_words and words else 0.0
 
-    return lambda pairs: [{"meteor": one(*pair)} for pair in pairs]
+    return lambda pairs: [{"meteor": meteor(*pair)} for pair in pairs]
 
 
 def _open_bertscore(statistics: StatisticsSpec) -> TextMetric:
@@ -95,12 +95,15 @@ class _Encoder:
 
     def compare(self, reference: str, text: str) -> tuple[float, float, float]:
         """Precision, recall and F1 of a text."""
-        (told, counted_told), (said, counted_said) = self._embed(reference), self._embed(text)
-        if not (counted_told.any() and counted_said.any()):
+        (reference_vectors, reference_mask), (text_vectors, text_mask) = (
+            self._embed(reference),
+            self._embed(text),
+        )
+        if not (reference_mask.any() and text_mask.any()):
             return 0.0, 0.0, 0.0
-        near = said @ told.T
-        precision = float(near.max(dim=1).values[counted_said].mean())
-        recall = float(near.max(dim=0).values[counted_told].mean())
+        similarity = text_vectors @ reference_vectors.T
+        precision = float(similarity.max(dim=1).values[text_mask].mean())
+        recall = float(similarity.max(dim=0).values[reference_mask].mean())
         return precision, recall, 2 * precision * recall / (precision + recall)
 
     def _embed(self, text: str) -> tuple[Any, Any]:
@@ -108,13 +111,13 @@ class _Encoder:
         import torch
 
         limit = min(self._tokenizer.model_max_length, self._positions())
-        given = self._tokenizer(
+        inputs = self._tokenizer(
             text, return_tensors="pt", truncation=True, max_length=limit, return_special_tokens_mask=True
         ).to(self._device)
-        counted = ~given.pop("special_tokens_mask")[0].bool()
+        mask = ~inputs.pop("special_tokens_mask")[0].bool()
         with torch.inference_mode():
-            hidden = self._model(**given, output_hidden_states=True).hidden_states[self._layer][0]
-        return torch.nn.functional.normalize(hidden.float(), dim=-1), counted
+            hidden = self._model(**inputs, output_hidden_states=True).hidden_states[self._layer][0]
+        return torch.nn.functional.normalize(hidden.float(), dim=-1), mask
 
     def _positions(self) -> int:
         return min(_LONGEST, int(getattr(self._model.config, "max_position_embeddings", _LONGEST)))

@@ -92,20 +92,20 @@ class Tokenizer:
 
     def tokens(self, text: str) -> list[Token]:
         """The tokens of a text; spaces, quotes and bullets are none."""
-        found: list[Token] = []
+        token_list: list[Token] = []
         end_of_phrase = 0
         for lexeme in self._lexeme.finditer(text):
             group, start = lexeme.lastgroup, lexeme.start()
             if group in _SPACES or start < end_of_phrase:
                 continue
-            said = lexeme[0]
-            phrase = _phrase_at(text, start, said) if group in {"word", "letter"} else ""
+            text_of_lexeme = lexeme[0]
+            phrase = _phrase_at(text, start, text_of_lexeme) if group in {"word", "letter"} else ""
             if group == "word" or phrase:
-                found.append(self._word(phrase or said, start))
+                token_list.append(self._word(phrase or text_of_lexeme, start))
                 end_of_phrase = start + len(phrase)
-            elif token := self._token(group or "other", said, start):
-                found.append(token)
-        return _settled(found)
+            elif token := self._token(group or "other", text_of_lexeme, start):
+                token_list.append(token)
+        return _disambiguate(token_list)
 
     def _token(self, group: str, text: str, start: int) -> Token | None:
         if group == "option":
@@ -129,10 +129,10 @@ class Tokenizer:
         return Token(word or "key", text, "" if word else text.upper(), start)
 
     def _option(self, text: str, start: int) -> Token:
-        named = self.texts.key_of(text)
-        if named is None:
+        match = self.texts.key_of(text)
+        if match is None:
             return self._word(text, start)
-        key, full = named
+        key, full = match
         return Token("text" if full else "short", text, key, start)
 
     def _word(self, text: str, start: int) -> Token:
@@ -167,8 +167,8 @@ def _phrases() -> dict[str, re.Pattern[str]]:
 
 def _phrase_at(text: str, start: int, word: str) -> str:
     pattern = _phrases().get(word.lower())
-    found = pattern.match(text, start) if pattern else None
-    return found[0] if found else ""
+    match = pattern.match(text, start) if pattern else None
+    return match[0] if match else ""
 
 
 def _other_scripts() -> str:
@@ -176,16 +176,16 @@ def _other_scripts() -> str:
     return "|".join(re.escape(entry) for entry in sorted(kinds(), key=len, reverse=True) if entry[0] > "ɏ")
 
 
-def _settled(found: list[Token]) -> list[Token]:
+def _disambiguate(tokens: list[Token]) -> list[Token]:
     """Tokens in which "A" and "I" before a word, and letters of frames, are words and not letters."""
-    for at in range(len(found) - 1, -1, -1):
-        token = found[at]
+    for at in range(len(tokens) - 1, -1, -1):
+        token = tokens[at]
         if token.kind == "key":
-            found[at] = _article(token, found[at + 1 : at + 3]) or token
-        elif token.kind == "short" and found[at + 1 : at + 2] and found[at + 1].text in _NOT_HEADS:
-            found[at] = Token("word", token.text.lower(), "", token.start)  # "left ventricle" is no atrium
-    _unname(found)
-    return found
+            tokens[at] = _article(token, tokens[at + 1 : at + 3]) or token
+        elif token.kind == "short" and tokens[at + 1 : at + 2] and tokens[at + 1].text in _NOT_HEADS:
+            tokens[at] = Token("word", token.text.lower(), "", token.start)  # "left ventricle" is no atrium
+    _unname(tokens)
+    return tokens
 
 
 def _article(letter: Token, ahead: list[Token]) -> Token | None:
@@ -193,22 +193,22 @@ def _article(letter: Token, ahead: list[Token]) -> Token | None:
     if letter.key not in {"A", "I"} or not ahead or ahead[0].start != letter.start + 2:
         return None
     if ahead[0].key and ahead[0].kind != "key":
-        own = ahead[0].key == letter.key and letter.text.isupper()
-        return None if own else letter._replace(kind="unsure")
-    described = ahead[0].kind in {"yes", "no"} and ahead[1:] and ahead[1].kind in _BEFORE_PROSE | {"part"}
-    return letter._replace(kind="word", key="") if described or ahead[0].kind in _BEFORE_PROSE else None
+        is_own_letter = ahead[0].key == letter.key and letter.text.isupper()
+        return None if is_own_letter else letter._replace(kind="unsure")
+    is_word = ahead[0].kind in {"yes", "no"} and ahead[1:] and ahead[1].kind in _BEFORE_PROSE | {"part"}
+    return letter._replace(kind="word", key="") if is_word or ahead[0].kind in _BEFORE_PROSE else None
 
 
-def _unname(found: list[Token]) -> None:
+def _unname(tokens: list[Token]) -> None:
     """Take letters after "frame" and the like, and lists of them, for words."""
-    named = False
-    for at, token in enumerate(found):
-        if token.kind == "key" and named:
-            found[at] = Token("word", token.text, "", token.start)
+    after_frame_word = False
+    for at, token in enumerate(tokens):
+        if token.kind == "key" and after_frame_word:
+            tokens[at] = Token("word", token.text, "", token.start)
         elif token.text in _NOT_OPTIONS:
-            named = True
+            after_frame_word = True
         elif token.kind not in {"join", "comma"}:
-            named = False
+            after_frame_word = False
 
 
 _NOT_OPTIONS = frozenset(words().not_options)

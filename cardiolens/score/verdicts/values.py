@@ -22,20 +22,20 @@ class Values:
     def line(self, text: str) -> Reading | None:
         """A list, an enumeration or a sentence; None where it neither names nor denies options."""
         tokens = self._tokenizer.tokens(text)
-        found = self._listed(tokens)
-        if found is UNREADABLE:
+        reading = self._list(tokens)
+        if reading is UNREADABLE:
             return enumeration(statements(tokens)) or UNREADABLE
-        return found or enumeration(statements(tokens)) or self._said(tokens)
+        return reading or enumeration(statements(tokens)) or self._sentence(tokens)
 
     def phrase(self, text: str) -> Reading | None:
         """A list that follows "the answer is"; None where something else does."""
         tokens = self._tokenizer.tokens(text)
-        found = self._listed(tokens)
-        if found is None and tokens and tokens[0].kind in _UNDECIDED:
+        reading = self._list(tokens)
+        if reading is None and tokens and tokens[0].kind in _UNDECIDED:
             return UNREADABLE if _names(tokens) else None
-        return found
+        return reading
 
-    def given(self, value: object) -> Reading | None:
+    def from_json(self, value: object) -> Reading | None:
         """The value of an answer key: text, a list of texts, or options with yes and no."""
         if isinstance(value, str):
             return self.line(value)
@@ -45,33 +45,35 @@ class Values:
             return self._entries(value)
         return UNREADABLE if value not in (None, []) else None
 
-    def _listed(self, tokens: list[Token]) -> Reading | None:
+    def _list(self, tokens: list[Token]) -> Reading | None:
         try:
-            found = leading(tokens, self._texts, several=self._several)
+            list_and_end = leading(tokens, self._texts, several=self._several)
         except NotReadableError:
             return UNREADABLE
-        return found[0] if found else None
+        return list_and_end[0] if list_and_end else None
 
-    def _said(self, tokens: list[Token]) -> Reading | None:
+    def _sentence(self, tokens: list[Token]) -> Reading | None:
         letters = any(token.kind == "key" and token.text.isupper() for token in tokens)
-        found = None if letters else prose(statements(tokens), several=self._several, brief=True, marked=True)
-        if found or not tokens:
-            return found
+        reading = (
+            None if letters else prose(statements(tokens), several=self._several, brief=True, after_mark=True)
+        )
+        if reading or not tokens:
+            return reading
         if _names(tokens):
             return UNREADABLE
         return DENIAL if any(token.kind in {"not", "perhaps"} for token in tokens) else None
 
     def _ticked(self, value: dict[str, object]) -> Reading | None:
-        chosen = [key for key, said in value.items() if str(said).casefold() in _AFFIRMED]
-        return self._entries(list(chosen)) if chosen else UNREADABLE
+        affirmed = [key for key, mark in value.items() if str(mark).casefold() in _AFFIRMED]
+        return self._entries(list(affirmed)) if affirmed else UNREADABLE
 
     def _entries(self, entries: list[object]) -> Reading:
         keys: list[str] = []
         for entry in entries:
-            found = self.line(entry) if isinstance(entry, str) else None
-            if not found or not found.readable:
+            reading = self.line(entry) if isinstance(entry, str) else None
+            if not reading or not reading.readable:
                 return UNREADABLE
-            keys.extend(found.keys)
+            keys.extend(reading.keys)
         return reading_of(keys)
 
 

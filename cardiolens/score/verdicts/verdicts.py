@@ -13,7 +13,7 @@ from cardiolens.score.verdicts.case import Case, CaseReply, Judgement, case_of, 
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.score.verdicts.report import judge_fields, judge_text, texts
 from cardiolens.score.verdicts.text_metrics import TextMetric
-from cardiolens.score.verdicts.vote import elected
+from cardiolens.score.verdicts.vote import elect_reply
 from cardiolens.storage.tables import ILLEGAL_SELECTION, VERDICTS
 
 Judge = Callable[[Case, CaseReply], Judgement]
@@ -26,10 +26,10 @@ CHANNELS: dict[str, dict[str, Judge]] = {
 }
 
 _FROM_QUESTION = ("study_id", "patient_id", "tier", "sequence", "subtask", "answer_type")
-_JUDGED = pa.schema(
+_JUDGEMENT_SCHEMA = pa.schema(
     [VERDICTS.field(name) for name in ("parse_status", "rule", "parsed", "gold", "correct", "counts")]
 )
-_BLANK = CaseReply("", refused=False, cut=False, shown=())
+_BLANK = CaseReply("", refused=False, cut=False, displayed_keys=())
 _REPLY = ("text", "refused", "cut", "sampled", "shown")
 _SEPARATOR = "\x1f"
 
@@ -38,8 +38,8 @@ _SEPARATOR = "\x1f"
 class _Sheet:
     """Requests and replies, row by row, and the questions that the rows point to."""
 
-    asked: pa.Table
-    said: pa.Table
+    requests: pa.Table
+    replies: pa.Table
     question: np.ndarray  # row of `questions` and entry of `cases`
     questions: pa.Table
     cases: list[Case]
@@ -49,7 +49,10 @@ class _Sheet:
         has_channel = np.array([channel in CHANNELS[case.answer_type] for case in self.cases])
         rows = np.flatnonzero(has_channel[self.question])
         return replace(
-            self, asked=self.asked.take(rows), said=self.said.take(rows), question=self.question[rows]
+            self,
+            requests=self.requests.take(rows),
+            replies=self.replies.take(rows),
+            question=self.question[rows],
         )
 
 
@@ -68,23 +71,25 @@ def judge(
     Completions without a request are ignored; of several for one key the earliest final one counts. A request
     whose question is unknown or has other options by now is an InputError.
     """
-    asked = requests.sort_by([("arm_id", "ascending"), ("qa_id", "ascending")])
-    question = _matched(asked["qa_id"], questions)
+    sorted_requests = requests.sort_by([("arm_id", "ascending"), ("qa_id", "ascending")])
+    question = _question_rows(sorted_requests["qa_id"], questions)
     cases = [case_of(row, protocol) for row in questions.to_pylist()]
-    sheet = _Sheet(asked, _said(asked, completions), question, questions, cases)
+    sheet = _Sheet(sorted_requests, _reply_rows(sorted_requests, completions), question, questions, cases)
     channels = sorted({channel for case in cases for channel in CHANNELS[case.answer_type]})
     tables = [_verdicts(channel, sheet.with_channel(channel), metrics) for channel in channels]
-    joined = pa.concat_tables(tables) if tables else VERDICTS.empty_table()
-    return joined.sort_by([(name, "ascending") for name in ("arm_id", "qa_id", "channel")])
+    verdicts = pa.concat_tables(tables) if tables else VERDICTS.empty_table()
+    return verdicts.sort_by([(name, "ascending") for name in ("arm_id", "qa_id", "channel")])
 
 
-def _matched(qa_ids: pa.ChunkedArray, questions: pa.Table) -> np.ndarray:
+def _question_rows(qa_ids: pa.ChunkedArray, questions: pa.Table) -> np.ndarray:
     """The row of `questions` that each request asks."""
-    known = questions["qa_id"]
-    if len(pc.unique(known)) != len(known):
-        twice = next(entry["values"] for entry in pc.value_counts(known).to_pylist() if entry["counts"] > 1)
-        raise InputError(f"question {twice}: its qa_id stands twice; give every question its own")
-    rows = pc.index_in(qa_ids, value_set=known.combine_chunks())
+    known_ids = questions["qa_id"]
+    if len(pc.unique(known_ids)) != len(known_ids):
+        repeated = next(
+            entry["values"] for entry in pc.value_counts(known_ids).to_pylist() if entry["counts"] > 1
+        )
+        raise InputError(f"question {repeated}: its qa_id stands twice; give every question its own")
+    rows = pc.index_in(qa_ids, value_set=known_ids.combine_chunks())
     if rows.null_count:
         unknown = qa_ids.filter(pc.is_null(rows))[0].as_py()
         raise InputError(
@@ -94,15 +99,15 @@ def _matched(qa_ids: pa.ChunkedArray, questions: pa.Table) -> np.ndarray:
     return np.asarray(rows)
 
 
-def _said(asked: pa.Table, completions: pa.Table) -> pa.Table:
+def _reply_rows(requests: pa.Table, completions: pa.Table) -> pa.Table:
     """Status, text, and how the reply ended, one row per request; text is null unless a reply is final."""
     final = finals(completions)
-    row = pc.index_in(asked["request_key"], value_set=final["request_key"].combine_chunks())
-    replied = pc.and_(pc.equal(asked["status"], "planned"), pc.is_valid(row))
+    row = pc.index_in(requests["request_key"], value_set=final["request_key"].combine_chunks())
+    replied = pc.and_(pc.equal(requests["status"], "planned"), pc.is_valid(row))
     reply = final.select(["text", "status", "finish_reason"]).take(row)
-    failed = pc.is_in(asked["request_key"], value_set=completions["request_key"].combine_chunks())
+    failed = pc.is_in(requests["request_key"], value_set=completions["request_key"].combine_chunks())
     unanswered = pc.if_else(failed, "engine_error", "missing")
-    status = pc.if_else(pc.equal(asked["status"], "planned"), unanswered, asked["status"])
+    status = pc.if_else(pc.equal(requests["status"], "planned"), unanswered, requests["status"])
     return pa.table(
         {
             "status": pc.if_else(replied, "judged", status),
@@ -111,31 +116,31 @@ def _said(asked: pa.Table, completions: pa.Table) -> pa.Table:
             "cut": pc.fill_null(pc.equal(reply["finish_reason"], "length"), False),
             "sampled": pc.fill_null(pc.equal(reply["finish_reason"], SAMPLED), False),
             "unselected": pc.fill_null(pc.equal(reply["status"], ILLEGAL_SELECTION), False),
-            "shown": pc.fill_null(pc.binary_join(asked["option_keys"], _SEPARATOR), ""),
+            "shown": pc.fill_null(pc.binary_join(requests["option_keys"], _SEPARATOR), ""),
         }
     )
 
 
 def _verdicts(channel: str, sheet: _Sheet, metrics: Sequence[TextMetric]) -> pa.Table:
-    judged = _judged(channel, sheet, metrics if channel == "text" else ())
+    judgements = _judgement_rows(channel, sheet, metrics if channel == "text" else ())
     columns = {name: sheet.questions[name].take(sheet.question) for name in _FROM_QUESTION}
-    columns |= {name: sheet.asked[name] for name in ("arm_id", "qa_id", "request_key")}
-    columns |= {"channel": pa.repeat(channel, judged.num_rows), "status": sheet.said["status"]}
-    columns |= {name: judged[name] for name in _JUDGED.names}
+    columns |= {name: sheet.requests[name] for name in ("arm_id", "qa_id", "request_key")}
+    columns |= {"channel": pa.repeat(channel, judgements.num_rows), "status": sheet.replies["status"]}
+    columns |= {name: judgements[name] for name in _JUDGEMENT_SCHEMA.names}
     for name in ("parse_status", "rule"):  # the last reply is to a request for frames, not to the question
-        columns[name] = pc.if_else(sheet.said["unselected"], ILLEGAL_SELECTION, judged[name])
+        columns[name] = pc.if_else(sheet.replies["unselected"], ILLEGAL_SELECTION, judgements[name])
     return pa.table([columns[name] for name in VERDICTS.names], schema=VERDICTS)
 
 
-def _judged(channel: str, sheet: _Sheet, metrics: Sequence[TextMetric]) -> pa.Table:
+def _judgement_rows(channel: str, sheet: _Sheet, metrics: Sequence[TextMetric]) -> pa.Table:
     """Judge each distinct (question content, reply) once and spread the judgements over the rows."""
     distinct_cases = list(dict.fromkeys(sheet.cases))
     number = {case: position for position, case in enumerate(distinct_cases)}
     case_of_row = np.array([number[case] for case in sheet.cases], dtype=np.int64)[sheet.question]
-    first, spread = _distinct([case_of_row, *(_codes(sheet.said[name]) for name in _REPLY)])
+    first, spread = _distinct([case_of_row, *(_codes(sheet.replies[name]) for name in _REPLY)])
     cases = [distinct_cases[at] for at in case_of_row[first]]
-    said = sheet.said.take(first).to_pylist()
-    replies = [_reply(case, row) for case, row in zip(cases, said, strict=True)]
+    reply_rows = sheet.replies.take(first).to_pylist()
+    replies = [_reply(case, row) for case, row in zip(cases, reply_rows, strict=True)]
     judgements = [
         CHANNELS[case.answer_type][channel](case, reply or _BLANK)
         for case, reply in zip(cases, replies, strict=True)
@@ -146,19 +151,24 @@ def _judged(channel: str, sheet: _Sheet, metrics: Sequence[TextMetric]) -> pa.Ta
             for judgement, values in zip(judgements, metric(pairs), strict=True):
                 judgement.counts.update(values)
     rows = [_row(judgement, reply) for judgement, reply in zip(judgements, replies, strict=True)]
-    return pa.Table.from_pylist(rows, schema=_JUDGED).take(spread)
+    return pa.Table.from_pylist(rows, schema=_JUDGEMENT_SCHEMA).take(spread)
 
 
-def _reply(case: Case, said: dict[str, object]) -> CaseReply | None:
+def _reply(case: Case, row: dict[str, object]) -> CaseReply | None:
     """The reply that is judged, of several samples the elected one; None where no completion is final."""
-    if said["text"] is None:
+    if row["text"] is None:
         return None
-    shown = tuple(str(said["shown"]).split(_SEPARATOR)) if said["shown"] else ()
-    samples = samples_of(str(said["text"])) if said["sampled"] else ()
+    displayed_keys = tuple(str(row["shown"]).split(_SEPARATOR)) if row["shown"] else ()
+    samples = samples_of(str(row["text"])) if row["sampled"] else ()
     if samples:
-        replies = [CaseReply(one.text, refused=one.refused, cut=one.cut, shown=shown) for one in samples]
-        return elected(case, replies)
-    return CaseReply(str(said["text"]), refused=bool(said["refused"]), cut=bool(said["cut"]), shown=shown)
+        replies = [
+            CaseReply(sample.text, refused=sample.refused, cut=sample.cut, displayed_keys=displayed_keys)
+            for sample in samples
+        ]
+        return elect_reply(case, replies)
+    return CaseReply(
+        str(row["text"]), refused=bool(row["refused"]), cut=bool(row["cut"]), displayed_keys=displayed_keys
+    )
 
 
 def _row(judgement: Judgement, reply: CaseReply | None) -> dict[str, object]:

@@ -119,7 +119,7 @@ def show_findings(analyses: Sequence[Analysis]) -> None:
 
 def show_changes(changes: Changes, moved: Sequence[tuple[str, str, float, float]]) -> None:
     """Print what judging again changed: verdicts by their endings, then tier scores."""
-    say(f"verdicts: {changes.made} made, {changes.changed} changed, {changes.new} new, {changes.gone} gone")
+    say(f"verdicts: {changes.total} made, {changes.changed} changed, {changes.new} new, {changes.gone} gone")
     for (before, after), number in sorted(changes.kinds.items()):
         say(f"  {number} from {before} to {after}")
     for arm, tier, old, new in moved:

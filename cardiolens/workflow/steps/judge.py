@@ -26,7 +26,7 @@ def judge(run: Run) -> int:
     before, scored = _before(run), _scored(run)
     replies = _replies(run, spec)
     results = _write_and_show(run, replies, spec, arms(spec))
-    show.show_changes(changes(before, replies.judged), _moved(scored, results.of_tiers))
+    show.show_changes(changes(before, replies.verdict_store), _moved(scored, results.of_tiers))
     if replies.unrequested:
         say(f"ignored: {replies.unrequested} completions of requests that this run does not have")
     if run.page.exists():
@@ -40,7 +40,7 @@ def judge_together(runs: Sequence[Run]) -> int:
     specs = [documents.read_configuration(run) for run in runs]
     merging.check_alike(runs, specs, [documents.read_manifest(run) for run in runs])
     parts = [_replies(run, spec) for run, spec in zip(runs, specs, strict=True)]
-    view, replies = merging.merged_run(runs), merging.merged(parts)
+    view, replies = merging.merged_run(runs), merging.merge_replies(parts)
     every = {arm.arm_id: arm for spec in specs for arm in arms(spec)}
     _write_and_show(view, replies, specs[0], tuple(every.values()))
     say(f"run: {view.root}")
@@ -85,12 +85,12 @@ def _scored(run: Run) -> pa.Table:
 def _write_and_show(run: Run, replies: Replies, spec: SweepSpec, planned_arms: Sequence[Arm]) -> RunResults:
     """Write verdicts, scores and analyses of replies, and print them."""
     arm_ids = {arm.arm_id for arm in planned_arms}
-    if strange := sorted(set(replies.judged.arms) - arm_ids):
+    if strange := sorted(set(replies.verdict_store.arms) - arm_ids):
         raise InputError(
             f"{run.root}: requests of arm {strange[0]!r}, which its configuration.json does not have; "
             "the file was changed: run the sweep again"
         )
-    groups = groups_of(spec.store, replies.judged)
+    groups = groups_of(spec.store, replies.verdict_store)
     results = write_results(run, replies, groups, planned_arms, spec)
     show.show_scores(planned_arms, results.of_tiers)
     show.show_findings(results.analyses)

@@ -19,8 +19,8 @@ from cardiolens.inference.plan.totals import totals_of
 from cardiolens.protocol.select.feature_source import check_encoders
 from cardiolens.runtime import stopping
 from cardiolens.runtime.connect import ray_cluster
-from cardiolens.score.claims.planned_power import detectable
-from cardiolens.score.run_results.judged_arms import varied
+from cardiolens.score.claims.planned_power import power_lines
+from cardiolens.score.run_results.judged_arms import arm_factors
 from cardiolens.score.verdicts.text_metrics import open_text_metrics
 from cardiolens.show.terminal import show
 from cardiolens.show.terminal.placement import show_placement
@@ -82,5 +82,5 @@ def _show_plan(planned: Plan, remaining: dict[str, Missing]) -> None:
         say(f"left out: {model}: {why}")
     totals = {name: totals_of(planned.run.requests(name)) for name in remaining}
     show.show_plan(planned, remaining, totals)
-    show.show_power(detectable(_asked(planned), varied(planned.arms)))
+    show.show_power(power_lines(_asked(planned), arm_factors(planned.arms)))
     show_placement(place_sweep(planned, remaining, nodes_to_plan_with(planned.spec.cluster), totals))

@@ -14,7 +14,7 @@ from cardiolens.inference.engine.readers import Reader
 from cardiolens.protocol.dialogue.chain import read_chains
 from cardiolens.protocol.medthinkvqa.files import Source, records
 from cardiolens.protocol.medthinkvqa.submission import submission_problems
-from cardiolens.score.run_results.case_rationales import beside_letter, by_image
+from cardiolens.score.run_results.case_rationales import by_image, explanation_of
 from cardiolens.storage import tables
 from cardiolens.storage.places import Run
 from jobs import medthinkvqa
@@ -93,11 +93,11 @@ def test_a_direct_answer_has_a_rationale_and_no_steps(root):
 
 
 def test_words_of_a_reply():
-    assert [*map(beside_letter, ("B", " (c). ", "ANSWER: A", "Final answer: D", "answer is e"))] == [""] * 5
-    assert beside_letter('{"answer": "B", "explanation": "why"}') == "why"
-    assert beside_letter('{"answer": "B"}') == ""
-    assert beside_letter("A ring.\nANSWER: B") == "A ring.\nANSWER: B"
-    assert beside_letter("Abscess") == "Abscess"
+    assert [*map(explanation_of, ("B", " (c). ", "ANSWER: A", "Final answer: D", "answer is e"))] == [""] * 5
+    assert explanation_of('{"answer": "B", "explanation": "why"}') == "why"
+    assert explanation_of('{"answer": "B"}') == ""
+    assert explanation_of("A ring.\nANSWER: B") == "A ring.\nANSWER: B"
+    assert explanation_of("Abscess") == "Abscess"
 
 
 def test_numbers_that_are_not_one_after_the_other_are_no_descriptions():

@@ -109,7 +109,7 @@ def test_without_an_interval_nothing_can_be_told() -> None:
         sentences.change("It", "x", bare, CARRIED),
         sentences.equivalence("a", "b", "tier 1", bare),
         sentences.threshold("it is so", bare, 1, CARRIED),
-        sentences.tested("it is so", math.nan, "one model"),
+        sentences.hypothesis("it is so", math.nan, "one model"),
     ):
         assert found.verdict == "cannot tell"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cardiolens.score.claims.preregistered import Declared, declared_comparison
+from cardiolens.score.claims.preregistered import DeclaredComparison, declared_comparison
 
 A, B = "headline:a", "headline:b"
 
@@ -30,31 +30,31 @@ def said(found: Any) -> tuple[str, str]:
 
 
 def test_it_is_tested_alone_at_five_percent() -> None:
-    verdict, sentence = said(declared_comparison(rows(0.04), Declared("a", "b", 1)))
+    verdict, sentence = said(declared_comparison(rows(0.04), DeclaredComparison("a", "b", 1)))
     assert verdict == "supported"
     assert "p = 0.04, declared before the run and tested alone" in sentence
-    assert said(declared_comparison(rows(0.06), Declared("a", "b", 1)))[0] == "cannot tell"
+    assert said(declared_comparison(rows(0.06), DeclaredComparison("a", "b", 1)))[0] == "cannot tell"
 
 
 def test_it_has_the_declared_direction() -> None:
-    verdict, sentence = said(declared_comparison(rows(0.01), Declared("b", "a", 1)))
+    verdict, sentence = said(declared_comparison(rows(0.01), DeclaredComparison("b", "a", 1)))
     assert verdict == "not supported"
     assert sentence.startswith("Model b instead of a lowers the headline score on tier 1: difference −5.0")
     assert "−9.0 to −1.0" in sentence
 
 
 def test_items_that_fell_out_can_take_it_back() -> None:
-    for direction in (Declared("a", "b", 1), Declared("b", "a", 1)):
+    for direction in (DeclaredComparison("a", "b", 1), DeclaredComparison("b", "a", 1)):
         found = declared_comparison(rows(0.01, bounds=(-1.0, 11.0)), direction)
         assert said(found)[0] == "cannot tell"
 
 
-@pytest.mark.parametrize("declared", [Declared("a", "c", 1), Declared("a", "b", 2)])
-def test_without_both_headlines_nothing_is_said(declared: Declared) -> None:
+@pytest.mark.parametrize("declared", [DeclaredComparison("a", "c", 1), DeclaredComparison("a", "b", 2)])
+def test_without_both_headlines_nothing_is_said(declared: DeclaredComparison) -> None:
     verdict, sentence = said(declared_comparison(rows(0.01), declared))
     assert verdict == "cannot tell"
     assert "no headline of both" in sentence
 
 
 def test_a_simulated_reader_is_no_model() -> None:
-    assert said(declared_comparison(rows(0.01), Declared("a", "b", 1), {"b"}))[0] == "cannot tell"
+    assert said(declared_comparison(rows(0.01), DeclaredComparison("a", "b", 1), {"b"}))[0] == "cannot tell"

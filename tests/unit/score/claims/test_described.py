@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from cardiolens.score.claims.difficulty import BY_SUBTASK, NEVER_RIGHT, item_difficulty
-from cardiolens.score.claims.planned_power import comparisons, detectable
+from cardiolens.score.claims.planned_power import comparisons, power_lines
 from cardiolens.score.claims.score_ranges import spread
 from cardiolens.score.claims.subgroups import FEWEST, subgroup_scores
-from cardiolens.score.statistics.arm_answers import Asked
+from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.hypothesis_tests import detectable_difference, planned_error
 from cardiolens.score.statistics.scores import score
@@ -93,7 +93,7 @@ def test_a_subgroup_scores_as_its_patients_alone_do() -> None:
     few = {f"p{patient:03d}" for patient in range(15, 15 + FEWEST - 1)}
     models = {"m": {"clinical": ["a"]}, "n": {"clinical": ["b"]}}
     groups = {"vendor": {"one": inside, "two": few}}
-    found = subgroup_scores(Asked.of(table), groups, models, min_n=1, resamples=300, seed=1).rows
+    found = subgroup_scores(ArmAnswers.of(table), groups, models, min_n=1, resamples=300, seed=1).rows
     of_few = [row for row in found if row["subgroup"] == "two"]
     assert [(row.get("value"), row["method"]) for row in of_few] == [
         (None, "fewer than 5 patients: not given")
@@ -117,7 +117,9 @@ def test_numbers_of_a_tier_that_fewer_than_five_of_a_subgroup_have_are_not_given
     others = [row | {"tier": 3, "subtask": "D01"} for row in table.to_pylist() if row["patient_id"] >= "p004"]
     groups = {"sex": {"female": set(table["patient_id"].to_pylist())}}
     mixed = from_rows(kept + others, VERDICTS)
-    found = subgroup_scores(Asked.of(mixed), groups, {"m": {"c": ["a"]}}, min_n=1, resamples=50, seed=1).rows
+    found = subgroup_scores(
+        ArmAnswers.of(mixed), groups, {"m": {"c": ["a"]}}, min_n=1, resamples=50, seed=1
+    ).rows
     by_tier = {row["scope"]: row for row in found}
     assert "value" not in by_tier["tier:1"]
     assert by_tier["tier:3"]["n_patients"] == 8
@@ -161,14 +163,14 @@ def test_what_a_cohort_can_show_is_told_by_tier_before_anything_is_asked() -> No
     ]
     questions = from_rows(asked, QUESTIONS)
     two = [arm("a"), arm("b", prompt="reasoning")]
-    lines = detectable(questions, two)
+    lines = power_lines(questions, two)
     alone, adjusted = (detectable_difference(planned_error(50, 4), number) for number in (1, 2 + 4))
     assert lines[0] == (
         f"tier 1: 50 patients, 200 items show a difference of {alone:.1f} points with 80 % power, "
         f"{adjusted:.1f} among the 6 comparisons of this run"
     )
     assert lines[1].startswith("tier 3: 50 patients, 50 items")
-    assert "among" not in detectable(questions, two[:1])[0]
+    assert "among" not in power_lines(questions, two[:1])[0]
     assert comparisons([arm("a", simulated=True), arm("b", simulated=True, budget="8")], 3) == 0
 
 

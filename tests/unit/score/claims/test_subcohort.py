@@ -9,7 +9,7 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.score.claims.subcohort import Part, full_versus_part, gold_shift, separate_weights
-from cardiolens.score.statistics.arm_answers import Asked
+from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.scores import score
 from cardiolens.storage.tables import VERDICTS, from_rows
 
@@ -53,7 +53,9 @@ def primary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def test_the_difference_is_of_full_and_part() -> None:
     verdicts = cohort()
     part = verdicts.slice(0, 30)
-    analysis = full_versus_part(Asked.of(verdicts), Part("easy", EASY), ARMS, min_n=1, resamples=1000, seed=1)
+    analysis = full_versus_part(
+        ArmAnswers.of(verdicts), Part("easy", EASY), ARMS, min_n=1, resamples=1000, seed=1
+    )
     found = primary(analysis.rows)
     full, some = (primary(score(table, 1, 10, 1).to_pylist()) for table in (verdicts, part))
     assert (found["full"], found["part"]) == (full["value"], some["value"])
@@ -79,7 +81,7 @@ def test_part_and_remainder_keep_their_sizes() -> None:
 def test_shift_of_gold_answers() -> None:
     verdicts = cohort()
     share_of_b = sum(row["gold"] == ["B"] for row in verdicts.to_pylist()) / 60
-    assert gold_shift(Asked.of(verdicts), EASY) == {"L01": pytest.approx(share_of_b)}
+    assert gold_shift(ArmAnswers.of(verdicts), EASY) == {"L01": pytest.approx(share_of_b)}
 
 
 @pytest.mark.parametrize(
@@ -92,4 +94,4 @@ def test_shift_of_gold_answers() -> None:
 )
 def test_a_part_that_is_none_is_named(part: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        full_versus_part(Asked.of(cohort()), Part("none", part), ARMS, min_n=1, resamples=10, seed=1)
+        full_versus_part(ArmAnswers.of(cohort()), Part("none", part), ARMS, min_n=1, resamples=10, seed=1)

@@ -11,7 +11,7 @@ from small_cohort import make_cohort, reader
 
 from cardiolens.base.errors import InputError
 from cardiolens.commands.compare import compare, read_words
-from cardiolens.score.run_results.compare import compared, configuration_changes
+from cardiolens.score.run_results.compare import compare_runs, configuration_changes
 from cardiolens.show.export.export import export
 from cardiolens.show.export.paper import latex, markdown
 from cardiolens.show.page.elements import Column, Table
@@ -75,7 +75,7 @@ def test_tables_of_a_run_are_written_in_both_languages(runs: tuple[Run, Run]) ->
 def test_a_worse_run_is_told_with_its_flips_and_gates(
     runs: tuple[Run, Run], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = {one.scope: one for one in compared(*runs)}
+    found = {one.scope: one for one in compare_runs(*runs)}
     verdicts = [tables.read(run.verdicts, tables.VERDICTS) for run in runs]
     right = [_right(one, tier=1) for one in verdicts]
     assert found["tier:1"].lost == len(right[0] - right[1]) > 0
@@ -93,14 +93,14 @@ def _right(verdicts: pa.Table, tier: int) -> set[str]:
 
 def test_a_run_is_not_different_from_itself(runs: tuple[Run, Run]) -> None:
     assert list(configuration_changes(runs[0], runs[0])) == []
-    assert all(one.value == one.low == one.high == 0 for one in compared(runs[0], runs[0]))
+    assert all(one.value == one.low == one.high == 0 for one in compare_runs(runs[0], runs[0]))
 
 
 def test_other_arms_and_wrong_words_are_refused(runs: tuple[Run, Run], tmp_path: Path) -> None:
     root = make_cohort(tmp_path, 2)
     other = finished(small_spec(root, "other", model=[reader("oracle")], subtask=["C02"], control=["none"]))
     with pytest.raises(InputError, match=r"questions_digest is not that of|shares no arm"):
-        compared(runs[0], other)
+        compare_runs(runs[0], other)
     with pytest.raises(InputError, match="give a=outputs"):
         read_words(["a=x"])
     folder = runs[0].root

@@ -15,7 +15,7 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.score.claims.analyses import analyse, rows_read
-from cardiolens.score.run_results.judged_arms import varied
+from cardiolens.score.run_results.judged_arms import arm_factors
 from cardiolens.score.run_results.scoring import Replies, judge_and_write, judge_replies
 from cardiolens.score.run_results.verdict_changes import changes
 from cardiolens.score.statistics.verdicts import Verdicts
@@ -82,7 +82,7 @@ def test_analyses_of_a_run_are_written_with_their_sentences(root: Path) -> None:
     selectors = [{"name": "clinical", "kind": "clinical"}, seeds]
     changes = {"name": "analyses", "budget": [16], "selector": selectors, "subtask": SOME}
     planned, judged = swept(sweep_spec(root, *readers, **changes))
-    every, factors = judged.scores, varied(planned.arms)
+    every, factors = judged.scores, arm_factors(planned.arms)
     read = rows_read(every, factors)
     assert read.num_rows < every.num_rows / 3
     few, all_of_them = (repr(analyse(some.to_pylist(), factors)) for some in (read, every))
@@ -246,7 +246,7 @@ def test_a_question_on_an_unknown_subtask_is_named(stored: Stored) -> None:
 
 
 def test_what_judging_again_changed_is_said_by_kind(stored: Stored) -> None:
-    before = stored.judged().judged
+    before = stored.judged().verdict_store
     rows = before.whole().to_pylist()
     right = next(row for row in rows if row["correct"])
     right |= {"correct": False, "parsed": [], "parse_status": "parse_error"}
@@ -254,6 +254,6 @@ def test_what_judging_again_changed_is_said_by_kind(stored: Stored) -> None:
     after = Verdicts()
     after.add(pa.Table.from_pylist([*rows, gone | {"arm_id": "another"}], schema=tables.VERDICTS))
     found = changes(before, after)
-    assert (found.made, found.changed, found.new, found.gone) == (len(rows) + 1, 1, 1, 1)
+    assert (found.total, found.changed, found.new, found.gone) == (len(rows) + 1, 1, 1, 1)
     assert found.kinds == {("right", "wrong (parse_error)"): 1}
     assert changes(before, before).changed == 0

@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 import pytest
 
 from cardiolens.score.statistics.answers import Answers
-from cardiolens.score.statistics.arm_answers import Asked
+from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.items import Items
 from cardiolens.score.statistics.reports import Reports
-from cardiolens.score.statistics.spilled_mapping import AT_HAND, Shelf
+from cardiolens.score.statistics.spilled_mapping import AT_HAND, SpilledMapping
 from cardiolens.score.statistics.verdicts import cohort
 from cardiolens.storage.tables import VERDICTS, from_rows
 
@@ -52,7 +52,7 @@ def verdicts(seed: int, arms: int = 4) -> pa.Table:
 @pytest.mark.parametrize("seed", range(5))
 def test_an_arm_is_what_it_is_in_the_whole_table(seed: int) -> None:
     table = verdicts(seed)
-    whole, asked = Answers.asked(table, cohort(table)), Asked.of(table)
+    whole, asked = Answers.from_verdicts(table, cohort(table)), ArmAnswers.of(table)
     assert asked.arms == list(asked.judged) == whole.where_judged().arms == ["arm1", "arm2", "arm3"]
     for arm in asked:
         same(asked[arm], whole.of_arm(arm))
@@ -63,7 +63,7 @@ def test_an_arm_is_what_it_is_in_the_whole_table(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_numbers_of_two_arms_are_alike_where_names_are(seed: int) -> None:
     table = verdicts(seed)
-    asked = Asked.of(table)
+    asked = ArmAnswers.of(table)
     order = [(name, "ascending") for name in ("subtask", "patient_id")]
     by_arm = {arm: table.filter(pc.equal(table["arm_id"], arm)).sort_by(order) for arm in asked}
     for one, other in combinations(asked, 2):
@@ -87,7 +87,7 @@ def same(found: Answers, expected: Answers) -> None:
 
 
 def test_a_shelf_gives_back_what_was_put_there_and_holds_little_of_it() -> None:
-    shelf: Shelf[np.ndarray] = Shelf()
+    shelf: SpilledMapping[np.ndarray] = SpilledMapping()
     for number in range(3 * AT_HAND):
         shelf[str(number)] = np.full(1000, number)
     shelf["5"] = np.full(7, -5)

@@ -11,14 +11,14 @@ from test_scores import cohort, table, verdict
 from cardiolens.score.claims.landscape import landscape
 from cardiolens.score.statistics.aggregates import arm_statistics
 from cardiolens.score.statistics.answers import Answers
-from cardiolens.score.statistics.cells import Cells, claimed
-from cardiolens.score.statistics.corrected import guessed
+from cardiolens.score.statistics.cells import Cells, claimed_statistics
+from cardiolens.score.statistics.corrected import chance_accuracy
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.headlines import headlines
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.paired import wilcoxon
 from cardiolens.score.statistics.scores import score
-from cardiolens.score.statistics.swap_test import coins, split, stacked, swap_p
+from cardiolens.score.statistics.swap_test import coins, split, stack, swap_p
 
 
 def patients_of(number: int) -> list[str]:
@@ -53,10 +53,10 @@ def test_swaps_test_the_statistic_of_the_interval() -> None:
     sizes = [len(cells) for cells in mine.rows]
 
     def statistics(sums: Floats) -> dict[tuple[str, str], Floats]:
-        return claimed(mine.parts, split(sums, sizes), 1)
+        return claimed_statistics(mine.parts, split(sums, sizes), 1)
 
     swaps = np.array(every, np.float32).T
-    found = swap_p(stacked(mine.rows), stacked(other_arm.rows), statistics, swaps)
+    found = swap_p(stack(mine.rows), stack(other_arm.rows), statistics, swaps)
     for key in keys:
         differences = np.array(by_hand[key])
         extreme = ~(np.abs(differences) < abs(differences[0]) - 1e-9)
@@ -176,8 +176,8 @@ def test_eight_readers_alike_in_every_tier_decline_nowhere(kind: str) -> None:
 
 
 def test_guessing_by_prevalence_gets_the_squared_shares() -> None:
-    assert guessed(np.array([1, 1, 1, 2])) == pytest.approx(0.75**2 + 0.25**2)
-    assert guessed(np.array([4, 4])) == 1
+    assert chance_accuracy(np.array([1, 1, 1, 2])) == pytest.approx(0.75**2 + 0.25**2)
+    assert chance_accuracy(np.array([4, 4])) == 1
 
 
 def test_equivalence_stands_beside_the_items_whose_requests_differ() -> None:

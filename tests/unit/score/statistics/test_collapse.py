@@ -86,8 +86,8 @@ def test_the_flag(index: float, share: float, excess: float, flag: bool) -> None
         "modal_share": np.array(share),
         "modal_excess": np.array(excess),
     }
-    assert collapse.collapsed(indices, excess_low=0.06).item() is flag
-    assert not collapse.collapsed(indices, excess_low=0.04)
+    assert collapse.is_collapsed(indices, excess_low=0.06).item() is flag
+    assert not collapse.is_collapsed(indices, excess_low=0.04)
 
 
 def test_a_careful_reader_of_a_rare_finding_has_not_collapsed() -> None:

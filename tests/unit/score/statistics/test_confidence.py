@@ -12,7 +12,7 @@ from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.statistics import discrimination as measure
 from cardiolens.score.statistics.bootstrap import resampling_weights
 from cardiolens.score.statistics.confidence import confidence_scores, of_options
-from cardiolens.score.statistics.confidence_curves import Told, confidence_curves
+from cardiolens.score.statistics.confidence_curves import ConfidentAnswers, confidence_curves
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.position_bias import position_scores
 from cardiolens.storage.tables import COMPLETIONS, REQUESTS, VERDICTS, from_rows
@@ -215,7 +215,7 @@ def analysis_of(name: str, scores: list[dict[str, Any]]) -> Analysis:
 
 def test_curves_do_not_depend_on_how_many_resamples_are_held_at_once() -> None:
     dice = np.random.default_rng(1)
-    told = Told(dice.random(60), dice.random(60) < 0.7, np.arange(60) // 2, np.full(60, "ok"))
+    told = ConfidentAnswers(dice.random(60), dice.random(60) < 0.7, np.arange(60) // 2, np.full(60, "ok"))
     weights = resampling_weights(30, 600, 1)
     many = confidence_curves(told, weights)
     few = confidence_curves(told, weights[:1])

@@ -7,7 +7,7 @@ import pytest
 
 from cardiolens.score.statistics import metrics, references
 from cardiolens.score.statistics.items import Floats
-from cardiolens.score.statistics.states import Answered, Choices, Sets, state_of
+from cardiolens.score.statistics.states import AnswerMasks, Choices, Sets, state_of
 
 
 def masks(answers: list[str]) -> np.ndarray:
@@ -15,7 +15,7 @@ def masks(answers: list[str]) -> np.ndarray:
 
 
 def state(answer_type: str, gold: list[str], size: int) -> Choices | Sets:
-    answered = Answered(masks(gold), masks(gold), size)
+    answered = AnswerMasks(masks(gold), masks(gold), size)
     return state_of(answer_type, answered, np.zeros(len(gold), dtype=np.int64), 1)
 
 

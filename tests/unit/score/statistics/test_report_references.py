@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 from cardiolens.protocol.tasks.catalogue import Option, Subtask
-from cardiolens.score.statistics.report_references import best_constant_report, guessed_reports, option_flags
+from cardiolens.score.statistics.report_references import (
+    best_constant_report,
+    option_flags,
+    report_guess_scores,
+)
 
 
 def field(name: str, answer_type: str, texts: str, **changes: object) -> Subtask:
@@ -44,7 +48,7 @@ def test_guessed_reports_approach_their_expectations() -> None:
     """Half of 400 studies: gate n; the others gate o with level x."""
     gold = np.array([[True, False, False, False, False], [False, True, True, False, False]] * 200)
     right = float(gold.sum())
-    found = guessed_reports("R", FORM, gold, right, 2026)
+    found = report_guess_scores("R", FORM, gold, right, 2026)
     # a copy is right in all or in nothing; of two kinds one half is alike
     assert found["prevalence"] == pytest.approx(0.5, abs=0.01)
     # gate: 1/2 right of 1; where it opens (1/2) 12/7 levels of 3, each of 4/7: right in half of the studies
@@ -55,6 +59,6 @@ def test_guessed_reports_approach_their_expectations() -> None:
 
 def test_guesses_repeat_and_differ_by_seed() -> None:
     gold = np.array([[True, False, False, False, False], [False, True, True, False, True]] * 9)
-    first = guessed_reports("R", FORM, gold, 45.0, 1)
-    assert guessed_reports("R", FORM, gold.copy(), 45.0, 1) == first
-    assert guessed_reports("R", FORM, gold, 45.0, 2) != first
+    first = report_guess_scores("R", FORM, gold, 45.0, 1)
+    assert report_guess_scores("R", FORM, gold.copy(), 45.0, 1) == first
+    assert report_guess_scores("R", FORM, gold, 45.0, 2) != first

@@ -5,13 +5,13 @@ import pytest
 
 from cardiolens.score.statistics import collapse, metrics
 from cardiolens.score.statistics.items import Ints
-from cardiolens.score.statistics.states import Answered, Choices, Sets
+from cardiolens.score.statistics.states import AnswerMasks, Choices, Sets
 
 ONE = np.zeros(120, dtype=np.int64)
 
 
 def indices(gold: Ints, answers: Ints, size: int) -> dict[str, float]:
-    confusion = Choices.of(Answered(1 << gold, 1 << answers, size), ONE, 1).confusion
+    confusion = Choices.of(AnswerMasks(1 << gold, 1 << answers, size), ONE, 1).confusion
     return {name: value.item() for name, value in collapse.of_confusion(confusion).items()}
 
 
@@ -30,7 +30,7 @@ def test_a_collapsing_reader_collapses_more_the_more_it_gives_up() -> None:
     means = []
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         answers = np.where(doubt < share, 0, gold)
-        confusion = Choices.of(Answered(1 << gold, 1 << answers, 4), unit, readers).confusion
+        confusion = Choices.of(AnswerMasks(1 << gold, 1 << answers, 4), unit, readers).confusion
         means.append(collapse.of_confusion(confusion)["collapse_index"].mean())
     assert means[0] == 0
     assert means == sorted(means)
@@ -45,7 +45,7 @@ def test_a_conservative_reader_loses_recall_and_keeps_precision() -> None:
     for dropped in (0.0, 0.3, 0.6):
         found = gold & (dice.random(gold.shape) >= dropped)
         bits = 1 << np.arange(5)
-        options = Sets.of(Answered(gold @ bits, found @ bits, 5), ONE, 1).options
+        options = Sets.of(AnswerMasks(gold @ bits, found @ bits, 5), ONE, 1).options
         assert metrics.precision(options).item() == 1
         recalls.append(metrics.recall(options).item())
     assert recalls[0] == 1

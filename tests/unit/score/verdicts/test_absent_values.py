@@ -35,7 +35,7 @@ def scores(subtask, cases):
     counts = [
         judge_fields(
             Case(subtask, "report", (), (), (), json.dumps({"fields": reference}), "openprotocol-1"),
-            CaseReply(json.dumps({"fields": reply}), refused=False, cut=False, shown=()),
+            CaseReply(json.dumps({"fields": reply}), refused=False, cut=False, displayed_keys=()),
         ).counts
         for reference, reply in cases
     ]

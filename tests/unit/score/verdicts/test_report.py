@@ -68,7 +68,7 @@ def test_half_a_surrogate_pair_in_a_value_does_no_harm() -> None:
 
 
 def test_the_reference_itself_is_right_in_both_channels() -> None:
-    reply = CaseReply(json.dumps(GOLD), refused=False, cut=False, shown=())
+    reply = CaseReply(json.dumps(GOLD), refused=False, cut=False, displayed_keys=())
     fields, text = judge_fields(CASE, reply), judge_text(CASE, reply)
     assert fields.correct
     assert text.correct
@@ -141,7 +141,7 @@ def test_a_report_without_fields_says_why(text: str, changes: dict[str, bool], s
 
 def test_text_is_scored_without_json() -> None:
     judged = judge_text(
-        CASE, CaseReply("Late enhancement in the lateral wall", refused=False, cut=False, shown=())
+        CASE, CaseReply("Late enhancement in the lateral wall", refused=False, cut=False, displayed_keys=())
     )
     assert (judged.parse_status, judged.rule) == ("ok", "whole_reply")
     assert judged.counts["lcs"] == 6
@@ -152,12 +152,12 @@ def test_text_is_scored_without_json() -> None:
 def test_text_entities_do_not_depend_on_the_fields() -> None:
     """Empty fields, right text: the two channels are scored separately."""
     reply = CaseReply(
-        json.dumps(GOLD | {"fields": {"enhancement": "Absent"}}), refused=False, cut=False, shown=()
+        json.dumps(GOLD | {"fields": {"enhancement": "Absent"}}), refused=False, cut=False, displayed_keys=()
     )
     assert judge_fields(CASE, reply).counts["tp"] == 0
     assert judge_text(CASE, reply).counts["tp"] == 5
 
 
 def test_a_refused_report_has_no_text() -> None:
-    judged = judge_text(CASE, CaseReply("", refused=True, cut=False, shown=()))
+    judged = judge_text(CASE, CaseReply("", refused=True, cut=False, displayed_keys=()))
     assert (judged.parse_status, judged.parsed, judged.counts["fn"]) == ("refusal", (), 5)
