@@ -27,7 +27,7 @@ def write_configuration(run: Run, spec: SweepSpec) -> None:
     tables.write_text(run.configuration, spec.model_dump_json(indent=1) + "\n")
 
 
-def declare(run: Run, spec: SweepSpec, answered: int | None = None) -> None:
+def declare(run: Run, spec: SweepSpec, n_answered: int | None = None) -> None:
     """Keep the declared comparison beside the run before an engine is asked; what is kept stays (16.12).
 
     Another comparison, or none, is another run: it belongs to what the run's folder is named by. `answered`:
@@ -37,26 +37,26 @@ def declare(run: Run, spec: SweepSpec, answered: int | None = None) -> None:
         return
     comparison = spec.primary.model_dump(mode="json")
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    kept = {**comparison, "sha256": _declared_hash(comparison, run), "declared_at": now}
-    kept["answered_before"] = answered
+    record = {**comparison, "sha256": _declared_hash(comparison, run), "declared_at": now}
+    record["answered_before"] = n_answered
     run.root.mkdir(parents=True, exist_ok=True)
-    tables.write_text(run.declaration, json.dumps(kept, indent=1) + "\n")
+    tables.write_text(run.declaration, json.dumps(record, indent=1) + "\n")
 
 
-def declared(run: Run, spec: SweepSpec) -> dict[str, Any] | None:
+def read_declaration(run: Run, spec: SweepSpec) -> dict[str, Any] | None:
     """The comparison declared before the run, None without one; InputError if it was changed since."""
     if spec.primary is None:
         return None
     if not run.declaration.exists():  # planned by other means than a sweep: declared now, and dated so
         declare(run, spec)
-    kept = _read_json(run, run.declaration)
-    if not isinstance(kept, dict):
+    record = _read_json(run, run.declaration)
+    if not isinstance(record, dict):
         raise InputError(f"{run.declaration}: holds no declared comparison; {_REMEDY}")
     comparison = spec.primary.model_dump(mode="json")
-    of_run = {name: kept.get(name) for name in comparison}
-    if of_run != comparison or kept.get("sha256") != _declared_hash(comparison, run):
+    of_run = {name: record.get(name) for name in comparison}
+    if of_run != comparison or record.get("sha256") != _declared_hash(comparison, run):
         raise InputError(f"{run.declaration}: is not the comparison that the run was started with; {_REMEDY}")
-    return kept
+    return record
 
 
 def _declared_hash(comparison: dict[str, Any], run: Run) -> str:
@@ -90,13 +90,13 @@ def cohort_digest(volumes: pa.Table) -> str:
     )
 
 
-Named = Annotated[str, Field(pattern=r"^[^/\\]+$")]  # the name of a folder
+FolderName = Annotated[str, Field(pattern=r"^[^/\\]+$")]  # the name of a folder
 Number = Annotated[int | float, Field(allow_inf_nan=False)]
 Counts = dict[str, Annotated[int, Field(ge=0, lt=2**63)]]
 
 
-class _Described(BaseModel):
-    model_key: Named
+class _Model(BaseModel):
+    model_key: FolderName
     __pydantic_extra__: dict[str, JsonValue] = Field(init=False)
     model_config = ConfigDict(extra="allow", protected_namespaces=())
 
@@ -117,7 +117,7 @@ class _Span(BaseModel):
     ended: Number
 
 
-class _Deployed(BaseModel):
+class _Deployment(BaseModel):
     model: str
     replicas: Number
     gpus_per_replica: Number
@@ -125,7 +125,7 @@ class _Deployed(BaseModel):
 
 
 class _Placement(BaseModel):
-    waves: list[list[_Deployed]]
+    waves: list[list[_Deployment]]
 
 
 class _Requests(BaseModel):
@@ -153,7 +153,7 @@ class _Manifest(BaseModel):
     packages: dict[str, str]
     dataset: str
     studies: int
-    models: dict[Named, _Described]
+    models: dict[FolderName, _Model]
     arms: list[_Arm]
     requests: _Requests
     stages: list[_Stage] = []
@@ -182,7 +182,7 @@ def log_to(run: Run) -> None:
     """Send messages of warning and above to the terminal, and all messages to the run's log."""
     try:
         run.root.mkdir(parents=True, exist_ok=True)
-        kept = logging.FileHandler(run.log)
+        file_handler = logging.FileHandler(run.log)
     except OSError as error:
         reason = error.strerror or error
         raise RunError(
@@ -191,9 +191,9 @@ def log_to(run: Run) -> None:
     root = logging.getLogger("cardiolens")
     root.setLevel(logging.INFO)
     root.handlers.clear()
-    shown = logging.StreamHandler()
-    shown.setLevel(logging.WARNING)
-    shown.setFormatter(PlainFormatter("%(message)s"))
-    kept.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    root.addHandler(shown)
-    root.addHandler(kept)
+    terminal_handler = logging.StreamHandler()
+    terminal_handler.setLevel(logging.WARNING)
+    terminal_handler.setFormatter(PlainFormatter("%(message)s"))
+    file_handler.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root.addHandler(terminal_handler)
+    root.addHandler(file_handler)

@@ -22,7 +22,7 @@ from cardiolens.base.errors import InputError, RunError
 
 SCHEMA_VERSION = "1"
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 FRAME = "\ufffc"  # marks the place of a frame in a message
 
@@ -151,14 +151,14 @@ STAGES = _schema(
     ("temperature", pa.float64()),  # of a sample; null in other chains
 )
 
-OFFERED = pa.struct(
+OFFERED_FRAME = pa.struct(
     [("name", pa.string()), ("volume_id", pa.string()), ("idx", pa.int32()), ("caption", pa.string())]
 )
 
 OFFERS = _schema(
     "offers",
     ("offer_key", pa.string()),  # digest of the frames on offer
-    ("frames", pa.list_(OFFERED)),  # that a reader may ask for, in the order in which they are shown
+    ("frames", pa.list_(OFFERED_FRAME)),  # that a reader may ask for, in the order in which they are shown
 )
 
 CHOICES = _schema(
@@ -337,18 +337,18 @@ def replace_by(folder: Path, blocks: Iterable[pa.Table], schema: pa.Schema) -> N
         atomic(folder / part_name()) as temporary,
         pq.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True) as writer,
     ):
-        for rows in _grouped(blocks, schema):
+        for rows in _row_groups(blocks, schema):
             writer.write_table(rows)
     for path in old:
         path.unlink(missing_ok=True)
 
 
-def _grouped(blocks: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
+def _row_groups(blocks: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
     """Blocks cast to a schema, small ones together."""
     waiting = [schema.empty_table()]
     for block in blocks:
         waiting.append(block.cast(schema))
-        if sum(some.num_rows for some in waiting) >= _ROW_GROUP:
+        if sum(table.num_rows for table in waiting) >= _ROW_GROUP:
             yield pa.concat_tables(waiting)
             waiting = []
     if waiting:
@@ -363,25 +363,25 @@ def parts(folder: Path) -> list[Path]:
 def read(folder: Path, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
     """Read all parts of a table, or some of its columns; an empty table if there are no parts."""
     selected = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-    return made_of(folder, schema, columns, lambda parts: concat(parts, selected))
+    return from_parts(folder, schema, columns, lambda parts: concat(parts, selected))
 
 
-def made_of(
+def from_parts(
     folder: Path,
     schema: pa.Schema,
     columns: Sequence[str] | None,
-    make: Callable[[Iterator[pa.Table]], Made],
-) -> Made:
+    make: Callable[[Iterator[pa.Table]], Result],
+) -> Result:
     """What a function makes of the parts of a table, which it is given one by one.
 
     Another process may compact the parts meanwhile: if a listed part has disappeared, all is made again.
     """
     while True:  # each further listing has lost a part
-        listed = parts(folder)
+        paths = parts(folder)
         try:
-            return make(read_part(path, schema, columns) for path in listed)
+            return make(read_part(path, schema, columns) for path in paths)
         except InputError as error:
-            if not isinstance(error.__cause__, FileNotFoundError) or set(listed) <= set(parts(folder)):
+            if not isinstance(error.__cause__, FileNotFoundError) or set(paths) <= set(parts(folder)):
                 raise
 
 
@@ -482,18 +482,18 @@ def query(folder: Path, schema: pa.Schema, columns: Sequence[str], where: ds.Exp
     return pa.Table.from_batches(scan(folder, schema, columns, where), selected.remove_metadata())
 
 
-def _check_decoded(path: Path, found: pa.Schema, schema: pa.Schema) -> None:
+def _check_decoded(path: Path, actual: pa.Schema, schema: pa.Schema) -> None:
     """Raise InputError unless a part has the columns of the schema, dictionaries counting as their values."""
     fields = [
         field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
-        for field in found
+        for field in actual
     ]
     check_columns(path, pa.schema(fields), schema)
 
 
-def check_columns(path: Path, found: pa.Schema, schema: pa.Schema) -> None:
+def check_columns(path: Path, actual: pa.Schema, schema: pa.Schema) -> None:
     """Raise InputError unless a part has the columns of the schema."""
-    if not found.equals(schema, check_metadata=False):
+    if not actual.equals(schema, check_metadata=False):
         raise InputError(
             f"{path}: its columns are not those of table {schema.metadata[b'table'].decode()!r} "
             f"version {SCHEMA_VERSION}; another version of CardioLens wrote it: use a new store"

@@ -11,7 +11,7 @@ from cardiolens.base.errors import RunError
 Place = tuple[int, int]  # start and length
 
 
-class NamelessFile:
+class UnlinkedFile:
     """A file that this process alone can write; it is gone with the process, even where that is killed.
 
     Pickled, it is read by the processes of this user that are started meanwhile.
@@ -25,12 +25,12 @@ class NamelessFile:
 
     def append(self, content: memoryview | bytes | pa.Buffer) -> Place:
         """Write bytes behind those that are there; RunError where they do not fit."""
-        left = memoryview(content)
-        place = self._end, len(left)
+        remaining = memoryview(content)
+        place = self._end, len(remaining)
         try:
-            while left:
-                written = os.pwrite(self._file, left, self._end)
-                left, self._end = left[written:], self._end + written
+            while remaining:
+                n_written = os.pwrite(self._file, remaining, self._end)
+                remaining, self._end = remaining[n_written:], self._end + n_written
         except OSError as error:
             raise RunError(
                 f"{gettempdir()}: what is judged and scored does not fit there ({error.strerror}); free "

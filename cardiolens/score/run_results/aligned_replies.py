@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from cardiolens.score.verdicts.final_completions import duplicates, finals
 from cardiolens.storage import tables
-from cardiolens.storage.partitions import Shares, numbered
+from cardiolens.storage.partitions import HashPartitions, number_keys
 from cardiolens.storage.spool import Spool
 from cardiolens.storage.tables import COMPLETIONS, PLANNED, REQUESTS
 
@@ -51,8 +51,10 @@ def aligned(requests: Path, completions: Path, steps: pa.Array) -> Aligned:
     """Lay the completions of a folder beside its requests; `steps` are keys that chains ask beside them."""
     n_shares = 1 + max(map(tables.count_rows, (requests, completions))) // BLOCK
     parts = _blocks_of(requests)
-    keys = Shares(_KEYS, n_shares, _keys_of(parts))
-    replies = tables.made_of(completions, COMPLETIONS, _SAID, partial(Shares, _SAID_ROWS, n_shares))
+    keys = HashPartitions(_KEYS, n_shares, _keys_of(parts))
+    replies = tables.from_parts(
+        completions, COMPLETIONS, _SAID, partial(HashPartitions, _SAID_ROWS, n_shares)
+    )
     said, places = Spool(_SAID_ROWS), [list[int]() for _ in parts]
     counts: Counter[str] = Counter(engine_error=0, missing=0, agreeing=0, disagreeing=0, unrequested=0)
     tried: set[str] = set()
@@ -103,7 +105,7 @@ class _Lookup:
 
     @staticmethod
     def of(asked: pa.Table, replied: pa.Table) -> "_Lookup":
-        known, wanted = numbered(asked, replied)
+        known, wanted = number_keys(asked, replied)
         order = np.argsort(known, kind="stable")
         first, end = (np.searchsorted(known[order], wanted, side) for side in ("left", "right"))
         return _Lookup(end - first, first, order)

@@ -76,7 +76,7 @@ def judge_model(
 
 def questions_asked(requests: Path) -> pa.Array:
     """The distinct questions of a model's requests; InputError where there is none."""
-    found = tables.made_of(
+    found = tables.from_parts(
         requests,
         REQUESTS,
         ("qa_id",),

@@ -34,7 +34,7 @@ def count_stages(
 def _counts(
     number: int, steps: Sequence[Step], asked: Mapping[str, int], tried: Collection[str]
 ) -> StageCounts:
-    said = {step.request_key: step.said for step in steps}
+    said = {step.request_key: step.completion for step in steps}
     statuses = [row["status"] for row in said.values() if row is not None]
     return StageCounts(
         stage=number,

@@ -148,4 +148,4 @@ def _write(
         "reason": said.reason,
     }
     write_model_record(run.model_records, record.model_copy(update=changed))
-    run.excluded(record.model).write_text(",".join(said.exclude))
+    run.node_exclusions(record.model).write_text(",".join(said.exclude))

@@ -25,7 +25,7 @@ _ELSEWHERE = ("completions", "models")  # of a store: left out; the embedded mod
 
 
 @dataclass(frozen=True, slots=True)
-class Bundled:
+class BundleSummary:
     """The size of a bundle, and the command-line words that select its sweep."""
 
     n_files: int
@@ -33,7 +33,7 @@ class Bundled:
     words: tuple[str, ...]
 
 
-def bundle(spec: SweepSpec, folder: Path, conf: Path | None) -> Bundled:
+def bundle(spec: SweepSpec, folder: Path, conf: Path | None) -> BundleSummary:
     """Gather prepared studies, questions, model files at their revisions, encoders and configuration.
 
     `conf` is the user's own configuration folder. InputError if a model is missing or the folder is not
@@ -61,7 +61,7 @@ def bundle(spec: SweepSpec, folder: Path, conf: Path | None) -> Bundled:
         _close(folder)
     except OSError as error:
         raise RunError(f"out={folder}: cannot be written ({error.strerror or error})") from error
-    return Bundled(len(index), sum(int(str(file["bytes"])) for file in index.values()), _words(spec))
+    return BundleSummary(len(index), sum(int(str(file["bytes"])) for file in index.values()), _words(spec))
 
 
 def gather_wheels(lock: Path, folder: Path) -> None:
@@ -73,9 +73,11 @@ def gather_wheels(lock: Path, folder: Path) -> None:
         [*pip, "wheel", "--no-deps", "-w", str(folder / "wheels"), str(root)],
     ]
     for command in commands:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise RunError(f"pip failed ({' '.join(command[2:5])}): {done.stderr.strip().splitlines()[-1]}")
+        process = subprocess.run(command, capture_output=True, text=True, check=False)
+        if process.returncode:
+            raise RunError(
+                f"pip failed ({' '.join(command[2:5])}): {process.stderr.strip().splitlines()[-1]}"
+            )
 
 
 def differences(folder: Path) -> Iterator[str]:
@@ -84,11 +86,11 @@ def differences(folder: Path) -> Iterator[str]:
         index: Mapping[str, Mapping[str, object]] = read_json(folder / INDEX)
     except (OSError, ValueError) as error:
         raise InputError(f"verify={folder}: is not a bundle ({error})") from None
-    found = {name: digest for name, _, digest in _digests(folder)}
+    digests = {name: digest for name, _, digest in _digests(folder)}
     for name, file in index.items():
-        if name not in found:
+        if name not in digests:
             yield f"{name}: is missing"
-        elif found[name] != file["sha256"]:
+        elif digests[name] != file["sha256"]:
             yield f"{name}: is not what was gathered"
 
 
@@ -96,8 +98,8 @@ def _gather_data(spec: SweepSpec, folder: Path) -> None:
     elsewhere = shutil.ignore_patterns(*_ELSEWHERE, "*.tmp")
     shutil.copytree(spec.store, folder / "store", ignore=elsewhere)
     shutil.copyfile(spec.dataset.questions, folder / "questions.jsonl")
-    kept = {"name", "protocol", "window_pct", "windows", "allow_unverified"}
-    dataset = spec.dataset.model_dump(mode="json", include=kept)
+    fields = {"name", "protocol", "window_pct", "windows", "allow_unverified"}
+    dataset = spec.dataset.model_dump(mode="json", include=fields)
     dataset |= {"studies": "store", "questions": "questions.jsonl", "prepared_only": True}
     _write_option(folder / "conf" / "dataset" / "bundled.yaml", dataset)
 
@@ -111,8 +113,8 @@ def _gather_model(model: ModelSpec, identity: Identity, folder: Path) -> None:
             shutil.copytree(identity.folder, folder / options["source"])
         else:
             options["revision"] = identity.folder.name
-            kept = folder / "hf" / "hub" / f"models--{model.source.replace('/', '--')}" / "snapshots"
-            shutil.copytree(identity.folder, kept / identity.folder.name, dirs_exist_ok=True)
+            snapshots = folder / "hf" / "hub" / f"models--{model.source.replace('/', '--')}" / "snapshots"
+            shutil.copytree(identity.folder, snapshots / identity.folder.name, dirs_exist_ok=True)
     _write_option(folder / "conf" / "model" / f"{model.name}.yaml", {model.name: options})
 
 
@@ -129,7 +131,11 @@ def _write_option(path: Path, content: Mapping[str, object]) -> None:
 def _words(spec: SweepSpec) -> tuple[str, ...]:
     """The words that replace dataset, store, models and encoders of the original command."""
     models = ",".join(model.name for model in spec.model)
-    encoders = [f"selector.{one.name}.encoder=encoders/{one.name}" for one in spec.selector if one.encoder]
+    encoders = [
+        f"selector.{selector.name}.encoder=encoders/{selector.name}"
+        for selector in spec.selector
+        if selector.encoder
+    ]
     return ("dataset=bundled", "store=store", f"model=[{models}]", *encoders)
 
 

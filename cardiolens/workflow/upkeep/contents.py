@@ -16,7 +16,7 @@ from cardiolens.study.shards import FRAMES_FOLDER, VOLUMES_FOLDER
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StoredTable:
     """One table of a store."""
 
     name: str  # e.g. completions/<model_key>
@@ -36,28 +36,30 @@ class Content:
     broken: tuple[Path, ...]  # parts with an unreadable footer
 
 
-def held(store: Store) -> list[Held]:
+def stored_tables(store: Store) -> list[StoredTable]:
     """Every table of a store; InputError if the folder is not a store."""
-    known = [
-        Held(FRAMES_FOLDER, store.root / FRAMES_FOLDER, tables.FRAMES),
-        Held(VOLUMES_FOLDER, store.root / VOLUMES_FOLDER, tables.VOLUMES),
-        Held("questions", store.questions, tables.QUESTIONS),
-        Held("evidence", store.evidence, tables.EVIDENCE),
+    candidates = [
+        StoredTable(FRAMES_FOLDER, store.root / FRAMES_FOLDER, tables.FRAMES),
+        StoredTable(VOLUMES_FOLDER, store.root / VOLUMES_FOLDER, tables.VOLUMES),
+        StoredTable("questions", store.questions, tables.QUESTIONS),
+        StoredTable("evidence", store.evidence, tables.EVIDENCE),
     ]
-    found = [table for table in known if table.folder.is_dir()]
-    if not found and not (store.root / COHORT_NAME).exists():
+    existing = [table for table in candidates if table.folder.is_dir()]
+    if not existing and not (store.root / COHORT_NAME).exists():
         raise InputError(
             f"store={store.root}: is not a store (no {COHORT_NAME}, frames, volumes or questions); "
             "give the folder that a sweep's `store` names, e.g. stores/phantom_ci"
         )
     for group, schema in (("features", FEATURES), ("completions", tables.COMPLETIONS)):
-        found += [Held(f"{group}/{folder.name}", folder, schema) for folder in _folders(store.root / group)]
-    return found
+        existing += [
+            StoredTable(f"{group}/{folder.name}", folder, schema) for folder in _folders(store.root / group)
+        ]
+    return existing
 
 
 def contents(store: Store) -> Iterator[Content]:
     """Yield the size of every table of a store."""
-    for table in held(store):
+    for table in stored_tables(store):
         rows, n_bytes, versions, broken = 0, 0, set(), []
         paths = tables.parts(table.folder)
         for path in paths:
