@@ -142,7 +142,7 @@ def _flat(part: Path, completions: Path) -> Iterator[Any]:
     chains = read_part_chains(part)
     steps: dict[str, list[Any]] = {chain: [] for chain in chains}
     for step in walk(chains, completions):
-        assert step.said is not None, "a chain has no end"
+        assert step.completion is not None, "a chain has no end"
         steps[step.chain].append(step)
     for request in read_requests(part, range(tables.read_part(part, tables.REQUESTS).num_rows)):
         for step in steps[request.request_key]:
@@ -150,8 +150,8 @@ def _flat(part: Path, completions: Path) -> Iterator[Any]:
             yield replace(
                 request,
                 request_key=step.request_key,
-                prompt=step.coming.prompt,
-                max_tokens=step.coming.max_tokens,
+                prompt=step.request.prompt,
+                max_tokens=step.request.max_tokens,
                 stage=0,
                 answer_format=request.answer_format if last else FREE,
             )

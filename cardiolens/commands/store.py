@@ -50,7 +50,7 @@ def prune(store: Store, words: Words) -> int:
     """Print the files that no command reads any more; with apply=true delete them."""
     files = removable(store, _listed(words.get("models", "[]")))
     for file in files:
-        say(f"{file.path}: {file.n_bytes / 1e6:.1f} MB, {file.why}")
+        say(f"{file.path}: {file.n_bytes / 1e6:.1f} MB, {file.reason}")
     total = f"{len(files)} files, {sum(file.n_bytes for file in files) / 1e6:.1f} MB"
     if words.get("apply") == "true":
         delete(files)

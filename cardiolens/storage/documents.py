@@ -27,7 +27,7 @@ def write_configuration(run: Run, spec: SweepSpec) -> None:
     tables.write_text(run.configuration, spec.model_dump_json(indent=1) + "\n")
 
 
-def declare(run: Run, spec: SweepSpec, answered: int | None = None) -> None:
+def declare(run: Run, spec: SweepSpec, n_answered: int | None = None) -> None:
     """Keep the declared comparison beside the run before an engine is asked; what is kept stays (16.12).
 
     Another comparison, or none, is another run: it belongs to what the run's folder is named by. `answered`:
@@ -38,12 +38,12 @@ def declare(run: Run, spec: SweepSpec, answered: int | None = None) -> None:
     comparison = spec.primary.model_dump(mode="json")
     now = datetime.now(UTC).isoformat(timespec="seconds")
     record = {**comparison, "sha256": _declared_hash(comparison, run), "declared_at": now}
-    record["answered_before"] = answered
+    record["answered_before"] = n_answered
     run.root.mkdir(parents=True, exist_ok=True)
     tables.write_text(run.declaration, json.dumps(record, indent=1) + "\n")
 
 
-def declared(run: Run, spec: SweepSpec) -> dict[str, Any] | None:
+def read_declaration(run: Run, spec: SweepSpec) -> dict[str, Any] | None:
     """The comparison declared before the run, None without one; InputError if it was changed since."""
     if spec.primary is None:
         return None
@@ -90,13 +90,13 @@ def cohort_digest(volumes: pa.Table) -> str:
     )
 
 
-Named = Annotated[str, Field(pattern=r"^[^/\\]+$")]  # the name of a folder
+FolderName = Annotated[str, Field(pattern=r"^[^/\\]+$")]  # the name of a folder
 Number = Annotated[int | float, Field(allow_inf_nan=False)]
 Counts = dict[str, Annotated[int, Field(ge=0, lt=2**63)]]
 
 
-class _Described(BaseModel):
-    model_key: Named
+class _Model(BaseModel):
+    model_key: FolderName
     __pydantic_extra__: dict[str, JsonValue] = Field(init=False)
     model_config = ConfigDict(extra="allow", protected_namespaces=())
 
@@ -117,7 +117,7 @@ class _Span(BaseModel):
     ended: Number
 
 
-class _Deployed(BaseModel):
+class _Deployment(BaseModel):
     model: str
     replicas: Number
     gpus_per_replica: Number
@@ -125,7 +125,7 @@ class _Deployed(BaseModel):
 
 
 class _Placement(BaseModel):
-    waves: list[list[_Deployed]]
+    waves: list[list[_Deployment]]
 
 
 class _Requests(BaseModel):
@@ -153,7 +153,7 @@ class _Manifest(BaseModel):
     packages: dict[str, str]
     dataset: str
     studies: int
-    models: dict[Named, _Described]
+    models: dict[FolderName, _Model]
     arms: list[_Arm]
     requests: _Requests
     stages: list[_Stage] = []
@@ -191,9 +191,9 @@ def log_to(run: Run) -> None:
     root = logging.getLogger("cardiolens")
     root.setLevel(logging.INFO)
     root.handlers.clear()
-    console_handler = logging.StreamHandler()
-    console_handler.setLevel(logging.WARNING)
-    console_handler.setFormatter(PlainFormatter("%(message)s"))
+    terminal_handler = logging.StreamHandler()
+    terminal_handler.setLevel(logging.WARNING)
+    terminal_handler.setFormatter(PlainFormatter("%(message)s"))
     file_handler.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    root.addHandler(console_handler)
+    root.addHandler(terminal_handler)
     root.addHandler(file_handler)

@@ -27,10 +27,10 @@ class AppendedFile:
     def mend(self) -> None:
         """Take away a last line that a kill cut off, so that the next one begins at its own."""
         content = read_bytes(self.path, MOST_BYTES)
-        last = content.rpartition(b"\n")[2]
-        if last and is_cut(last):
-            os.ftruncate(self._file, len(content) - len(last))
-        elif last:
+        tail = content.rpartition(b"\n")[2]
+        if tail and is_cut(tail):
+            os.ftruncate(self._file, len(content) - len(tail))
+        elif tail:
             os.write(self._file, b"\n")
 
     def append(self, line: bytes) -> None:

@@ -18,7 +18,7 @@ _OBJECTS = (
 )
 WEIGHTS = ("*.safetensors", "*.bin", "*.pt")  # the patterns by which vLLM finds weights
 _LENGTH = 8  # bytes at the start of a safetensors file that state the length of its header
-_AGAIN = "copy or download the model again"
+_REMEDY = "copy or download the model again"
 
 
 def check_files(folder: Path) -> None:
@@ -41,16 +41,16 @@ def check_architectures(folder: Path) -> None:
         )
 
 
-def lacking_weights(folder: Path) -> str | None:
+def missing_weights(folder: Path) -> str | None:
     """A message about missing weights, all of them or some that the index names; None if complete."""
     if not any(next(folder.glob(pattern), None) for pattern in WEIGHTS):
-        return f"{folder} holds no weights ({', '.join(WEIGHTS)}); {_AGAIN}"
+        return f"{folder} holds no weights ({', '.join(WEIGHTS)}); {_REMEDY}"
     index = folder / INDEX
     files = read_object(index).get("weight_map") if index.exists() else None
     if files is not None and not isinstance(files, dict):
-        raise InputError(f"{index}: its weight_map is no object of tensor names and files; {_AGAIN}")
+        raise InputError(f"{index}: its weight_map is no object of tensor names and files; {_REMEDY}")
     absent = sorted({str(name) for name in (files or {}).values() if not (folder / str(name)).exists()})
-    return f"{folder} lacks {', '.join(absent)}, which {INDEX} names; {_AGAIN}" if absent else None
+    return f"{folder} lacks {', '.join(absent)}, which {INDEX} names; {_REMEDY}" if absent else None
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -58,9 +58,9 @@ def read_object(path: Path) -> dict[str, Any]:
     try:
         tree = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: is not a whole JSON file ({error}); {_AGAIN}") from None
+        raise InputError(f"{path}: is not a whole JSON file ({error}); {_REMEDY}") from None
     if not isinstance(tree, dict):
-        raise InputError(f"{path}: holds a {type(tree).__name__}, expected a JSON object; {_AGAIN}")
+        raise InputError(f"{path}: holds a {type(tree).__name__}, expected a JSON object; {_REMEDY}")
     return tree
 
 
@@ -72,8 +72,8 @@ def _check_weights(path: Path) -> None:
             length = int.from_bytes(file.read(_LENGTH), "little")
             tensors = json.loads(file.read(length)) if _LENGTH + length <= size else {}
         ends = [tensor["data_offsets"][1] for name, tensor in tensors.items() if name != "__metadata__"]
-        stated = _LENGTH + length + max(ends, default=0)
+        expected = _LENGTH + length + max(ends, default=0)
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        raise InputError(f"{path}: its safetensors header cannot be read; {_AGAIN}") from None
-    if size != stated:
-        raise InputError(f"{path}: holds {size} bytes; expected {stated} by its header; {_AGAIN}")
+        raise InputError(f"{path}: its safetensors header cannot be read; {_REMEDY}") from None
+    if size != expected:
+        raise InputError(f"{path}: holds {size} bytes; expected {expected} by its header; {_REMEDY}")

@@ -14,7 +14,7 @@ AT_ONCE = 2**16  # rows that are shared out together; so many fill a share
 _PREFIX = 3  # characters of a key that choose its share: 4,096 of a hash
 
 
-class Shares:
+class HashPartitions:
     """Rows by a share of their `request_key`; those of one key stand in one share, in the order they came."""
 
     def __init__(self, schema: pa.Schema, n_shares: int, rows: Iterable[pa.Table]) -> None:
@@ -22,8 +22,8 @@ class Shares:
         self._spool = Spool(schema)
         self._places: list[list[int]] = [[] for _ in range(n_shares)]
         waiting: list[pa.Table] = []
-        for some in rows:
-            waiting.append(some)
+        for block in rows:
+            waiting.append(block)
             if sum(table.num_rows for table in waiting) >= AT_ONCE:
                 self._share_out(pa.concat_tables(waiting))
                 waiting = []
@@ -43,7 +43,7 @@ class Shares:
                 places.append(self._spool.add(rows.take(order[first:end])))
 
 
-def numbered(first: pa.Table, second: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+def number_keys(first: pa.Table, second: pa.Table) -> tuple[np.ndarray, np.ndarray]:
     """A number for the key of each row of two tables: equal for equal keys."""
     keys = pa.chunked_array([*first["request_key"].chunks, *second["request_key"].chunks], pa.string())
     number = np.asarray(pc.fill_null(keys, "").combine_chunks().dictionary_encode().indices)
@@ -52,8 +52,8 @@ def numbered(first: pa.Table, second: pa.Table) -> tuple[np.ndarray, np.ndarray]
 
 def _share_of(keys: pa.ChunkedArray, n_shares: int) -> np.ndarray:
     """The share of each key, by its first characters alone: those of a hash are as good as drawn."""
-    first = pc.fill_null(pc.utf8_slice_codeunits(keys, 0, _PREFIX), "")
-    encoded = first.combine_chunks().dictionary_encode()
+    prefixes = pc.fill_null(pc.utf8_slice_codeunits(keys, 0, _PREFIX), "")
+    encoded = prefixes.combine_chunks().dictionary_encode()
     shares = [crc32(prefix.encode()) % n_shares for prefix in encoded.dictionary.to_pylist()]
-    shares_of: np.ndarray = np.array(shares, np.int64)[np.asarray(encoded.indices)]
-    return shares_of
+    numbers: np.ndarray = np.array(shares, np.int64)[np.asarray(encoded.indices)]
+    return numbers

@@ -60,8 +60,8 @@ def _share(folders: Sequence[Path]) -> str:
             folder.chmod(_SHARED_FOLDER)
         except OSError as error:
             raise RunError(f"{folder}: cannot be made ({error.strerror}); check permissions") from None
-    listing = ", ".join(f"{folder} (group {_group(folder)})" for folder in folders)
-    return f"group_shared=true: everybody in its group may read and change {listing}"
+    names = ", ".join(f"{folder} (group {_group(folder)})" for folder in folders)
+    return f"group_shared=true: everybody in its group may read and change {names}"
 
 
 def _keep_private(folder: Path) -> None:

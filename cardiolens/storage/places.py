@@ -104,7 +104,7 @@ class Run:
         """Records of the models of a submitted run."""
         return self.root / "groups"
 
-    def excluded(self, model: str) -> Path:
+    def node_exclusions(self, model: str) -> Path:
         """File of the nodes that a model's job must avoid."""
         return self.model_records / f"{model}.exclude"
 
@@ -149,21 +149,21 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
         "statistics": {"components"},
         "model": {"__all__": {**dict.fromkeys(SERVING, True), "http": set(HTTP_SERVING)}},
     }
-    fields = spec.model_dump(mode="json", exclude=left_out)
-    for model in fields["model"]:
+    values = spec.model_dump(mode="json", exclude=left_out)
+    for model in values["model"]:
         model["engine_options"] = changing_answers(model["engine_options"])
         if not model["engine_options"]:  # as in all sweeps before there were any
             del model["engine_options"]
-    for prompt in fields["prompt"]:
+    for prompt in values["prompt"]:
         if prompt["steps"] == "none":  # which has no step whose length could count
             del prompt["step_max_tokens"]
-    for selector in fields["selector"]:
+    for selector in values["selector"]:
         if selector["kind"] != "self":  # which asks for no frames
             del selector["rounds"]
-    fields["prompt"] = [_without(prompt, _PROMPT_AS_BEFORE) for prompt in fields["prompt"]]
-    fields["dataset"] = _without(fields["dataset"], _DATASET_AS_BEFORE)
-    return _without(fields, _AS_BEFORE)
+    values["prompt"] = [_without(prompt, _PROMPT_AS_BEFORE) for prompt in values["prompt"]]
+    values["dataset"] = _without(values["dataset"], _DATASET_AS_BEFORE)
+    return _without(values, _AS_BEFORE)
 
 
-def _without(fields: dict[str, Any], as_before: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    return {key: value for key, value in fields.items() if (key, value) not in as_before}
+def _without(values: dict[str, Any], as_before: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if (key, value) not in as_before}

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from cardiolens.storage import tables
-from cardiolens.storage.unnamed_file import NamelessFile, Place
+from cardiolens.storage.unnamed_file import Place, UnlinkedFile
 
-_PACKED = pa.ipc.IpcWriteOptions(compression="lz4")
+_COMPRESSION = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 class Spool:
@@ -15,14 +15,14 @@ class Spool:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
-        self._file = NamelessFile()
+        self._file = UnlinkedFile()
         self._places: list[Place] = []
         self.num_rows = 0
 
     def add(self, part: pa.Table) -> int:
         """Append a part; returns its number."""
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, self._schema, options=_PACKED) as writer:
+        with pa.ipc.new_stream(sink, self._schema, options=_COMPRESSION) as writer:
             writer.write_table(part.combine_chunks())
         self._places.append(self._file.append(sink.getvalue()))
         self.num_rows += part.num_rows

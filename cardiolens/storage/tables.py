@@ -22,7 +22,7 @@ from cardiolens.base.errors import InputError, RunError
 
 SCHEMA_VERSION = "1"
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 FRAME = "\ufffc"  # marks the place of a frame in a message
 
@@ -151,14 +151,14 @@ STAGES = _schema(
     ("temperature", pa.float64()),  # of a sample; null in other chains
 )
 
-OFFERED = pa.struct(
+OFFERED_FRAME = pa.struct(
     [("name", pa.string()), ("volume_id", pa.string()), ("idx", pa.int32()), ("caption", pa.string())]
 )
 
 OFFERS = _schema(
     "offers",
     ("offer_key", pa.string()),  # digest of the frames on offer
-    ("frames", pa.list_(OFFERED)),  # that a reader may ask for, in the order in which they are shown
+    ("frames", pa.list_(OFFERED_FRAME)),  # that a reader may ask for, in the order in which they are shown
 )
 
 CHOICES = _schema(
@@ -337,13 +337,13 @@ def replace_by(folder: Path, blocks: Iterable[pa.Table], schema: pa.Schema) -> N
         atomic(folder / part_name()) as temporary,
         pq.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True) as writer,
     ):
-        for rows in _grouped(blocks, schema):
+        for rows in _row_groups(blocks, schema):
             writer.write_table(rows)
     for path in old:
         path.unlink(missing_ok=True)
 
 
-def _grouped(blocks: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
+def _row_groups(blocks: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
     """Blocks cast to a schema, small ones together."""
     waiting = [schema.empty_table()]
     for block in blocks:
@@ -363,25 +363,25 @@ def parts(folder: Path) -> list[Path]:
 def read(folder: Path, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
     """Read all parts of a table, or some of its columns; an empty table if there are no parts."""
     selected = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-    return made_of(folder, schema, columns, lambda parts: concat(parts, selected))
+    return from_parts(folder, schema, columns, lambda parts: concat(parts, selected))
 
 
-def made_of(
+def from_parts(
     folder: Path,
     schema: pa.Schema,
     columns: Sequence[str] | None,
-    make: Callable[[Iterator[pa.Table]], Made],
-) -> Made:
+    make: Callable[[Iterator[pa.Table]], Result],
+) -> Result:
     """What a function makes of the parts of a table, which it is given one by one.
 
     Another process may compact the parts meanwhile: if a listed part has disappeared, all is made again.
     """
     while True:  # each further listing has lost a part
-        listed = parts(folder)
+        paths = parts(folder)
         try:
-            return make(read_part(path, schema, columns) for path in listed)
+            return make(read_part(path, schema, columns) for path in paths)
         except InputError as error:
-            if not isinstance(error.__cause__, FileNotFoundError) or set(listed) <= set(parts(folder)):
+            if not isinstance(error.__cause__, FileNotFoundError) or set(paths) <= set(parts(folder)):
                 raise
 
 

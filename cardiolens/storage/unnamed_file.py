@@ -11,7 +11,7 @@ from cardiolens.base.errors import RunError
 Place = tuple[int, int]  # start and length
 
 
-class NamelessFile:
+class UnlinkedFile:
     """A file that this process alone can write; it is gone with the process, even where that is killed.
 
     Pickled, it is read by the processes of this user that are started meanwhile.
@@ -25,12 +25,12 @@ class NamelessFile:
 
     def append(self, content: memoryview | bytes | pa.Buffer) -> Place:
         """Write bytes behind those that are there; RunError where they do not fit."""
-        rest = memoryview(content)
-        place = self._end, len(rest)
+        remaining = memoryview(content)
+        place = self._end, len(remaining)
         try:
-            while rest:
-                n_written = os.pwrite(self._file, rest, self._end)
-                rest, self._end = rest[n_written:], self._end + n_written
+            while remaining:
+                n_written = os.pwrite(self._file, remaining, self._end)
+                remaining, self._end = remaining[n_written:], self._end + n_written
         except OSError as error:
             raise RunError(
                 f"{gettempdir()}: what is judged and scored does not fit there ({error.strerror}); free "

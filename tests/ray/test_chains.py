@@ -88,14 +88,14 @@ def test_a_killed_sweep_of_chains_goes_on_with_the_stages_that_it_has_not(cases:
     assert cases.completion_folder is not None
     steps = walk(read_chains(cases.run / "requests" / "tiny"), cases.completion_folder)
     assert Counter(step.stage for step in steps) == {0: N, 1: N, 2: N}
-    assert all(step.said for step in steps)
+    assert all(step.completion for step in steps)
     manifest = cases.manifest()
     done = Counter(step.stage + 1 for step in steps if step.request_key in kept)
     executed = {stage["stage"]: stage["executed"] for stage in manifest["stages"]}
     assert executed == {stage: N - done[stage] for stage in (1, 2, 3)}
     assert manifest["requests"]["ok"] == N
     whole = ended.filter(pc.is_in(ended["request_key"], pc.unique(asked(cases))))
-    told = [sum(step.said[name] for step in steps) for name in ("prompt_tokens", "output_tokens")]
+    told = [sum(step.completion[name] for step in steps) for name in ("prompt_tokens", "output_tokens")]
     assert told == [pc.sum(whole[name]).as_py() for name in ("prompt_tokens", "output_tokens")]
 
 

@@ -108,7 +108,7 @@ def execute_plan(planned: Plan) -> None:
         documents.log_to(planned.run)
         with ray_cluster(planned.spec.cluster):
             placement = place_sweep(planned, remaining, nodes_of_ray(planned.spec.cluster))
-            with stopping.graceful(), bars.shown() as terminal:
+            with stopping.graceful(), bars.progress_display() as terminal:
                 execute(planned, placement, remaining, partial(begin_watches, (terminal,)))
         stopping.raise_if_stopping()
 

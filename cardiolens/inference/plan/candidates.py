@@ -15,7 +15,7 @@ from cardiolens.inference.placement.placement import Placement, place
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.plan.totals import Totals, totals_of
-from cardiolens.storage.model_files import lacking_weights
+from cardiolens.storage.model_files import missing_weights
 
 _GIB = 2**30
 
@@ -111,7 +111,7 @@ def _lacks(model: ModelSpec, folder: Path | None) -> str:
     if model.engine != "vllm" or folder is None or model.load_format == "dummy":
         return ""
     try:
-        lacking = lacking_weights(folder)
+        lacking = missing_weights(folder)
     except InputError as error:
         return f"{model.name}: {error}"
     return f"{model.name}: {lacking}" if lacking else ""

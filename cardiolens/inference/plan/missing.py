@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.storage import tables
-from cardiolens.storage.partitions import AT_ONCE, Shares, numbered
+from cardiolens.storage.partitions import AT_ONCE, HashPartitions, number_keys
 from cardiolens.storage.tables import COMPLETIONS, FINAL, PLANNED, REQUESTS
 
 WORK = pa.schema(
@@ -64,9 +64,11 @@ def missing(requests: Path, completions: Path, max_attempts: int) -> Missing:
     """
     n_shares = 1 + max(map(tables.count_rows, (requests, completions))) // AT_ONCE
     parts = tables.parts(requests)
-    asked = Shares(_ASKED, n_shares, _planned(parts))
+    asked = HashPartitions(_ASKED, n_shares, _planned(parts))
     columns = ("request_key", "status")
-    completions_ = tables.made_of(completions, COMPLETIONS, columns, partial(Shares, _SAID, n_shares))
+    completions_ = tables.from_parts(
+        completions, COMPLETIONS, columns, partial(HashPartitions, _SAID, n_shares)
+    )
     shares = [_share(asked.of(share), completions_.of(share), max_attempts) for share in range(n_shares)]
     remaining = np.concatenate([share.left for share in shares], axis=1)
     part, row, attempt = remaining[:, np.lexsort((remaining[1], remaining[0]))]
@@ -100,7 +102,7 @@ class _Share:
 
 def _share(requests: pa.Table, completions: pa.Table, max_attempts: int) -> _Share:
     """Look up each request where it is asked for the first time."""
-    keys, replied = numbered(requests, completions)
+    keys, replied = number_keys(requests, completions)
     _, first = np.unique(keys, return_index=True)
     final = np.asarray(pc.is_in(completions["status"], pa.array(FINAL)), dtype=bool)
     is_done = np.isin(keys[first], replied[final])

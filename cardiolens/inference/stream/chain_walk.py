@@ -12,8 +12,8 @@ from cardiolens.inference.engine.ask import FRAMES, Ask, ErrorKind, NotAskedErro
 from cardiolens.inference.stream.messages import CompletionRow
 from cardiolens.protocol.dialogue.chain import Chain, Samples
 from cardiolens.protocol.dialogue.frame_requests import Choice
-from cardiolens.protocol.dialogue.pending import Coming, Place
-from cardiolens.protocol.dialogue.samples import SAMPLED, Sample, held
+from cardiolens.protocol.dialogue.pending import PendingRequest, Place
+from cardiolens.protocol.dialogue.samples import SAMPLED, Sample, samples_to_lines
 from cardiolens.storage.tables import ILLEGAL_SELECTION
 
 Settled = tuple[CompletionRow, ErrorKind | None]
@@ -44,7 +44,7 @@ class Walk:
             return await self._drawn(ask, chain)
         completions: list[Said] = []
         replies: list[str] = []
-        while (coming := chain.coming(replies)) is not None:
+        while (coming := chain.next_request(replies)) is not None:
             row, error_kind = await self._said(await self._request(ask, coming), len(replies))
             completions.append(row)
             if row["status"] != "ok":
@@ -61,7 +61,7 @@ class Walk:
         """Ask for all samples at once; an error is raised only after each of them has ended."""
         stages = [
             self._said(await self._request(ask, coming), number)
-            for number, coming in enumerate(chain.all_coming)
+            for number, coming in enumerate(chain.requests)
         ]
         results = await asyncio.gather(*stages, return_exceptions=True)
         errors = [result for result in results if isinstance(result, BaseException)]
@@ -71,7 +71,7 @@ class Walk:
         kinds = [kind for _, kind in settled if kind is not None]
         return _gathered([row for row, _ in settled]), kinds[0] if kinds else None
 
-    async def _request(self, ask: Ask, coming: Coming) -> Ask:
+    async def _request(self, ask: Ask, coming: PendingRequest) -> Ask:
         request = replace(
             ask, request_key=coming.request_key, text=coming.prompt, max_tokens=coming.max_tokens
         )
@@ -103,7 +103,7 @@ def _gathered(completions: Sequence[Said]) -> CompletionRow:
             break
     else:
         refused = all(completion["status"] == "refused" for completion in completions)
-        text = held(
+        text = samples_to_lines(
             Sample(completion["text"] or "", completion["finish_reason"] or "", completion["status"])
             for completion in completions
         )

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from cardiolens.inference.engine.ask import Ask, ErrorKind, Pictures
-from cardiolens.protocol.dialogue.chain import Chain, Stage, choice_of, staged
+from cardiolens.protocol.dialogue.chain import Chain, Stage, chain_from_stages, choice_of
 from cardiolens.protocol.dialogue.frame_requests import Offer
 from cardiolens.protocol.tasks.legal import read_constraint
 from cardiolens.storage.tables import CHOICES, OFFERS
@@ -187,7 +187,7 @@ def chain_of(row: AskRow, offers: Mapping[str, Offer]) -> Chain | None:
     """The chain that a request stands for; None for one that stands alone."""
     if row["choice"] is not None:
         return choice_of(row["choice"], offers)
-    return staged([Stage(**stage) for stage in row["stages"]]) if row["stages"] else None
+    return chain_from_stages([Stage(**stage) for stage in row["stages"]]) if row["stages"] else None
 
 
 def pictures_of(rows: Sequence[PictureRow]) -> Pictures:

@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.base.digest import digest_of
-from cardiolens.protocol.dialogue.frame_requests import Choice, Offer, Offered
-from cardiolens.protocol.dialogue.pending import Coming, filled, without_marks
+from cardiolens.protocol.dialogue.frame_requests import Choice, Offer, OfferedFrame
+from cardiolens.protocol.dialogue.pending import PendingRequest, fill, without_marks
 from cardiolens.protocol.tasks.legal import FREE
 from cardiolens.storage import tables
 from cardiolens.storage.tables import CHOICES, COMPLETIONS, FINAL, OFFERS, STAGES
 
-_KEPT = (
+_COMPLETION = (
     "request_key",
     "status",
     "text",
@@ -37,7 +37,7 @@ _OF_STAGE = ("prompt", "max_tokens", "stage_key", "seed", "temperature")
 _FOLDER = "stages"
 _CHOICES = "choices"
 _OFFERS = "offers"
-CHOSEN = tuple(name for name in CHOICES.names if name not in ("request_key", "offer_key"))
+CHOICE_FIELDS = tuple(name for name in CHOICES.names if name not in ("request_key", "offer_key"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +61,14 @@ class Steps:
     def most_stages(self) -> int:
         return len(self.stages)
 
-    def coming(self, replies: Sequence[str]) -> Coming | None:
+    def next_request(self, replies: Sequence[str]) -> PendingRequest | None:
         """The next request; None where the chain is at its end."""
         if len(replies) == len(self.stages):
             return None
         stage = self.stages[len(replies)]
         last = stage is self.stages[-1]
-        request = key_of(stage, replies), prompt_of(stage, replies), stage.max_tokens
-        return Coming(*request, constraint=None if last else FREE)
+        key, prompt = key_of(stage, replies), prompt_of(stage, replies)
+        return PendingRequest(key, prompt, stage.max_tokens, constraint=None if last else FREE)
 
     def failure(self, replies: Sequence[str]) -> str | None:
         """Nothing: the last reply is the answer."""
@@ -82,10 +82,12 @@ class Samples:
     stages: tuple[Stage, ...]
 
     @property
-    def all_coming(self) -> tuple[Coming, ...]:
+    def requests(self) -> tuple[PendingRequest, ...]:
         """The requests of all samples."""
         return tuple(
-            Coming(stage.key, stage.prompt, stage.max_tokens, seed=stage.seed, temperature=stage.temperature)
+            PendingRequest(
+                stage.key, stage.prompt, stage.max_tokens, seed=stage.seed, temperature=stage.temperature
+            )
             for stage in self.stages
         )
 
@@ -99,14 +101,14 @@ class Step(NamedTuple):
     chain: str  # request_key of the chain
     stage: int
     request_key: str
-    said: Mapping[str, object] | None  # columns of the completion
-    coming: Coming
+    completion: Mapping[str, object] | None  # columns of the completion
+    request: PendingRequest
     replies: tuple[str, ...]  # of the stages before it
 
 
 def prompt_of(stage: Stage, replies: Sequence[str]) -> str:
     """The prompt of a stage; of a reply nothing may be taken for the place of a frame, or for a mark."""
-    return filled(stage.prompt, [without_marks(reply) for reply in replies])
+    return fill(stage.prompt, [without_marks(reply) for reply in replies])
 
 
 def key_of(stage: Stage, replies: Sequence[str]) -> str:
@@ -146,20 +148,20 @@ def rows_of(request_key: str, stages: Iterable[Stage]) -> list[dict[str, object]
     ]
 
 
-def staged(stages: Sequence[Stage]) -> Steps | Samples:
+def chain_from_stages(stages: Sequence[Stage]) -> Steps | Samples:
     """The chain of these stages; those of samples have a seed."""
     return Steps(tuple(stages)) if stages[0].seed is None else Samples(tuple(stages))
 
 
 def row_of(request_key: str, choice: Choice) -> dict[str, object]:
     """A choice as a row of the table."""
-    fields = {name: getattr(choice, name) for name in CHOSEN}
-    return {"request_key": request_key, "offer_key": choice.offer.key, **fields}
+    own = {name: getattr(choice, name) for name in CHOICE_FIELDS}
+    return {"request_key": request_key, "offer_key": choice.offer.key, **own}
 
 
 def choice_of(row: Mapping[str, Any], offers: Mapping[str, Offer]) -> Choice:
     """A choice from a row of the table, or of what was made from one."""
-    return Choice(offers[row["offer_key"]], **{name: row[name] for name in CHOSEN})
+    return Choice(offers[row["offer_key"]], **{name: row[name] for name in CHOICE_FIELDS})
 
 
 def offer_row(offer: Offer) -> dict[str, object]:
@@ -170,7 +172,7 @@ def offer_row(offer: Offer) -> dict[str, object]:
 def offers_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Offer]:
     """Offers by their keys, from rows of the table."""
     return {
-        row["offer_key"]: Offer(row["offer_key"], tuple(Offered(**frame) for frame in row["frames"]))
+        row["offer_key"]: Offer(row["offer_key"], tuple(OfferedFrame(**frame) for frame in row["frames"]))
         for row in rows
     }
 
@@ -178,22 +180,22 @@ def offers_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Offer]:
 def read_part_chains(part: Path) -> dict[str, Chain]:
     """The chains of one part of `requests`, by request_key."""
     stages, choices, offers = (part.parent / name / part.name for name in (_FOLDER, _CHOICES, _OFFERS))
-    chain_of: dict[str, Chain] = {}
+    chains: dict[str, Chain] = {}
     if stages.exists():
-        chain_of |= _staged(tables.read_part(stages, STAGES))
+        chains |= _chains_of_stages(tables.read_part(stages, STAGES))
     if choices.exists():
         rows = tables.read_part(choices, CHOICES).to_pylist()
-        offered = offers_of(tables.read_part(offers, OFFERS).to_pylist())
-        chain_of |= {row["request_key"]: choice_of(row, offered) for row in rows}
-    return chain_of
+        offer_by_key = offers_of(tables.read_part(offers, OFFERS).to_pylist())
+        chains |= {row["request_key"]: choice_of(row, offer_by_key) for row in rows}
+    return chains
 
 
 def read_chains(requests: Path) -> dict[str, Chain]:
     """All chains of a folder of requests, by request_key; empty for a plan without any."""
-    chain_of: dict[str, Chain] = {}
+    chains: dict[str, Chain] = {}
     for part in tables.parts(requests):
-        chain_of |= read_part_chains(part)
-    return chain_of
+        chains |= read_part_chains(part)
+    return chains
 
 
 def walk(chains: Mapping[str, Chain], completions: Path) -> list[Step]:
@@ -203,36 +205,38 @@ def walk(chains: Mapping[str, Chain], completions: Path) -> list[Step]:
     """
     if not chains:
         return []
-    stored = tables.read(completions, COMPLETIONS, (*_KEPT, "written_at"))
-    stored = stored.filter(pc.is_in(stored["status"], pa.array(FINAL))).sort_by("written_at")
-    in_turn = {chain: one for chain, one in chains.items() if not isinstance(one, Samples)}
+    rows = tables.read(completions, COMPLETIONS, (*_COMPLETION, "written_at"))
+    rows = rows.filter(pc.is_in(rows["status"], pa.array(FINAL))).sort_by("written_at")
+    in_turn = {key: chain for key, chain in chains.items() if not isinstance(chain, Samples)}
     replies: dict[str, tuple[str, ...]] = dict.fromkeys(in_turn, ())
-    steps = _drawn(chains, stored)
+    steps = _sample_steps(chains, rows)
     while replies:
-        at = {chain: (in_turn[chain].coming(texts), texts) for chain, texts in replies.items()}
-        going = {chain: (coming, texts) for chain, (coming, texts) in at.items() if coming is not None}
-        first_rows = _first(stored, {coming.request_key for coming, _ in going.values()})
+        upcoming = {key: (in_turn[key].next_request(texts), texts) for key, texts in replies.items()}
+        requests = {
+            key: (request, texts) for key, (request, texts) in upcoming.items() if request is not None
+        }
+        by_key = _earliest(rows, {request.request_key for request, _ in requests.values()})
         replies = {}
-        for chain, (coming, texts) in going.items():
-            row = first_rows.get(coming.request_key)
-            steps.append(Step(chain, len(texts), coming.request_key, row, coming, texts))
+        for key, (request, texts) in requests.items():
+            row = by_key.get(request.request_key)
+            steps.append(Step(key, len(texts), request.request_key, row, request, texts))
             if row is not None and row["status"] == "ok":
-                replies[chain] = (*texts, str(row["text"] or ""))
+                replies[key] = (*texts, str(row["text"] or ""))
     return steps
 
 
-def _drawn(chains: Mapping[str, Chain], completions: pa.Table) -> list[Step]:
+def _sample_steps(chains: Mapping[str, Chain], rows: pa.Table) -> list[Step]:
     """Every sample of chains that are samples: all requests are known from the plan."""
-    sample_rows = [
-        (chain, number, coming)
-        for chain, one in chains.items()
-        if isinstance(one, Samples)
-        for number, coming in enumerate(one.all_coming)
+    samples = [
+        (key, number, request)
+        for key, chain in chains.items()
+        if isinstance(chain, Samples)
+        for number, request in enumerate(chain.requests)
     ]
-    first_rows = _first(completions, {coming.request_key for _, _, coming in sample_rows})
+    by_key = _earliest(rows, {request.request_key for _, _, request in samples})
     return [
-        Step(chain, number, coming.request_key, first_rows.get(coming.request_key), coming, ())
-        for chain, number, coming in sample_rows
+        Step(key, number, request.request_key, by_key.get(request.request_key), request, ())
+        for key, number, request in samples
     ]
 
 
@@ -241,20 +245,22 @@ def known_steps(parts: Sequence[str], completions: Path) -> dict[str, Mapping[st
     chains: dict[str, Chain] = {}
     for part in parts:
         chains |= read_part_chains(Path(part))
-    return {step.request_key: step.said for step in walk(chains, completions) if step.said is not None}
+    return {
+        step.request_key: step.completion for step in walk(chains, completions) if step.completion is not None
+    }
 
 
-def _first(completions: pa.Table, keys: set[str]) -> dict[str, dict[str, object]]:
+def _earliest(rows: pa.Table, keys: set[str]) -> dict[str, dict[str, object]]:
     """The earliest final completion of each key."""
-    matching = completions.filter(pc.is_in(completions["request_key"], pa.array(sorted(keys), pa.string())))
-    return {row["request_key"]: row for row in reversed(matching.select(_KEPT).to_pylist())}
+    own = rows.filter(pc.is_in(rows["request_key"], pa.array(sorted(keys), pa.string())))
+    return {row["request_key"]: row for row in reversed(own.select(_COMPLETION).to_pylist())}
 
 
-def _staged(rows: pa.Table) -> dict[str, Steps | Samples]:
-    ordered = rows.sort_by([("request_key", "ascending"), ("stage", "ascending")])
-    stages_of: dict[str, list[Stage]] = {}
-    for row in ordered.to_pylist():
-        own = stages_of.setdefault(row["request_key"], [])
+def _chains_of_stages(rows: pa.Table) -> dict[str, Steps | Samples]:
+    in_order = rows.sort_by([("request_key", "ascending"), ("stage", "ascending")])
+    by_chain: dict[str, list[Stage]] = {}
+    for row in in_order.to_pylist():
+        own = by_chain.setdefault(row["request_key"], [])
         if row["stage"] == len(own):  # arms may declare the same chain, which is asked once
             own.append(Stage(*(row[name] for name in _OF_STAGE)))
-    return {chain: staged(stages) for chain, stages in stages_of.items()}
+    return {chain: chain_from_stages(stages) for chain, stages in by_chain.items()}

@@ -13,19 +13,19 @@ from typing import NamedTuple
 
 from cardiolens.base.digest import digest_of
 from cardiolens.base.sanitize import one_line
-from cardiolens.protocol.dialogue.pending import Coming, Place, filled, without_marks
+from cardiolens.protocol.dialogue.pending import PendingRequest, Place, fill, without_marks
 from cardiolens.protocol.tasks.legal import FREE, Constraint, Naming
 from cardiolens.storage.tables import FRAME
 
 # Marks in the prompts of a Choice, in the order of their values.
-REQUEST, SEEN, LEFT, REFUSED, SHOWN = range(5)
+REQUEST_NUMBER, N_SEEN, N_LEFT, REFUSALS, N_SHOWN = range(5)
 
-_MOST_NAMED = 5  # names that were not shown and are repeated to the reader
-_LONGEST = 60  # characters of such a name
-_ASKED = re.compile(r'\{\s*"frames"\s*:\s*\[[^\[\]{}]*\]\s*\}')
+_MAX_QUOTED = 5  # names that were not shown and are repeated to the reader
+_MAX_CHARACTERS = 60  # characters of such a name
+_NAME_LIST = re.compile(r'\{\s*"frames"\s*:\s*\[[^\[\]{}]*\]\s*\}')
 
 
-class Offered(NamedTuple):
+class OfferedFrame(NamedTuple):
     """A frame that may be asked for, and the text that stands beside it where it is shown."""
 
     name: str
@@ -39,7 +39,7 @@ class Offer:
     """The frames that may be asked for, which many questions on a study share."""
 
     key: str  # a digest of all that the frames are
-    frames: tuple[Offered, ...]  # in the order in which they are shown
+    frames: tuple[OfferedFrame, ...]  # in the order in which they are shown
 
     @cached_property
     def places(self) -> dict[str, int]:
@@ -47,12 +47,12 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class FrameHistory:
     """What a reader has asked for so far."""
 
-    shown: tuple[int, ...] = ()  # places in the offer, as asked for
+    places: tuple[int, ...] = ()  # places in the offer, as asked for
     not_shown: tuple[int, ...] = ()  # by request: how many names were no frame to show
-    refused: str = ""  # of the last request: which, and why
+    refusals: str = ""  # of the last request: which, and why
     ready: bool = False  # it asks no more: the question comes next
 
     @property
@@ -83,110 +83,107 @@ class Choice:
     @property
     def opening(self) -> str:
         """The prompt of the first request."""
-        return self._filled(self.first, Asked())
+        return self._fill(self.first, FrameHistory())
 
     @property
     def most_frames(self) -> int:
         """As many as the budget and the offer have."""
         return min(self.budget, len(self.offer.frames))
 
-    def coming(self, replies: Sequence[str]) -> Coming | None:
+    def next_request(self, replies: Sequence[str]) -> PendingRequest | None:
         """The next request; None where the chain is at its end."""
         history = self.after(replies)
         if history.ready and len(replies) == history.requests:
-            shown_places = sorted(history.shown)
-            ending = self.answer_one if len(shown_places) == 1 else self.answer_many
-            return self._request(shown_places, self._filled(ending, history), self.max_tokens, None)
+            places = sorted(history.places)
+            ending = self.answer_one if len(places) == 1 else self.answer_many
+            return self._request(places, self._fill(ending, history), self.max_tokens, None)
         if history.ready or history.requests == self.rounds:
             return None
-        shown_places = sorted(history.shown)
-        prompt = self._filled(self.further if shown_places else self.first, history)
-        return self._request(shown_places, prompt, self.ask_max_tokens, self._constraint(history))
+        places = sorted(history.places)
+        prompt = self._fill(self.further if places else self.first, history)
+        return self._request(places, prompt, self.ask_max_tokens, self._constraint(history))
 
     def failure(self, replies: Sequence[str]) -> str | None:
         """Why a chain at its end has no answer: no request for frames was legal."""
         history = self.after(replies)
-        if history.shown:
+        if history.places:
             return None
-        return f"asked for no frame that there is in {history.requests} requests; {history.refused}".rstrip(
-            "; "
-        )
+        reason = f"asked for no frame that there is in {history.requests} requests; {history.refusals}"
+        return reason.rstrip("; ")
 
-    def after(self, replies: Sequence[str]) -> Asked:
+    def after(self, replies: Sequence[str]) -> FrameHistory:
         """What was asked for in these replies; those after the requests for frames count no more."""
-        history = Asked()
+        history = FrameHistory()
         for reply in replies[: self.rounds]:
             if history.ready:
                 break
             history = self._with(history, reply)
         return history
 
-    def _with(self, history: Asked, reply: str) -> Asked:
-        names = _asked_for(reply)
-        shown_places, refused = (
-            list(history.shown),
-            [] if names is not None else ["the reply was no list of names"],
-        )
+    def _with(self, history: FrameHistory, reply: str) -> FrameHistory:
+        names = _names_in(reply)
+        places = list(history.places)
+        refusals = [] if names is not None else ["the reply was no list of names"]
         for name in names or ():
             place = self.offer.places.get(_plain(name))
             if place is None:
-                refused.append(f"{_quoted(name)} is no frame on offer")
-            elif place in shown_places:
-                refused.append(f"{_quoted(name)} is shown already")
-            elif len(shown_places) == self.budget:
-                refused.append(f"{_quoted(name)} is beyond the {self.budget} frames")
+                refusals.append(f"{_quote(name)} is no frame on offer")
+            elif place in places:
+                refusals.append(f"{_quote(name)} is shown already")
+            elif len(places) == self.budget:
+                refusals.append(f"{_quote(name)} is beyond the {self.budget} frames")
             else:
-                shown_places.append(place)
-        if not shown_places and names == ():
-            refused.append("the list was empty")
-        not_shown = (*history.not_shown, len(refused))
-        full = len(shown_places) == self.most_frames
-        ready = bool(shown_places) and (full or names == () or len(not_shown) == self.rounds)
-        more = f"; and {len(refused) - _MOST_NAMED} more" if len(refused) > _MOST_NAMED else ""
+                places.append(place)
+        if not places and names == ():
+            refusals.append("the list was empty")
+        not_shown = (*history.not_shown, len(refusals))
+        full = len(places) == self.most_frames
+        ready = bool(places) and (full or names == () or len(not_shown) == self.rounds)
+        suffix = f"; and {len(refusals) - _MAX_QUOTED} more" if len(refusals) > _MAX_QUOTED else ""
         return replace(
             history,
-            shown=tuple(shown_places),
+            places=tuple(places),
             not_shown=not_shown,
-            refused="; ".join(refused[:_MOST_NAMED]) + more,
+            refusals="; ".join(refusals[:_MAX_QUOTED]) + suffix,
             ready=ready,
         )
 
-    def _filled(self, text: str, history: Asked) -> str:
-        n_shown = len(history.shown)
+    def _fill(self, text: str, history: FrameHistory) -> str:
+        n_shown = len(history.places)
         n_left = self.most_frames - n_shown
-        refused = f"Not shown of your last request: {history.refused}.\n" if history.refused else ""
-        return filled(text, [str(history.requests + 1), str(n_shown), str(n_left), refused, str(n_shown)])
+        refusal = f"Not shown of your last request: {history.refusals}.\n" if history.refusals else ""
+        return fill(text, [str(history.requests + 1), str(n_shown), str(n_left), refusal, str(n_shown)])
 
     def _request(
-        self, shown_places: Sequence[int], ending: str, max_tokens: int, constraint: Constraint | None
-    ) -> Coming:
+        self, indices: Sequence[int], ending: str, max_tokens: int, constraint: Constraint | None
+    ) -> PendingRequest:
         """A request for frames with its constraint, or the answer, whose constraint is in the stage key."""
-        frames = [self.offer.frames[place] for place in shown_places]
+        frames = [self.offer.frames[place] for place in indices]
         places = tuple(Place(frame.volume_id, frame.idx) for frame in frames)
         block = "".join(
             f"Frame {number}:{frame.caption}\n{FRAME}\n" for number, frame in enumerate(frames, start=1)
         )
         prompt = f"{block}{ending}"
-        constraint_texts = [] if constraint is None else [constraint.text]
-        key = digest_of([self.stage_key, prompt, max_tokens, *map(list, places), *constraint_texts])
-        return Coming(key, prompt, max_tokens, places, constraint, asks_for_frames=constraint is not None)
+        bound = [] if constraint is None else [constraint.text]
+        key = digest_of([self.stage_key, prompt, max_tokens, *map(list, places), *bound])
+        return PendingRequest(
+            key, prompt, max_tokens, places, constraint, asks_for_frames=constraint is not None
+        )
 
-    def _constraint(self, history: Asked) -> Constraint:
+    def _constraint(self, history: FrameHistory) -> Constraint:
         """The frames that are left by their names: at least one before any is shown."""
         if not self.bound:
             return FREE
-        names_left = [
-            frame.name for place, frame in enumerate(self.offer.frames) if place not in history.shown
-        ]
-        most = self.most_frames - len(history.shown)
-        return Constraint(naming=Naming(tuple(names_left), least=0 if history.shown else 1, most=most))
+        names = [frame.name for place, frame in enumerate(self.offer.frames) if place not in history.places]
+        limit = self.most_frames - len(history.places)
+        return Constraint(naming=Naming(tuple(names), least=0 if history.places else 1, most=limit))
 
 
-def _asked_for(reply: str) -> tuple[str, ...] | None:
+def _names_in(reply: str) -> tuple[str, ...] | None:
     """The names in the last list of a reply; None where it has no such list."""
-    for match in reversed(_ASKED.findall(reply)):
+    for text in reversed(_NAME_LIST.findall(reply)):
         try:
-            return tuple(map(str, json.loads(match)["frames"]))
+            return tuple(map(str, json.loads(text)["frames"]))
         except ValueError:
             continue
     return None
@@ -196,5 +193,5 @@ def _plain(name: str) -> str:
     return " ".join(name.casefold().split())
 
 
-def _quoted(name: str) -> str:
-    return f"'{one_line(without_marks(name), _LONGEST)}'"
+def _quote(name: str) -> str:
+    return f"'{one_line(without_marks(name), _MAX_CHARACTERS)}'"

@@ -18,7 +18,7 @@ class Place(NamedTuple):
     idx: int
 
 
-class Coming(NamedTuple):
+class PendingRequest(NamedTuple):
     """The request of a stage, as it follows from its chain's declaration and the replies so far."""
 
     request_key: str
@@ -36,7 +36,7 @@ def mark(number: int) -> str:
     return f"{_OPEN}{number}{_CLOSE}"
 
 
-def filled(text: str, values: Sequence[str]) -> str:
+def fill(text: str, values: Sequence[str]) -> str:
     """Text with values in place of its marks; they must hold no mark and no place of a frame."""
     return _MARK.sub(lambda match: values[int(match[1])], text)
 

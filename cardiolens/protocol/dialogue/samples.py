@@ -23,7 +23,7 @@ class Sample(NamedTuple):
         return self.finish_reason == "length"
 
 
-def held(samples: Iterable[Sample]) -> str:
+def samples_to_lines(samples: Iterable[Sample]) -> str:
     """Replies in the order of their seeds as lines of JSON, which people can read too."""
     return "\n".join(json.dumps(sample._asdict(), ensure_ascii=False) for sample in samples)
 
@@ -31,7 +31,7 @@ def held(samples: Iterable[Sample]) -> str:
 def samples_of(text: str) -> tuple[Sample, ...]:
     """The replies in a text; none in one that does not hold such lines, as a server may say what it likes."""
     try:
-        read = tuple(Sample(**json.loads(line)) for line in text.split("\n"))
+        samples = tuple(Sample(**json.loads(line)) for line in text.split("\n"))
     except (ValueError, TypeError):
         return ()
-    return read if all(isinstance(field, str) for sample in read for field in sample) else ()
+    return samples if all(isinstance(field, str) for sample in samples for field in sample) else ()

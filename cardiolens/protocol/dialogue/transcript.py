@@ -16,19 +16,19 @@ from cardiolens.storage.tables import SEEN
 def seen_table(chains: Mapping[str, Chain], steps: Sequence[Step]) -> pa.Table:
     """The stages whose requests are known, by chain and in order; those of samples are left out."""
     in_turn = [step for step in steps if not isinstance(chains[step.chain], Samples)]
-    ordered = sorted(in_turn, key=lambda step: (step.chain, step.stage))
-    return tables.from_rows([_row(chains[step.chain], step) for step in ordered], SEEN)
+    in_order = sorted(in_turn, key=lambda step: (step.chain, step.stage))
+    return tables.from_rows([_row(chains[step.chain], step) for step in in_order], SEEN)
 
 
 def _row(chain: Chain, step: Step) -> dict[str, object]:
-    coming, completion = step.coming, step.said
+    request, completion = step.request, step.completion
     reply = None if completion is None else str(completion["text"] or "")
     return {
         "request_key": step.chain,
         "stage": step.stage,
         "step_key": step.request_key,
-        "frames": None if coming.frames is None else [place._asdict() for place in coming.frames],
-        "prompt": coming.prompt,
+        "frames": None if request.frames is None else [place._asdict() for place in request.frames],
+        "prompt": request.prompt,
         "reply": reply,
         "not_shown": _not_shown(chain, step, reply),
         "status": None if completion is None else completion["status"],
@@ -36,6 +36,6 @@ def _row(chain: Chain, step: Step) -> dict[str, object]:
 
 
 def _not_shown(chain: Chain, step: Step, reply: str | None) -> int | None:
-    if reply is None or not isinstance(chain, Choice) or not step.coming.asks_for_frames:
+    if reply is None or not isinstance(chain, Choice) or not step.request.asks_for_frames:
         return None
     return chain.after((*step.replies, reply)).not_shown[-1]

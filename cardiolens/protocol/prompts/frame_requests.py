@@ -4,7 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cardiolens.base.errors import InputError
-from cardiolens.protocol.dialogue.frame_requests import LEFT, REFUSED, REQUEST, SEEN, SHOWN, Offered
+from cardiolens.protocol.dialogue.frame_requests import (
+    N_LEFT,
+    N_SEEN,
+    N_SHOWN,
+    REFUSALS,
+    REQUEST_NUMBER,
+    OfferedFrame,
+)
 from cardiolens.protocol.dialogue.pending import mark
 from cardiolens.protocol.prompts.frames import CaptionLevel, captions
 from cardiolens.protocol.prompts.question import AskedQuestion
@@ -35,11 +42,13 @@ class Asking:
     answer_many: str
 
 
-def offered(frames: Sequence[Frame], structure: StudyStructure, level: CaptionLevel) -> tuple[Offered, ...]:
+def offered(
+    frames: Sequence[Frame], structure: StudyStructure, level: CaptionLevel
+) -> tuple[OfferedFrame, ...]:
     """Frames by the names under which they may be asked for."""
     volumes = structure.volumes
     return tuple(
-        Offered(
+        OfferedFrame(
             name_of(frame, volumes[frame.volume_id]),
             frame.volume_id,
             frame.idx,
@@ -70,16 +79,16 @@ def asking(
     options = "".join(f"{letter}. {text}\n" for letter, text in question.displayed)
     intro = (
         f"Frames of the study, by name:\n{listing}"
-        f"Question, which you will answer afterwards: {question.question}\n{options}{mark(REFUSED)}"
+        f"Question, which you will answer afterwards: {question.question}\n{options}{mark(REFUSALS)}"
     )
     form = 'Reply with JSON alone, with names as in the list: {"frames": ["<name>", ...]}'
-    turn = f"This is request {mark(REQUEST)} of {turns.requests}"
+    turn = f"This is request {mark(REQUEST_NUMBER)} of {turns.requests}"
     most = f"{turns.frames} frame{'' if turns.frames == 1 else 's'}"
     return Asking(
         first=f"{intro}Choose the frames to look at, at most {most} in all. {turn}. {form}",
         further=(
-            f"{intro}Shown above: {mark(SEEN)}. You may ask for {mark(LEFT)} more, at most {most} in all, "
-            f"or for none with an empty list. {turn}. {form}"
+            f"{intro}Shown above: {mark(N_SEEN)}. You may ask for {mark(N_LEFT)} more, "
+            f"at most {most} in all, or for none with an empty list. {turn}. {form}"
         ),
         answer_one=question_block(question, 1, template, closing),
         answer_many=_many(question, template, closing, turns.frames),
@@ -105,9 +114,9 @@ def _when(volume: VolumeStructure) -> str:
 
 def _many(question: AskedQuestion, template: Template, closing: Closing, budget: int) -> str:
     """The question after several frames, with a mark for their number."""
-    text = question_block(question, _NUMBER, template, closing).replace(str(_NUMBER), mark(SHOWN))
+    text = question_block(question, _NUMBER, template, closing).replace(str(_NUMBER), mark(N_SHOWN))
     for number in {2, budget} - {1}:
-        if text.replace(mark(SHOWN), str(number)) != question_block(question, number, template, closing):
+        if text.replace(mark(N_SHOWN), str(number)) != question_block(question, number, template, closing):
             raise InputError(
                 f"template {template.name}: says other words for {number} frames than for others, and how "
                 "many a reader will ask for is not known; write {{ n }} alone, with a case for one frame at "

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from cardiolens.score.verdicts.final_completions import duplicates, finals
 from cardiolens.storage import tables
-from cardiolens.storage.partitions import Shares, numbered
+from cardiolens.storage.partitions import HashPartitions, number_keys
 from cardiolens.storage.spool import Spool
 from cardiolens.storage.tables import COMPLETIONS, PLANNED, REQUESTS
 
@@ -51,9 +51,9 @@ def align_completions(requests: Path, completions: Path, steps: pa.Array) -> Ali
     """Join a folder's completions to its requests; `steps` are the request keys of chain stages."""
     n_shares = 1 + max(map(tables.count_rows, (requests, completions))) // BLOCK
     parts = _blocks_of(requests)
-    keys = Shares(_KEYS, n_shares, _keys_of(parts))
-    replies = tables.made_of(
-        completions, COMPLETIONS, _COMPLETION_COLUMNS, partial(Shares, _COMPLETION_SCHEMA, n_shares)
+    keys = HashPartitions(_KEYS, n_shares, _keys_of(parts))
+    replies = tables.from_parts(
+        completions, COMPLETIONS, _COMPLETION_COLUMNS, partial(HashPartitions, _COMPLETION_SCHEMA, n_shares)
     )
     spool, places = Spool(_COMPLETION_SCHEMA), [list[int]() for _ in parts]
     counts: Counter[str] = Counter(engine_error=0, missing=0, agreeing=0, disagreeing=0, unrequested=0)
@@ -105,7 +105,7 @@ class _Lookup:
 
     @staticmethod
     def of(key_rows: pa.Table, reply_rows: pa.Table) -> "_Lookup":
-        key_codes, reply_codes = numbered(key_rows, reply_rows)
+        key_codes, reply_codes = number_keys(key_rows, reply_rows)
         order = np.argsort(key_codes, kind="stable")
         first, end = (np.searchsorted(key_codes[order], reply_codes, side) for side in ("left", "right"))
         return _Lookup(end - first, first, order)

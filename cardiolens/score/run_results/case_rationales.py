@@ -35,8 +35,8 @@ def responses_by_case(requests: Path, completions: Path, arm_id: str) -> dict[st
     chains = {key: chain for key, chain in read_chains(requests).items() if key in keys}
     before: dict[str, list[str]] = {}
     for step in walk({key: chain for key, chain in chains.items() if isinstance(chain, Steps)}, completions):
-        if step.said is not None and step.said["status"] == "ok":
-            before.setdefault(step.chain, []).append(str(step.said["text"] or ""))
+        if step.completion is not None and step.completion["status"] == "ok":
+            before.setdefault(step.chain, []).append(str(step.completion["text"] or ""))
     return {
         row["study_id"]: _response(
             row["frames"], replies[row["request_key"]], before.get(row["request_key"], [])

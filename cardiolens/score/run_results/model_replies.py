@@ -76,7 +76,7 @@ def judge_model(
 
 def question_ids_of(requests: Path) -> pa.Array:
     """The distinct questions of a model's requests; InputError if it has no requests."""
-    qa_ids = tables.made_of(
+    qa_ids = tables.from_parts(
         requests,
         REQUESTS,
         ("qa_id",),

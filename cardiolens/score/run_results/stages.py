@@ -34,7 +34,7 @@ def count_stages(
 def _counts(
     number: int, steps: Sequence[Step], times_asked: Mapping[str, int], attempted: Collection[str]
 ) -> StageCounts:
-    completions = {step.request_key: step.said for step in steps}
+    completions = {step.request_key: step.completion for step in steps}
     statuses = [row["status"] for row in completions.values() if row is not None]
     return StageCounts(
         stage=number,

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
-from cardiolens.storage.unnamed_file import NamelessFile, Place
+from cardiolens.storage.unnamed_file import Place, UnlinkedFile
 
 Value = TypeVar("Value")
 
@@ -16,14 +16,14 @@ class SpilledMapping(Mapping[str, Value]):
     """A mapping whose values are pickled, written by this process alone; pickled itself, others read it."""
 
     def __init__(self) -> None:
-        self._file = NamelessFile()
+        self._file = UnlinkedFile()
         self._places: dict[str, Place] = {}
         self._at_hand: OrderedDict[str, Value] = OrderedDict()
 
-    def __getstate__(self) -> tuple[NamelessFile, dict[str, Place]]:
+    def __getstate__(self) -> tuple[UnlinkedFile, dict[str, Place]]:
         return self._file, self._places
 
-    def __setstate__(self, state: tuple[NamelessFile, dict[str, Place]]) -> None:
+    def __setstate__(self, state: tuple[UnlinkedFile, dict[str, Place]]) -> None:
         self._file, self._places = state
         self._at_hand = OrderedDict()
 

@@ -29,15 +29,15 @@ _REQUEST = (
     "option_keys",
     "flags",
 )
-_SAID = ("text", "finish_reason", "prompt_tokens", "cached_tokens", "output_tokens", "seconds")
-_SEEN = ("request_key", "stage", "frames", "not_shown", "status")  # of chains, without prompts and replies
-_BESIDE = {
+_COMPLETION = ("text", "finish_reason", "prompt_tokens", "cached_tokens", "output_tokens", "seconds")
+_STAGES = ("request_key", "stage", "frames", "not_shown", "status")  # of chains, without prompts and replies
+_TABLE_NOTES = {
     "scores": "`scores` is the run's table of that name.",
     "seen": "`seen` has the frames that each stage of a chain showed, by `request_key`, and how it ended.",
 }
 _SEPARATOR = "\x1f"
 
-_MADE = ("protocol", "dataset", "cardiolens", "questions_sha256", "cohort_digest")
+_PROVENANCE = ("protocol", "dataset", "cardiolens", "questions_sha256", "cohort_digest")
 
 # Columns of `answers` that are no columns of the tables they are joined of.
 _OWN = {
@@ -53,11 +53,11 @@ _OWN = {
 
 def answers_schema(*, patient_ids: bool) -> pa.Schema:
     """Columns of the dataset's files; `model` stands in the names of their folders."""
-    taken = [name for name in _VERDICT if patient_ids or name != "patient_id"]
-    fields = [tables.VERDICTS.field(name) for name in taken]
+    verdict_columns = [name for name in _VERDICT if patient_ids or name != "patient_id"]
+    fields = [tables.VERDICTS.field(name) for name in verdict_columns]
     fields += [pa.field(name, kind) for name, (kind, _) in _OWN.items() if name != "model"]
     fields += [tables.REQUESTS.field(name) for name in _REQUEST]
-    fields += [tables.COMPLETIONS.field(name) for name in _SAID if name != "text"]
+    fields += [tables.COMPLETIONS.field(name) for name in _COMPLETION if name != "text"]
     return pa.schema(fields)
 
 
@@ -71,15 +71,15 @@ def write_dataset(run: Run, *, patient_ids: bool) -> Path:
         for number, part in enumerate(_answers(run, header, model, schema)):
             rows += part.num_rows
             place = folder / "answers" / f"model={model}" / f"part-{number:05d}.parquet"
-            with tables.atomic(place) as beside:
-                pq.write_table(part, beside, compression="zstd")
-    whole = {"scores": tables.read(run.scores, tables.SCORES)}
+            with tables.atomic(place) as temporary:
+                pq.write_table(part, temporary, compression="zstd")
+    extra_tables = {"scores": tables.read(run.scores, tables.SCORES)}
     if run.seen.exists():
-        whole["seen"] = tables.read(run.seen, tables.SEEN, _SEEN)
-    for name, table in whole.items():
-        with tables.atomic(folder / name / f"{name}.parquet") as beside:
-            pq.write_table(table, beside, compression="zstd")
-    tables.write_text(folder / "README.md", card_of(header, schema, rows, sorted(whole)))
+        extra_tables["seen"] = tables.read(run.seen, tables.SEEN, _STAGES)
+    for name, table in extra_tables.items():
+        with tables.atomic(folder / name / f"{name}.parquet") as temporary:
+            pq.write_table(table, temporary, compression="zstd")
+    tables.write_text(folder / "README.md", card_of(header, schema, rows, sorted(extra_tables)))
     return folder
 
 
@@ -94,67 +94,73 @@ class _Model:
 
     def answers(self, requests: pa.Table) -> pa.Table:
         """The answers to requests, one row per verdict."""
-        named = _named(requests).combine_chunks()
-        place = pc.index_in(_named(self.verdicts), value_set=named)
-        judged, asked = self.verdicts.filter(pc.is_valid(place)), requests.take(place.drop_null())
-        return _joined(judged, asked, self.replies, self.questions, self.arms)
+        keys = _row_keys(requests).combine_chunks()
+        place = pc.index_in(_row_keys(self.verdicts), value_set=keys)
+        verdicts, matches = self.verdicts.filter(pc.is_valid(place)), requests.take(place.drop_null())
+        return _join(verdicts, matches, self.replies, self.questions, self.arms)
 
 
-_ASKED = ("arm_id", "qa_id", "request_key", "prompt", *_REQUEST)
+_REQUEST_COLUMNS = ("arm_id", "qa_id", "request_key", "prompt", *_REQUEST)
 
 
 def _answers(run: Run, header: Header, model: str, schema: pa.Schema) -> Iterator[pa.Table]:
     """Yield the answers of a model, those of one part of its requests at a time."""
-    read = _read(run, header, [arm for arm in header.arms if arm.model == model])
+    source = _read_model(run, header, [arm for arm in header.arms if arm.model == model])
     for path in tables.parts(run.requests(model)):
-        requests = tables.read_part(path, tables.REQUESTS, _ASKED)
-        yield read.answers(requests).select(schema.names).cast(schema)
+        requests = tables.read_part(path, tables.REQUESTS, _REQUEST_COLUMNS)
+        yield source.answers(requests).select(schema.names).cast(schema)
 
 
 def answers_of_arm(run: Run, header: Header, arm: ArmFactors, *, patient_ids: bool) -> pa.Table:
     """The answers of one arm, as the dataset has them."""
     own = pc.field("arm_id") == arm.arm_id
-    requests = tables.query(run.requests(arm.model), tables.REQUESTS, _ASKED, own)
+    requests = tables.query(run.requests(arm.model), tables.REQUESTS, _REQUEST_COLUMNS, own)
     schema = answers_schema(patient_ids=patient_ids)
-    return _read(run, header, [arm]).answers(requests).select(schema.names).cast(schema)
+    return _read_model(run, header, [arm]).answers(requests).select(schema.names).cast(schema)
 
 
-def _read(run: Run, header: Header, arms: Sequence[ArmFactors]) -> _Model:
+def _read_model(run: Run, header: Header, arms: Sequence[ArmFactors]) -> _Model:
     """Verdicts, replies and questions of some arms of one model."""
     store = Store(header.specs[0].store)
     by_id = {arm.arm_id: arm for arm in arms}
     own = pc.field("arm_id").isin(pa.array(list(by_id), pa.string()))
     verdicts = tables.query(run.verdicts, tables.VERDICTS, tables.VERDICTS.names, own)
     key = str(header.manifests[0]["models"][arms[0].model]["model_key"])
-    wanted = pc.field("request_key").isin(pc.unique(verdicts["request_key"]))
-    columns = ("request_key", "status", "written_at", *_SAID)
-    said = tables.query(store.completions(key), tables.COMPLETIONS, columns, wanted)
-    return _Model(verdicts, finals(said), tables.read(store.questions, tables.QUESTIONS), by_id)
+    by_key = pc.field("request_key").isin(pc.unique(verdicts["request_key"]))
+    columns = ("request_key", "status", "written_at", *_COMPLETION)
+    completions = tables.query(store.completions(key), tables.COMPLETIONS, columns, by_key)
+    return _Model(verdicts, finals(completions), tables.read(store.questions, tables.QUESTIONS), by_id)
 
 
-def _named(rows: pa.Table) -> pa.ChunkedArray:
+def _row_keys(rows: pa.Table) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(rows["arm_id"], rows["qa_id"], _SEPARATOR)
 
 
-def _joined(
-    judged: pa.Table, asked: pa.Table, replies: pa.Table, questions: pa.Table, arms: Mapping[str, ArmFactors]
+def _join(
+    verdicts: pa.Table,
+    requests: pa.Table,
+    replies: pa.Table,
+    questions: pa.Table,
+    arms: Mapping[str, ArmFactors],
 ) -> pa.Table:
     """One wide table of rows that belong together."""
-    reply = replies.take(pc.index_in(asked["request_key"], value_set=replies["request_key"].combine_chunks()))
-    question = questions.take(pc.index_in(judged["qa_id"], value_set=questions["qa_id"].combine_chunks()))
-    arm_ids = judged["arm_id"].to_pylist()
-    columns: dict[str, Any] = {name: judged[name] for name in _VERDICT}
+    reply = replies.take(
+        pc.index_in(requests["request_key"], value_set=replies["request_key"].combine_chunks())
+    )
+    question = questions.take(pc.index_in(verdicts["qa_id"], value_set=questions["qa_id"].combine_chunks()))
+    arm_ids = verdicts["arm_id"].to_pylist()
+    columns: dict[str, Any] = {name: verdicts[name] for name in _VERDICT}
     columns |= {
         name: pa.array([str(getattr(arms[arm_id], name)) for arm_id in arm_ids], pa.string())
         for name in FACTORS
         if name != "model"
     }
     columns |= {name: question[name] for name in ("question", "options")}
-    columns |= {name: asked[name] for name in _REQUEST}
-    columns |= {name: reply[name] for name in _SAID if name != "text"}
-    columns["prompt_text"] = asked["prompt"]
+    columns |= {name: requests[name] for name in _REQUEST}
+    columns |= {name: reply[name] for name in _COMPLETION if name != "text"}
+    columns["prompt_text"] = requests["prompt"]
     columns["reply"] = _public(reply["text"], question["reference"])
-    columns["counts"] = pa.array([_pairs(row) for row in judged["counts"].to_pylist()], _COUNTS)
+    columns["counts"] = pa.array([_pairs(row) for row in verdicts["counts"].to_pylist()], _COUNTS)
     return pa.table(columns)
 
 
@@ -163,14 +169,14 @@ def _public(texts: pa.ChunkedArray, references: pa.ChunkedArray) -> pa.Array:
     if references.null_count == len(references):
         return texts.combine_chunks()
     pairs = zip(texts.to_pylist(), references.to_pylist(), strict=True)
-    return pa.array([public_reply(text, {"reference": one}) for text, one in pairs], pa.string())
+    return pa.array([public_reply(text, {"reference": reference}) for text, reference in pairs], pa.string())
 
 
 def _pairs(counts: list[tuple[str, float]] | None) -> list[dict[str, Any]]:
     return [{"name": name, "value": value} for name, value in counts or ()]
 
 
-def card_of(header: Header, schema: pa.Schema, rows: int, others: Sequence[str]) -> str:
+def card_of(header: Header, schema: pa.Schema, rows: int, extra_tables: Sequence[str]) -> str:
     """The data card: a YAML header as Hugging Face reads it, how to open the files, and every column.
 
     `others`: the tables beside the answers.
@@ -182,11 +188,11 @@ def card_of(header: Header, schema: pa.Schema, rows: int, others: Sequence[str])
         "size_categories": [_size(rows)],
         "configs": [
             {"config_name": "answers", "data_files": "answers/*/*.parquet", "default": True},
-            *({"config_name": name, "data_files": f"{name}/*.parquet"} for name in others),
+            *({"config_name": name, "data_files": f"{name}/*.parquet"} for name in extra_tables),
         ],
     }
     manifest = header.manifests[0]
-    made = ", ".join(f"{name} `{manifest[name]}`" for name in _MADE)
+    provenance = ", ".join(f"{name} `{manifest[name]}`" for name in _PROVENANCE)
     columns = "\n".join(f"| `{field.name}` | `{field.type}` | {_meaning(field.name)} |" for field in schema)
     return f"""---
 {yaml.safe_dump(head, sort_keys=False).rstrip()}
@@ -199,7 +205,7 @@ question and channel. Research use only. No licence is named: it is that of the 
 whoever passes this on has to add it. Study ids are taken to be pseudonyms. Prompts and replies are in the
 files; frames and the texts of reference reports are not.
 
-{made}.
+{provenance}.
 
 ```python
 duckdb.sql("from read_parquet('answers/*/*.parquet', hive_partitioning=true)")
@@ -215,7 +221,7 @@ pyarrow.dataset.dataset("answers", partitioning="hive")
 | `model` | `string` | {_OWN["model"][1]} |
 {columns}
 
-{" ".join(_BESIDE[name] for name in others)}
+{" ".join(_TABLE_NOTES[name] for name in extra_tables)}
 """
 
 
@@ -231,4 +237,4 @@ def _meaning(name: str) -> str:
 def _size(rows: int) -> str:
     """Hugging Face's word for a number of rows."""
     steps = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"))
-    return next((word for most, word in steps if rows < most), "1M<n<10M" if rows < 10**7 else "10M<n<100M")
+    return next((word for limit, word in steps if rows < limit), "1M<n<10M" if rows < 10**7 else "10M<n<100M")

@@ -38,9 +38,9 @@ def export(run: Run, *, patient_ids: bool) -> Path:
     _write_items(run, folder, [] if patient_ids else ["patient_id"])
     facts = read_facts(run, [run])
     by_name = tables_of([make(facts) for make in SECTIONS])
-    chosen = [by_name[name] for name in _PAPER if name in by_name]
-    tables.write_text(folder / "tables.md", "\n".join(markdown(table) for table in chosen))
-    tables.write_text(folder / "tables.tex", "\n".join(latex(table) for table in chosen))
+    paper_tables = [by_name[name] for name in _PAPER if name in by_name]
+    tables.write_text(folder / "tables.md", "\n".join(markdown(table) for table in paper_tables))
+    tables.write_text(folder / "tables.tex", "\n".join(latex(table) for table in paper_tables))
     return folder
 
 

@@ -15,7 +15,7 @@ from cardiolens.storage.places import Run
 
 _VERSION = 2  # of Inspect's log format
 _SCORER = "cardiolens"
-_STOPPED = {"stop": "stop", "length": "max_tokens"}  # our reasons in Inspect's words
+_STOP_REASONS = {"stop": "stop", "length": "max_tokens"}  # our reasons in Inspect's words
 Row = Mapping[str, Any]
 
 
@@ -24,21 +24,23 @@ def write_inspect_logs(run: Run, *, patient_ids: bool) -> Path:
     header = read_header(run, [run])
     folder = run.root / "export" / "inspect"
     shutil.rmtree(folder, ignore_errors=True)
-    made = datetime.fromtimestamp(run.manifest.stat().st_mtime, UTC).replace(microsecond=0)
+    written_at = datetime.fromtimestamp(run.manifest.stat().st_mtime, UTC).replace(microsecond=0)
     for arm in header.arms:
         rows = answers_of_arm(run, header, arm, patient_ids=patient_ids).to_pylist()
-        name = f"{made:%Y-%m-%dT%H-%M-%S}_{header.name}_{arm.arm_id}.json"
-        tables.write_text(folder / name, json.dumps(log_of(header, arm, rows, made), ensure_ascii=False))
+        name = f"{written_at:%Y-%m-%dT%H-%M-%S}_{header.name}_{arm.arm_id}.json"
+        tables.write_text(
+            folder / name, json.dumps(log_of(header, arm, rows, written_at), ensure_ascii=False)
+        )
     return folder
 
 
-def log_of(header: Header, arm: ArmFactors, rows: Sequence[Row], made: datetime) -> dict[str, Any]:
+def log_of(header: Header, arm: ArmFactors, rows: Sequence[Row], written_at: datetime) -> dict[str, Any]:
     """The log of an arm; its one number is the share of right answers among those judged."""
     by_question: dict[str, list[Row]] = {}
     for row in rows:
         by_question.setdefault(row["qa_id"], []).append(row)
     samples = [_sample(arm, verdicts) for verdicts in by_question.values()]
-    manifest, at = header.manifests[0], made.isoformat()
+    manifest, at = header.manifests[0], written_at.isoformat()
     channels = sorted({row["channel"] for row in rows})
     return {
         "version": _VERSION,
@@ -64,7 +66,7 @@ def log_of(header: Header, arm: ArmFactors, rows: Sequence[Row], made: datetime)
         "results": {
             "total_samples": len(samples),
             "completed_samples": sum(row["reply"] is not None for row in _firsts(by_question)),
-            "scores": [_scored(rows, channel) for channel in channels],
+            "scores": [_channel_score(rows, channel) for channel in channels],
         },
         "stats": {"started_at": at, "completed_at": at, "model_usage": {}},
         "samples": samples,
@@ -75,23 +77,23 @@ def _firsts(by_question: Mapping[str, Sequence[Row]]) -> list[Row]:
     return [verdicts[0] for verdicts in by_question.values()]
 
 
-def _scored(rows: Sequence[Row], channel: str) -> dict[str, Any]:
-    told = [row["correct"] for row in rows if row["channel"] == channel and row["correct"] is not None]
-    share = {"accuracy": {"name": "accuracy", "value": sum(told) / len(told)}} if told else {}
-    return {"name": channel, "scorer": _SCORER, "scored_samples": len(told), "metrics": share}
+def _channel_score(rows: Sequence[Row], channel: str) -> dict[str, Any]:
+    correct = [row["correct"] for row in rows if row["channel"] == channel and row["correct"] is not None]
+    share = {"accuracy": {"name": "accuracy", "value": sum(correct) / len(correct)}} if correct else {}
+    return {"name": channel, "scorer": _SCORER, "scored_samples": len(correct), "metrics": share}
 
 
 def _sample(arm: ArmFactors, verdicts: Sequence[Row]) -> dict[str, Any]:
     """One question under the arm; each channel of its verdict is a score."""
     row = verdicts[0]
-    said = {"role": "assistant", "content": row["reply"] or "", "model": arm.model, "source": "generate"}
-    asked = [{"role": "system", "content": row["system"]}] if row["system"] else []
-    asked.append({"role": "user", "content": row["prompt_text"]})
-    stopped = _STOPPED.get(row["finish_reason"] or "", "unknown")
-    used = {"input_tokens": row["prompt_tokens"] or 0, "output_tokens": row["output_tokens"] or 0}
-    used["total_tokens"] = used["input_tokens"] + used["output_tokens"]
-    choices = [] if row["reply"] is None else [{"message": said, "stop_reason": stopped}]
-    kept = ("study_id", "subtask", "sequence", "tier", "status", "frames", "frames_study_id", "flags")
+    reply = {"role": "assistant", "content": row["reply"] or "", "model": arm.model, "source": "generate"}
+    prompt = [{"role": "system", "content": row["system"]}] if row["system"] else []
+    prompt.append({"role": "user", "content": row["prompt_text"]})
+    stop_reason = _STOP_REASONS.get(row["finish_reason"] or "", "unknown")
+    usage = {"input_tokens": row["prompt_tokens"] or 0, "output_tokens": row["output_tokens"] or 0}
+    usage["total_tokens"] = usage["input_tokens"] + usage["output_tokens"]
+    choices = [] if row["reply"] is None else [{"message": reply, "stop_reason": stop_reason}]
+    columns = ("study_id", "subtask", "sequence", "tier", "status", "frames", "frames_study_id", "flags")
     patient = {"patient_id": row["patient_id"]} if "patient_id" in row else {}
     return {
         "id": row["qa_id"],
@@ -99,11 +101,11 @@ def _sample(arm: ArmFactors, verdicts: Sequence[Row]) -> dict[str, Any]:
         "input": row["prompt_text"],
         "choices": [option["text"] for option in row["options"] or []] or None,
         "target": row["gold"] or [],
-        "messages": [*asked, *([said] if choices else [])],
-        "output": {"model": arm.model, "choices": choices, "usage": used, "time": row["seconds"]},
-        "scores": {one["channel"]: _score(one) for one in verdicts},
-        "metadata": {name: row[name] for name in kept} | patient,
-        "model_usage": {arm.model: used},
+        "messages": [*prompt, *([reply] if choices else [])],
+        "output": {"model": arm.model, "choices": choices, "usage": usage, "time": row["seconds"]},
+        "scores": {verdict["channel"]: _score(verdict) for verdict in verdicts},
+        "metadata": {name: row[name] for name in columns} | patient,
+        "model_usage": {arm.model: usage},
         "total_time": row["seconds"],
     }
 
@@ -114,7 +116,7 @@ def _score(row: Row) -> dict[str, Any]:
     if row["correct"] is not None:
         value = "C" if row["correct"] else "I"
     elif row["counts"]:
-        value = {one["name"]: one["value"] for one in row["counts"]}
-    how = [row["parse_status"] or row["status"], row["rule"]]
-    explanation = ", ".join(word for word in how if word)
+        value = {count["name"]: count["value"] for count in row["counts"]}
+    reasons = [row["parse_status"] or row["status"], row["rule"]]
+    explanation = ", ".join(word for word in reasons if word)
     return {"value": value, "answer": ", ".join(row["parsed"] or []), "explanation": explanation}

@@ -14,7 +14,7 @@ _LATEX = str.maketrans(
 _LEFT_OUT = frozenset({"method"})  # a sentence in every row, too long here; the CSV file has it
 
 
-def written(value: Cell, kind: Kind) -> str:
+def format_cell(value: Cell, kind: Kind) -> str:
     """Write a cell: one decimal for scores and points, three for p-values, a dash for undefined."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
@@ -33,9 +33,9 @@ def written(value: Cell, kind: Kind) -> str:
 def markdown(table: Table) -> str:
     """Write a table as a heading and a Markdown pipe table."""
     columns = _columns(table)
-    head = [_piped([column.title for _, column in columns])]
-    rule = _piped(["---" if column.kind == "text" else "---:" for _, column in columns])
-    rows = [_piped(_cells(row, columns)) for row in table.rows]
+    head = [_pipe_row([column.title for _, column in columns])]
+    rule = _pipe_row(["---" if column.kind == "text" else "---:" for _, column in columns])
+    rows = [_pipe_row(_cells(row, columns)) for row in table.rows]
     return "\n".join([f"## {table.title}", "", *head, rule, *rows, ""])
 
 
@@ -66,10 +66,10 @@ def _columns(table: Table) -> list[tuple[int, Column]]:
 
 
 def _cells(row: Sequence[Cell], columns: Sequence[tuple[int, Column]]) -> list[str]:
-    return [written(row[at], column.kind) for at, column in columns]
+    return [format_cell(row[at], column.kind) for at, column in columns]
 
 
-def _piped(cells: Sequence[str]) -> str:
+def _pipe_row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cell.replace('|', chr(92) + '|').replace(chr(10), ' ') for cell in cells)} |"
 
 

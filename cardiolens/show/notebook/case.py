@@ -41,12 +41,12 @@ class Case:
 
 
 def _option(key: str, text: str, right: tuple[str, ...]) -> str:
-    shown = f"{escape(key)}. {escape(text)}"
-    return f"<b>{shown}</b>" if key in right else shown
+    label = f"{escape(key)}. {escape(text)}"
+    return f"<b>{label}</b>" if key in right else label
 
 
 def _row(answer: Answer) -> str:
     correct = {True: "yes", False: "no", None: ""}[answer.correct]
-    read = ", ".join(answer.parsed or ()) or answer.parse_status or answer.status
-    cells = (answer.arm_id, read, correct, answer.reply or "")
+    parsed = ", ".join(answer.parsed or ()) or answer.parse_status or answer.status
+    cells = (answer.arm_id, parsed, correct, answer.reply or "")
     return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"

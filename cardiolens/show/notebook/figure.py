@@ -22,11 +22,11 @@ def intervals(scores: pa.Table, metric: str, scope: str) -> "alt.LayerChart":
             "figures need the package altair; install it: pip install 'cardiolens[notebook]'"
         ) from error
     single = scores.filter(pc.is_null(scores["versus_arm_id"]))
-    for name, given in (("metric", metric), ("scope", scope)):
+    for name, value in (("metric", metric), ("scope", scope)):
         legal = sorted(set(single[name].to_pylist()))
-        if given not in legal:
-            raise InputError(f"{name} is {given!r}; the run has {', '.join(nearest_first(given, legal))}")
-        single = single.filter(pc.equal(single[name], given))
+        if value not in legal:
+            raise InputError(f"{name} is {value!r}; the run has {', '.join(nearest_first(value, legal))}")
+        single = single.filter(pc.equal(single[name], value))
     rows = [row for row in single.to_pylist() if math.isfinite(row["value"])]
     base = alt.Chart(alt.Data(values=rows)).encode(y=alt.Y("arm_id:N", title=None, sort=None))
     title = f"{metric}, {scope} (percent, 95 % interval)"

@@ -64,11 +64,11 @@ class FinishedRun:
     def completions(self) -> pa.Table:
         """The reply to each request of the run that has one."""
         keys = pc.unique(self.requests["request_key"])
-        found = []
-        for described in self.manifest["models"].values():
-            said = tables.read(self._store.completions(described["model_key"]), tables.COMPLETIONS)
-            found.append(finals(said.filter(pc.is_in(said["request_key"], value_set=keys))))
-        return pa.concat_tables(found)
+        parts = []
+        for model in self.manifest["models"].values():
+            stored = tables.read(self._store.completions(model["model_key"]), tables.COMPLETIONS)
+            parts.append(finals(stored.filter(pc.is_in(stored["request_key"], value_set=keys))))
+        return pa.concat_tables(parts)
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -77,16 +77,16 @@ class FinishedRun:
 
     def case(self, qa_id: str) -> Case:
         """One question with what every arm answered; InputError for a question that the run does not have."""
-        asked = self.questions.filter(pc.equal(self.questions["qa_id"], qa_id)).to_pylist()
+        questions = self.questions.filter(pc.equal(self.questions["qa_id"], qa_id)).to_pylist()
         rows = self.verdicts.filter(pc.equal(self.verdicts["qa_id"], qa_id)).select(_ANSWER).to_pylist()
-        if not asked or not rows:
+        if not questions or not rows:
             near = nearest_first(qa_id, sorted(set(self.verdicts["qa_id"].to_pylist())))[:5]
             raise InputError(f"{qa_id}: no such question in {self.folder}; e.g. {', '.join(near)}")
         keys = pa.array([row["request_key"] for row in rows], pa.string())
-        said = self.completions.filter(pc.is_in(self.completions["request_key"], value_set=keys))
-        texts = dict(zip(said["request_key"].to_pylist(), said["text"].to_pylist(), strict=True))
+        replies = self.completions.filter(pc.is_in(self.completions["request_key"], value_set=keys))
+        texts = dict(zip(replies["request_key"].to_pylist(), replies["text"].to_pylist(), strict=True))
         answers = tuple(Answer(**row, reply=texts.get(row["request_key"])) for row in rows)
-        (question,) = asked
+        (question,) = questions
         options = {option["key"]: option["text"] for option in question["options"]}
         right = tuple(question["answer"])
         return Case(qa_id, question["study_id"], question["question"], options, right, answers)
@@ -104,8 +104,10 @@ class FinishedRun:
     def _repr_html_(self) -> str:
         from html import escape
 
-        told = f"{len(self.models)} models, {self.verdicts.num_rows} verdicts, {self.scores.num_rows} scores"
-        return f"<p><b>{escape(self.folder.name)}</b>: {told}</p>"
+        summary = (
+            f"{len(self.models)} models, {self.verdicts.num_rows} verdicts, {self.scores.num_rows} scores"
+        )
+        return f"<p><b>{escape(self.folder.name)}</b>: {summary}</p>"
 
     @property
     def _places(self) -> Run:

@@ -55,7 +55,7 @@ class Difference:
     factor: str
     row: AnalysisRow
     equivalence: AnalysisRow
-    beside: Rows  # all of them by metric
+    by_metric: Rows  # all rows of the pair at this scope
 
     @property
     def holm_p(self) -> float | None:
@@ -65,7 +65,7 @@ class Difference:
 
     @property
     def _evidence(self) -> Evidence:
-        return Evidence.of(self.beside, "primary")
+        return Evidence.of(self.by_metric, "primary")
 
     @property
     def scope(self) -> str:
@@ -91,26 +91,26 @@ class Difference:
         """The conclusion that is allowed: a difference, equivalence, or neither."""
         if self.change.verdict != "cannot tell":
             return "shown"
-        same = sentences.equivalence("", "", "", self.equivalence, self.beside).verdict
-        return "equivalent" if same == "supported" else "open"
+        equivalence = sentences.equivalence("", "", "", self.equivalence, self.by_metric).verdict
+        return "equivalent" if equivalence == "supported" else "open"
 
     @property
     def change(self) -> Finding:
         """The sentence on this difference, which says no more than its interval."""
         cause = f"{_NAMES[self.factor]} {getattr(self.ours, self.factor)} instead of "
         cause += str(getattr(self.theirs, self.factor))
-        where = f"the score on {scope_words(self.scope)} ({self.ours.model})"
-        return sentences.change(cause[0].upper() + cause[1:], where, self.row, self._evidence)
+        target = f"the score on {scope_words(self.scope)} ({self.ours.model})"
+        return sentences.change(cause[0].upper() + cause[1:], target, self.row, self._evidence)
 
 
 def differences(facts: Facts, factor: str) -> list[Difference]:
     """Every pair of arms that differ in one factor alone, on every tier."""
     arms = {arm.arm_id: arm for arm in facts.arms}
-    found: dict[tuple[str, str, str], dict[str, AnalysisRow]] = {}
+    by_pair: dict[tuple[str, str, str], dict[str, AnalysisRow]] = {}
     for row in facts.of_pairs(_METRICS, "tier:"):
         if row["arm_id"] in arms and row["versus_arm_id"] in arms:
             key = row["arm_id"], row["versus_arm_id"], row["scope"]
-            found.setdefault(key, {})[row["metric"]] = row
+            by_pair.setdefault(key, {})[row["metric"]] = row
     return [
         Difference(
             arms[ours],
@@ -120,35 +120,39 @@ def differences(facts: Facts, factor: str) -> list[Difference]:
             rows.get("primary.equivalence", rows["primary"]),
             rows,
         )
-        for (ours, theirs, _), rows in found.items()
-        if _apart(arms[ours], arms[theirs]) == [factor] and "primary" in rows
+        for (ours, theirs, _), rows in by_pair.items()
+        if _differing_factors(arms[ours], arms[theirs]) == [factor] and "primary" in rows
     ]
 
 
-def _apart(first: ArmFactors, second: ArmFactors) -> list[str]:
+def _differing_factors(first: ArmFactors, second: ArmFactors) -> list[str]:
     return [name for name in FACTORS if getattr(first, name) != getattr(second, name)]
 
 
-def difference_table(name: str, title: str, found: list[Difference], facts: Facts) -> Table:
+def difference_table(name: str, title: str, comparisons: list[Difference], facts: Facts) -> Table:
     """Differences as rows, with the setting of all that was not varied."""
-    factor = found[0].factor if found else ""
-    worded = any(arm.wording != "0" for arm in facts.arms)
-    varied = [name for name in FACTORS if name != "wording" or worded]
-    setting = tuple(Column(other, _NAMES[other]) for other in varied if other != factor)
-    return Table.of(name, title, (*setting, *_COLUMNS), [_record(one, facts) for one in found])
+    factor = comparisons[0].factor if comparisons else ""
+    has_wordings = any(arm.wording != "0" for arm in facts.arms)
+    factors = [name for name in FACTORS if name != "wording" or has_wordings]
+    setting = tuple(
+        Column(other_factor, _NAMES[other_factor]) for other_factor in factors if other_factor != factor
+    )
+    return Table.of(
+        name, title, (*setting, *_COLUMNS), [_record(difference, facts) for difference in comparisons]
+    )
 
 
-def _record(one: Difference, facts: Facts) -> dict[str, object]:
-    star = "*" if one.ours.model in facts.simulated else ""
+def _record(difference: Difference, facts: Facts) -> dict[str, object]:
+    star = "*" if difference.ours.model in facts.simulated else ""
     return {
-        **one.row,
-        "model": f"{one.ours.model}{star}",
-        **{name: getattr(one.ours, name) for name in FACTORS if name != "model"},
-        "scope": scope_words(one.scope),
-        "comparison": one.comparison,
-        "line": one.line,
-        "low_90": one.equivalence["low"],
-        "high_90": one.equivalence["high"],
-        "reading": READINGS[one.reading],
-        "holm_p": one.holm_p,
+        **difference.row,
+        "model": f"{difference.ours.model}{star}",
+        **{name: getattr(difference.ours, name) for name in FACTORS if name != "model"},
+        "scope": scope_words(difference.scope),
+        "comparison": difference.comparison,
+        "line": difference.line,
+        "low_90": difference.equivalence["low"],
+        "high_90": difference.equivalence["high"],
+        "reading": READINGS[difference.reading],
+        "holm_p": difference.holm_p,
     }

@@ -21,7 +21,7 @@ _ESCAPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
+class EmbeddedTable:
     """A table as the page holds it: its JSON, and the file for the JSON if it is large."""
 
     name: str
@@ -39,24 +39,24 @@ class Embedded:
 def to_json(value: object) -> str:
     """Write JSON that is safe inside a script element; NaN is refused."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for character, escaped in _ESCAPES.items():  # str.translate takes 5 s for 10 MB
-        text = text.replace(character, escaped)
+    for character, escape in _ESCAPES.items():  # str.translate takes 5 s for 10 MB
+        text = text.replace(character, escape)
     return text
 
 
-def embed(table: Table) -> Embedded:
+def embed(table: Table) -> EmbeddedTable:
     """Turn a table into JSON; a large one gets a chunk beside the page. Undefined numbers become null."""
     columns = [[column.name, column.title, column.kind] for column in table.columns]
-    rows = [[_defined(cell) for cell in row] for row in table.rows]
+    rows = [[_finite(cell) for cell in row] for row in table.rows]
     head = {"title": table.title, "columns": columns}
     text = to_json({**head, "rows": rows})
     chunk = f"{CHUNKS}/{table.name}.js" if len(text) > CHUNK_BYTES else ""
     if chunk:
-        text = to_json({**head, "cells": [_coded(cells) for cells in zip(*rows, strict=True)]})
-    return Embedded(table.name, table.title, len(rows), text, chunk)
+        text = to_json({**head, "cells": [_encode_column(cells) for cells in zip(*rows, strict=True)]})
+    return EmbeddedTable(table.name, table.title, len(rows), text, chunk)
 
 
-def _coded(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
+def _encode_column(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
     """Cells of a column: each distinct one once in `values`, named by its place in `at`, if shorter."""
     places: dict[tuple[type, Cell], int] = {}
     at: list[Cell] = [places.setdefault((type(cell), cell), len(places)) for cell in cells]
@@ -65,7 +65,7 @@ def _coded(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
     return {"values": [cell for _, cell in places], "at": at}
 
 
-def _defined(cell: Cell) -> Cell:
+def _finite(cell: Cell) -> Cell:
     return None if isinstance(cell, float) and not math.isfinite(cell) else cell
 
 

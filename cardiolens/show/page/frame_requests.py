@@ -26,15 +26,15 @@ class ChoiceCounts:
 
 def choices_of(parts: Sequence[Run], manifests: Sequence[Mapping[str, Any]]) -> tuple[ChoiceCounts, ...]:
     """Counts of every arm whose reader chose; none where no reader did."""
-    found: dict[str, list[_Question]] = {}
+    by_arm: dict[str, list[_Question]] = {}
     for run, manifest in zip(parts, manifests, strict=True):
         questions = _questions(run)
         for model in manifest["models"] if questions else ():
-            asked = tables.read(run.requests(model), tables.REQUESTS, ["arm_id", "request_key"])
-            kept = asked.filter(pc.is_in(asked["request_key"], value_set=pa.array(list(questions))))
-            for row in kept.to_pylist():
-                found.setdefault(row["arm_id"], []).append(questions[row["request_key"]])
-    return tuple(_counts(arm_id, questions) for arm_id, questions in found.items())
+            requests = tables.read(run.requests(model), tables.REQUESTS, ["arm_id", "request_key"])
+            chains = requests.filter(pc.is_in(requests["request_key"], value_set=pa.array(list(questions))))
+            for row in chains.to_pylist():
+                by_arm.setdefault(row["arm_id"], []).append(questions[row["request_key"]])
+    return tuple(_counts(arm_id, questions) for arm_id, questions in by_arm.items())
 
 
 @dataclass(slots=True)
@@ -48,18 +48,18 @@ class _Question:
 
 def _questions(run: Run) -> dict[str, _Question]:
     """The chains of a run whose frames were asked for, by request_key."""
-    seen = tables.read(run.seen, tables.SEEN, ["request_key", "frames", "not_shown", "status"])
-    found: dict[str, _Question] = {}
-    for row in seen.to_pylist():
+    stages = tables.read(run.seen, tables.SEEN, ["request_key", "frames", "not_shown", "status"])
+    questions: dict[str, _Question] = {}
+    for row in stages.to_pylist():
         if row["frames"] is None:  # a chain whose frames the plan knew
             continue
-        question = found.setdefault(row["request_key"], _Question())
+        question = questions.setdefault(row["request_key"], _Question())
         if row["not_shown"] is not None:
             question.requests += 1
             question.refused += row["not_shown"]
         elif row["status"] is not None:
             question.frames = len(row["frames"])
-    return found
+    return questions
 
 
 def _counts(arm_id: str, questions: Sequence[_Question]) -> ChoiceCounts:

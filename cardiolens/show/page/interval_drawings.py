@@ -8,7 +8,7 @@ from cardiolens.score.statistics.hypothesis_tests import MARGIN
 from cardiolens.show.page.elements import Answer, Estimate
 
 WIDTH, HEIGHT = 200.0, 60.0
-_LEAST = 5.0  # points on either side of zero that a drawing shows at least
+_MIN_REACH = 5.0  # points on either side of zero that a drawing shows at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,33 +35,33 @@ class Strip:
 
 def strip(answer: Answer) -> Strip | None:
     """Lay out the drawing of an answer; None where no estimate is defined."""
-    defined = [one for one in answer.estimates if not math.isnan(one.value)]
-    if not defined:
+    estimates = [estimate for estimate in answer.estimates if not math.isnan(estimate.value)]
+    if not estimates:
         return None
     if not answer.differences:
-        return Strip(_marks(defined, 0.0, 100.0), ("0", "50", "100 %"), 0.0, None)
-    reach = max(_LEAST, *(abs(end) for one in defined for end in _ends(one)))
+        return Strip(_marks(estimates, 0.0, 100.0), ("0", "50", "100 %"), 0.0, None)
+    reach = max(_MIN_REACH, *(abs(end) for estimate in estimates for end in _ends(estimate)))
     reach = math.ceil(reach / 5) * 5.0
     band = (_x(-MARGIN, -reach, reach), _x(MARGIN, -reach, reach))
     words = (f"−{reach:g}", "0", f"+{reach:g} points")
-    return Strip(_marks(defined, -reach, reach), words, WIDTH / 2, band)
+    return Strip(_marks(estimates, -reach, reach), words, WIDTH / 2, band)
 
 
 def _marks(estimates: Sequence[Estimate], low: float, high: float) -> tuple[Mark, ...]:
     step = HEIGHT / len(estimates)
     return tuple(
         Mark(
-            one.label,
-            one.tone,
+            estimate.label,
+            estimate.tone,
             round((place + 0.5) * step, 2),
-            *(_x(value, low, high) for value in (one.value, *_ends(one))),
+            *(_x(value, low, high) for value in (estimate.value, *_ends(estimate))),
         )
-        for place, one in enumerate(estimates)
+        for place, estimate in enumerate(estimates)
     )
 
 
-def _ends(one: Estimate) -> tuple[float, float]:
-    return (one.value, one.value) if math.isnan(one.low) else (one.low, one.high)
+def _ends(estimate: Estimate) -> tuple[float, float]:
+    return (estimate.value, estimate.value) if math.isnan(estimate.low) else (estimate.low, estimate.high)
 
 
 def _x(value: float, low: float, high: float) -> float:

@@ -19,7 +19,7 @@ from cardiolens.storage import documents, tables
 from cardiolens.storage.places import Run
 
 _TIERS = "tier:"
-_SHOWN = pc.is_null(pc.field("versus_arm_id")) | pc.starts_with(pc.field("scope"), _TIERS)
+_PAGE_SCORES = pc.is_null(pc.field("versus_arm_id")) | pc.starts_with(pc.field("scope"), _TIERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +87,9 @@ class Facts:
     def _by_id(self) -> Mapping[object, ArmFactors]:
         return {arm.arm_id: arm for arm in self.arms}
 
-    def told(self, analysis: str) -> AnalysisTable:
+    def analysis(self, name: str) -> AnalysisTable:
         """An analysis by name; an empty one where the arms did not allow it."""
-        return self.analyses.get(analysis, AnalysisTable())
+        return self.analyses.get(name, AnalysisTable())
 
     def of_arms(self, metrics: Sequence[str], scope: str) -> list[AnalysisRow]:
         """Rows of scores of single arms with one of these metrics, at scopes that begin so."""
@@ -101,9 +101,9 @@ class Facts:
         return self._rows(metrics, scope, pc.is_valid(self.scores["versus_arm_id"]))
 
     def _rows(self, metrics: Sequence[str], scope: str, kind: pa.ChunkedArray) -> list[AnalysisRow]:
-        named = pc.is_in(self.scores["metric"], value_set=pa.array(list(metrics), pa.string()))
-        chosen = pc.and_(kind, pc.and_(named, pc.starts_with(self.scores["scope"], scope)))
-        rows: list[AnalysisRow] = self.scores.filter(chosen).to_pylist()
+        has_metric = pc.is_in(self.scores["metric"], value_set=pa.array(list(metrics), pa.string()))
+        mask = pc.and_(kind, pc.and_(has_metric, pc.starts_with(self.scores["scope"], scope)))
+        rows: list[AnalysisRow] = self.scores.filter(mask).to_pylist()
         place = {arm.arm_id: at for at, arm in enumerate(self.arms)}
         return sorted(rows, key=lambda row: place.get(row["arm_id"], len(place)))
 
@@ -120,7 +120,7 @@ def read_facts(run: Run, parts: Sequence[Run]) -> Facts:
         specs=header.specs,
         manifests=header.manifests,
         arms=header.arms,
-        scores=tables.query(run.scores, tables.SCORES, tables.SCORES.names, _SHOWN),
+        scores=tables.query(run.scores, tables.SCORES, tables.SCORES.names, _PAGE_SCORES),
         analyses=analyses,
         usage=usage_of(parts, header.specs, header.manifests),
         arm_usage=usage_of_arms(parts, header.specs, header.manifests),
@@ -145,10 +145,10 @@ def _n_patients(run: Run) -> int:
 
 
 def _arms(manifests: Sequence[Mapping[str, Any]]) -> tuple[ArmFactors, ...]:
-    found = {arm["arm_id"]: arm for manifest in manifests for arm in manifest["arms"]}
+    by_id = {arm["arm_id"]: arm for manifest in manifests for arm in manifest["arms"]}
     return tuple(
         ArmFactors(**{**arm, "budget": str(arm["budget"]), "wording": str(arm.get("wording", 0))})
-        for arm in found.values()
+        for arm in by_id.values()
     )
 
 

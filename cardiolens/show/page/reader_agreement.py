@@ -38,18 +38,18 @@ def ceiling(facts: Facts) -> tuple[Table, ...]:
 def _lines(file: Path) -> Iterator[Mapping[str, Any]]:
     """The rows on agreement of a file; none of a file that is gone or not of a review."""
     try:
-        told = [parse_json(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        rows = [parse_json(line) for line in file.read_text(encoding="utf-8").splitlines()]
     except (OSError, ValueError):
         return
-    yield from (line for line in told if isinstance(line, dict) and line.get("schema") == _ROW)
+    yield from (line for line in rows if isinstance(line, dict) and line.get("schema") == _ROW)
 
 
 def _record(line: Mapping[str, Any]) -> dict[str, object]:
     record: dict[str, object] = {name: line.get(name) for name in ("subtask", "n_pairs", "n_patients")}
     record["readers"] = ", ".join(map(str, line.get("readers") or ()))
     for name, scale in (("same", 100), ("kappa", 1), ("ac1", 1)):
-        told = line.get(name)
-        interval = told if isinstance(told, dict) else {}
+        value = line.get(name)
+        interval = value if isinstance(value, dict) else {}
         for part, field in (("value", name), ("low", f"{name}_low"), ("high", f"{name}_high")):
             number = interval.get(part)
             record[field] = number * scale if isinstance(number, int | float) else None

@@ -15,7 +15,6 @@ from cardiolens.show.page.elements import Column, Section, Table
 from cardiolens.show.page.embed import embed, figure_json, tables_of, to_json
 from cardiolens.show.page.interval_drawings import HEIGHT, WIDTH, strip
 from cardiolens.show.page.page_data import Facts
-from cardiolens.show.page.sections.asked import asked
 from cardiolens.show.page.sections.cohorts import cohorts
 from cardiolens.show.page.sections.collapse import collapse
 from cardiolens.show.page.sections.confidence import confidence
@@ -24,12 +23,13 @@ from cardiolens.show.page.sections.cost import cost
 from cardiolens.show.page.sections.landscape import landscape
 from cardiolens.show.page.sections.prompting import prompting
 from cardiolens.show.page.sections.reliability import reliability
+from cardiolens.show.page.sections.run_setup import run_setup
 from cardiolens.show.page.sections.slices import slices
 from cardiolens.show.page.sections.sources import sources
 from cardiolens.show.page.sections.subtasks import subtasks
 
 SECTIONS: tuple[Callable[[Facts], Section], ...] = (
-    *(asked, landscape, slices, prompting, collapse, subtasks, controls, cohorts, sources, confidence),
+    *(run_setup, landscape, slices, prompting, collapse, subtasks, controls, cohorts, sources, confidence),
     *(reliability, cost),
 )
 SCRIPTS = ("format.js", "store.js", "table.js", "grid.js", "chart.js", "page.js")
@@ -48,7 +48,7 @@ class Page:
 def render(facts: Facts) -> Page:
     """Render the page of a run: one HTML file, and large tables beside it."""
     sections = [_with_sentences(make(facts)) for make in SECTIONS]
-    embedded = {name: embed(table) for name, table in tables_of(sections).items()}
+    tables = {name: embed(table) for name, table in tables_of(sections).items()}
     context = {
         "facts": facts,
         "few": facts.n_patients < FEWEST_PATIENTS,
@@ -56,8 +56,8 @@ def render(facts: Facts) -> Page:
         "answers": [(answer, strip(answer)) for answer in answers(facts)],
         "box": (WIDTH, HEIGHT),
         "sections": sections,
-        "said": {section.name: _first(section.findings) for section in sections},
-        "tables": embedded,
+        "first_findings": {section.name: _first_findings(section.findings) for section in sections},
+        "tables": tables,
         "charts": to_json(chart_forms()),
         "style": asset("page.css"),
         "libraries": [asset(name) for name in LIBRARIES],
@@ -66,10 +66,10 @@ def render(facts: Facts) -> Page:
         "is_grid": lambda figure: hasattr(figure, "down"),
     }
     index = templates().get_template("page.html").render(context)
-    return Page(index, {table.chunk: table.script for table in embedded.values() if table.chunk})
+    return Page(index, {table.chunk: table.script for table in tables.values() if table.chunk})
 
 
-def _first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+def _first_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """First few findings, those on models first, and then those with a clear verdict."""
     ordered = sorted(findings, key=lambda finding: (finding.simulated, finding.verdict == "cannot tell"))
     return tuple(ordered[:_SHOWN_SENTENCES])

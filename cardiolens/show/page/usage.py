@@ -50,37 +50,39 @@ def usage_of_arms(
     if not any(manifest.get("stages") for manifest in manifests):
         return ()
     arms = [arm["arm_id"] for manifest in manifests for arm in manifest["arms"]]
-    found: dict[str, dict[str, tuple[int, int, int]]] = {arm: {} for arm in arms}  # by question
+    answers: dict[str, dict[str, tuple[int, int, int]]] = {arm: {} for arm in arms}  # by question
     for run, spec, manifest in zip(parts, specs, manifests, strict=True):
-        stages = _stages_seen(run)
+        stages = _stage_counts(run)
         for model, facts in manifest["models"].items():
             columns = ("arm_id", "qa_id", "stage", "status", "request_key")
-            asked = tables.read(run.requests(model), tables.REQUESTS, columns)
-            planned = asked.filter(pc.equal(asked["status"], "planned"))
-            said = tables.read(
+            rows = tables.read(run.requests(model), tables.REQUESTS, columns)
+            planned = rows.filter(pc.equal(rows["status"], "planned"))
+            completions = tables.read(
                 Store(spec.store).completions(facts["model_key"]), tables.COMPLETIONS, _COLUMNS
             )
             final = finals(
-                said.filter(pc.is_in(said["request_key"], value_set=pc.unique(planned["request_key"])))
+                completions.filter(
+                    pc.is_in(completions["request_key"], value_set=pc.unique(planned["request_key"]))
+                )
             )
             took = {row["request_key"]: row for row in final.to_pylist()}
             for row in planned.to_pylist():
                 if (end := took.get(row["request_key"])) is not None:
                     requests = stages.get(row["request_key"], row["stage"] + 1)  # samples: as planned
                     tokens = end["prompt_tokens"] or 0, end["output_tokens"] or 0
-                    found[row["arm_id"]][row["qa_id"]] = (requests, *tokens)
+                    answers[row["arm_id"]][row["qa_id"]] = (requests, *tokens)
     return tuple(
         ArmUsage(arm, len(own), *map(sum, zip(*own.values(), strict=True)))
-        for arm, own in found.items()
+        for arm, own in answers.items()
         if own
     )
 
 
-def _stages_seen(run: Run) -> dict[str, int]:
+def _stage_counts(run: Run) -> dict[str, int]:
     """Number of requests that chains whose stages follow from replies came to, by request_key."""
-    seen = tables.read(run.seen, tables.SEEN, ("request_key", "status"))
-    answered = seen.filter(pc.is_valid(seen["status"]))
-    return {row["values"]: row["counts"] for row in pc.value_counts(answered["request_key"]).to_pylist()}
+    stages = tables.read(run.seen, tables.SEEN, ("request_key", "status"))
+    completed = stages.filter(pc.is_valid(stages["status"]))
+    return {row["values"]: row["counts"] for row in pc.value_counts(completed["request_key"]).to_pylist()}
 
 
 def usage_of(

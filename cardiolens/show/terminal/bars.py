@@ -22,7 +22,7 @@ _PLAIN_SECONDS = 30.0  # between lines if the output is no terminal
 
 
 @contextmanager
-def shown() -> Iterator[Watch]:
+def progress_display() -> Iterator[Watch]:
     """Yield a watch that shows progress: bars on a terminal, lines elsewhere."""
     if not console.is_terminal:
         yield partial(_plain_progress, quiet="SLURM_JOB_ID" in os.environ)
@@ -45,14 +45,14 @@ def _bar_progress(bars: Progress, model: str, missing: Missing) -> Callable[[Sta
 
 
 def _plain_progress(model: str, missing: Missing, *, quiet: bool) -> Callable[[Standing], None]:
-    last = time.monotonic()
+    last_time = time.monotonic()
     say(f"{model}: {missing.left} requests to execute, {missing.done} of {missing.unique} reused")
 
-    def tell(standing: Standing) -> None:
-        nonlocal last
-        late = not quiet and time.monotonic() - last >= _PLAIN_SECONDS
+    def report(standing: Standing) -> None:
+        nonlocal last_time
+        late = not quiet and time.monotonic() - last_time >= _PLAIN_SECONDS
         if late or standing.executed == missing.left:
-            last = time.monotonic()
+            last_time = time.monotonic()
             say(f"{model}: {standing.done:,} of {standing.unique:,} requests, {standing.note}")
 
-    return tell
+    return report

@@ -9,7 +9,7 @@ from cardiolens.inference.placement.placement import Deployment, Placement
 from cardiolens.inference.placement.schedule import schedule
 
 COLUMNS = ("begins", "model", "tensor parallel", "replicas", "GPUs", "hours", "GPU hours", "why")
-_ESTIMATED = (
+_CAPTION = (
     "begins, hours: from declared rates, at most: as if no prompt token came from a cache and every reply "
     "were full"
 )
@@ -17,9 +17,7 @@ _ESTIMATED = (
 
 def show_placement(placement: Placement) -> None:
     """Print one row per model, the estimated total, and the models that cannot run."""
-    table = Table(
-        title=cluster_of(placement), title_justify="left", caption=_ESTIMATED, caption_justify="left"
-    )
+    table = Table(title=cluster_of(placement), title_justify="left", caption=_CAPTION, caption_justify="left")
     for name in COLUMNS:
         table.add_column(name, justify="left" if name in ("model", "why") else "right")
     for row in placement_rows(placement):
@@ -29,8 +27,8 @@ def show_placement(placement: Placement) -> None:
     if placement.gpu_hours:
         hours = schedule(placement).seconds / 3600
         say(f"estimate: {hours:.2g} hours, {placement.gpu_hours:.2g} GPU hours")
-    for refused in placement.refusals:
-        say(f"cannot run: {refused.model}: {refused.reason}")
+    for refusal in placement.refusals:
+        say(f"cannot run: {refusal.model}: {refusal.reason}")
 
 
 def placement_rows(placement: Placement) -> Iterator[tuple[str, ...]]:

@@ -26,8 +26,8 @@ def show_readings(document: Mapping[str, Any], arms: Sequence[Arm]) -> None:
             continue
         own = "!" if arm.arm_id in document["reads_itself"] else ""
         cells = [_cell(scores[name].get(arm.arm_id)) for name in ("rules", "model", "agreement")]
-        named = (f"{arm.model.name}{own}", arm.selector_name, str(arm.budget), arm.prompt.name)
-        table.add_row(*named, *cells, str(by_rules["n_items"]))
+        labels = (f"{arm.model.name}{own}", arm.selector_name, str(arm.budget), arm.prompt.name)
+        table.add_row(*labels, *cells, str(by_rules["n_items"]))
     console.print(table)
     unread = f", {document['unread']} without a usable reading" if document["unread"] else ""
     say(f"{document['texts']} texts, {document['distinct_texts']} of them distinct{unread}")

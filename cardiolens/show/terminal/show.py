@@ -27,18 +27,21 @@ def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, T
     columns = ("model", "arms", "asked", "unique", "done", "to do", "overflow", "skipped")
     for name in (*columns, "frames referenced", "distinct", "prompt tokens"):
         table.add_column(name, justify="left" if name == "model" else "right")
-    for model, left in missing.items():
+    for model, work in missing.items():
         total = totals[model]
         arms = [arm for arm in plan.arms if arm.model.name == model]
         about = "about " if arms[0].model.estimates_tokens else ""
         tokens = f"{about}{total.prompt_tokens:,}" if total.prompt_tokens is not None else "-"
-        counts = (total.asked, left.unique, left.done, left.left, total.overflow, total.skipped)
+        counts = (total.asked, work.unique, work.done, work.left, total.overflow, total.skipped)
         frames = (total.frames_referenced, total.frames_distinct)
         table.add_row(model, str(len(arms)), *(f"{count:,}" for count in (*counts, *frames)), tokens)
     console.print(table)
-    for model, left in missing.items():
-        if (sent := totals[model].sent) > left.unique:
-            say(f"{model}: its {left.unique:,} distinct questions are {sent:,} requests at most, in stages")
+    for model, work in missing.items():
+        if (n_requests := totals[model].sent) > work.unique:
+            say(
+                f"{model}: its {work.unique:,} distinct questions are {n_requests:,} requests at most, "
+                "in stages"
+            )
     if (primary := plan.spec.primary) is not None:
         say(
             f"primary comparison: {primary.model} against {primary.versus} on tier {primary.tier}, declared "
@@ -70,16 +73,18 @@ def show_scores(arms: Sequence[Arm], scores: pa.Table) -> None:
         caption_justify="left",
     )
     controls = any(arm.control != "none" for arm in arms)
-    worded = any(arm.wording for arm in arms)
-    varied = [name for name, shown in (("wording", worded), ("control", controls)) if shown]
-    named = ("model", "selector", "budget", "prompt", *varied)
-    for name in (*named, *(tier.replace(":", " ") for tier in tiers)):
+    has_wordings = any(arm.wording for arm in arms)
+    optional_columns = [
+        name for name, present in (("wording", has_wordings), ("control", controls)) if present
+    ]
+    label_columns = ("model", "selector", "budget", "prompt", *optional_columns)
+    for name in (*label_columns, *(tier.replace(":", " ") for tier in tiers)):
         right = name == "budget" or name.startswith("tier")
         table.add_column(name, justify="right" if right else "left", no_wrap=True)
     for arm in arms:
         name = f"{arm.model.name}*" if arm.model.simulated else arm.model.name
         cells = [_cell(values.get((arm.arm_id, tier))) for tier in tiers]
-        own = [str(getattr(arm, factor)) for factor in varied]
+        own = [str(getattr(arm, factor)) for factor in optional_columns]
         table.add_row(name, arm.selector_name, str(arm.budget), arm.prompt.name, *own, *cells)
     console.print(table)
 
@@ -106,21 +111,21 @@ def _cell(row: dict[str, Any] | None) -> str:
 def show_findings(analyses: Sequence[Analysis]) -> None:
     """Print the findings of each analysis; undecided ones are only counted."""
     for analysis in analyses:
-        told = [finding for finding in analysis.findings if finding.verdict != "cannot tell"]
-        untold = len(analysis.findings) - len(told)
+        findings = [finding for finding in analysis.findings if finding.verdict != "cannot tell"]
+        n_undecided = len(analysis.findings) - len(findings)
         if not analysis.findings:
             continue
-        say(f"{analysis.name}: {len(told)} findings, {untold} that this cohort cannot tell")
-        for finding in told[:_SENTENCES]:
+        say(f"{analysis.name}: {len(findings)} findings, {n_undecided} that this cohort cannot tell")
+        for finding in findings[:_SENTENCES]:
             say(f"  [{finding.verdict}] {finding.sentence}")
-        if len(told) > _SENTENCES:
-            say(f"  ... and {len(told) - _SENTENCES} more in analyses.json")
+        if len(findings) > _SENTENCES:
+            say(f"  ... and {len(findings) - _SENTENCES} more in analyses.json")
 
 
-def show_changes(changes: Changes, moved: Sequence[tuple[str, str, float, float]]) -> None:
+def show_changes(changes: Changes, score_changes: Sequence[tuple[str, str, float, float]]) -> None:
     """Print what judging again changed: verdicts by their endings, then tier scores."""
     say(f"verdicts: {changes.total} made, {changes.changed} changed, {changes.new} new, {changes.gone} gone")
     for (before, after), number in sorted(changes.kinds.items()):
         say(f"  {number} from {before} to {after}")
-    for arm, tier, old, new in moved:
+    for arm, tier, old, new in score_changes:
         say(f"  {tier.replace(':', ' ')} of {arm}: {old:.1f} to {new:.1f}")

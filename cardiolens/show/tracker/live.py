@@ -69,32 +69,32 @@ class _Mirror:
 
     def __init__(self, group: WandbGroup) -> None:
         self._group = group
-        self._told = SimpleQueue[tuple[str, list[ProgressRow]] | None]()
+        self._queue = SimpleQueue[tuple[str, list[ProgressRow]] | None]()
         self._thread = threading.Thread(target=self._run, name="tracker", daemon=True)
         self._thread.start()
 
     def tell(self, model: str, rows: list[ProgressRow]) -> None:
         """Queue rows of a model for writing."""
-        self._told.put((model, rows))
+        self._queue.put((model, rows))
 
     def close(self) -> None:
         """Finish all runs; logs an error if that takes longer than _PATIENCE."""
-        self._told.put(None)
+        self._queue.put(None)
         self._thread.join(_PATIENCE)
         if self._thread.is_alive():
             log.error("Weights & Biases did not take in how far models were within %g s", _PATIENCE)
 
     def _run(self) -> None:
         try:
-            self._speak()
+            self._write_rows()
         except Exception as error:  # noqa: BLE001 - no failure of a tracker may stop the sweep
             log.error("Weights & Biases is not told how far models are (%s); the disk is", error)
 
-    def _speak(self) -> None:
+    def _write_rows(self) -> None:
         runs: dict[str, Any] = {}
         steps: dict[str, int] = {}
-        while (told := self._told.get()) is not None:
-            model, rows = told
+        while (entry := self._queue.get()) is not None:
+            model, rows = entry
             if model not in runs:
                 runs[model], steps[model] = _open(self._group, model), 0
             for row in rows:

@@ -26,18 +26,18 @@ from cardiolens.storage.places import Run
 
 log = logging.getLogger(__name__)
 
-_COUNTED = ("requests", "frames", "tokens")  # counters of the manifest
-_TABLED = ("arm_id", "metric", "scope", "value", "low", "high", "n_items", "n_patients", "method")
+_COUNTERS = ("requests", "frames", "tokens")  # counters of the manifest
+_SCORE_COLUMNS = ("arm_id", "metric", "scope", "value", "low", "high", "n_items", "n_patients", "method")
 
 
 @dataclass(frozen=True, slots=True)
-class _Mirrored:
+class _JudgedRun:
     """A run as it is on disk, and its group in W&B."""
 
     run: Run
     spec: SweepSpec
     manifest: Mapping[str, Any]
-    scores: pa.Table  # of single arms: _TABLED
+    scores: pa.Table  # of single arms: _SCORE_COLUMNS
     group: WandbGroup
 
 
@@ -54,14 +54,14 @@ def track(run: Run, tracker: TrackerSpec, *, progress: bool = False) -> bool:
     spec, manifest = documents.read_configuration(run), documents.read_manifest(run)
     group = WandbGroup.of(run, spec, tracker, manifest["protocol"], manifest["studies"])
     of_arms = pc.is_null(pc.field("versus_arm_id"))  # differences, which are most rows, are not mirrored
-    scores = tables.query(run.scores, tables.SCORES, _TABLED, of_arms)
-    mirrored = _Mirrored(run, spec, manifest, scores, group)
+    scores = tables.query(run.scores, tables.SCORES, _SCORE_COLUMNS, of_arms)
+    judged_run = _JudgedRun(run, spec, manifest, scores, group)
     try:
         with _staging(tracker):
-            _track_sweep(mirrored)
+            _track_sweep(judged_run)
         for arm in arms(spec):
             if arm.model.name in manifest["models"]:  # not one that could not be planned
-                _track_arm(mirrored, arm)
+                _track_arm(judged_run, arm)
         for model in spec.model if progress else ():
             if rows := read_rows(run.progress(model.name)):
                 mirror_progress(group, model.name, rows)
@@ -99,49 +99,49 @@ def check_tracker(tracker: TrackerSpec) -> None:
     if tracker.kind == "none" or tracker.mode == "offline" or os.environ.get("WANDB_API_KEY"):
         return
     try:
-        known = netrc().hosts
+        hosts = netrc().hosts
     except (OSError, ValueError):
-        known = {}
-    if not any("wandb" in host for host in known):
+        hosts = {}
+    if not any("wandb" in host for host in hosts):
         raise InputError(
             f"tracker.mode=online for project {tracker.project!r}, but there is no login; run `wandb login`, "
             "set WANDB_API_KEY, or use tracker.mode=offline"
         )
 
 
-def _track_sweep(mirrored: _Mirrored) -> None:
+def _track_sweep(judged_run: _JudgedRun) -> None:
     """Write the counters of the sweep, and tables of scores and confusions."""
     import wandb
 
-    with mirrored.group.writing("sweep", tags=["sweep"]) as run:
-        run.summary.update(_counters(mirrored.manifest))
-        rows = zip(*(mirrored.scores[name].to_pylist() for name in _TABLED), strict=True)
-        run.log({"scores": wandb.Table(columns=list(_TABLED), data=[list(row) for row in rows])})
-        run.log({"confusion": wandb.Table(columns=list(_CONFUSED), data=_confusion(mirrored.run))})
+    with judged_run.group.writing("sweep", tags=["sweep"]) as run:
+        run.summary.update(_counters(judged_run.manifest))
+        rows = zip(*(judged_run.scores[name].to_pylist() for name in _SCORE_COLUMNS), strict=True)
+        run.log({"scores": wandb.Table(columns=list(_SCORE_COLUMNS), data=[list(row) for row in rows])})
+        run.log({"confusion": wandb.Table(columns=list(_CONFUSION_COLUMNS), data=_confusion(judged_run.run))})
 
 
-def _track_arm(mirrored: _Mirrored, arm: Arm) -> None:
+def _track_arm(judged_run: _JudgedRun, arm: Arm) -> None:
     """Write the options and scores of one arm."""
-    scores = mirrored.scores.filter(pc.equal(mirrored.scores["arm_id"], arm.arm_id))
-    tags = [arm.model.name, arm.selector_name, arm.prompt.name, mirrored.spec.dataset.name]
-    options = _options(mirrored, arm)
-    with mirrored.group.writing("arm", arm.label, key=[arm.arm_id], tags=tags, config=options) as run:
+    scores = judged_run.scores.filter(pc.equal(judged_run.scores["arm_id"], arm.arm_id))
+    tags = [arm.model.name, arm.selector_name, arm.prompt.name, judged_run.spec.dataset.name]
+    options = _options(judged_run, arm)
+    with judged_run.group.writing("arm", arm.label, key=[arm.arm_id], tags=tags, config=options) as run:
         run.summary.update(
             {name: value for row in scores.to_pylist() for name, value in _values(row).items()}
         )
 
 
-def _options(mirrored: _Mirrored, arm: Arm) -> dict[str, object]:
+def _options(judged_run: _JudgedRun, arm: Arm) -> dict[str, object]:
     return {
         "arm_id": arm.arm_id,
         "model": arm.model.name,
-        "model_key": mirrored.manifest["models"][arm.model.name]["model_key"],
+        "model_key": judged_run.manifest["models"][arm.model.name]["model_key"],
         "simulated": arm.model.simulated,
         "selector": arm.selector_name,
         "budget": arm.budget_value,
         "prompt": arm.prompt.name,
-        "caption": mirrored.spec.caption,
-        "answer_format": mirrored.spec.answer_format,
+        "caption": judged_run.spec.caption,
+        "answer_format": judged_run.spec.answer_format,
         "control": arm.control,
         "wording": arm.wording,
     }
@@ -149,34 +149,36 @@ def _options(mirrored: _Mirrored, arm: Arm) -> dict[str, object]:
 
 def _counters(manifest: Mapping[str, Any]) -> dict[str, object]:
     """Counters of a manifest under names such as `sweep/requests/executed`."""
-    return {f"sweep/{part}/{name}": n for part in _COUNTED for name, n in manifest[part].items()}
+    return {f"sweep/{part}/{name}": n for part in _COUNTERS for name, n in manifest[part].items()}
 
 
-_BETWEEN = "\x1f"  # several answers
-_CONFUSED = ("arm_id", "subtask", "gold", "answered", "n")
+_SEPARATOR = "\x1f"  # several answers
+_CONFUSION_COLUMNS = ("arm_id", "subtask", "gold", "answered", "n")
 
 
 def _confusion(run: Run) -> list[list[object]]:
-    """Counts of (gold, answered) options, over questions with one right option: rows of _CONFUSED."""
+    """Counts of (gold, answered) options, over questions with one right option, as _CONFUSION_COLUMNS."""
     one_right = pc.is_in(pc.field("answer_type"), pa.array(["single", "ordinal"]))
-    where = one_right & (pc.field("status") == "judged")
-    counted: Counter[tuple[str, str, str, str]] = Counter()
-    for batch in tables.scan(run.verdicts, tables.VERDICTS, ("arm_id", "subtask", "gold", "parsed"), where):
+    condition = one_right & (pc.field("status") == "judged")
+    counts: Counter[tuple[str, str, str, str]] = Counter()
+    for batch in tables.scan(
+        run.verdicts, tables.VERDICTS, ("arm_id", "subtask", "gold", "parsed"), condition
+    ):
         answers = {
-            name: pc.fill_null(pc.binary_join(batch[name], _BETWEEN), "") for name in ("gold", "parsed")
+            name: pc.fill_null(pc.binary_join(batch[name], _SEPARATOR), "") for name in ("gold", "parsed")
         }
         rows = pa.table({"arm_id": batch["arm_id"], "subtask": batch["subtask"], **answers})
         for row in rows.group_by(rows.column_names).aggregate([([], "count_all")]).to_pylist():
-            gold, said = (row[name].partition(_BETWEEN)[0] for name in ("gold", "parsed"))
-            counted[row["arm_id"], row["subtask"], gold, said or "none"] += row["count_all"]
-    return [[*key, n] for key, n in sorted(counted.items())]
+            gold, answer = (row[name].partition(_SEPARATOR)[0] for name in ("gold", "parsed"))
+            counts[row["arm_id"], row["subtask"], gold, answer or "none"] += row["count_all"]
+    return [[*key, n] for key, n in sorted(counts.items())]
 
 
 def _values(row: Mapping[str, Any]) -> dict[str, object]:
     """A score with its interval and counts, under names that W&B can chart."""
     name = summary_name(row["scope"], row["metric"])
-    kept = ("low", "high", "n_items", "n_patients")
-    return {name: row["value"], **{f"{name}/{column}": row[column] for column in kept}}
+    columns = ("low", "high", "n_items", "n_patients")
+    return {name: row["value"], **{f"{name}/{column}": row[column] for column in columns}}
 
 
 def summary_name(scope: str, metric: str) -> str:

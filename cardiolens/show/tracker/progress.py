@@ -20,7 +20,7 @@ _ROW = TypeAdapter(ProgressRow)
 def row_of(standing: Standing) -> ProgressRow:
     """Counters since the model began, under names that W&B can chart; zero failure kinds are left out."""
     of = standing.counters
-    failed = {f"failed/{kind.name.lower()}": of.get(kind, 0) for kind in ErrorKind}
+    failures = {f"failed/{kind.name.lower()}": of.get(kind, 0) for kind in ErrorKind}
     row = {
         "time": round(time.time(), 3),  # seconds since 1970
         "requests/unique": standing.unique,
@@ -30,7 +30,7 @@ def row_of(standing: Standing) -> ProgressRow:
         "requests/refused": of.get("refused", 0),
         "requests/failed": of.get("error", 0),
         "requests_per_second": round(standing.rate, 3),
-        **{name: n for name, n in failed.items() if n},
+        **{name: n for name, n in failures.items() if n},
     }
     if of.get("prompt_tokens"):
         row |= {
@@ -55,10 +55,10 @@ def appender(path: Path) -> Callable[[ProgressRow], None]:
             return
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("a+b") as kept:
-                if kept.tell() and not _ends_a_line(path):  # of a process that was killed while it wrote
-                    kept.write(b"\n")
-                kept.write(json.dumps(row).encode() + b"\n")
+            with path.open("a+b") as file:
+                if file.tell() and not _ends_a_line(path):  # of a process that was killed while it wrote
+                    file.write(b"\n")
+                file.write(json.dumps(row).encode() + b"\n")
         except OSError as error:
             failed = True
             log.warning("how far the model is was not written (%s); its completions are", error)
@@ -80,6 +80,6 @@ def read_rows(path: Path) -> list[ProgressRow]:
 
 
 def _ends_a_line(path: Path) -> bool:
-    with path.open("rb") as kept:
-        kept.seek(-1, 2)
-        return kept.read(1) == b"\n"
+    with path.open("rb") as file:
+        file.seek(-1, 2)
+        return file.read(1) == b"\n"

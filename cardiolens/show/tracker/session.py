@@ -25,13 +25,13 @@ class WandbGroup:
     @classmethod
     def of(cls, run: Run, spec: SweepSpec, tracker: TrackerSpec, protocol: str, studies: int) -> "WandbGroup":
         """The group of a run, configured with the number of its studies."""
-        said = {
+        config = {
             "experiment": spec.name,
             "protocol": protocol,
             "dataset": spec.dataset.name,
             "studies": studies,
         }
-        return cls(run.root, tracker, said)
+        return cls(run.root, tracker, config)
 
     def open(
         self,

@@ -148,4 +148,4 @@ def _write(
         "reason": decision.reason,
     }
     write_model_record(run.model_records, record.model_copy(update=changed))
-    run.excluded(record.model).write_text(",".join(decision.exclude))
+    run.node_exclusions(record.model).write_text(",".join(decision.exclude))

@@ -14,5 +14,5 @@ from cardiolens.show.tracker.live import watching
 
 def answer(plan: Plan, placement: Placement, missing: Mapping[str, Missing]) -> Executed:
     """Run every placed model; the terminal and Weights & Biases show its progress."""
-    with watching(plan) as mirror, bars.shown() as terminal:
+    with watching(plan) as mirror, bars.progress_display() as terminal:
         return execute(plan, placement, missing, partial(begin_watches, (terminal, mirror)))

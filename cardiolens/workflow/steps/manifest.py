@@ -57,7 +57,7 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
             for arm in plan.arms
         ],
         "seeds": {"statistics": plan.spec.statistics.seed},
-        "primary": documents.declared(plan.run, plan.spec),
+        "primary": documents.read_declaration(plan.run, plan.spec),
         **outcome,
     }
     tables.write_text(plan.run.manifest, json.dumps(manifest, indent=1) + "\n")

@@ -25,7 +25,7 @@ _ELSEWHERE = ("completions", "models")  # of a store: left out; the embedded mod
 
 
 @dataclass(frozen=True, slots=True)
-class Bundled:
+class BundleSummary:
     """The size of a bundle, and the command-line words that select its sweep."""
 
     n_files: int
@@ -33,7 +33,7 @@ class Bundled:
     words: tuple[str, ...]
 
 
-def bundle(spec: SweepSpec, folder: Path, conf: Path | None) -> Bundled:
+def bundle(spec: SweepSpec, folder: Path, conf: Path | None) -> BundleSummary:
     """Gather prepared studies, questions, model files at their revisions, encoders and configuration.
 
     `conf` is the user's own configuration folder. InputError if a model is missing or the folder is not
@@ -61,7 +61,7 @@ def bundle(spec: SweepSpec, folder: Path, conf: Path | None) -> Bundled:
         _close(folder)
     except OSError as error:
         raise RunError(f"out={folder}: cannot be written ({error.strerror or error})") from error
-    return Bundled(len(index), sum(int(str(file["bytes"])) for file in index.values()), _words(spec))
+    return BundleSummary(len(index), sum(int(str(file["bytes"])) for file in index.values()), _words(spec))
 
 
 def gather_wheels(lock: Path, folder: Path) -> None:

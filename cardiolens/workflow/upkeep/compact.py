@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 
 from cardiolens.storage import tables
 from cardiolens.storage.places import Store
-from cardiolens.workflow.upkeep.contents import held
+from cardiolens.workflow.upkeep.contents import stored_tables
 
 PART_ROWS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class Compacted:
+class Compaction:
     """Outcome of compacting one model's completions."""
 
     name: str
@@ -29,41 +29,41 @@ class Compacted:
     repeated: int  # dropped copies of rows, equal in every column
 
 
-def compact(store: Store) -> Iterator[Compacted]:
+def compact(store: Store) -> Iterator[Compaction]:
     """Merge the completion parts of every model into parts of at most 65,536 rows."""
-    for table in held(store):
+    for table in stored_tables(store):
         if table.schema is tables.COMPLETIONS:
             yield compact_folder(table.name, table.folder)
 
 
-def compact_folder(name: str, folder: Path) -> Compacted:
+def compact_folder(name: str, folder: Path) -> Compaction:
     """Merge the completion parts of one model."""
     before, rows, repeated = tables.parts(folder), 0, 0
     for group in _groups(before):
-        read = tables.concat(
+        table = tables.concat(
             (tables.read_part(path, tables.COMPLETIONS) for path in group), tables.COMPLETIONS
         )
-        merged = _distinct(read)
+        merged = _distinct(table)
         rows += merged.num_rows
-        repeated += read.num_rows - merged.num_rows
-        if len(group) > 1 or merged.num_rows < read.num_rows:
+        repeated += table.num_rows - merged.num_rows
+        if len(group) > 1 or merged.num_rows < table.num_rows:
             tables.write_part(folder, merged, tables.COMPLETIONS)
             for path in group:
                 path.unlink(missing_ok=True)
-    return Compacted(name, len(before), len(tables.parts(folder)), rows, repeated)
+    return Compaction(name, len(before), len(tables.parts(folder)), rows, repeated)
 
 
 def _groups(paths: list[Path]) -> Iterator[list[Path]]:
     """Split parts into groups of neighbours with at most PART_ROWS rows; a larger part stays alone."""
     group: list[Path] = []
-    held_rows = 0
+    group_rows = 0
     for path in paths:
         n_rows = pq.read_metadata(path).num_rows
-        if group and held_rows + n_rows > PART_ROWS:
+        if group and group_rows + n_rows > PART_ROWS:
             yield group
-            group, held_rows = [], 0
+            group, group_rows = [], 0
         group.append(path)
-        held_rows += n_rows
+        group_rows += n_rows
     if group:
         yield group
 
@@ -75,9 +75,9 @@ def _distinct(rows: pa.Table) -> pa.Table:
         by_key.setdefault(key, []).append(place)
     dropped: set[int] = set()
     for places in by_key.values():
-        distinct_rows: list[dict[str, object]] = []
+        distinct: list[dict[str, object]] = []
         for place in places if len(places) > 1 else ():
             row = rows.slice(place, 1).to_pylist()[0]
-            dropped |= {place} if row in distinct_rows else set()
-            distinct_rows.append(row)
+            dropped |= {place} if row in distinct else set()
+            distinct.append(row)
     return rows if not dropped else rows.take([n for n in range(rows.num_rows) if n not in dropped])

@@ -16,7 +16,7 @@ from cardiolens.study.shards import FRAMES_FOLDER, VOLUMES_FOLDER
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StoredTable:
     """One table of a store."""
 
     name: str  # e.g. completions/<model_key>
@@ -36,13 +36,13 @@ class Content:
     broken: tuple[Path, ...]  # parts with an unreadable footer
 
 
-def held(store: Store) -> list[Held]:
+def stored_tables(store: Store) -> list[StoredTable]:
     """Every table of a store; InputError if the folder is not a store."""
     candidates = [
-        Held(FRAMES_FOLDER, store.root / FRAMES_FOLDER, tables.FRAMES),
-        Held(VOLUMES_FOLDER, store.root / VOLUMES_FOLDER, tables.VOLUMES),
-        Held("questions", store.questions, tables.QUESTIONS),
-        Held("evidence", store.evidence, tables.EVIDENCE),
+        StoredTable(FRAMES_FOLDER, store.root / FRAMES_FOLDER, tables.FRAMES),
+        StoredTable(VOLUMES_FOLDER, store.root / VOLUMES_FOLDER, tables.VOLUMES),
+        StoredTable("questions", store.questions, tables.QUESTIONS),
+        StoredTable("evidence", store.evidence, tables.EVIDENCE),
     ]
     existing = [table for table in candidates if table.folder.is_dir()]
     if not existing and not (store.root / COHORT_NAME).exists():
@@ -52,14 +52,14 @@ def held(store: Store) -> list[Held]:
         )
     for group, schema in (("features", FEATURES), ("completions", tables.COMPLETIONS)):
         existing += [
-            Held(f"{group}/{folder.name}", folder, schema) for folder in _folders(store.root / group)
+            StoredTable(f"{group}/{folder.name}", folder, schema) for folder in _folders(store.root / group)
         ]
     return existing
 
 
 def contents(store: Store) -> Iterator[Content]:
     """Yield the size of every table of a store."""
-    for table in held(store):
+    for table in stored_tables(store):
         rows, n_bytes, versions, broken = 0, 0, set(), []
         paths = tables.parts(table.folder)
         for path in paths:

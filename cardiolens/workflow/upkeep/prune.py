@@ -9,9 +9,9 @@ from cardiolens.base.errors import InputError
 from cardiolens.storage import tables
 from cardiolens.storage.places import Store
 from cardiolens.study.cohort import read_cohort
-from cardiolens.workflow.upkeep.contents import held
+from cardiolens.workflow.upkeep.contents import stored_tables
 
-_SETTLED = 24 * 3600.0  # seconds: younger files may belong to a running writer
+_SETTLING_SECONDS = 24 * 3600.0  # seconds: younger files may belong to a running writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Removable:
 
     path: Path
     n_bytes: int
-    why: str
+    reason: str
 
 
 def removable(store: Store, models: Sequence[str] = ()) -> list[Removable]:
@@ -28,8 +28,8 @@ def removable(store: Store, models: Sequence[str] = ()) -> list[Removable]:
 
     `models` are model keys; InputError for one that the store does not have.
     """
-    folders = [*_leftovers(store), *_superseded(store), *_completions(store, models)]
-    return [Removable(path, path.stat().st_size, why) for path, why in folders]
+    pairs = [*_leftovers(store), *_superseded(store), *_completions(store, models)]
+    return [Removable(path, path.stat().st_size, reason) for path, reason in pairs]
 
 
 def delete(files: Sequence[Removable]) -> None:
@@ -41,7 +41,7 @@ def delete(files: Sequence[Removable]) -> None:
 def _leftovers(store: Store) -> Iterator[tuple[Path, str]]:
     """Temporary files of writers that were killed."""
     for path in sorted(store.root.rglob(".*.tmp")):
-        if path.is_file() and _settled(path):
+        if path.is_file() and _is_settled(path):
             yield path, "left by a writer that was killed"
 
 
@@ -51,15 +51,15 @@ def _superseded(store: Store) -> Iterator[tuple[Path, str]]:
     if cohort is None:
         return
     current = {record.part for record in cohort.studies.values()}
-    for table in held(store):
+    for table in stored_tables(store):
         if table.name.partition("/")[0] in ("frames", "volumes", "features"):
             for path in tables.parts(table.folder):
-                if path.name not in current and _settled(path):
+                if path.name not in current and _is_settled(path):
                     yield path, "its studies were prepared again, or left the dataset"
 
 
 def _completions(store: Store, models: Sequence[str]) -> Iterator[tuple[Path, str]]:
-    model_keys = [table.folder.name for table in held(store) if table.schema is tables.COMPLETIONS]
+    model_keys = [table.folder.name for table in stored_tables(store) if table.schema is tables.COMPLETIONS]
     if unknown := sorted(set(models) - set(model_keys)):
         raise InputError(
             f"models: {unknown[0]!r} has no completions in {store.root}; choose from "
@@ -70,5 +70,5 @@ def _completions(store: Store, models: Sequence[str]) -> Iterator[tuple[Path, st
             yield path, f"completions of {model_key}, which you named"
 
 
-def _settled(path: Path) -> bool:
-    return time.time() - path.stat().st_mtime > _SETTLED
+def _is_settled(path: Path) -> bool:
+    return time.time() - path.stat().st_mtime > _SETTLING_SECONDS

@@ -9,12 +9,12 @@ from cardiolens.storage import tables
 from cardiolens.storage.places import Store
 from cardiolens.study.cohort import read_cohort
 from cardiolens.study.shards import FRAMES_FOLDER, holds_part, pixel_digest
-from cardiolens.workflow.upkeep.contents import Held, held
+from cardiolens.workflow.upkeep.contents import StoredTable, stored_tables
 
 
 def problems(store: Store) -> Iterator[str]:
     """Yield one sentence per fault of a store; none where it is whole. Memory: one row group."""
-    for table in held(store):
+    for table in stored_tables(store):
         for path in tables.parts(table.folder):
             yield from _part_problems(table, path)
     cohort = read_cohort(store.root)
@@ -23,7 +23,7 @@ def problems(store: Store) -> Iterator[str]:
             yield f"{study_id}: its part {record.part} is not there; prepare again"
 
 
-def _part_problems(table: Held, path: Path) -> Iterator[str]:
+def _part_problems(table: StoredTable, path: Path) -> Iterator[str]:
     try:
         with tables.open_part(path) as part:
             if not part.schema_arrow.equals(table.schema, check_metadata=False):

@@ -49,8 +49,8 @@ def test_it_is_kept_with_its_hash_before_the_run_and_cannot_be_changed(small_swe
     planned = plan(spec)
     show_plan(planned, {}, {})
     assert "primary comparison: uniform against second on tier 1" in " ".join(capsys.readouterr().out.split())
-    assert documents.declared(planned.run, small_sweep) is None
-    documents.declare(planned.run, spec, answered=3)
+    assert documents.read_declaration(planned.run, small_sweep) is None
+    documents.declare(planned.run, spec, n_answered=3)
     kept = json.loads(planned.run.declaration.read_text())
     assert {name: kept[name] for name in primary} == primary
     assert (len(kept["sha256"]), kept["answered_before"]) == (64, 3)
@@ -60,7 +60,7 @@ def test_it_is_kept_with_its_hash_before_the_run_and_cannot_be_changed(small_swe
     assert json.loads(planned.run.manifest.read_text())["primary"] == kept
     _write(planned.run.declaration, kept | {"tier": 2})
     with pytest.raises(InputError, match="is not the comparison that the run was started with"):
-        documents.declared(planned.run, spec)
+        documents.read_declaration(planned.run, spec)
     _write(planned.run.declaration, kept | {"sha256": "0" * 64})
     with pytest.raises(InputError, match="is not the comparison that the run was started with"):
         write_manifest(planned, {})

@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from cardiolens.show.page.case_viewer.sources import Asked, Rows, Sources
+from cardiolens.show.page.case_viewer.sources import CaseKey, Rows, Sources
 from cardiolens.show.page.case_viewer.withheld import public_evidence, public_question, public_reply
 from cardiolens.show.page.columns import prompt_words
 
-_SHOWN = ("channel", "status", "parse_status", "rule", "parsed", "gold", "correct")
+_VERDICT_FIELDS = ("channel", "status", "parse_status", "rule", "parsed", "gold", "correct")
 CaseRow = Mapping[str, Any]
 
 
@@ -25,61 +25,63 @@ class Texts:
         return None if text is None else self.places.setdefault(text, len(self.places))
 
 
-def case_reader(sources: Sources, *, private: bool) -> Callable[[Collection[Asked]], dict[str, Any]]:
+def case_reader(sources: Sources, *, private: bool) -> Callable[[Collection[CaseKey]], dict[str, Any]]:
     """Return a function that reads cases: questions, and requests and verdicts by arm.
 
     Only `private` ones hold the text of reports.
     """
-    return lambda asked: _cases(sources, asked, sources.rows(asked), private=private)
+    return lambda keys: _cases(sources, keys, sources.rows(keys), private=private)
 
 
 def study_cases(
-    sources: Sources, asked: Collection[Asked], *, private: bool
+    sources: Sources, keys: Collection[CaseKey], *, private: bool
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the place of each study with its cases."""
-    rows = sources.rows(asked)
+    rows = sources.rows(keys)
     study = dict(zip(sources.questions["qa_id"].to_pylist(), sources.study.tolist(), strict=True))
-    wanted: dict[int, list[Asked]] = {}
-    for question, arm in asked:
-        wanted.setdefault(int(sources.study[question]), []).append((question, arm))
-    requests, verdicts = (_by_study(some, study) for some in (rows.requests, rows.verdicts))
-    for number in sorted(wanted):
-        own = Rows(requests.get(number, ()), verdicts.get(number, ()), rows.replies, rows.seen)
-        yield number, _cases(sources, wanted[number], own, private=private)
+    by_study: dict[int, list[CaseKey]] = {}
+    for question, arm in keys:
+        by_study.setdefault(int(sources.study[question]), []).append((question, arm))
+    requests, verdicts = (_by_study(table, study) for table in (rows.requests, rows.verdicts))
+    for number in sorted(by_study):
+        own = Rows(requests.get(number, ()), verdicts.get(number, ()), rows.replies, rows.stages)
+        yield number, _cases(sources, by_study[number], own, private=private)
 
 
 def _by_study(rows: Sequence[CaseRow], study: Mapping[str, int]) -> dict[int, list[dict[str, Any]]]:
-    found: dict[int, list[dict[str, Any]]] = {}
+    groups: dict[int, list[dict[str, Any]]] = {}
     for row in rows:
-        found.setdefault(study[row["qa_id"]], []).append(dict(row))
-    return found
+        groups.setdefault(study[row["qa_id"]], []).append(dict(row))
+    return groups
 
 
-def _cases(sources: Sources, asked: Collection[Asked], rows: Rows, *, private: bool) -> dict[str, Any]:
+def _cases(sources: Sources, keys: Collection[CaseKey], rows: Rows, *, private: bool) -> dict[str, Any]:
     texts, frames = Texts(), Texts()
     place = {arm: at for at, arm in enumerate(sources.arms)}
     number = {study: at for at, study in enumerate(sources.studies)}
-    chosen = pa.array(sorted({question for question, _ in asked}))
-    questions = {row["qa_id"]: row for row in sources.questions.take(chosen).to_pylist()}
-    judged: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    question_places = pa.array(sorted({question for question, _ in keys}))
+    questions = {row["qa_id"]: row for row in sources.questions.take(question_places).to_pylist()}
+    verdicts: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows.verdicts:
-        judged.setdefault((row["arm_id"], row["qa_id"]), []).append({name: row[name] for name in _SHOWN})
+        verdicts.setdefault((row["arm_id"], row["qa_id"]), []).append(
+            {name: row[name] for name in _VERDICT_FIELDS}
+        )
     cases: dict[str, dict[int, dict[str, Any]]] = {}
     for row in rows.requests:
         reply = rows.replies.get(row["request_key"])
         if not private:
             reply = public_reply(reply, questions[row["qa_id"]])
-        stages = rows.seen.get(row["request_key"], ())
-        prompt, shown = _in_order(row, stages, questions[row["qa_id"]], private=private)
+        stages = rows.stages.get(row["request_key"], ())
+        prompt, case_frames = _transcript(row, stages, questions[row["qa_id"]], private=private)
         case = {
             "system": texts.place(row["system"]),
             "prompt": texts.place(prompt),
             "reply": texts.place(reply),
-            "frames": frames.place(_as_json(shown)),
+            "frames": frames.place(_as_json(case_frames)),
             "frames_of": number.get(row["frames_study_id"]),
             "flags": row["flags"],
             "status": row["status"],
-            "verdicts": judged.get((row["arm_id"], row["qa_id"]), []),
+            "verdicts": verdicts.get((row["arm_id"], row["qa_id"]), []),
         }
         cases.setdefault(row["qa_id"], {}).setdefault(place[row["arm_id"]], case)
     return {
@@ -95,7 +97,7 @@ def _cases(sources: Sources, asked: Collection[Asked], rows: Rows, *, private: b
     }
 
 
-def _in_order(
+def _transcript(
     row: CaseRow, stages: Sequence[CaseRow], question: CaseRow, *, private: bool
 ) -> tuple[str, Sequence[CaseRow]]:
     """All that a reader was asked and shown: of a chain its stages' prompts, with the replies between."""
@@ -119,9 +121,9 @@ def _grounds(row: CaseRow | None, private: bool) -> dict[str, Any] | None:
     """What the true answer rests on: its origin, quotes and verification."""
     if row is None:
         return None
-    shown = row if private else public_evidence(row)
-    verification = json.loads(shown["verification"])
-    return {"origin": row["origin"], "quotes": shown["quotes"], "verification": verification}
+    evidence = row if private else public_evidence(row)
+    verification = json.loads(evidence["verification"])
+    return {"origin": row["origin"], "quotes": evidence["quotes"], "verification": verification}
 
 
 def _question(row: CaseRow, grounds: dict[str, Any] | None) -> dict[str, Any]:

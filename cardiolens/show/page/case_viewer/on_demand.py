@@ -48,8 +48,8 @@ class Scripts:
     def _arms(self, words: str) -> list[int]:
         """Places of arms, e.g. of `3-17`; none where one of them does not exist."""
         arms = [number_of(word) for word in words.split("-", _MOST_ARMS)]
-        known = len(arms) <= _MOST_ARMS and all(0 <= arm < len(self._sources.arms) for arm in arms)
-        return arms if known else []
+        all_exist = len(arms) <= _MOST_ARMS and all(0 <= arm < len(self._sources.arms) for arm in arms)
+        return arms if all_exist else []
 
     def _question(self, word: str) -> bool:
         return 0 <= number_of(word) < len(self._sources.study)

@@ -22,7 +22,7 @@ FRAMES = "frames"
 MASKS = "masks"  # the same frames with the masks of the study over them
 
 Place = tuple[str, int]  # volume_id, idx
-Shown = dict[int, set[Place]]  # frames by study number
+FramesByStudy = dict[int, set[Place]]  # frames by study number
 
 
 def name_of(number: int, volume_id: str, idx: int) -> str:
@@ -38,13 +38,13 @@ def png_of(
     overlays: Mapping[str, Overlay] | None = None,
 ) -> dict[Place, bytes]:
     """Read frames of one study as PNG pictures, as prepared: native size, windowed, with masks if given."""
-    wanted: dict[str, set[int]] = {}
+    indices: dict[str, set[int]] = {}
     for volume_id, idx in places:
-        wanted.setdefault(volume_id, set()).add(idx)
+        indices.setdefault(volume_id, set()).add(idx)
     own = volumes.filter(pc.equal(volumes["study_id"], study))
-    rows = read_frames(store, own, wanted).to_pylist()
-    drawn = overlays or {}
-    return {(row["volume_id"], row["idx"]): _png(row, drawn.get(row["volume_id"])) for row in rows}
+    rows = read_frames(store, own, indices).to_pylist()
+    masks = overlays or {}
+    return {(row["volume_id"], row["idx"]): _png(row, masks.get(row["volume_id"])) for row in rows}
 
 
 def overlay_of(studies: Path, volumes: pa.Table, study: str, volume_id: str) -> Overlay | None:
@@ -52,9 +52,9 @@ def overlay_of(studies: Path, volumes: pa.Table, study: str, volume_id: str) -> 
     rows = volumes.filter(pc.equal(volumes["study_id"], study)).to_pylist()
     row = next((row for row in rows if row["volume_id"] == volume_id), None)
     try:
-        found = read_study(_folders(studies)[study])
-        manifest = next((one for one in found.manifest.volumes if one.volume_id == volume_id), None)
-        return None if row is None or manifest is None else read_overlay(found, manifest, row)
+        loaded = read_study(_folders(studies)[study])
+        manifest = next((volume for volume in loaded.manifest.volumes if volume.volume_id == volume_id), None)
+        return None if row is None or manifest is None else read_overlay(loaded, manifest, row)
     except (InputError, OSError, KeyError):
         return None
 
@@ -62,11 +62,11 @@ def overlay_of(studies: Path, volumes: pa.Table, study: str, volume_id: str) -> 
 @lru_cache(maxsize=1)
 def _folders(studies: Path) -> Mapping[str, Path]:
     """Folder of each study by its id; what cannot be read has none."""
-    found: dict[str, Path] = {}
+    folders: dict[str, Path] = {}
     for path in sorted(studies.glob(f"*/{MANIFEST_NAME}")):
         with suppress(InputError, OSError, ValueError):
-            found[str(read_json(path)["study_id"])] = path.parent
-    return found
+            folders[str(read_json(path)["study_id"])] = path.parent
+    return folders
 
 
 def _png(frame: Mapping[str, object], overlay: Overlay | None) -> bytes:
@@ -76,36 +76,36 @@ def _png(frame: Mapping[str, object], overlay: Overlay | None) -> bytes:
     pixels = frame["pixels"]
     assert isinstance(pixels, bytes)
     png = io.BytesIO()
-    shown = shaped(pixels, height, width, channels)
-    if overlay is not None and shown.ndim == 2:
-        shown = overlay.on(shown, int(str(frame["idx"])))
-    Image.fromarray(shown).save(png, "PNG")
+    image = shaped(pixels, height, width, channels)
+    if overlay is not None and image.ndim == 2:
+        image = overlay.on(image, int(str(frame["idx"])))
+    Image.fromarray(image).save(png, "PNG")
     return png.getvalue()
 
 
-def shown_by(cases: Mapping[str, Any], shown: Shown) -> None:
+def collect_frames(cases: Mapping[str, Any], frames: FramesByStudy) -> None:
     """Add the frames that some cases show."""
     for arms in cases["cases"].values():
         for case in arms.values():
             if case["frames_of"] is not None:
-                places = shown.setdefault(case["frames_of"], set())
+                places = frames.setdefault(case["frames_of"], set())
                 places.update((volume_id, idx) for volume_id, idx in cases["frames"][case["frames"]])
 
 
-def write_pictures(folder: Path, store: Path, studies: Sequence[str], shown: Shown) -> int:
+def write_pictures(folder: Path, store: Path, studies: Sequence[str], frames: FramesByStudy) -> int:
     """Write frames below the viewer's folder, and return their number."""
     volumes = read_volumes(store)
     return sum(
-        _write_study(folder, number, png_of(store, volumes, studies[number], shown[number]))
-        for number in sorted(shown)
-        if shown[number]
+        _write_study(folder, number, png_of(store, volumes, studies[number], frames[number]))
+        for number in sorted(frames)
+        if frames[number]
     )
 
 
 def _write_study(folder: Path, number: int, pictures: Mapping[Place, bytes]) -> int:
     for (volume_id, idx), picture in pictures.items():
-        with tables.atomic(folder / name_of(number, volume_id, idx)) as beside:
-            beside.write_bytes(picture)
+        with tables.atomic(folder / name_of(number, volume_id, idx)) as temporary:
+            temporary.write_bytes(picture)
     return len(pictures)
 
 

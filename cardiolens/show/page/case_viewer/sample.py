@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cardiolens.score.statistics.factors import ArmFactors, families
-from cardiolens.show.page.case_viewer.sources import NOT_ASKED, Asked
+from cardiolens.show.page.case_viewer.sources import NOT_ASKED, CaseKey
 
-WHOLE = 10_000  # answers; a run with no more is held whole
+MAX_UNSAMPLED = 10_000  # answers; a run with no more is held whole
 FLIPS = 2_000
 A_CELL = 20  # answers of each subtask and ending
 SEED = 2026
@@ -19,8 +19,8 @@ ENDINGS = {"r": "right", "w": "wrong", "u": "not readable", "o": "without answer
 class Sample:
     """Answers that a viewer holds, in order, and what was left out in words."""
 
-    asked: tuple[Asked, ...]
-    whole: bool
+    keys: tuple[CaseKey, ...]
+    complete: bool
     words: str
 
 
@@ -29,19 +29,19 @@ def sample_of(letters: np.ndarray, subtasks: Sequence[str], arms: Sequence[ArmFa
 
     A flip is a question that one arm gets right and one that differs in a single factor does not.
     """
-    asked = letters != ord(NOT_ASKED)
-    n_asked = int(asked.sum())
-    if n_asked <= WHOLE:
-        return Sample(_pairs(asked), True, f"All {n_asked:,} answers are here.")
+    is_answer = letters != ord(NOT_ASKED)
+    n_asked = int(is_answer.sum())
+    if n_asked <= MAX_UNSAMPLED:
+        return Sample(_keys(is_answer), True, f"All {n_asked:,} answers are here.")
     dice = np.random.default_rng(SEED)
-    held = np.zeros_like(asked)
-    n_flips = _hold_flips(held, letters, arms, dice)
-    n_cells = _hold_cells(held, letters, subtasks, dice)
+    marks = np.zeros_like(is_answer)
+    n_flips = _select_flips(marks, letters, arms, dice)
+    n_cells = _select_cells(marks, letters, subtasks, dice)
     flips = f"all {n_flips:,}" if n_flips <= FLIPS else f"{FLIPS:,} of {n_flips:,}"
     return Sample(
-        _pairs(held),
+        _keys(marks),
         False,
-        f"A sample: {int(held.sum()):,} of {n_asked:,} answers are here, drawn with seed {SEED}. It holds "
+        f"A sample: {int(marks.sum()):,} of {n_asked:,} answers are here, drawn with seed {SEED}. It holds "
         f"{flips} flips (right under one arm, not under another that differs in one factor), and at most "
         f"{A_CELL} answers of each of the {n_cells} cells of subtask and ending "
         f"({', '.join(ENDINGS.values())}). Shares in it are not those of the run. "
@@ -49,46 +49,46 @@ def sample_of(letters: np.ndarray, subtasks: Sequence[str], arms: Sequence[ArmFa
     )
 
 
-def _hold_flips(
-    held: np.ndarray, letters: np.ndarray, arms: Sequence[ArmFactors], dice: np.random.Generator
+def _select_flips(
+    marks: np.ndarray, letters: np.ndarray, arms: Sequence[ArmFactors], dice: np.random.Generator
 ) -> int:
     """Mark both answers of the flips that were drawn, each as likely as any other; return how many exist."""
     place = {arm.arm_id: at for at, arm in enumerate(arms)}
-    pairs = [(place[one], place[other]) for family in families(arms).values() for one, other in family]
-    counts = np.array([_flipped(letters, *pair).sum() for pair in pairs], np.int64)
+    pairs = [(place[first], place[second]) for family in families(arms).values() for first, second in family]
+    counts = np.array([_flips(letters, *pair).sum() for pair in pairs], np.int64)
     total = int(counts.sum())
-    drawn = np.sort(dice.choice(total, FLIPS, replace=False)) if total > FLIPS else np.arange(total)
+    picks = np.sort(dice.choice(total, FLIPS, replace=False)) if total > FLIPS else np.arange(total)
     ends = np.cumsum(counts)
-    of_pair = np.searchsorted(ends, drawn, side="right")
+    of_pair = np.searchsorted(ends, picks, side="right")
     for at in np.unique(of_pair):
-        questions = np.flatnonzero(_flipped(letters, *pairs[at]))
-        rows = questions[drawn[of_pair == at] - (ends[at] - counts[at])]
-        held[np.ix_(rows, pairs[at])] = True
+        questions = np.flatnonzero(_flips(letters, *pairs[at]))
+        rows = questions[picks[of_pair == at] - (ends[at] - counts[at])]
+        marks[np.ix_(rows, pairs[at])] = True
     return total
 
 
-def _flipped(letters: np.ndarray, one: int, other: int) -> np.ndarray:
-    first, second = letters[:, one], letters[:, other]
-    both = (first != ord(NOT_ASKED)) & (second != ord(NOT_ASKED))
-    apart: np.ndarray = both & ((first == ord("r")) != (second == ord("r")))
-    return apart
+def _flips(letters: np.ndarray, arm_a: int, arm_b: int) -> np.ndarray:
+    first, second = letters[:, arm_a], letters[:, arm_b]
+    comparable = (first != ord(NOT_ASKED)) & (second != ord(NOT_ASKED))
+    flips: np.ndarray = comparable & ((first == ord("r")) != (second == ord("r")))
+    return flips
 
 
-def _hold_cells(
-    held: np.ndarray, letters: np.ndarray, subtasks: Sequence[str], dice: np.random.Generator
+def _select_cells(
+    marks: np.ndarray, letters: np.ndarray, subtasks: Sequence[str], dice: np.random.Generator
 ) -> int:
     """Mark some answers of each subtask and ending; return the number of these cells."""
-    named, n_cells = np.array(subtasks), 0
-    for subtask in np.unique(named):
-        rows = np.flatnonzero(named == subtask)
+    labels, n_cells = np.array(subtasks), 0
+    for subtask in np.unique(labels):
+        rows = np.flatnonzero(labels == subtask)
         own = letters[rows]
         for letter in ENDINGS:
-            found = np.flatnonzero(own == ord(letter))
-            n_cells += bool(len(found))
-            drawn = dice.choice(found, A_CELL, replace=False) if len(found) > A_CELL else found
-            held[rows[drawn // own.shape[1]], drawn % own.shape[1]] = True
+            places = np.flatnonzero(own == ord(letter))
+            n_cells += bool(len(places))
+            picks = dice.choice(places, A_CELL, replace=False) if len(places) > A_CELL else places
+            marks[rows[picks // own.shape[1]], picks % own.shape[1]] = True
     return n_cells
 
 
-def _pairs(held: np.ndarray) -> tuple[Asked, ...]:
-    return tuple(zip(*(side.tolist() for side in np.nonzero(held)), strict=True))
+def _keys(marks: np.ndarray) -> tuple[CaseKey, ...]:
+    return tuple(zip(*(side.tolist() for side in np.nonzero(marks)), strict=True))

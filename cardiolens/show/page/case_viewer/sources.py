@@ -22,13 +22,13 @@ _REQUEST = (
     "request_key",
 )
 _VERDICT = ("arm_id", "qa_id", "channel", "status", "parse_status", "rule", "parsed", "gold", "correct")
-_ENDED = ("qa_id", "arm_id", "channel", "status", "parse_status", "correct")
-_SAID = ("request_key", "text", "status", "written_at")
+_ENDING = ("qa_id", "arm_id", "channel", "status", "parse_status", "correct")
+_COMPLETION = ("request_key", "text", "status", "written_at")
 _STAGE = ("request_key", "stage", "frames", "prompt", "reply")
 _SEPARATOR = "\x1f"
 _LISTINGS = 20  # attempts to read completions that are compacted meanwhile
 
-Asked = tuple[int, int]  # places of a question and of an arm
+CaseKey = tuple[int, int]  # places of a question and of an arm
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Rows:
     requests: Sequence[dict[str, Any]]
     verdicts: Sequence[dict[str, Any]]
     replies: dict[str, str | None]
-    seen: Mapping[str, Sequence[dict[str, Any]]] = field(default_factory=dict)  # stages of chains, in order
+    stages: Mapping[str, Sequence[dict[str, Any]]] = field(default_factory=dict)  # stages of chains, in order
 
 
 @dataclass(frozen=True)
@@ -67,37 +67,36 @@ class Sources:
         """Place of each question's study."""
         return np.asarray(pc.index_in(self.questions["study_id"], value_set=pa.array(self.studies)))
 
-    def rows(self, asked: Collection[Asked]) -> Rows:
+    def rows(self, keys: Collection[CaseKey]) -> Rows:
         """Read what was asked, replied and judged in some cases; of models that they are not of, nothing.
 
         Only the parts that hold their studies are read.
         """
-        by_model: dict[str, list[Asked]] = {}
-        for question, arm in asked:
+        by_model: dict[str, list[CaseKey]] = {}
+        for question, arm in keys:
             by_model.setdefault(self.header.arms[arm].model, []).append((question, arm))
-        found, seen = Rows([], [], {}), {}
-        requests, verdicts = [], []
+        requests, verdicts, replies, stages = [], [], {}, {}
         for model, pairs in by_model.items():
-            for part, store, key in self._made(model):
+            for part, store, key in self._runs_of(model):
                 own = self._own(part.requests(model), tables.REQUESTS, _REQUEST, pairs)
                 requests += own.to_pylist()
-                seen.update(_seen(part, pc.unique(own["request_key"])))
-                found.replies.update(_replies(store.completions(key), pc.unique(own["request_key"])))
+                stages.update(_stages(part, pc.unique(own["request_key"])))
+                replies.update(_replies(store.completions(key), pc.unique(own["request_key"])))
             verdicts += self._own(self.run.verdicts, tables.VERDICTS, _VERDICT, pairs).to_pylist()
-        return Rows(requests, verdicts, found.replies, seen)
+        return Rows(requests, verdicts, replies, stages)
 
     def endings(self, arm: int) -> str:
         """How each question ended under an arm, a letter each; `NOT_ASKED` where it was not asked."""
-        where = pc.field("arm_id") == self.arms[arm]
+        condition = pc.field("arm_id") == self.arms[arm]
         letters = np.full(self.questions.num_rows, ord(NOT_ASKED), np.uint8)
-        for question, _, letter in self._ended(where):
+        for question, _, letter in self._letters_by_place(condition):
             letters[question] = letter
         return letters.tobytes().decode()
 
     def every_ending(self) -> np.ndarray:
         """How each question ended under each arm: a byte per question and arm."""
         letters = np.full((self.questions.num_rows, len(self.arms)), ord(NOT_ASKED), np.uint8)
-        for question, arm, letter in self._ended(None):
+        for question, arm, letter in self._letters_by_place(None):
             letters[question, arm] = letter
         return letters
 
@@ -108,55 +107,59 @@ class Sources:
             batch["request_key"].filter(
                 pc.match_substring(pc.fill_null(batch["text"], ""), words, ignore_case=True)
             )
-            for _, store, key in self._made(model)
+            for _, store, key in self._runs_of(model)
             for batch in tables.scan(store.completions(key), tables.COMPLETIONS, ("request_key", "text"))
         ]
-        saying = pa.chunked_array(keys, pa.string()).combine_chunks()
-        where = (pc.field("arm_id") == self.arms[arm]) & pc.field("request_key").isin(saying)
-        found = tables.query(self.run.verdicts, tables.VERDICTS, ("qa_id",), where)
-        return sorted(set(self._places(pc.unique(found["qa_id"])).tolist()))
+        matches = pa.chunked_array(keys, pa.string()).combine_chunks()
+        condition = (pc.field("arm_id") == self.arms[arm]) & pc.field("request_key").isin(matches)
+        rows = tables.query(self.run.verdicts, tables.VERDICTS, ("qa_id",), condition)
+        return sorted(set(self._places(pc.unique(rows["qa_id"])).tolist()))
 
-    def _ended(
-        self, where: pa.compute.Expression | None
+    def _letters_by_place(
+        self, condition: pa.compute.Expression | None
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Yield places of questions and arms, and the letters of how they ended."""
         arms = pa.array(self.arms, pa.string())
-        encoded = ("qa_id",) if where is not None else ("qa_id", "arm_id")
-        for batch in tables.scan(self.run.verdicts, tables.VERDICTS, _ENDED, where, encoded=encoded):
-            told = batch.filter(pc.not_equal(batch["channel"], "text"))
-            arm = _index(told["arm_id"], arms)
+        dictionary_columns = ("qa_id",) if condition is not None else ("qa_id", "arm_id")
+        for batch in tables.scan(
+            self.run.verdicts, tables.VERDICTS, _ENDING, condition, encoded=dictionary_columns
+        ):
+            answers = batch.filter(pc.not_equal(batch["channel"], "text"))
+            arm = _index(answers["arm_id"], arms)
             if arm.min(initial=0) < 0:
                 raise InputError(
                     f"{self.run.verdicts}: verdicts of an arm that the manifest of the run does not have; "
                     "judge the run again"
                 )
-            yield self._places(told["qa_id"]), arm, _letters(told)
+            yield self._places(answers["qa_id"]), arm, _letters(answers)
 
     def _places(self, qa_ids: pa.Array) -> np.ndarray:
-        found = _index(qa_ids, self._qa_ids)
-        if len(found) and found.min() < 0:
+        places = _index(qa_ids, self._qa_ids)
+        if len(places) and places.min() < 0:
             raise InputError(f"{self.run.verdicts}: verdicts changed while they were read; start again")
-        return found
+        return places
 
     @cached_property
     def _qa_ids(self) -> pa.Array:
         return self.questions["qa_id"].combine_chunks()
 
     def _own(
-        self, folder: Path, schema: pa.Schema, columns: Sequence[str], pairs: Sequence[Asked]
+        self, folder: Path, schema: pa.Schema, columns: Sequence[str], pairs: Sequence[CaseKey]
     ) -> pa.Table:
         """The rows of a table that belong to pairs of question and arm."""
         questions = pa.array(sorted({question for question, _ in pairs}))
         qa_ids = self._qa_ids.take(questions)
         arms = pa.array(sorted({self.arms[arm] for _, arm in pairs}), pa.string())
         studies = pc.unique(self.questions["study_id"].combine_chunks().take(questions))
-        where = pc.field("study_id").isin(studies) & pc.field("arm_id").isin(arms)
-        rows = tables.query(folder, schema, columns, where & pc.field("qa_id").isin(qa_ids))
-        wanted = pa.array([_SEPARATOR.join((self.arms[arm], self._qa_ids[at].as_py())) for at, arm in pairs])
-        named = pc.binary_join_element_wise(rows["arm_id"], rows["qa_id"], _SEPARATOR)
-        return rows.filter(pc.is_in(named, value_set=wanted))
+        condition = pc.field("study_id").isin(studies) & pc.field("arm_id").isin(arms)
+        rows = tables.query(folder, schema, columns, condition & pc.field("qa_id").isin(qa_ids))
+        pair_names = pa.array(
+            [_SEPARATOR.join((self.arms[arm], self._qa_ids[at].as_py())) for at, arm in pairs]
+        )
+        row_names = pc.binary_join_element_wise(rows["arm_id"], rows["qa_id"], _SEPARATOR)
+        return rows.filter(pc.is_in(row_names, value_set=pair_names))
 
-    def _made(self, model: str) -> Iterator[tuple[Run, Store, str]]:
+    def _runs_of(self, model: str) -> Iterator[tuple[Run, Store, str]]:
         """Yield the runs that asked a model, with its completions' store and key."""
         for part, spec, manifest in zip(self.parts, self.header.specs, self.header.manifests, strict=True):
             if model in manifest["models"]:
@@ -169,44 +172,44 @@ def open_sources(run: Run, parts: Sequence[Run], header: Header | None = None) -
     column = "qa_id"
     store = Store(header.specs[0].store)
     questions = tables.read(store.questions, tables.QUESTIONS)
-    known, asked = questions[column].combine_chunks(), np.zeros(questions.num_rows, bool)
+    qa_ids, is_used = questions[column].combine_chunks(), np.zeros(questions.num_rows, bool)
     for batch in tables.scan(run.verdicts, tables.VERDICTS, [column], encoded=[column]):
-        found = _index(batch[column], known)
-        if found.min(initial=0) < 0:
+        places = _index(batch[column], qa_ids)
+        if places.min(initial=0) < 0:
             raise InputError(
                 f"{store.questions}: lacks questions of {run.root}; put the questions file of the run back "
                 "and plan it again (mode=plan)"
             )
-        asked[found] = True
-    questions = questions.filter(pa.array(asked))
+        is_used[places] = True
+    questions = questions.filter(pa.array(is_used))
     order = [(name, "ascending") for name in ("study_id", "subtask", column)]
-    told = {row["qa_id"]: row for row in tables.read(store.evidence, tables.EVIDENCE).to_pylist()}
-    return Sources(run, tuple(parts), header, questions.sort_by(order), told)
+    evidence = {row["qa_id"]: row for row in tables.read(store.evidence, tables.EVIDENCE).to_pylist()}
+    return Sources(run, tuple(parts), header, questions.sort_by(order), evidence)
 
 
-def _index(values: pa.Array, known: pa.Array) -> np.ndarray:
+def _index(values: pa.Array, value_set: pa.Array) -> np.ndarray:
     """Place of each value among those known, -1 where it is none of them."""
     if isinstance(values, pa.DictionaryArray):
-        own: np.ndarray = _index(values.dictionary, known)[np.asarray(values.indices)]
+        own: np.ndarray = _index(values.dictionary, value_set)[np.asarray(values.indices)]
         return own
-    return np.asarray(pc.fill_null(pc.index_in(values, value_set=known), -1))
+    return np.asarray(pc.fill_null(pc.index_in(values, value_set=value_set), -1))
 
 
 def _letters(verdicts: pa.RecordBatch) -> np.ndarray:
     """`r` right, `w` wrong, `u` not readable, `o` no answer."""
-    told = np.where(np.asarray(pc.fill_null(verdicts["correct"], False)), ord("r"), ord("w"))
-    read = pc.is_in(verdicts["parse_status"], value_set=pa.array(["ok", "inconsistent"]))
-    told = np.where(np.asarray(read), told, ord("u"))
-    return np.where(np.asarray(pc.equal(verdicts["status"], "judged")), told, ord("o")).astype(np.uint8)
+    letters = np.where(np.asarray(pc.fill_null(verdicts["correct"], False)), ord("r"), ord("w"))
+    readable = pc.is_in(verdicts["parse_status"], value_set=pa.array(["ok", "inconsistent"]))
+    letters = np.where(np.asarray(readable), letters, ord("u"))
+    return np.where(np.asarray(pc.equal(verdicts["status"], "judged")), letters, ord("o")).astype(np.uint8)
 
 
-def _seen(run: Run, keys: pa.Array) -> dict[str, list[dict[str, Any]]]:
+def _stages(run: Run, keys: pa.Array) -> dict[str, list[dict[str, Any]]]:
     """The stages of those keys that stand for chains, in order."""
-    where = pc.field("request_key").isin(keys)
-    found: dict[str, list[dict[str, Any]]] = {}
-    for row in tables.query(run.seen, tables.SEEN, _STAGE, where).sort_by("stage").to_pylist():
-        found.setdefault(row["request_key"], []).append(row)
-    return found
+    condition = pc.field("request_key").isin(keys)
+    stages: dict[str, list[dict[str, Any]]] = {}
+    for row in tables.query(run.seen, tables.SEEN, _STAGE, condition).sort_by("stage").to_pylist():
+        stages.setdefault(row["request_key"], []).append(row)
+    return stages
 
 
 def _replies(folder: Path, keys: pa.Array) -> dict[str, str | None]:
@@ -216,26 +219,28 @@ def _replies(folder: Path, keys: pa.Array) -> dict[str, str | None]:
     """
     for listing in range(1, _LISTINGS + 1):
         try:
-            said = finals(tables.concat(_standing(folder, keys), _schema(_SAID)))
+            completions = finals(tables.concat(_matching_rows(folder, keys), _schema(_COMPLETION)))
         except FileNotFoundError as error:
             if listing == _LISTINGS:
                 raise InputError(f"{folder}: its parts disappear while they are read ({error})") from error
         except tables.UNREADABLE as error:
             raise InputError(f"{folder}: holds a part that is not whole ({error}); run again") from error
         else:
-            return dict(zip(said["request_key"].to_pylist(), said["text"].to_pylist(), strict=True))
+            return dict(
+                zip(completions["request_key"].to_pylist(), completions["text"].to_pylist(), strict=True)
+            )
     raise AssertionError("left by the last listing")
 
 
-def _standing(folder: Path, keys: pa.Array) -> Iterator[pa.Table]:
+def _matching_rows(folder: Path, keys: pa.Array) -> Iterator[pa.Table]:
     for path in tables.parts(folder):
         with tables.open_part(path) as part:
             tables.check_columns(path, part.schema_arrow, tables.COMPLETIONS)
             for group in range(part.num_row_groups):
-                held = part.read_row_group(group, columns=["request_key"])["request_key"]
-                rows = np.flatnonzero(np.asarray(pc.is_in(held, value_set=keys)))
+                stored_keys = part.read_row_group(group, columns=["request_key"])["request_key"]
+                rows = np.flatnonzero(np.asarray(pc.is_in(stored_keys, value_set=keys)))
                 if len(rows):
-                    yield part.read_row_group(group, columns=list(_SAID)).select(_SAID).take(rows)
+                    yield part.read_row_group(group, columns=list(_COMPLETION)).select(_COMPLETION).take(rows)
 
 
 def _schema(columns: Sequence[str]) -> pa.Schema:

@@ -15,9 +15,9 @@ def public_question(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def public_evidence(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of `evidence` without quotes, and of the verification only what it came to."""
-    told = json.loads(row["verification"])
-    kept = {name: told[name] for name in ("status", "verdict") if name in told}
-    return {**row, "quotes": [], "verification": json.dumps(kept)}
+    verification = json.loads(row["verification"])
+    outcome = {name: verification[name] for name in ("status", "verdict") if name in verification}
+    return {**row, "quotes": [], "verification": json.dumps(outcome)}
 
 
 def public_reply(text: str | None, question: Mapping[str, Any]) -> str | None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from cardiolens.show.page.case_viewer.cases import index_of, study_cases
-from cardiolens.show.page.case_viewer.pictures import Shown, shown_by, write_pictures
+from cardiolens.show.page.case_viewer.pictures import FramesByStudy, collect_frames, write_pictures
 from cardiolens.show.page.case_viewer.sample import sample_of
-from cardiolens.show.page.case_viewer.sources import Asked, Sources, open_sources
+from cardiolens.show.page.case_viewer.sources import CaseKey, Sources, open_sources
 from cardiolens.show.page.embed import to_json
 from cardiolens.show.page.page_data import Header
 from cardiolens.show.page.render import asset, templates
@@ -29,26 +29,26 @@ def write_viewer(run: Run, parts: Sequence[Run], header: Header, *, include_imag
     letters = sources.every_ending()
     sample = sample_of(letters, sources.questions["subtask"].to_pylist(), header.arms)
     shutil.rmtree(folder, ignore_errors=True)
-    shown = Shown()
-    for number, cases in study_cases(sources, sample.asked, private=include_images):
-        shown_by(cases, shown)
+    frames = FramesByStudy()
+    for number, cases in study_cases(sources, sample.keys, private=include_images):
+        collect_frames(cases, frames)
         path = f"cases/{number}.js"
         tables.write_text(folder / path, script_of(path, cases))
     if include_images:
-        write_pictures(folder, header.specs[0].store, sources.studies, shown)
-    index = portable_index(sources, sample.asked, letters)
-    page = render_viewer(header, index, sample.words, images=include_images, sampled=not sample.whole)
+        write_pictures(folder, header.specs[0].store, sources.studies, frames)
+    index = portable_index(sources, sample.keys, letters)
+    page = render_viewer(header, index, sample.words, images=include_images, sampled=not sample.complete)
     tables.write_text(folder / "index.html", page)
     return folder / "index.html"
 
 
-def portable_index(sources: Sources, asked: Sequence[Asked], letters: np.ndarray) -> dict[str, object]:
+def portable_index(sources: Sources, keys: Sequence[CaseKey], letters: np.ndarray) -> dict[str, object]:
     """The list of cases with how each ended under the arms that are held, a letter each."""
-    ended: dict[int, dict[int, str]] = {}
-    for question, arm in asked:
-        ended.setdefault(question, {})[arm] = chr(letters[question, arm])
+    endings: dict[int, dict[int, str]] = {}
+    for question, arm in keys:
+        endings.setdefault(question, {})[arm] = chr(letters[question, arm])
     index = index_of(sources)
-    return index | {"questions": [[*index["questions"][at], ended[at]] for at in sorted(ended)]}
+    return index | {"questions": [[*index["questions"][at], endings[at]] for at in sorted(endings)]}
 
 
 def script_of(path: str, content: object) -> str:
@@ -66,12 +66,12 @@ def render_viewer(
     sampled: bool = False,
 ) -> str:
     """Render the viewer's page; `words` say what it holds, `images` whether frames are there too."""
-    told = {"name": header.name, "images": images, "served": served, "sampled": sampled}
-    told |= {"simulated": sorted(header.simulated)}
+    run = {"name": header.name, "images": images, "served": served, "sampled": sampled}
+    run |= {"simulated": sorted(header.simulated)}
     context = {
         "name": header.name,
         "words": words,
-        "run": to_json(told),
+        "run": to_json(run),
         "index": to_json(index),
         "style": asset("page.css") + asset("viewer.css"),
         "scripts": [asset(name) for name in _SCRIPTS],

@@ -41,12 +41,12 @@ def cohorts(facts: Facts) -> Section:
     notes = _preparation(facts)
     records: list[AnalysisRow] = []
     shifts: list[AnalysisRow] = []
-    told: list[Finding] = []
+    findings: list[Finding] = []
     for name, analysis in facts.analyses.items():
         if not name.startswith("full versus "):
             continue
         part = name.removeprefix("full versus ").removesuffix(" cohort")
-        told += analysis.findings
+        findings += analysis.findings
         real = {f"{PREFIX}{model}" for model in set(facts.models) - facts.simulated}
         scores = [row for row in analysis.rows if row["metric"] == "primary" and row["arm_id"] in real]
         evidence = dict(zip(map(id, scores), by_interval(scores), strict=True))
@@ -73,40 +73,40 @@ def cohorts(facts: Facts) -> Section:
     chart = Chart(
         "cohort-differences-chart", "Full cohort minus part", "forest", table, choices=("part", "scope")
     )
-    moved = Table.of("gold_shifts", "How far true answers shift", _SHIFTS, shifts)
+    shift_table = Table.of("gold_shifts", "How far true answers shift", _SHIFTS, shifts)
     return Section(
         "cohorts",
         _TITLE,
         question,
-        tuple(told),
+        tuple(findings),
         (chart,),
-        tables=(moved, *groups),
+        tables=(shift_table, *groups),
         notes=notes,
     )
 
 
 def _preparation(facts: Facts) -> tuple[str, ...]:
     """What preparing the studies warned of, and what it found where study.json names nothing."""
-    said: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for manifest in facts.manifests:
-        told = manifest.get("preparation", {})
+        preparation = manifest.get("preparation", {})
         for kind, words in (("warnings", "To be looked at"), ("found", "Found in the pixels")):
-            for message, n_studies in told.get(kind, {}).items():
-                said[f"{words}: {message}"] = max(n_studies, said.get(f"{words}: {message}", 0))
-    ordered = sorted(said.items(), key=lambda entry: (not entry[0].startswith("To be"), entry[0]))
-    return tuple(f"{message} ({n_studies} studies)" for message, n_studies in ordered)
+            for message, n_studies in preparation.get(kind, {}).items():
+                counts[f"{words}: {message}"] = max(n_studies, counts.get(f"{words}: {message}", 0))
+    entries = sorted(counts.items(), key=lambda entry: (not entry[0].startswith("To be"), entry[0]))
+    return tuple(f"{message} ({n_studies} studies)" for message, n_studies in entries)
 
 
 def _subgroups(facts: Facts) -> tuple[Table, ...]:
     """Headlines by subgroup, where manifests name sex, age band, vendor, field strength or site."""
     records = [
-        {**row, "model": _starred(row, facts), "scope": scope_words(row.get("scope") or "")}
-        for row in facts.told(subgroups.NAME).rows
+        {**row, "model": _model_name(row, facts), "scope": scope_words(row.get("scope") or "")}
+        for row in facts.analysis(subgroups.NAME).rows
     ]
     table = Table.of("subgroups", "Headline scores by subgroup of patients", _SUBGROUPS, records)
     return (table,) if records else ()
 
 
-def _starred(row: AnalysisRow, facts: Facts) -> str:
+def _model_name(row: AnalysisRow, facts: Facts) -> str:
     model = str(row.get("arm_id") or "").removeprefix(PREFIX)
     return f"{model}*" if model in facts.simulated else model

@@ -30,18 +30,18 @@ _MATRIX = (
 
 def collapse(facts: Facts) -> Section:
     """Confusion matrices, diagnoses first, then indices of every subtask with one right option."""
-    indices, matrices = _indices(facts), facts.told("confusion").rows
+    indices, matrices = _indices(facts), facts.analysis("confusion").rows
     question = "Does a model default to a few categories, whatever the image shows?"
     if not indices.rows:
         return Section(
             "collapse", "Collapse", question, absent="No subtask with one right option was judged."
         )
     diagnoses = _matrices(facts, "confusion", "Diagnosis: true against called", matrices, diagnosis=True)
-    others = _matrices(facts, "confusion_findings", "Findings: true against called", matrices)
+    other_subtasks = _matrices(facts, "confusion_findings", "Findings: true against called", matrices)
     note = "Shares of a row: what was called where the row is true. Numbers are items."
     grids = [
         Grid(table.name, table.title, table, "gold", "predicted", "n", ("subtask", "arm"), True, note)
-        for table in (diagnoses, others)
+        for table in (diagnoses, other_subtasks)
         if table.rows
     ]
     chart = Chart(
@@ -53,13 +53,13 @@ def collapse(facts: Facts) -> Section:
         note="A subtask counts as collapsed from an index of 30 %, or where one answer holds 80 % and 10 % "
         "too much, if the 95 % interval of that excess lies above 5 points.",
     )
-    told = facts.told("collapse").findings
-    return Section("collapse", "Collapse", question, told, (*grids[:1], chart, *grids[1:]))
+    findings = facts.analysis("collapse").findings
+    return Section("collapse", "Collapse", question, findings, (*grids[:1], chart, *grids[1:]))
 
 
 def _indices(facts: Facts) -> Table:
     records = []
-    for row in facts.told("collapse").rows:
+    for row in facts.analysis("collapse").rows:
         if arm := facts.arm(row["arm_id"]):
             subtask = str(row["scope"]).removeprefix("subtask:")
             words = {

@@ -17,10 +17,10 @@ from cardiolens.show.page.page_data import Facts
 
 _SEPARATION = {"auroc": "AUROC", "average_precision": "average precision"}
 _CALIBRATION = {"calibration_error": "calibration error", "risk_area": "risk-coverage area"}
-_WHAT = (Column("subtask", "subtask"), Column("option", "option"), Column("metric", "measure"))
+_SUBJECT = (Column("subtask", "subtask"), Column("option", "option"), Column("metric", "measure"))
 
 _ON = (Column("arm", "arm"), Column("on", "on"))
-_CALIBRATED = (
+_CALIBRATION_POINTS = (
     *(Column("from", "confidence from", "count"), Column("to", "confidence to", "count")),
     *(Column("confidence", "mean confidence", "score"), Column("accuracy", "accuracy", "score")),
 )
@@ -57,22 +57,22 @@ def confidence(facts: Facts) -> Section:
         choices=("arm",),
         note="Mean distance of confidence and accuracy; zero is calibrated.",
     )
-    told = facts.told("confidence").findings
+    findings = facts.analysis("confidence").findings
     figures = (separation, calibration, *_curves(facts))
-    return Section("confidence", "Confidence", question, told, figures)
+    return Section("confidence", "Confidence", question, findings, figures)
 
 
 def _curves(facts: Facts) -> tuple[Chart, ...]:
     """Calibration curves, and the share of wrong answers among the most confident."""
-    calibrated = Chart(
+    calibration = Chart(
         "calibration-curve",
         "Calibration curve",
         "calibration_curve",
-        _curve(facts, "calibration", _CALIBRATED),
+        _curve(facts, "calibration", _CALIBRATION_POINTS),
         choices=("arm", "on"),
         note="On the dashed line confidence is accuracy. A point is a tenth of confidence.",
     )
-    kept = Chart(
+    risk = Chart(
         "risk-curve",
         "Risk and coverage",
         "risk",
@@ -80,13 +80,13 @@ def _curves(facts: Facts) -> tuple[Chart, ...]:
         choices=("arm", "on"),
         note="How often the answers are wrong that are kept when the least confident are left out.",
     )
-    return tuple(chart for chart in (calibrated, kept) if chart.table.rows)
+    return tuple(chart for chart in (calibration, risk) if chart.table.rows)
 
 
 def _curve(facts: Facts, analysis: str, columns: tuple[Column, ...]) -> Table:
     """Points of an analysis in the order of the arms; a tier's points stand before those of its subtasks."""
     place = {arm.arm_id: at for at, arm in enumerate(facts.arms)}
-    rows = [row for row in facts.told(analysis).rows if row["arm_id"] in place]
+    rows = [row for row in facts.analysis(analysis).rows if row["arm_id"] in place]
     rows.sort(key=lambda row: (place[row["arm_id"]], not row["scope"].startswith("tier:")))
     records = [
         {
@@ -119,14 +119,14 @@ def _table(facts: Facts, rows: list[AnalysisRow]) -> Table:
             continue
         cells = arm_cells(arm, facts.simulated)
         subtask = subtask_words(facts, str(row["scope"]).removeprefix("subtask:"))
-        named = {"metric": (_SEPARATION | _CALIBRATION)[metric], "option": option, "subtask": subtask}
-        named |= {"line": f"{subtask} {option}".strip()}
-        records.append({**row, **cells, **named})
+        words = {"metric": (_SEPARATION | _CALIBRATION)[metric], "option": option, "subtask": subtask}
+        words |= {"line": f"{subtask} {option}".strip()}
+        records.append({**row, **cells, **words})
     columns = (
         Column("arm", "arm"),
         *ARM[:1],
         Column("line", "item"),
-        *_WHAT,
+        *_SUBJECT,
         VALUE,
         LOW,
         HIGH,

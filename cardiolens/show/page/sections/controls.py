@@ -26,12 +26,14 @@ _COLUMNS = (
 def controls(facts: Facts) -> Section:
     """Differences to each control, image gain, text shortcut and position bias."""
     question = "How much of a score comes from the images?"
-    pairs = [one for one in differences(facts, "control") if one.ours.control == "none"]
-    found = [one for one in pairs if not math.isnan(one.row["value"])]
-    if not found:
+    pairs = [difference for difference in differences(facts, "control") if difference.ours.control == "none"]
+    comparisons = [difference for difference in pairs if not math.isnan(difference.row["value"])]
+    if not comparisons:
         absent = "This run has no control arm with judged answers (experiment=controls asks them)."
         return Section("controls", "Controls", question, absent=absent)
-    table = difference_table("control-differences", "With the right images, minus the control", found, facts)
+    table = difference_table(
+        "control-differences", "With the right images, minus the control", comparisons, facts
+    )
     chart = Chart(
         "control-differences-chart",
         "Score without control, minus the control",
@@ -40,13 +42,13 @@ def controls(facts: Facts) -> Section:
         choices=("model", "scope"),
         note="Against blind: the image gain. Near zero against other_patient or blank: images are not used.",
     )
-    told = facts.told("controls").findings
-    return Section("controls", "Controls", question, told, (chart,), tables=(_named(facts),))
+    findings = facts.analysis("controls").findings
+    return Section("controls", "Controls", question, findings, (chart,), tables=(_measures(facts),))
 
 
-def _named(facts: Facts) -> Table:
+def _measures(facts: Facts) -> Table:
     records = []
-    for row in facts.told("controls").rows:
+    for row in facts.analysis("controls").rows:
         metric, _, place = str(row["metric"]).partition(".")
         arm = facts.arm(row["arm_id"])
         if arm and (metric in _NAMES or metric == POSITION_BIAS):

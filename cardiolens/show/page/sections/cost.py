@@ -73,7 +73,7 @@ def _tokens(facts: Facts) -> Table:
 
 
 def _by_model(facts: Facts) -> Table:
-    placed = {
+    gpus_by_model = {
         group["model"]: group["replicas"] * group["gpus_per_replica"]
         for manifest in facts.manifests
         for wave in _waves(manifest)
@@ -83,7 +83,7 @@ def _by_model(facts: Facts) -> Table:
         {
             **asdict(usage),
             "per_request": usage.prompt_tokens / usage.answered if usage.answered else None,
-            "gpus": placed.get(usage.model),
+            "gpus": gpus_by_model.get(usage.model),
         }
         for usage in facts.usage
     ]
@@ -115,7 +115,7 @@ def _seconds(facts: Facts) -> Table:
         seconds.update(manifest["seconds"])
         gpu_hours += sum(_gpu_hours(group) for wave in _waves(manifest) for group in wave)
     rows: list[tuple[str, float]] = [(f"{step}, seconds", value) for step, value in seconds.items()]
-    rows += [(said, float(frames[name])) for name, said in _FRAMES.items() if name in frames]
+    rows += [(label, float(frames[name])) for name, label in _FRAMES.items() if name in frames]
     rows.append(("GPU hours held", gpu_hours))
     columns = (Column("step", "step"), Column("value", "value", "number"))
     return Table("seconds", "Steps of the last invocation", columns, rows)
@@ -125,5 +125,5 @@ def _gpu_hours(group: AnalysisRow) -> float:
     """GPU hours of a model that ran to its end: the number of its GPUs times the time that it held them."""
     if group["span"] is None:
         return 0.0
-    held_s: float = group["span"]["ended"] - group["span"]["began"]
-    return float(group["replicas"] * group["gpus_per_replica"] * held_s / 3600)
+    seconds: float = group["span"]["ended"] - group["span"]["began"]
+    return float(group["replicas"] * group["gpus_per_replica"] * seconds / 3600)

@@ -45,7 +45,7 @@ def landscape(facts: Facts) -> Section:
         "landscape",
         "Landscape",
         "How well does each model read, tier by tier, and how much of it is beyond a constant answer?",
-        findings=facts.told("landscape").findings,
+        findings=facts.analysis("landscape").findings,
         figures=charts if headlines.rows else (),
         tables=(arm_scores(facts),),
         absent=""

@@ -24,12 +24,12 @@ _COLUMNS = (
 def prompting(facts: Facts) -> Section:
     """Differences between prompts at every setting of the other factors."""
     title = "Does asking a model to work through a checklist change what it reads, or how carefully it calls?"
-    found = differences(facts, "prompt")
-    if not found:
+    comparisons = differences(facts, "prompt")
+    if not comparisons:
         return Section(
             "prompting", "Prompting", title, absent="Only one prompt has judged answers in this run."
         )
-    table = difference_table("prompt-differences", "Differences between prompts", found, facts)
+    table = difference_table("prompt-differences", "Differences between prompts", comparisons, facts)
     chart = Chart(
         "prompt-differences-chart",
         "Score: one prompt minus the other",
@@ -38,8 +38,8 @@ def prompting(facts: Facts) -> Section:
         choices=("model", "scope", "control"),
         note="Grey band: ±2 points. Each line is one selection and budget.",
     )
-    told = facts.told("prompting").findings
-    return Section("prompting", "Prompting", title, told, (chart,), tables=(_conservatism(facts),))
+    findings = facts.analysis("prompting").findings
+    return Section("prompting", "Prompting", title, findings, (chart,), tables=(_conservatism(facts),))
 
 
 def _conservatism(facts: Facts) -> Table:

@@ -40,12 +40,12 @@ def reliability(facts: Facts) -> Section:
 
 
 def _table(facts: Facts) -> Table:
-    counted: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     total: Counter[str] = Counter()
-    for row in facts.told("how requests ended").rows:
+    for row in facts.analysis("how requests ended").rows:
         if row["channel"] != "text":
             ending = str(row["parse_status"] or row["status"]).partition(":")[0]
-            counted[row["arm_id"], ending] += row["n"]
+            counts[row["arm_id"], ending] += row["n"]
             total[row["arm_id"]] += row["n"]
     records = [
         arm_cells(arm, facts.simulated)
@@ -53,12 +53,12 @@ def _table(facts: Facts) -> Table:
             "arm": setting(arm),
             "ending": ENDINGS.get(ending, ending),
             "order": at,
-            "n": counted[arm.arm_id, ending],
-            "share": 100 * counted[arm.arm_id, ending] / total[arm.arm_id],
+            "n": counts[arm.arm_id, ending],
+            "share": 100 * counts[arm.arm_id, ending] / total[arm.arm_id],
         }
         for arm in facts.arms
         for at, ending in enumerate(ENDINGS)
-        if counted[arm.arm_id, ending]
+        if counts[arm.arm_id, ending]
     ]
     columns = (
         *(*ARM, Column("arm", "arm"), Column("order", "order", "count")),

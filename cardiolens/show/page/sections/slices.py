@@ -35,23 +35,23 @@ def slices(facts: Facts) -> Section:
             note="Bars are 95 % intervals over patients; arms share patients, so read differences below.",
         )
     ]
-    named = (
+    forests = (
         ("protocol-differences", "Differences between slice protocols", protocols),
         ("budget-differences", "Differences between budgets", budgets),
     )
-    for name, title, found in named:
-        if found:
-            table = difference_table(name, title, found, facts)
+    for name, title, comparisons in forests:
+        if comparisons:
+            table = difference_table(name, title, comparisons, facts)
             choices = ("model", "scope", "prompt", "control")
             figures.append(Chart(f"{name}-chart", title, "forest", table, choices=choices, note=_BAND))
     return Section(
         "slices",
         "Slice protocols and budgets",
         "Does it matter which slices a model sees, and how many?",
-        findings=(*facts.told("slice protocols").findings, *facts.told("slice budgets").findings),
+        findings=(*facts.analysis("slice protocols").findings, *facts.analysis("slice budgets").findings),
         figures=tuple(figures),
         tables=_choices(facts),
-        notes=() if protocols and budgets else (_missing(bool(protocols), bool(budgets)),),
+        notes=() if protocols and budgets else (_absence_note(bool(protocols), bool(budgets)),),
     )
 
 
@@ -66,7 +66,7 @@ def _choices(facts: Facts) -> tuple[Table, ...]:
     return (Table.of("choices", title, _CHOICES, records),) if records else ()
 
 
-def _missing(protocols: bool, budgets: bool) -> str:
+def _absence_note(protocols: bool, budgets: bool) -> str:
     absent = [
         *([] if protocols else ["only one slice protocol"]),
         *([] if budgets else ["only one budget"]),

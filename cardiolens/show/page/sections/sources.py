@@ -49,7 +49,7 @@ def sources(facts: Facts) -> Section:
             "Ranges are described, not tested. Seeds differ by chance alone: a range over selections that is "
             "no wider than that over seeds says nothing about selections."
         )
-    if facts.told(difficulty.NEVER_RIGHT).rows:
+    if facts.analysis(difficulty.NEVER_RIGHT).rows:
         notes.append("Items that no reader got right are listed for review in analyses.json.")
     return Section(
         "sources",
@@ -67,7 +67,7 @@ def _one_seed(facts: Facts) -> list[str]:
     for arm in facts.arms:
         if "@" in arm.selector:
             seeds.setdefault(arm.protocol, set()).add(arm.selector)
-    once = sorted(min(found) for found in seeds.values() if len(found) == 1)
+    once = sorted(min(selections) for selections in seeds.values() if len(selections) == 1)
     if not once:
         return []
     return [
@@ -82,26 +82,26 @@ def _spread(facts: Facts) -> Table:
         | {
             "scope": scope_words(row["scope"]),
             "factor": _FACTORS[row["factor"]],
-            "model": _starred(str(row["model"]), facts),
+            "model": _model_name(str(row["model"]), facts),
         }
-        for row in map(dict, facts.told(spread.NAME).rows)
+        for row in map(dict, facts.analysis(spread.NAME).rows)
     ]
     return Table.of("spread", "Range of scores over what was varied, all else held", _SPREAD, records)
 
 
 def _components(facts: Facts) -> Table:
-    rows = facts.told("components of variance").rows
+    rows = facts.analysis("components of variance").rows
     return Table.of("components", "Components of variance of exact answers, tier 1", _COMPONENTS, rows)
 
 
 def _items(facts: Facts) -> Table:
     """Items by subtask; which ones nobody got right stands in analyses.json, since their ids name studies."""
-    rows = map(dict, facts.told(difficulty.BY_SUBTASK).rows)
+    rows = map(dict, facts.analysis(difficulty.BY_SUBTASK).rows)
     records = [
         row | {"subtask": subtask_words(facts, str(row["scope"]).removeprefix("subtask:"))} for row in rows
     ]
     return Table.of("item_difficulty", "Difficulty of items over readers", _DIFFICULTY, records)
 
 
-def _starred(model: str, facts: Facts) -> str:
+def _model_name(model: str, facts: Facts) -> str:
     return f"{model}*" if model in facts.simulated else model

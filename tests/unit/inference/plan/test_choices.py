@@ -43,7 +43,7 @@ def test_no_prompt_of_a_chain_is_longer_than_planned(root):
     chat = Chat.of(spec.model[0], root / "model")
     nothing = json.dumps({"frames": ["x" * 100] * 50})
     for replies in ([], [nothing], [json.dumps({"frames": names[: K - 1]})], [json.dumps({"frames": names})]):
-        coming = chain.coming(replies)
+        coming = chain.next_request(replies)
         tokens = chat.count(request["system"], coming.prompt, ((64, 64),) * len(coming.frames))
         assert 0 < tokens <= request["predicted_tokens"]
         assert coming.max_tokens <= max(chain.ask_max_tokens, chain.max_tokens)

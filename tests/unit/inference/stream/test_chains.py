@@ -116,7 +116,7 @@ def test_whatever_rows_are_lost_the_same_tables_come_and_nothing_else_is_asked(r
     keep = lost.draw(st.lists(st.booleans(), min_size=table.num_rows, max_size=table.num_rows))
     tables.replace(stored(planned), table.filter(pa.array(keep)), tables.COMPLETIONS)
     chains = read_chains(planned.run.requests("uniform"))
-    kept = {step.request_key for step in walk(chains, stored(planned)) if step.said}
+    kept = {step.request_key for step in walk(chains, stored(planned)) if step.completion}
     again = Scribe()
     _, judged = swept(spec_of(root), again)
     assert judged.replies.verdicts.equals(whole.replies.verdicts)

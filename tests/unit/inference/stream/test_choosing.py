@@ -19,7 +19,15 @@ from cardiolens.inference.engine.readers import Reader, check_readers
 from cardiolens.inference.models.rendering import Rendering
 from cardiolens.inference.plan.plan import plan
 from cardiolens.protocol.dialogue.chain import read_chains, walk
-from cardiolens.protocol.dialogue.frame_requests import LEFT, REFUSED, REQUEST, SHOWN, Choice, Offer, Offered
+from cardiolens.protocol.dialogue.frame_requests import (
+    N_LEFT,
+    N_SHOWN,
+    REFUSALS,
+    REQUEST_NUMBER,
+    Choice,
+    Offer,
+    OfferedFrame,
+)
 from cardiolens.protocol.dialogue.pending import mark
 from cardiolens.storage import tables
 
@@ -63,9 +71,9 @@ def seen_of(planned):
 
 
 def choice(budget=3, rounds=2):
-    offer = tuple(Offered(f"cine_4ch phase {n + 1}", "cine_4ch", n, f" phase {n + 1}") for n in range(N))
-    ask = f"{mark(REFUSED)}request {mark(REQUEST)}, {mark(LEFT)} left"
-    many = f"{mark(SHOWN)} frames: what?"
+    offer = tuple(OfferedFrame(f"cine_4ch phase {n + 1}", "cine_4ch", n, f" phase {n + 1}") for n in range(N))
+    ask = f"{mark(REFUSALS)}request {mark(REQUEST_NUMBER)}, {mark(N_LEFT)} left"
+    many = f"{mark(N_SHOWN)} frames: what?"
     return Choice(Offer("o", offer), budget, rounds, ask, ask, "one frame: what?", many, 90, 8, True, "key")
 
 
@@ -76,7 +84,7 @@ def naming(*numbers):
 def gone(chain, replies):
     """The requests of a chain whose reader replies so, and how it ended."""
     said, asked = [], []
-    while (coming := chain.coming(said)) is not None:
+    while (coming := chain.next_request(said)) is not None:
         asked.append(coming)
         said.append(next(replies) if coming.asks_for_frames else "ANSWER: A")
     return asked, said
@@ -124,34 +132,34 @@ def test_whatever_is_replied_the_chain_ends_and_shows_no_more_than_its_budget(bu
 def test_names_are_shown_or_counted_and_told(reply, not_shown, shown, said):
     asked = choice().after([reply])
     assert asked.not_shown == (not_shown,)
-    assert sorted(asked.shown) == shown
-    assert said in asked.refused
+    assert sorted(asked.places) == shown
+    assert said in asked.refusals
     if not shown:
-        assert f"Not shown of your last request: {asked.refused}" in choice().coming([reply]).prompt
+        assert f"Not shown of your last request: {asked.refusals}" in choice().next_request([reply]).prompt
 
 
 def test_of_a_hundred_names_that_there_are_not_a_few_are_repeated():
     wrong = json.dumps({"frames": [f"{mark(3)}{tables.FRAME}{'x' * 500} {n}" for n in range(100)]})
     asked = choice().after([wrong])
     assert asked.not_shown == (100,)
-    assert len(asked.refused) < 700
-    prompt = choice().coming([wrong]).prompt
+    assert len(asked.refusals) < 700
+    prompt = choice().next_request([wrong]).prompt
     assert tables.FRAME not in prompt
     assert "and 95 more" in prompt
 
 
 def test_keys_differ_where_the_chosen_frames_do_and_not_where_words_do():
     def answer(reply):
-        return choice().coming([reply, naming()]).request_key
+        return choice().next_request([reply, naming()]).request_key
 
     assert answer(naming(1, 2)) != answer(naming(1, 3))
     assert answer(naming(1, 2)) != answer(naming(1))
     assert answer(naming(1, 2)) == answer(f"Well: {naming(2, 1)}")
-    assert answer(naming(1)) != choice().coming([naming(1)]).request_key
+    assert answer(naming(1)) != choice().next_request([naming(1)]).request_key
 
 
 def test_what_decoding_allows_is_legal_and_no_more():
-    first, further = (choice().coming(replies).constraint.naming for replies in ([], [naming(2)]))
+    first, further = (choice().next_request(replies).constraint.naming for replies in ([], [naming(2)]))
     assert [(one.least, one.most) for one in (first, further)] == [(1, 3), (0, 2)]
     assert "cine_4ch phase 2" in first.names
     assert "cine_4ch phase 2" not in further.names
@@ -160,13 +168,13 @@ def test_what_decoding_allows_is_legal_and_no_more():
 @given(st.lists(st.integers(0, N + 1), max_size=N), st.booleans())
 def test_a_reply_that_decoding_allows_is_one_line_of_legal_names(numbers, again):
     said = [naming(2)] if again else []
-    allowed = choice().coming(said).constraint.naming
+    allowed = choice().next_request(said).constraint.naming
     fits = re.fullmatch(allowed.pattern, naming(*numbers)) is not None
     names = [f"cine_4ch phase {number}" for number in numbers]
     assert fits == (set(names) <= set(allowed.names) and allowed.least <= len(names) <= allowed.most)
     if fits:
         asked = choice().after([*said, naming(*numbers)])
-        assert len(set(names)) == len(asked.shown) - len(said)
+        assert len(set(names)) == len(asked.places) - len(said)
     for white in (" ", "\n", "\t"):
         for place in range(len(naming(*numbers)) + 1):
             spread = naming(*numbers)[:place] + white + naming(*numbers)[place:]
@@ -175,8 +183,8 @@ def test_a_reply_that_decoding_allows_is_one_line_of_legal_names(numbers, again)
 
 def test_the_key_of_a_request_for_frames_covers_what_binds_its_reply():
     bound, free = choice(), replace(choice(), bound=False)
-    assert bound.coming([]).prompt == free.coming([]).prompt
-    assert bound.coming([]).request_key != free.coming([]).request_key
+    assert bound.next_request([]).prompt == free.next_request([]).prompt
+    assert bound.next_request([]).request_key != free.next_request([]).request_key
 
 
 @pytest.mark.parametrize(
@@ -283,7 +291,7 @@ def test_whatever_rows_are_lost_the_same_tables_come_and_nothing_else_is_asked(r
     keep = lost.draw(st.lists(st.booleans(), min_size=table.num_rows, max_size=table.num_rows))
     tables.replace(stored(planned), table.filter(pa.array(keep)), tables.COMPLETIONS)
     chains = read_chains(planned.run.requests("uniform"))
-    kept = {step.request_key for step in walk(chains, stored(planned)) if step.said}
+    kept = {step.request_key for step in walk(chains, stored(planned)) if step.completion}
     again = Chooser()
     _, judged = swept(spec_of(root), again)
     assert judged.replies.verdicts.equals(whole.replies.verdicts)

@@ -19,7 +19,7 @@ from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.plan.totals import totals_of
 from cardiolens.inference.stream.messages import stage_counter
 from cardiolens.protocol.dialogue.chain import read_chains, walk
-from cardiolens.protocol.dialogue.samples import SAMPLED, Sample, held, samples_of
+from cardiolens.protocol.dialogue.samples import SAMPLED, Sample, samples_of, samples_to_lines
 from cardiolens.score.run_results.scoring import judge_and_write
 from cardiolens.storage import tables
 
@@ -171,7 +171,7 @@ def test_whatever_rows_are_lost_the_same_tables_come_and_nothing_else_is_asked(r
     keep = lost.draw(st.lists(st.booleans(), min_size=table.num_rows, max_size=table.num_rows))
     tables.replace(stored(planned), table.filter(pa.array(keep)), tables.COMPLETIONS)
     chains = read_chains(planned.run.requests("uniform"))
-    kept = {step.request_key for step in walk(chains, stored(planned)) if step.said}
+    kept = {step.request_key for step in walk(chains, stored(planned)) if step.completion}
     again = Drawing(says)
     _, judged = swept(spec_of(root), again)
     assert judged.replies.verdicts.equals(whole.replies.verdicts)
@@ -275,8 +275,8 @@ def test_what_cannot_be_sampled_is_refused(root, changed, said):
 
 @given(st.lists(st.builds(Sample, st.text(), st.text(), st.sampled_from(["ok", "refused"])), min_size=1))
 def test_replies_are_found_again_in_the_text_that_holds_them(samples):
-    assert samples_of(held(samples)) == tuple(samples)
-    assert len(held(samples).split("\n")) == len(samples)
+    assert samples_of(samples_to_lines(samples)) == tuple(samples)
+    assert len(samples_to_lines(samples).split("\n")) == len(samples)
 
 
 @pytest.mark.parametrize(

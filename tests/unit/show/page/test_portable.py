@@ -29,7 +29,7 @@ def words(root: Path) -> list[str]:
 
 def shown(sources: Sources, *, private: bool) -> str:
     subtasks = sources.questions["subtask"].to_pylist()
-    asked = sample_of(sources.every_ending(), subtasks, sources.header.arms).asked
+    asked = sample_of(sources.every_ending(), subtasks, sources.header.arms).keys
     return to_json([cases for _, cases in study_cases(sources, asked, private=private)])
 
 

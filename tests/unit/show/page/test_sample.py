@@ -24,7 +24,7 @@ def endings(questions: int, models: int, seed: int) -> np.ndarray:
 
 
 def bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("WHOLE", 100), ("FLIPS", 30), ("A_CELL", 3)):
+    for name, value in (("MAX_UNSAMPLED", 100), ("FLIPS", 30), ("A_CELL", 3)):
         monkeypatch.setattr(sample, name, value)
 
 
@@ -36,12 +36,12 @@ def test_a_sample_is_bounded_whatever_the_number_of_arms(
     subtasks = ["C01", "C02", "D01"] * 40
     letters = endings(len(subtasks), models, models)
     drawn = sample_of(letters, subtasks, arms(models))
-    assert 2 * 30 / 2 < len(drawn.asked) <= 2 * 30 + 3 * 4 * 3
-    assert not drawn.whole
+    assert 2 * 30 / 2 < len(drawn.keys) <= 2 * 30 + 3 * 4 * 3
+    assert not drawn.complete
     assert drawn == sample_of(letters, subtasks, arms(models))
-    held = {(subtasks[question], letters[question, arm]) for question, arm in drawn.asked}
+    held = {(subtasks[question], letters[question, arm]) for question, arm in drawn.keys}
     assert held == set(product(subtasks, LETTERS[:4]))  # each cell, and nothing that was not asked
-    assert f"{len(drawn.asked):,} of {int((letters != ord(' ')).sum()):,} answers" in drawn.words
+    assert f"{len(drawn.keys):,} of {int((letters != ord(' ')).sum()):,} answers" in drawn.words
 
 
 @settings(max_examples=40, deadline=None)
@@ -57,16 +57,16 @@ def test_every_flip_is_held_up_to_the_bound_and_counted(questions: int, seed: in
     }
     with pytest.MonkeyPatch.context() as patch:
         bounds(patch)
-        patch.setattr(sample, "WHOLE", -1)
+        patch.setattr(sample, "MAX_UNSAMPLED", -1)
         patch.setattr(sample, "FLIPS", max(len(flips), 1))
         patch.setattr(sample, "A_CELL", 0)
         drawn = sample_of(letters, ["C01"] * questions, asked)
-        assert set(drawn.asked) == {(at, arm) for at, *both in flips for arm in both}
+        assert set(drawn.keys) == {(at, arm) for at, *both in flips for arm in both}
         assert f"all {len(flips):,} flips" in drawn.words
         if len(flips) > 1:
             patch.setattr(sample, "FLIPS", len(flips) - 1)
             fewer = sample_of(letters, ["C01"] * questions, asked)
-            assert set(fewer.asked) <= set(drawn.asked)
+            assert set(fewer.keys) <= set(drawn.keys)
             assert f"{len(flips) - 1:,} of {len(flips):,} flips" in fewer.words
 
 
@@ -77,5 +77,5 @@ def _factors(arm: ArmFactors) -> tuple[str, ...]:
 def test_a_small_run_is_held_whole() -> None:
     letters = endings(30, 1, 7)
     drawn = sample_of(letters, ["C01"] * 30, arms(1))
-    assert drawn.whole
-    assert set(drawn.asked) == {tuple(place) for place in np.argwhere(letters != ord(" ")).tolist()}
+    assert drawn.complete
+    assert set(drawn.keys) == {tuple(place) for place in np.argwhere(letters != ord(" ")).tolist()}

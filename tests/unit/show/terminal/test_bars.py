@@ -7,7 +7,7 @@ import pytest
 from cardiolens.inference.engine.ask import ErrorKind
 from cardiolens.inference.plan.missing import WORK, Missing
 from cardiolens.inference.stream.progress import Standing, WatchedModel, begin_watches
-from cardiolens.show.terminal.bars import shown
+from cardiolens.show.terminal.bars import progress_display
 
 ENGINE = {
     **{
@@ -54,7 +54,7 @@ def test_lines_say_what_is_reused_and_when_all_is_done(
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     if job:
         monkeypatch.setenv("SLURM_JOB_ID", job)
-    with shown() as watch:
+    with progress_display() as watch:
         tell = begin_watches([watch], "tiny", Missing(WORK.empty_table(), unique=9, done=4, exhausted=1))
         tell(Counter(ok=3, engine_starts=1))
         tell(Counter(ok=1))

@@ -69,7 +69,7 @@ def test_a_node_that_failed_twice_is_left_before_a_third_start(tmp_path: Path) -
         start = Start("7", restarts, 5, ("n1",), 2)
         assert begin(run, "m", start, 0).go_on
         assert end(run, "m", start, rows=0, outcome="failed", reason="no GPU answers").go_on
-    assert run.excluded("m").read_text() == "n1"
+    assert run.node_exclusions("m").read_text() == "n1"
     said = begin(run, "m", Start("7", 2, 5, ("n1",), 2), 0)
     assert said.bars(("n1",))
     assert len(read_model_record(run.model_records, "m").attempts) == 2, "no start was made there"

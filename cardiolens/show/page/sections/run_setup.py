@@ -29,10 +29,10 @@ _STAGES = (
     Column("failed", "failed", "count"),
 )
 
-ALLOWED = "answers that nobody verified were allowed (dataset.allow_unverified=true)"
+UNVERIFIED_ALLOWED = "answers that nobody verified were allowed (dataset.allow_unverified=true)"
 
 
-def asked(facts: Facts) -> Section:
+def run_setup(facts: Facts) -> Section:
     """Tables of models, of arms, and of the settings that all arms share."""
     return Section(
         "asked",
@@ -45,7 +45,7 @@ def asked(facts: Facts) -> Section:
             *_stages(facts),
             _endings(facts),
             _arms(facts),
-            _fixed(facts),
+            _common_settings(facts),
         ),
         notes=_notes(facts),
     )
@@ -64,19 +64,23 @@ def _notes(facts: Facts) -> tuple[str, ...]:
             f"{', '.join(people)}: people, who saw whole studies on the page of review, whatever frames, "
             "budget and prompt their arm names. What they did not read is not in their scores."
         )
-    failed = {name: why for manifest in facts.manifests for name, why in manifest.get("failed", {}).items()}
-    notes += [f"{name} failed: {why}" for name, why in failed.items()]
-    silent = [usage.model for usage in facts.usage if usage.unique and not usage.answered]
-    if left := [name for name in silent if name not in failed]:
-        notes.append(f"No request of {', '.join(left)} has an answer.")
+    errors = {
+        name: reason for manifest in facts.manifests for name, reason in manifest.get("failed", {}).items()
+    }
+    notes += [f"{name} failed: {reason}" for name, reason in errors.items()]
+    without_answer = [usage.model for usage in facts.usage if usage.unique and not usage.answered]
+    if unanswered := [name for name in without_answer if name not in errors]:
+        notes.append(f"No request of {', '.join(unanswered)} has an answer.")
     return tuple(notes)
 
 
 def _models(facts: Facts) -> Table:
-    described = {name: found for manifest in facts.manifests for name, found in manifest["models"].items()}
+    model_records = {
+        name: record for manifest in facts.manifests for name, record in manifest["models"].items()
+    }
     records = [
         {
-            **described.get(usage.model, {}),
+            **model_records.get(usage.model, {}),
             "kind": _kind(usage.model, facts),
             "model": usage.model,
             "asked": usage.asked,
@@ -95,17 +99,17 @@ def _kind(model: str, facts: Facts) -> str:
 
 
 def _work(facts: Facts) -> Table:
-    asked, unique = (sum(getattr(usage, name) for usage in facts.usage) for name in ("asked", "unique"))
-    answered = sum(usage.answered for usage in facts.usage)
+    n_asked, unique = (sum(getattr(usage, name) for usage in facts.usage) for name in ("asked", "unique"))
+    n_answered = sum(usage.answered for usage in facts.usage)
     rows: list[tuple[str, int]] = [
-        ("questions asked under all arms", asked),
+        ("questions asked under all arms", n_asked),
         ("distinct requests", unique),
-        ("saved, as other arms ask the same", asked - unique),
-        ("distinct requests with a final answer", answered),
+        ("saved, as other arms ask the same", n_asked - unique),
+        ("distinct requests with a final answer", n_answered),
     ]
     for name in ("executed", "reused"):
-        counted = sum(manifest["requests"][name] for manifest in facts.manifests)
-        rows.append((f"{name} by the last invocation", counted))
+        total = sum(manifest["requests"][name] for manifest in facts.manifests)
+        rows.append((f"{name} by the last invocation", total))
     return Table("work", "Work, and work saved", (Column("what", ""), Column("n", "number", "count")), rows)
 
 
@@ -116,12 +120,12 @@ def _stages(facts: Facts) -> tuple[Table, ...]:
 
 
 def _endings(facts: Facts) -> Table:
-    counted: Counter[str] = Counter()
-    for row in facts.told("how requests ended").rows:
+    counts: Counter[str] = Counter()
+    for row in facts.analysis("how requests ended").rows:
         if row["channel"] != "text":
-            counted[row["parse_status"] or row["status"]] += row["n"]
+            counts[row["parse_status"] or row["status"]] += row["n"]
     columns = (Column("ending", "ending"), Column("n", "number", "count"))
-    return Table("endings", "How questions ended, over all arms", columns, sorted(counted.items()))
+    return Table("endings", "How questions ended, over all arms", columns, sorted(counts.items()))
 
 
 def _arms(facts: Facts) -> Table:
@@ -129,20 +133,20 @@ def _arms(facts: Facts) -> Table:
     return Table.of("arms", f"Arms ({len(facts.arms)})", (*ARM, Column("arm_id", "arm")), records)
 
 
-def _fixed(facts: Facts) -> Table:
+def _common_settings(facts: Facts) -> Table:
     manifest, spec = facts.manifests[0], facts.specs[0]
     rows: list[tuple[str, str | int]] = [
         ("dataset", manifest["dataset"]),
         ("studies", manifest["studies"]),
         ("patients with a verdict", facts.n_patients),
         ("protocol", str(manifest["protocol"])),
-        *([("questions", ALLOWED)] if spec.dataset.allow_unverified else []),
+        *([("questions", UNVERIFIED_ALLOWED)] if spec.dataset.allow_unverified else []),
         ("captions", spec.caption),
         ("answer format", spec.answer_format),
         ("subtasks", ", ".join(spec.subtask) or "all that have questions"),
         ("bootstrap resamples", spec.statistics.resamples),
         ("seed of the statistics", spec.statistics.seed),
         ("CardioLens", f"{manifest['cardiolens']} ({str(manifest['git_commit'] or 'installed')[:12]})"),
-        ("packages", ", ".join(f"{name} {found}" for name, found in manifest["packages"].items())),
+        ("packages", ", ".join(f"{name} {version}" for name, version in manifest["packages"].items())),
     ]
     return Table("fixed", "What is the same for all arms", (Column("what", ""), Column("value", "")), rows)
