@@ -1,1 +1,1 @@
-"""Sentences and analyses: what scores support."""
+"""From scores to analyses and claims in sentences."""

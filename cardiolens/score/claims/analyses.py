@@ -1,4 +1,4 @@
-"""The analyses of protocol 11 as tables and sentences, made from the rows of scores."""
+"""The analyses of protocol 11 as tables and sentences, computed from score rows."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -37,7 +37,7 @@ _PROMPTING = {
     "precision": "precision",
     "recall": "recall",
 }
-_CONTROL_CAUSES: Mapping[str, str] = {  # what no control is, beside each control
+_CONTROL_CAUSES: Mapping[str, str] = {  # the cause in words: no control instead of each control
     "blind": "Seeing the frames instead of none",
     "captions": "Seeing the frames with their captions instead of the captions alone",
     "blank": "Seeing the frames instead of black ones",
@@ -54,9 +54,9 @@ _DIFFERENCES = (
 
 
 def analyse(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> list[Analysis]:
-    """Every analysis that the scores of these arms allow; those without a row are left out.
+    """Compute every analysis that the scores of these arms allow; empty ones are left out.
 
-    Sentences on arms under a control stand after the others.
+    Sentences on arms under a control come last.
     """
     later = {arm.arm_id: arm.control != "none" for arm in arms}
     scores = sorted(scores, key=lambda row: later.get(str(row["arm_id"]), False))
@@ -78,7 +78,7 @@ def analyse(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> list[Analysis]
 
 
 def _of_both(make: _AnalysisFunction, scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
-    """An analysis of all arms; simulated readers come last and are families of tests of their own."""
+    """Analyse all arms; findings on simulated readers come last and form separate families of tests."""
     of_all_arms = make(scores, arms)
     models, readers = ([arm for arm in arms if arm.simulated == kind] for kind in (False, True))
     if not (models and readers):
@@ -90,7 +90,7 @@ def _of_both(make: _AnalysisFunction, scores: Sequence[Row], arms: Sequence[ArmF
 
 
 def rows_read(scores: pa.Table, arms: Sequence[ArmFactors]) -> pa.Table:
-    """The rows of a part of the scores that an analysis may read, which are few.
+    """Filter a part of the scores to the few rows that analyses read.
 
     Headlines; of pairs of arms those of one model, of single arms all; of both only the latter's indices of
     collapse and confidence at single subtasks.
@@ -113,7 +113,7 @@ def rows_read(scores: pa.Table, arms: Sequence[ArmFactors]) -> pa.Table:
 
 
 def slice_protocols(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
-    """Differences between selectors, whether they are equivalent within two points, the largest change."""
+    """Differences between selectors: equivalence within two points, and the largest change."""
     pairs = [pair for pair in arm_differences(scores, arms, "selector") if pair.metric in _DIFFERENCES]
     across = [pair for pair in pairs if pair.ours.protocol != pair.theirs.protocol and pair.of_tier]
     rows_by_place = places(scores)
@@ -166,7 +166,7 @@ def prompting(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
 
 
 def controls(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
-    """Gain over controls: against a blind reader, the part of a score that the images bring."""
+    """Gain over controls; over a blind reader it is the part of a score due to the images."""
     pairs = [
         pair
         for pair in arm_differences(scores, arms, "control")
@@ -209,7 +209,7 @@ def controls(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
 
 
 def _of_captions(pair: ArmDifferenceRow) -> bool:
-    """Return whether captions are compared with nothing but the text (protocol 16.8)."""
+    """Return whether captions are compared with text alone (protocol 16.8)."""
     return (pair.ours.control, pair.theirs.control) == ("captions", "blind")
 
 
@@ -218,7 +218,7 @@ def _kind(row: Row) -> str:
 
 
 def _own_finding(row: Row, labels: dict[str, ArmFactors], evidence: Evidence) -> Finding:
-    """A statistic of its own of a control."""
+    """Finding on a control-specific statistic."""
     arm, scope = setting(labels[str(row["arm_id"])]), str(row["scope"]).replace(":", " ")
     metric, _, place = str(row["metric"]).partition(".")
     if metric == "text_shortcut":
@@ -248,7 +248,7 @@ def _changes(
     subjects: dict[str, str],
     cause: str,
 ) -> tuple[Finding, ...]:
-    """A sentence a tier and metric, from difference and evidence."""
+    """One finding per tier and metric, from the difference and its evidence."""
     rows_by_place = places(scores)
     return tuple(
         sentences.change(

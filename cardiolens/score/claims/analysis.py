@@ -1,4 +1,4 @@
-"""Shared parts of the analyses of protocol 11: a table, what can be said from it, and arms in words."""
+"""Shared parts of the analyses of protocol 11: tables with findings, and arms in words."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from cardiolens.score.statistics.rows import Row
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """One analysis: a table and what can be said from it."""
+    """One analysis: a table and the findings from it."""
 
     name: str
     rows: Sequence[Row]
@@ -19,7 +19,7 @@ class Analysis:
 
 @dataclass(frozen=True, slots=True)
 class ArmDifferenceRow:
-    """A row of scores that is a difference of two arms."""
+    """A score row of the difference of two arms."""
 
     ours: ArmFactors
     theirs: ArmFactors
@@ -35,14 +35,14 @@ class ArmDifferenceRow:
 
 
 def single_arm_rows(scores: Sequence[Row]) -> list[Row]:
-    """Rows of single arms."""
+    """Filter score rows to those of single arms."""
     return [row for row in scores if row["versus_arm_id"] is None]
 
 
 def arm_differences(
     scores: Sequence[Row], arms: Sequence[ArmFactors], factor: str
 ) -> Iterator[ArmDifferenceRow]:
-    """Difference rows whose arms differ in one factor."""
+    """Yield the difference rows whose arms differ in a factor."""
     labels = factors_of(arms)
     for row in scores:
         ours, theirs = labels.get(str(row["arm_id"])), labels.get(str(row["versus_arm_id"]))
@@ -51,12 +51,12 @@ def arm_differences(
 
 
 def where(pair: ArmDifferenceRow, factor: str) -> str:
-    """Scope and setting of a difference, less the factor compared."""
+    """Scope and setting of a difference in words, without the compared factor."""
     return f"{str(pair.row['scope']).replace(':', ' ')} ({setting(pair.ours, factor)})"
 
 
 def setting(arm: ArmFactors, without: str = "") -> str:
-    """An arm in words, less the factor compared."""
+    """An arm in words, without the compared factor."""
     words = {
         "model": arm.model,
         "selector": f"{arm.selector} selection",

@@ -53,7 +53,7 @@ def collapse(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
 
 
 def _claim(subject: str, indices: _Indices, evidence: Evidence) -> Finding:
-    """The flag in words: its interval is that of the modal excess, the index stands beside it."""
+    """The collapse flag as a finding: tests the modal excess and mentions the collapse index."""
     limit = 100 * EXCESS
     index = sentences.signed(float(str(indices["collapse_index"]["value"])))
     claim = f"{subject} (collapse index {index}, its most frequent answer beyond its prevalence by more "

@@ -1,4 +1,4 @@
-"""Confidence as tables and sentences: separation, the calibration curve, risk against coverage."""
+"""Confidence as tables and sentences: separation, calibration curve, risk-coverage curve."""
 
 from collections.abc import Sequence
 
@@ -11,12 +11,12 @@ from cardiolens.score.statistics.factors import ArmFactors, factors_of
 from cardiolens.score.statistics.rows import Row
 
 _SUMMARY_METRICS = ("auroc", "average_precision", "calibration_error", "risk_area")
-CONFIDENCE = (*_SUMMARY_METRICS, BIN, RISK)  # beginnings of the metrics that are read
+CONFIDENCE = (*_SUMMARY_METRICS, BIN, RISK)  # prefixes of the metrics that are read
 _GUESSING = 50.0  # AUROC of a coin, percent
 
 
 def confidence(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
-    """Separation and calibration of probabilities, and whether they tell yes from no at all."""
+    """Separation and calibration of probabilities, and whether they separate yes from no at all."""
     labels = factors_of(arms)
     rows = [
         row for row in single_arm_rows(scores) if str(row["metric"]).partition(".")[0] in _SUMMARY_METRICS
@@ -37,7 +37,7 @@ def confidence(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
 
 
 def calibration(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
-    """The calibration curve: of each tenth of confidence its items, mean confidence, and accuracy."""
+    """The calibration curve: items, mean confidence and accuracy of each tenth of confidence."""
     means = {
         _place(row): row["value"]
         for row in single_arm_rows(scores)
@@ -55,7 +55,7 @@ def calibration(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
 
 
 def risk_and_coverage(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
-    """The share of wrong answers among the most confident, for shares of answers kept."""
+    """The risk-coverage curve: error rate among the most confident answers, by share of answers kept."""
     rows: list[Row] = []
     for row in single_arm_rows(scores):
         kind, _, coverage = str(row["metric"]).partition(".")

@@ -1,4 +1,4 @@
-"""Confusion matrices as rows: gold against predicted, of every subtask with one right option."""
+"""Confusion matrices (gold by predicted) as rows, for every subtask with one right option."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +13,7 @@ _CELL = ("arm_id", "subtask", "gold", "predicted")
 
 
 def confusion_rows(verdicts: pa.Table | Verdicts) -> list[Row]:
-    """Counts of each predicted option for each gold one, by arm and subtask; zero cells are left out.
+    """Count each predicted option for each gold one, by arm and subtask, without zero cells.
 
     `D01+D02` joins both diagnoses of a patient. The subtype is asked only where NICM is true, so that a
     patient wrongly called NICM is predicted `C`.
@@ -45,7 +45,7 @@ def _called(parsed: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _joint(answers: pa.Table) -> pa.Table:
-    """One row a patient and arm with a judged D01 and, where NICM is true, a judged D02."""
+    """One row per patient and arm with a judged D01 and, if the gold is NICM, a judged D02."""
     names = ["arm_id", "patient_id", "gold", "predicted"]
     first, second = (
         answers.filter(pc.equal(answers["subtask"], subtask)).select(names) for subtask in ("D01", "D02")

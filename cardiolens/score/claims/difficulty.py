@@ -1,4 +1,4 @@
-"""Difficulty of items over models, and how well they tell models apart (protocol 16.11)."""
+"""Difficulty and discrimination of items over models (protocol 16.11)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -14,8 +14,8 @@ from cardiolens.score.statistics.verdicts import Verdicts, blocks
 from cardiolens.storage.tables import VERDICTS
 
 BY_SUBTASK, NEVER_RIGHT = "item difficulty", "items that no reader got right"
-# With two readers, how well an item tells them apart is 1 or -1 whatever they say; and what few readers get
-# wrong is hard for them, not suspect in itself.
+# With two readers discrimination is always 1 or -1, and an item that few readers get wrong is hard for
+# them, not suspect in itself.
 FEWEST_READERS = 3
 _ITEM = ("qa_id", "subtask", "tier")
 _TOTALS_SCHEMA = pa.schema(
@@ -26,15 +26,15 @@ _TOTALS_SCHEMA = pa.schema(
         ("answers", pa.int64()),
     ]
 )
-_AT_ONCE = 2**18  # rows that are added up together
+_AT_ONCE = 2**18  # rows that are summed at once
 
 
 def item_difficulty(verdicts: pa.Table | Verdicts, arms: Sequence[ArmFactors]) -> list[Analysis]:
-    """Difficulty and discrimination of picked answers by subtask, and the items that nobody got right.
+    """Difficulty and discrimination of choice items by subtask, and the items that no reader got right.
 
     A reader's result on an item is its share of exact answers over the arms without control. `difficulty` is
     the mean over readers, in percent right; `discrimination` the correlation over readers of an item with all
-    other items of its tier, mean over items for which it is defined. Simulated readers count only where there
+    other items of its tier, averaged over items where it is defined. Simulated readers count only if there
     is no other: a reader of the truth gets everything right.
     """
     eligible = [arm for arm in arms if arm.control == "none"]
@@ -62,7 +62,7 @@ def _results(verdicts: pa.Table | Verdicts, reader: Mapping[str, str]) -> pa.Tab
 
 
 def _counts(verdicts: pa.Table, reader: Mapping[str, str]) -> pa.Table:
-    """One row per item and reader of some verdicts: its exact answers, and all."""
+    """Count exact and all answers of some verdicts, one row per item and reader."""
     picked = verdicts.filter(
         pc.and_(pc.equal(verdicts["channel"], "answer"), pc.equal(verdicts["status"], "judged"))
     )
@@ -112,7 +112,7 @@ def _by_subtask(items: pa.Table) -> Iterator[Row]:
 
 
 def _matrix(items: pa.Table) -> tuple[Floats, np.ndarray]:
-    """Shares right (item, reader), NaN where a reader was not judged, and the subtask of each item."""
+    """Share of exact answers (item, reader), NaN where not judged, and the subtask of each item."""
     names = sorted(set(items["qa_id"].to_pylist()))
     readers = sorted(set(items["reader"].to_pylist()))
     item_codes = np.asarray(pc.index_in(items["qa_id"], value_set=pa.array(names)))
@@ -125,7 +125,7 @@ def _matrix(items: pa.Table) -> tuple[Floats, np.ndarray]:
 
 
 def _discrimination(results: Floats) -> Floats:
-    """Correlation of each item with the mean of all others over readers that answered every item."""
+    """Correlation of each item with the mean of all others, over readers that answered every item."""
     complete = results[:, ~np.isnan(results).any(axis=0)]
     n_items, readers = complete.shape
     if readers < FEWEST_READERS or n_items < 2:
@@ -133,14 +133,14 @@ def _discrimination(results: Floats) -> Floats:
     rest = (complete.sum(axis=0) - complete) / (n_items - 1)
     item, rest = complete - complete.mean(axis=1, keepdims=True), rest - rest.mean(axis=1, keepdims=True)
     spread = np.sqrt((item**2).sum(axis=1) * (rest**2).sum(axis=1))
-    # an item that all readers answer alike tells nobody apart: undefined
+    # undefined for an item with the same result for all readers
     correlations: Floats = np.full(n_items, np.nan)
     np.divide((item * rest).sum(axis=1), spread, out=correlations, where=spread > 1e-12)
     return correlations
 
 
 def _never_right(items: pa.Table) -> Iterator[Row]:
-    """Items for review: nobody, under any arm, gave the answer that is held to be right."""
+    """Items to review: no reader gave the gold answer in any arm."""
     best = items.group_by(["qa_id", "subtask"]).aggregate([("right_mean", "max"), ("reader", "count")])
     wrong = best.filter(pc.equal(best["right_mean_max"], 0)).sort_by(
         [("subtask", "ascending"), ("qa_id", "ascending")]

@@ -1,4 +1,4 @@
-"""Evidence of a sentence beside its interval: its family, items that fell out, requests that differ."""
+"""Evidence of a claim besides its interval: family of tests, dropped items, differing requests."""
 
 import math
 import re
@@ -23,11 +23,11 @@ Rows = Mapping[str, Row]  # of one place, by metric
 class Evidence:
     """One comparison's p after Holm over its family, that family's size, and bounds (protocol 16.6)."""
 
-    adjusted_p: float = math.nan  # NaN: in no family, to be described only
+    adjusted_p: float = math.nan  # NaN: in no family, descriptive only
     comparisons: int = 1
-    bounds: Row | None = None  # what the items that fell out may do
+    bounds: Row | None = None  # bounds over the values of dropped items
     differing: Row | None = None  # the difference on items whose requests differ
-    alone: bool = False  # declared before the run: no other comparison shares its level
+    alone: bool = False  # declared before the run: not in a family with other comparisons
 
     @property
     def carried(self) -> bool:
@@ -35,14 +35,14 @@ class Evidence:
         return self.adjusted_p <= LEVEL
 
     def keeps(self, low: float, high: float) -> bool:
-        """Return whether the difference stays between these ends whatever items that fell out had said."""
+        """Return whether the difference stays within these limits for any values of the dropped items."""
         if self.bounds is None:
             return True
         return low < float(str(self.bounds["low"])) and float(str(self.bounds["high"])) < high
 
     @staticmethod
     def of(rows: Rows, metric: str) -> "Evidence":
-        """The evidence on one metric among the rows of a comparison at a scope."""
+        """Read the evidence on one metric from the rows of a comparison at a scope."""
         equivalence = metric == "primary.equivalence"
         test_row = rows.get(EQUIVALENCE_HOLM_P if equivalence else f"{metric}.{HOLM_P}")
         bounds = rows.get(f"{metric.removesuffix('.equivalence')}.bounds")
@@ -53,12 +53,12 @@ class Evidence:
         number = int(size.group(1)) if size else 1
         p = float(str(test_row["value"]))
         if equivalence and int(str(test_row["n_patients"])) < FEWEST_PATIENTS:
-            p = math.nan  # it is that of an interval on which nothing rests
+            p = math.nan  # its interval is unreliable
         return Evidence(p, number, bounds, differing)
 
 
 def places(scores: Sequence[Row]) -> dict[Place, dict[str, Row]]:
-    """Rows of comparisons by place and metric."""
+    """Index the rows of comparisons by place and metric."""
     rows_by_place: dict[Place, dict[str, Row]] = {}
     for row in scores:
         if row["versus_arm_id"] is not None:
@@ -72,7 +72,7 @@ def place(row: Row) -> Place:
 
 
 def interval_of(row: Row) -> Interval:
-    """The interval of a row as far as it may be relied on: none with fewer than FEWEST_PATIENTS."""
+    """The interval of a row; NaN ends with fewer than FEWEST_PATIENTS, where it is unreliable."""
     value, low, high = (float(str(row[name])) for name in ("value", "low", "high"))
     if int(str(row["n_patients"])) < FEWEST_PATIENTS:
         return Interval(value, math.nan, math.nan)
@@ -80,7 +80,7 @@ def interval_of(row: Row) -> Interval:
 
 
 def by_interval(rows: Iterable[Row], limit: float = 0.0) -> list[Evidence]:
-    """Evidence that values differ from a limit, of rows that are one family; p is that of their intervals."""
+    """Evidence that the values of one family of rows differ from a limit, with p from their intervals."""
     all_rows = list(rows)
     p_values = [interval_p(interval_of(row), limit, int(str(row["n_patients"]))) for row in all_rows]
     n_tests = sum(not math.isnan(p) for p in p_values)

@@ -1,4 +1,4 @@
-"""The headline of each model, and how models compare over the tiers (protocol 8.2, 11)."""
+"""Headline scores of all models, compared over models and tiers (protocol 8.2, 11)."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
@@ -18,9 +18,9 @@ from cardiolens.score.statistics.rows import TIERS, Row
 
 
 def landscape(scores: Sequence[Row], simulated: Collection[str] = ()) -> Analysis:
-    """Headlines of models, raw and as skill; decline over tiers, agreement of ranks, differences.
+    """Headlines of models, raw and as skill: decline over tiers, agreement of ranks, differences.
 
-    Simulated readers stand in the table and enter no sentence (protocol 16.4).
+    Simulated readers are in the table, but in no sentence (protocol 16.4).
     """
     rows = [row for row in scores if str(row["arm_id"]).startswith(PREFIX)]
     unreal = {f"{PREFIX}{model}" for model in simulated}
@@ -72,7 +72,7 @@ def _declines(rows: Sequence[Row]) -> Iterator[Finding]:
 
 
 def _decline_p(corrected: Floats, exact: Floats) -> float:
-    """The larger p of both changes over models; 1 where they point apart."""
+    """The larger p of both changes over models; 1 if they have opposite signs."""
     is_defined = ~np.isnan(corrected) & ~np.isnan(exact)
     if is_defined.sum() < 2:
         return float("nan")

@@ -1,4 +1,4 @@
-"""Differences that a cohort can be expected to show, before anything is asked (protocol 16.12)."""
+"""Detectable differences of a cohort, computed before the run (protocol 16.12)."""
 
 from collections.abc import Sequence
 
@@ -17,10 +17,10 @@ ASSUMED = (
 
 
 def power_lines(questions: pa.Table, arms: Sequence[ArmFactors]) -> list[str]:
-    """One line per tier: the difference between two arms that is found with 80 % power, alone and adjusted.
+    """One line per tier: the difference of two arms detectable with 80 % power, alone and after Holm.
 
-    `questions` are those that each arm is asked. A tier score is a mean over subtasks; items are taken as of
-    equal weight, and reports by their number, so that tiers 2 and 3 are rougher than tier 1.
+    `questions` are those of each arm. A tier score is a mean over subtasks; items are assumed to have
+    equal weight, and reports count as items, so that tiers 2 and 3 are rougher than tier 1.
     """
     lines = []
     number = comparisons(arms, len(pc.unique(questions["tier"])))
@@ -37,7 +37,7 @@ def power_lines(questions: pa.Table, arms: Sequence[ArmFactors]) -> list[str]:
 
 
 def comparisons(arms: Sequence[ArmFactors], tiers: int) -> int:
-    """The size of the family of what the run varies: pairs by tier, and metrics of prompting on tier 1."""
+    """Size of the family of varied factors: pairs per tier, and for prompts the extra metrics of tier 1."""
     number = 0
     for name, pairs in families(arm for arm in arms if not arm.simulated).items():
         factor = name.partition(" | ")[0]

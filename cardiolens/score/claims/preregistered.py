@@ -1,4 +1,4 @@
-"""The one comparison declared before the run: tested alone at 5 % and shown first (protocol 16.12)."""
+"""The comparison declared before the run: tested alone at 5 % and listed first (protocol 16.12)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _METRICS = ("primary", f"primary.{SWAP_P}", "primary.bounds")
 
 @dataclass(frozen=True, slots=True)
 class DeclaredComparison:
-    """The headline of a model against another's on a tier."""
+    """The headlines of two models on a tier."""
 
     model: str
     versus: str
@@ -27,7 +27,7 @@ class DeclaredComparison:
 def declared_comparison(
     scores: Sequence[Row], comparison: DeclaredComparison, simulated: Collection[str] = ()
 ) -> Analysis:
-    """The difference that was declared, with its p by itself: no other comparison shares its 5 %."""
+    """Test the declared difference alone: its p is not adjusted for other comparisons."""
     rows_by_metric = _rows(scores, comparison)
     subject = f"the headline score on tier {comparison.tier}"
     cause = f"Model {comparison.model} instead of {comparison.versus}"

@@ -1,4 +1,4 @@
-"""Ranges of scores over each thing that was varied: wordings beside selections (protocol 16.9, 16.10)."""
+"""Ranges of scores over the levels of each varied factor (protocol 16.9, 16.10)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -14,9 +14,9 @@ _VARIED = ("protocol", "seed", "budget", "prompt", "wording")
 
 
 def spread(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> Analysis:
-    """Range of a model's tier score over the levels of one factor, all others held: mean and largest range.
+    """Mean and largest range of a model's tier score over the levels of one factor, all others fixed.
 
-    Described, not tested. A difference between seeds of one protocol is chance and nothing else, so a range
+    Descriptive, not tested. Differences between seeds of one protocol are chance alone, so a range
     over selections that is no wider than that over seeds says nothing about selections.
     """
     labels = factors_of(arms)
@@ -36,7 +36,7 @@ def _levels(arm: ArmFactors) -> dict[str, str]:
 
 
 def _of_factor(factor: str, points: Sequence[tuple[Mapping[str, str], str, float]]) -> Iterator[Row]:
-    """One row per model and tier; between protocols, the mean over seeds stands for each."""
+    """Yield one row per model and tier; protocols are compared by their mean over seeds."""
     other_factors = ("model", *(name for name in _VARIED if name not in (factor, "seed")))
     if factor != "protocol":
         other_factors = (*other_factors, "seed") if factor != "seed" else other_factors

@@ -1,4 +1,4 @@
-"""Sentences that a paper could print, each no stronger than its interval and its family of tests."""
+"""Claims as sentences for papers, no stronger than their interval and family of tests allow."""
 
 import math
 from collections.abc import Mapping
@@ -18,16 +18,16 @@ from cardiolens.score.statistics.outcomes import INCOMPLETE
 from cardiolens.score.statistics.rows import Row
 
 _NORMAL_95 = 1.959963984540054
-_LEAST_P = 0.001  # below which a p has no number
+_LEAST_P = 0.001  # smaller p-values are printed as "p < 0.001"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A claim, whether the data carry it, and the sentence that says so."""
+    """A claim in a sentence, and whether the data support it."""
 
     verdict: Support
     sentence: str
-    simulated: bool = False  # on a simulated reader, in a run with models
+    simulated: bool = False  # about a simulated reader, in a run with models
 
 
 def equivalence(
@@ -55,7 +55,7 @@ def equivalence(
 
 
 def _equivalence(row: Row, evidence: Evidence, differs: Evidence) -> tuple[Support, str]:
-    """The verdict, and what it rests on where that is not all items."""
+    """The verdict, and a remark if it depends on a part of the items."""
     verdict = equivalent(interval_of(row))
     same, number = row.get("n_same_request"), int(str(row["n_items"]))
     if verdict == "supported":
@@ -85,7 +85,7 @@ def change(cause: str, subject: str, row: Row, evidence: Evidence) -> Finding:
     """Finding on a cause that may raise a subject, from the row of their difference with its 95 % interval.
 
     Supported above zero, not supported below; nothing is claimed where the interval holds zero, Holm's p is
-    above 5 % or there is none, or items that fell out could turn the sign (protocol 16.3, 16.6).
+    above 5 % or there is none, or dropped items could turn the sign (protocol 16.3, 16.6).
     """
     interval = interval_of(row)
     numbers = f"difference {_numbers(interval, 95)}{_adjusted(evidence)}, {_patients(row)}"
@@ -99,7 +99,7 @@ def change(cause: str, subject: str, row: Row, evidence: Evidence) -> Finding:
 
 
 def largest(description: str, row: Row, evidence: Evidence) -> Finding:
-    """The largest of several differences, adjusted like the rest of its family."""
+    """Finding on the largest of several differences, adjusted like its family."""
     interval = interval_of(row)
     side = (0, math.inf) if interval.value > 0 else (-math.inf, 0)
     excludes_zero = interval.low > 0 or interval.high < 0
@@ -136,7 +136,7 @@ def threshold(claim: str, row: Row, limit: float, evidence: Evidence, *, beyond:
     """
     interval = interval_of(row)
     numbers = f"{_numbers(interval, 95)}{_adjusted(evidence)}, {_arm_items(row)}"
-    at = interval.value == limit == interval.low == interval.high  # nothing varies: no test is needed
+    at = interval.value == limit == interval.low == interval.high  # no variation: no test is needed
     if evidence.carried or at:
         if interval.low > limit or (interval.low == limit and not beyond):
             return Finding("supported", f"{claim}: {numbers}.")
@@ -146,7 +146,7 @@ def threshold(claim: str, row: Row, limit: float, evidence: Evidence, *, beyond:
 
 
 def hypothesis(claim: str, p: float, detail: str) -> Finding:
-    """Finding that a test rejects at 5 %, by its p in its family; an undefined or larger p cannot tell."""
+    """Finding on a claim whose test has this p in its family: supported at 5 %, else "cannot tell"."""
     if math.isnan(p):
         return Finding("cannot tell", f"It cannot be told whether {claim}: {detail}, no test possible.")
     if p <= LEVEL:
@@ -165,7 +165,7 @@ def _ends(interval: Interval, level: int) -> str:
 
 
 def signed(value: float, places: int = 1) -> str:
-    """A number as printed, with a minus sign that is one."""
+    """Format a number, with a typographic minus sign."""
     return "undefined" if math.isnan(value) else f"{value:.{places}f}".replace("-", "−")
 
 
@@ -174,13 +174,13 @@ def _patients(row: Row) -> str:
 
 
 def _arm_items(row: Row) -> str:
-    """The items of one arm, and what share of them was judged where that is not all."""
+    """The patients and items of one arm, and the share of judged items if incomplete."""
     first = str(row["method"]).partition(";")[0]
     return f"{_patients(row)} ({first})" if first.startswith(INCOMPLETE) else _patients(row)
 
 
 def _chance(p: float, digits: int = 2) -> str:
-    """A p as printed; below a thousandth no resampling and no normal tail is exact."""
+    """Format a p-value; below 0.001 neither resampling nor a normal tail is exact."""
     return f"p < {_LEAST_P:g}" if p < _LEAST_P else f"p = {p:.{digits}g}"
 
 
@@ -193,7 +193,7 @@ def _adjusted(evidence: Evidence) -> str:
 
 
 def _dropped_items(evidence: Evidence) -> str:
-    """Number of items that fell out, and the ends of the difference whatever they would have been."""
+    """The number of dropped items, and the bounds of the difference over their possible values."""
     row = evidence.bounds
     if row is None:
         return ""
@@ -203,7 +203,7 @@ def _dropped_items(evidence: Evidence) -> str:
 
 
 def _power(interval: Interval, evidence: Evidence) -> str:
-    """Difference that this cohort could have shown, at the level that Holm's first step asks for."""
+    """The difference detectable in this cohort, at the level of Holm's first step."""
     if math.isnan(interval.low) or interval.high == interval.low:
         return ""
     error = (interval.high - interval.low) / (2 * _NORMAL_95)

@@ -1,4 +1,4 @@
-"""A full cohort beside a part of it, such as the public one (protocol 8.5, 11.5)."""
+"""Compare a full cohort with a part of it, such as the public one (protocol 8.5, 11.5)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from cardiolens.score.statistics.statistic import Key, Statistic
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some patients of a cohort under a name of their own."""
+    """A named subset of the patients of a cohort."""
 
     name: str
     patients: Collection[str]
@@ -43,12 +43,12 @@ def full_versus_part(
     forms: Forms | None = None,
     simulated: Collection[str] = (),
 ) -> Analysis:
-    """Headlines of models on the full cohort and on a part, their differences, and gold label shifts.
+    """Headlines on the full cohort and on a part, their differences, and shifts of gold answers.
 
-    `simulated` are models that are simulated readers: they stand in the table and enter no sentence.
+    `simulated` are models that are simulated readers: they are in the table, but in no sentence.
 
-    The part and the remainder are resampled separately, and the full cohort is both together. An unknown
-    patient, or a part that is nobody or everybody, is an InputError.
+    Part and remainder are resampled separately; the full cohort is both together. An unknown
+    patient, or a part with no or all patients, is an InputError.
     """
     inside = _inside(answers.patients, part.patients)
     sampling = Resampling(separate_weights(inside, resamples, seed), min_n, seed, forms or {})
@@ -122,7 +122,7 @@ def _shifts(answers: ArmAnswers, part: Part) -> list[Row]:
 
 
 def separate_weights(inside: Bools, resamples: int, seed: int) -> Floats:
-    """Resamples of two groups of patients, each of its own size."""
+    """Resample two groups of patients separately, each at its own size."""
     weights = np.ones((1 + resamples, len(inside)))
     for offset, group in enumerate((inside, ~inside)):
         weights[:, group] = resampling_weights(int(group.sum()), resamples, seed + offset)

@@ -16,7 +16,7 @@ from cardiolens.score.statistics.rows import TIERS, Row, as_row
 from cardiolens.score.statistics.statistic import Basis, Statistic
 
 NAME = "subgroups"
-FEWEST = 5  # patients of a subgroup whose score is given: fewer would tell of persons
+FEWEST = 5  # smaller subgroups have no score, which could identify patients
 
 Subgroups = Mapping[str, Mapping[str, Collection[str]]]  # by attribute, by its value: patients
 
@@ -24,10 +24,10 @@ Subgroups = Mapping[str, Mapping[str, Collection[str]]]  # by attribute, by its 
 def subgroup_scores(
     answers: ArmAnswers, subgroups: Subgroups, models: Headlines, *, min_n: int, resamples: int, seed: int
 ) -> Analysis:
-    """Headlines of models on the patients of each subgroup, with intervals over these patients.
+    """Headlines of models on each subgroup, with intervals over its patients.
 
-    Described, not compared: subgroups differ in their diseases as well. A subgroup, or what a tier has of it,
-    below FEWEST patients is named without numbers. Patients whose attribute is not known stay out.
+    Descriptive, not compared: subgroups differ in their diseases as well. A subgroup, or its part on a tier,
+    with fewer than FEWEST patients is listed without numbers. Patients with unknown attribute are left out.
     """
     patients = answers.patients
     method = f"expanded percentile cluster bootstrap of the subgroup, B={resamples}, seed {seed}"

@@ -23,7 +23,7 @@ class Vocabulary:
 
     @staticmethod
     def of(verdicts: pa.Table | Verdicts) -> "Vocabulary":
-        """The vocabulary of all of them."""
+        """Collect the vocabulary of a table of verdicts."""
         questions = pa.array([], pa.string())
         counts: set[str] = set()
         entities: set[str] = set()
@@ -42,15 +42,15 @@ def join_lists(lists: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def number_in(column: pa.ChunkedArray, names: pa.Array) -> Ints:
-    """The place of each string among those known."""
+    """The index of each string in `names`."""
     return np.asarray(pc.index_in(column, value_set=names), np.int64)
 
 
 def number_of(column: pa.ChunkedArray) -> Ints:
-    """A number for each string that depends on nothing else; null is the empty one.
+    """Hash each string to a 63-bit number; null hashes like the empty string.
 
-    The keys of millions of requests are too many to be held together. Only two replies to one question are
-    ever compared by it, so that 63 bits suffice.
+    The keys of millions of requests do not fit in memory at once. Only replies to the same question are ever
+    compared by it, so 63 bits suffice.
     """
     return np.fromiter(
         (

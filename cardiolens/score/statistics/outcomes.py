@@ -1,4 +1,4 @@
-"""Endings of requests, counted beside every score: what was judged, what was not, and why."""
+"""Outcomes of requests: what was judged, what was not, and why."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 from cardiolens.score.statistics.verdicts import Verdicts, blocks
 from cardiolens.storage.tables import concat
 
-COMPLETE = 0.99  # a cell with a smaller share of its items judged is marked incomplete
-INCOMPLETE = "incomplete"  # how the method of such a cell begins
+COMPLETE = 0.99  # share of judged items below which a cell is flagged as incomplete
+INCOMPLETE = "incomplete"  # prefix of the method of such a cell
 
 STATUSES = pa.schema(
     [
@@ -25,7 +25,7 @@ STATUSES = pa.schema(
 
 
 def status_counts(verdicts: pa.Table | Verdicts) -> pa.Table:
-    """Counts of verdicts of each arm, subtask and channel by how they ended, sorted."""
+    """Count the verdicts of each arm, subtask and channel by status, sorted."""
     names = STATUSES.names[:-1]
     tables = [
         rows.group_by(names).aggregate([([], "count_all")]).rename_columns(STATUSES.names).cast(STATUSES)
@@ -35,7 +35,7 @@ def status_counts(verdicts: pa.Table | Verdicts) -> pa.Table:
 
 
 def judged_shares(verdicts: pa.Table | Verdicts) -> dict[tuple[str, str], float]:
-    """The share of its items that was judged, by (arm, scope); the text of a report is no item of its own."""
+    """Share of judged items by (arm, scope), without the texts of reports."""
     keys = ["arm_id", "tier", "sequence", "subtask", "status"]
     n_items: Counter[tuple[str, str]] = Counter()
     n_judged: Counter[tuple[str, str]] = Counter()
@@ -54,7 +54,7 @@ def _scopes(tier: int, sequence: str, subtask: str) -> list[str]:
 
 
 def flag_incomplete(row: dict[str, object], shares: Mapping[tuple[str, str], float]) -> dict[str, object]:
-    """A row of scores that says so in its method where the cell is incomplete."""
+    """Note in the method of a score row if its cell is incomplete."""
     share = shares[str(row["arm_id"]), str(row["scope"])]
     if share >= COMPLETE:
         return row

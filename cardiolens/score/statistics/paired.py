@@ -11,7 +11,7 @@ EXACT_BELOW = 25  # discordant pairs; differences
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A statistic with its two-sided p-value, and how that was found."""
+    """A statistic with its two-sided p-value, and the method behind it."""
 
     statistic: float
     p: float
@@ -22,7 +22,7 @@ def mcnemar(only_first: int, only_second: int) -> Test:
     """Test of the items that only one of two readers got right (McNemar 1947; Edwards' correction).
 
     Exact binomial below 25 such items, else chi-squared with one degree of freedom. It takes items as
-    independent; `swaps.swap_p` does not. Without discordant items p is 1.
+    independent; `swap_test.swap_p` does not. Without discordant items p is 1.
     """
     from scipy import stats
 

@@ -1,4 +1,4 @@
-"""Preference of a reader for places in the list of options, whatever stands there (protocol 8.6, 16.8)."""
+"""Position bias: preference for places in the list of options, whatever they hold (protocol 8.6, 16.8)."""
 
 from collections.abc import Collection, Sequence
 
@@ -28,7 +28,7 @@ def position_scores(
     *,
     patients: Sequence[str] | None = None,
 ) -> pa.Table:
-    """Share chosen less share right of each displayed place, by arm, of parsed answers.
+    """How often each displayed place is chosen, minus how often it is right, by arm, over parsed answers.
 
     Rows as those of `scores`, metrics `position_bias.1`, `position_bias.2`, ..., scope `tier:1`. Ordinal
     questions, whose options are never shuffled, stay out. Without shuffling places stand for the options
@@ -92,7 +92,7 @@ def order_scores(
 
 
 def _ordinal_places(verdicts: pa.Table, requests: pa.Table) -> dict[str, dict[tuple[str, str], float]]:
-    """Displayed place of the option chosen, 0 to 1, by arm, then by patient and item."""
+    """Displayed place of the chosen option, 0 to 1, by arm, then by patient and item."""
     displayed = _displayed_keys(requests)
     is_ordinal = pc.and_(pc.equal(verdicts["tier"], 1), pc.equal(verdicts["answer_type"], "ordinal"))
     columns = ["arm_id", "qa_id", "patient_id", "parsed"]
@@ -118,7 +118,7 @@ def _excess(difference: Floats, patient: np.ndarray, weights: Floats) -> Floats:
 
 
 def _places(verdicts: pa.Table, requests: pa.Table) -> list[dict[str, object]]:
-    """Parsed answers of tier 1 with flags of the displayed places chosen and right."""
+    """Parsed answers of tier 1, with flags for the chosen and the right displayed places."""
     displayed = _displayed_keys(requests)
     is_parsed = pc.and_(
         pc.equal(verdicts["tier"], 1), pc.is_in(verdicts["parse_status"], pa.array(["ok", "inconsistent"]))

@@ -1,4 +1,4 @@
-"""Scores of answers without looking on the same items, and skill beyond them (protocol 8.3)."""
+"""Reference scores of answers that ignore the images, and skill beyond them (protocol 8.3)."""
 
 import functools
 import zlib
@@ -27,7 +27,7 @@ def best_constant(answer_type: str, state: State, classes: Bools) -> dict[str, F
 
 
 def best_constant_f1(positive: Floats, items: Floats, right: Floats) -> Floats:
-    """Micro-F1 of the best constant set, of how often each entry is right (..., entry) among items (...).
+    """Micro-F1 of the best constant set, from how often each entry is right (..., entry) among items (...).
 
     The best set of k entries holds the k most frequent: 2 tp / (k n + all that is right).
     """

@@ -1,4 +1,4 @@
-"""Share of answers that change when an engine is asked the same again (control `repeat`)."""
+"""Share of answers that change when a request is repeated (control `repeat`)."""
 
 from collections.abc import Collection, Mapping
 
@@ -18,10 +18,10 @@ ANSWERS_CHANGED = "answers_changed"
 def repeat_rows(
     judged: Mapping[str, Answers], repeats: Collection[ArmPair], weights: Floats, method: str
 ) -> list[dict[str, object]]:
-    """Rows of scores, a tier and pair of an arm and the same asked again.
+    """Compute one score row per tier and pair of an arm and its repeat.
 
     `answers_changed` is the share of answers that name other options; of reports, whose fields name other
-    entities. Unparsed answers are alike. Only what both were judged on counts.
+    entities. Unparsed answers count as equal. Only items judged in both arms count.
     """
     rows = []
     for arm, again in sorted(repeats):

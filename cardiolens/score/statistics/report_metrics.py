@@ -18,7 +18,7 @@ TEXT_COUNTS = (
     *(f"{kind}_{n}" for kind in ("match", "gram") for n in (1, 2, 3, 4)),
 )
 
-# means over reports of values that optional metrics gave, where they did
+# means over reports of the values of optional metrics, where these are enabled
 PLUGGED = ("meteor", "bertscore_precision", "bertscore_recall", "bertscore_f1")
 
 
@@ -28,7 +28,7 @@ def of_fields(sums: Sums) -> dict[str, Floats]:
 
 
 def of_entities(sums: Sums) -> dict[str, Floats]:
-    """Entity precision, recall and F1, the same on abnormal entities, and three ways to be wrong."""
+    """Entity precision, recall and F1, F1 of abnormal entities, and three error rates."""
     return {
         "entity_f1": _f1(sums, ""),
         "entity_precision": _precision(sums),
@@ -41,7 +41,7 @@ def of_entities(sums: Sums) -> dict[str, Floats]:
 
 
 def of_text(sums: Sums) -> dict[str, Floats]:
-    """Entities found in the text, mean ROUGE-L F1 over reports, BLEU-4 of the corpus, and what is PLUGGED."""
+    """Entity scores of the text, mean ROUGE-L F1 over reports, corpus BLEU-4, and the PLUGGED metrics."""
     entities = {f"text_{name}": value for name, value in of_entities(sums).items()}
     means = {name: ratio(sums[name], sums["reports"]) for name in ("rouge_l", *PLUGGED) if name in sums}
     return entities | means | {"bleu_4": bleu_4(sums)}

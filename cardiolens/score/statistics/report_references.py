@@ -1,6 +1,6 @@
-"""Scores of reports written without looking on the same studies (protocol 8.3).
+"""Reference scores of reports that ignore the images (protocol 8.3).
 
-What a guess of a report is, 8.3 leaves open; ours: *prevalence* copies the reference of a study drawn at
+Protocol 8.3 does not define a guessed report. Here *prevalence* copies the reference of a study drawn at
 random, *uniform* draws every field (of several values any non-empty set, each as likely; of a conditional
 field only where the draw of its parent opens it), the best *constant* is the list of values with the best
 micro F1, at most one of a field that takes one.
@@ -22,7 +22,7 @@ Forms = Mapping[str, Mapping[str, Subtask]]
 
 
 def option_flags(form: Mapping[str, Subtask], entities: Sequence[str], flags: Bools) -> Bools:
-    """Flags (report, entity) of named entities as flags (report, option), options in the form's order."""
+    """Convert flags (report, entity) to flags (report, option), with options in the form's order."""
     place = {name: at for at, name in enumerate(entities)}
     names = [f"{field}: {option.text}" for field, subtask in form.items() for option in subtask.options]
     options = np.zeros((len(flags), len(names)), np.bool_)
@@ -34,7 +34,7 @@ def option_flags(form: Mapping[str, Subtask], entities: Sequence[str], flags: Bo
 def best_constant_report(
     form: Mapping[str, Subtask], positive: Floats, reports: Floats, right: Floats
 ) -> Floats:
-    """Micro F1 of the best constant report, of how often each option is right (..., option).
+    """Micro F1 of the best constant report, from how often each option is right (..., option).
 
     `reports` and `right` (...) count reports and all entities that are right, options or not.
     """
@@ -72,7 +72,7 @@ def _f1(gold: Bools, guess: Bools, right: float) -> float:
 
 
 def _draw_reports(fields: Sequence[Subtask], reports: int, dice: np.random.Generator) -> Bools:
-    """Reports (report, option) with every field drawn, a conditional one where its parent's draw opens it."""
+    """Draw every field of reports (report, option); conditional fields only where their parent opens them."""
     guesses = {subtask.id: _draw_field(subtask, reports, dice) for subtask in fields}
     for subtask in fields:
         if subtask.parent in guesses:

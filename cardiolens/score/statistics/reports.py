@@ -38,11 +38,11 @@ class Reports:
     subtask: NDArray[np.str_]
     channel: NDArray[np.str_]
     parse_status: NDArray[np.str_]
-    question: Ints  # one number a qa_id of the vocabulary
-    request: Ints  # one number a request_key
+    question: Ints  # code of the qa_id in the vocabulary
+    request: Ints  # code of the request_key
     patient: Ints
     counts: Floats  # (row, name in names)
-    parsed: Ints  # one number for each set of entities named
+    parsed: Ints  # code of the set of named entities
     gold: Bools  # (row, name in entities)
     named: Bools  # (row, name in entities)
     judged: Bools  # whether there was a reply to judge
@@ -51,7 +51,7 @@ class Reports:
 
     @staticmethod
     def of(verdicts: pa.Table, patients: list[str], vocabulary: Vocabulary) -> "Reports":
-        """The reports of a table of verdicts, judged or not."""
+        """Read the reports of a table of verdicts, judged or not."""
         report = pc.is_in(verdicts["channel"], value_set=pa.array(list(_CHANNELS)))
         report_rows = verdicts.filter(report)
         order = [(name, "ascending") for name in ("arm_id", "subtask", "patient_id", "qa_id", "channel")]
@@ -83,13 +83,13 @@ class Reports:
         return len(self.patient)
 
     def where(self, selection: Bools | slice) -> "Reports":
-        """Some of the rows."""
+        """Select rows by a mask or a slice."""
         rows = [field.name for field in fields(self) if field.name not in ("names", "entities")]
         return replace(self, **{name: getattr(self, name)[selection] for name in rows})
 
 
 def report_statistics(reports: Reports, weights: Floats, seed: int, forms: Forms) -> dict[Key, Statistic]:
-    """Scores of each report subtask, and their unweighted means over sequences as those of tier 2.
+    """Scores of each report subtask; their unweighted means over sequences are those of tier 2.
 
     `primary` repeats `entity_f1`, with the references of 8.3 where `forms` holds the subtask.
     """
@@ -155,7 +155,7 @@ def _skills(statistics: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
 
 
 def _flags(column: pa.ChunkedArray, names: tuple[str, ...]) -> Bools:
-    """Flags of the strings that each list holds."""
+    """Flag which of the names each list holds."""
     lists = column.combine_chunks()
     flags = np.zeros((len(lists), len(names)), np.bool_)
     parent = np.asarray(pc.list_parent_indices(lists))

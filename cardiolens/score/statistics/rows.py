@@ -9,7 +9,7 @@ OWN_UNIT = frozenset({"mean_rank_error", "effective_classes", "mean_cardinality"
 
 
 def as_row(key: Key, statistic: Statistic, method: str, level: float = 0.95) -> dict[str, object]:
-    """A statistic with its interval as a row of scores, less its arms."""
+    """Convert a statistic with its interval to a score row without its arms."""
     metric, scope = key
     basis = statistic.basis
     interval = statistic.interval(scale(metric), level)
@@ -28,7 +28,7 @@ def as_row(key: Key, statistic: Statistic, method: str, level: float = 0.95) -> 
 
 
 def scale(metric: str) -> float:
-    """Factor that turns a fraction into the metric's unit."""
+    """Factor from a fraction to the metric's unit."""
     return 1.0 if metric in OWN_UNIT or metric.endswith("_p") else 100.0
 
 
@@ -40,7 +40,7 @@ def _how(metric: str, statistic: Statistic, method: str) -> str:
     return method if statistic.basis.n_patients > 1 else "no interval: fewer than 2 patients"
 
 
-ONE_ANSWER = "one answer a subtask"  # of a reader whom the text tells nothing
+ONE_ANSWER = "one answer a subtask"  # of a reader that gains nothing from the text
 
 TIERS = ("tier:1", "tier:2", "tier:3")
 

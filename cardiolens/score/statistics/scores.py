@@ -1,4 +1,4 @@
-"""Verdicts as the table of scores."""
+"""From verdicts to the table of scores."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -32,11 +32,11 @@ from cardiolens.score.statistics.verdicts import Verdicts
 from cardiolens.storage.spool import Spool
 from cardiolens.storage.tables import SCORES, from_rows
 
-_AT_ONCE = 16_384  # rows that are turned into a part of the table
+_AT_ONCE = 16_384  # rows per part of the table
 
 
 def score(verdicts: pa.Table | Verdicts, *settings: Any, **options: Any) -> pa.Table:
-    """The scores of some verdicts in memory, with the settings and options of `scored`."""
+    """Score verdicts into one table in memory; settings and options are those of `compute_scores`."""
     return compute_scores(ArmAnswers.of(verdicts), *settings, **options).whole()
 
 
@@ -54,16 +54,16 @@ def compute_scores(
     forms: Forms | None = None,
     swaps: int = SWAPS,
 ) -> Spool:
-    """Scores of every arm with 95 % intervals, then paired differences of the pairs of each family of arms,
+    """Score every arm with 95 % intervals, then paired differences of the pairs of each family of arms,
     then headlines of models, each a mean over arms.
 
-    `gains` are pairs of an arm and the same shown no image: their difference is `image_gain` as well, and of
-    the blind one there is `text_shortcut`, its score beyond the best constant answer; `repeats` are
-    pairs of an arm and the same asked again, of which there is `answers_changed`. Reports have references
-    where `forms` holds what their fields may hold. `simulated` are arms of simulated readers, which are
+    `gains` are pairs of an arm and its blind arm: their difference is `image_gain` as well, and of
+    the blind arm there is `text_shortcut`, its score beyond the best constant answer; `repeats` are
+    pairs of an arm and its repeat, which have `answers_changed`. Reports have references
+    where `forms` lists the values of their fields. `simulated` are arms of simulated readers, which are
     families of tests of their own and stay out of headlines' comparisons.
 
-    Values are percent, save those of `rows.OWN_UNIT` and p-values. Items that were not run stay out, and the
+    Values are percent, save those of `rows.OWN_UNIT` and p-values. Items that were not run are left out; the
     method says where that leaves a cell incomplete. Rows of arms are sorted by (arm, scope, metric); neither
     order nor parts of verdicts change a digit.
     """
@@ -99,7 +99,7 @@ def compute_scores(
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """An arm to be scored, in whatever process."""
+    """An arm to score, in this or a worker process."""
 
     arm: str
     answers: Answers
@@ -109,7 +109,7 @@ class _Task:
 
 @dataclass(frozen=True, slots=True)
 class _ArmScores:
-    """The rows of one arm, and the statistics that comparisons and headlines are made of."""
+    """The score rows of one arm, and the statistics that comparisons and headlines need."""
 
     arm: str
     rows: list[dict[str, object]]
@@ -127,7 +127,7 @@ def _of_arm(task: _Task) -> _ArmScores:
 
 
 class _Table:
-    """Rows of scores as they come, put into a file a part at a time."""
+    """Collects score rows and spills them to a file part by part."""
 
     def __init__(self) -> None:
         self._spool = Spool(SCORES)
@@ -140,7 +140,7 @@ class _Table:
             self._turn()
 
     def whole(self) -> Spool:
-        """All rows in the order in which they came."""
+        """All rows in order of arrival."""
         self._turn()
         return self._spool
 
@@ -158,7 +158,7 @@ def _image_gains(differences: Iterable[Row], gains: Collection[ArmPair]) -> list
 
 
 def _text_shortcuts(statistics: Mapping[Key, Statistic], blind: Answers) -> dict[Key, Statistic]:
-    """The score of a blind arm beyond the best constant answer; a reader of one answer a subtask has none."""
+    """Score of a blind arm beyond the best constant answer; noted if it gives one answer per subtask."""
     shortcuts = {}
     for (metric, scope), statistic in statistics.items():
         if metric == "primary" and ("primary.constant", scope) in statistics:

@@ -1,4 +1,4 @@
-"""Values of arms in a file without a name, so that memory does not grow with the number of arms."""
+"""A mapping with its values in an unlinked file, so that memory does not grow with the number of arms."""
 
 import pickle
 from collections import OrderedDict
@@ -9,11 +9,11 @@ from cardiolens.storage.unnamed_file import Place, UnlinkedFile
 
 Value = TypeVar("Value")
 
-AT_HAND = 32  # values kept in memory: an arm is compared with several others in turn
+AT_HAND = 32  # values cached in memory: an arm is compared with several others in turn
 
 
 class SpilledMapping(Mapping[str, Value]):
-    """A mapping whose values are pickled, written by this process alone; pickled itself, others read it."""
+    """A mapping of pickled values. Only the process that made it writes; pickled copies only read."""
 
     def __init__(self) -> None:
         self._file = UnlinkedFile()

@@ -1,4 +1,4 @@
-"""Counts a patient, which add up: over parts of a table, and over patients of a resample."""
+"""Additive counts per patient: they sum over parts of a table and over the patients of a resample."""
 
 from dataclasses import dataclass, fields
 from typing import Self
@@ -10,7 +10,7 @@ from cardiolens.score.statistics.items import Bools, Floats, Ints
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Whole numbers, arrays whose first axis is a unit (patient, or resample of patients).
+    """Arrays of whole numbers whose first axis is a unit (patient, or resample of patients).
 
     They are float64, exact to 2**53, so that sums do not depend on their order.
     """
@@ -30,7 +30,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class AnswerMasks:
-    """Answers beside the truth, as bit masks of options, of questions with `size` options."""
+    """Answers and gold answers as bit masks of options, for questions with `size` options."""
 
     gold: Ints
     parsed: Ints
@@ -45,7 +45,7 @@ class Choices(State):
 
     @classmethod
     def of(cls, answers: AnswerMasks, unit: Ints, units: int) -> Self:
-        """Matrices by unit."""
+        """Count confusion matrices by unit."""
         size = answers.size
         predicted = np.where(answers.parsed == 0, size, _first_bit(answers.parsed))
         return cls(_cells((unit, _first_bit(answers.gold), predicted), (units, size, size + 1)))
@@ -60,7 +60,7 @@ class Sets(State):
 
     @classmethod
     def of(cls, answers: AnswerMasks, unit: Ints, units: int) -> Self:
-        """Counts by unit."""
+        """Count overlaps and options by unit."""
         size = answers.size
         gold, predicted = _flags(answers.gold, size), _flags(answers.parsed, size)
         right, wrong = (gold & predicted).sum(axis=1), (gold ^ predicted).sum(axis=1)
@@ -72,7 +72,7 @@ class Sets(State):
 
 
 def state_of(answer_type: str, answers: AnswerMasks, unit: Ints, units: int) -> Choices | Sets:
-    """The state of answers to one subtask by unit."""
+    """Count the answers to one subtask by unit."""
     return (Sets if answer_type == "multi" else Choices).of(answers, unit, units)
 
 

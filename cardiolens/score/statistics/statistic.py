@@ -1,4 +1,4 @@
-"""A statistic in the cohort and in each resample of it, and what it rests on."""
+"""A statistic in the cohort and in each of its resamples, with its basis."""
 
 import math
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ Key = tuple[str, str]  # metric, scope
 
 
 class JudgedRows(Protocol):
-    """Judged rows, of answers or of reports."""
+    """Judged rows of answers or reports."""
 
     @property
     def patient(self) -> Ints: ...
@@ -28,7 +28,7 @@ class JudgedRows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """Basis of a statistic: items, patients, unreadable replies."""
+    """The data behind a statistic: numbers of items, patients and unreadable replies."""
 
     n_items: int
     n_patients: int
@@ -41,7 +41,7 @@ class Basis:
 
     @staticmethod
     def of(rows: JudgedRows, note: str = "") -> "Basis":
-        """Counts over judged rows."""
+        """Count judged rows."""
         return Basis(
             n_items=len(rows.patient),
             n_patients=len(np.unique(rows.patient)),
@@ -53,7 +53,7 @@ class Basis:
         )
 
     def of_classes(self, items: Items) -> "Basis":
-        """The same for a mean over the gold classes of one question or of several, with its rarest class."""
+        """This basis for a mean over the gold classes of questions, with a note on the rarest class."""
         subtasks = np.unique(items.subtask)
         sizes = [np.unique(items.gold[items.subtask == name], return_counts=True)[1] for name in subtasks]
         rarest = f"rarest class {min(map(min, sizes))} items"
@@ -69,7 +69,7 @@ class Statistic:
     basis: Basis
 
     def interval(self, unit: float, level: float = 0.95) -> Interval:
-        """The value in a unit, with its interval; a single patient gives none."""
+        """The value in a unit, with its interval; no interval for a single patient."""
         patients = self.basis.n_patients
         values = self.values if patients > 1 else self.values[:1]
         return percentile(values * unit, level, max(2, min(patients, self.basis.n_effective)))

@@ -1,4 +1,4 @@
-"""Every statistic of one subtask that is answered by picking options."""
+"""Every statistic of one choice subtask."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ _OVER_CLASSES = ("macro_f1", "balanced_accuracy")  # means over gold classes
 
 
 def subtask_statistics(items: Items, weights: Floats, seed: int) -> dict[str, Statistic]:
-    """Metrics, references and skill, and collapse indices by name, of the items of one subtask and arm.
+    """Metrics, references, skill and collapse indices by name, from the items of one subtask and arm.
 
     `primary` repeats the primary metric; `primary.constant`, `.uniform`, `.prevalence` are its references and
     `primary.skill` is what it holds beyond the best constant answer.
@@ -52,7 +52,7 @@ def subtask_statistics(items: Items, weights: Floats, seed: int) -> dict[str, St
 
 
 def _abnormal_calls(items: Items, weights: Floats) -> Floats:
-    """Share of parsed answers that name anything but the normal option."""
+    """Share of parsed answers that are not the normal option."""
     units = weights.shape[1]
     answered = np.bincount(items.patient[items.parsed > 0], minlength=units)
     abnormal = np.bincount(items.patient[items.parsed > _NORMAL], minlength=units)

@@ -1,4 +1,4 @@
-"""Swap test: patients' additive states change arms, and the statistic is computed anew (protocol 16.6)."""
+"""Swap test: patients are swapped between arms and the statistic is recomputed (protocol 16.6)."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -19,13 +19,13 @@ _PINELIS = 3.178
 
 @functools.lru_cache(maxsize=2)  # every pair of arms of a cohort asks for the same
 def coins(patients: int, seed: int, swaps: int = SWAPS) -> Coins:
-    """Seeded swaps of whole patients."""
+    """Draw seeded swaps of whole patients."""
     flips = np.random.default_rng(seed).integers(0, 2, (swaps, patients), dtype=np.int8)
     return np.ascontiguousarray(flips.T, np.float32)
 
 
 def swap_p(cells: Floats, versus: Floats, statistics_of: StatisticsOfSums, swaps: Coins) -> dict[Key, float]:
-    """Two-sided p-values of the difference of every statistic that is claimed from sums of cells.
+    """Two-sided p-values of the difference of every statistic computed from sums of cells.
 
     p is (1 + as extreme) / (1 + swaps). Where no swap is as extreme it is the bound of Pinelis on the tail,
     since 10,000 swaps could not pass Holm over more than 500 comparisons. A swap that leaves a statistic
@@ -66,10 +66,10 @@ def _tail_bound(observed: float, swapped: Floats) -> float:
 
 
 def stack(parts: Sequence[Floats]) -> Floats:
-    """The cells of several parts as one matrix."""
+    """Stack the cells of several parts into one matrix."""
     return np.concatenate(parts) if parts else np.zeros((0, 0))
 
 
 def split(cells: Floats, sizes: Sequence[int]) -> list[Floats]:
-    """A matrix of cells as that of each part."""
+    """Split a matrix of cells into its parts."""
     return np.split(cells, np.cumsum(sizes)[:-1])

@@ -1,4 +1,4 @@
-"""Components of variance: what a right answer depends on, by a mixed logistic model (protocol 16.11)."""
+"""Variance components of correctness by a mixed logistic model (protocol 16.11)."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from cardiolens.score.statistics.factors import ArmFactors, factors_of
 from cardiolens.score.statistics.items import Bools, Items
 from cardiolens.score.statistics.rows import Row
 
-ROWS = 40_000  # answers that are fitted: whole patients drawn at random up to so many
+ROWS = 40_000  # at most so many answers are fitted: those of whole patients, sampled at random
 FEWEST_PATIENTS = 20
 _FACTORS = ("model", "protocol", "budget", "prompt", "wording", "seed")
 _RESIDUAL = pi**2 / 3  # variance of the logistic distribution: chance within an item
@@ -71,7 +71,7 @@ def components(items: Mapping[str, Items], arms: Sequence[ArmFactors], seed: int
 
 
 def _sample_patients(items: Mapping[str, Items], labels: Mapping[str, ArmFactors], seed: int) -> list[Items]:
-    """The answers to whole patients, drawn until there are ROWS, but at least FEWEST_PATIENTS."""
+    """Sample as many whole patients as fit into ROWS answers, but at least FEWEST_PATIENTS."""
     arm_ids = sorted(labels)
     models = sorted({arm.model for arm in labels.values()})
     first = _first_answers(
@@ -88,7 +88,7 @@ def _sample_patients(items: Mapping[str, Items], labels: Mapping[str, ArmFactors
 
 
 def _first_answers(items: Mapping[str, Items], models: Sequence[Sequence[str]]) -> dict[str, Bools]:
-    """Flags of the answers of each arm to tier 1: of one that a model gave for several arms, the first."""
+    """Flag tier-1 answers of each arm; an answer shared by several arms of a model is flagged once."""
     flags = {}
     for arms in models:
         eligible = {arm: items[arm].judged & (items[arm].tier == 1) for arm in arms}
@@ -106,7 +106,7 @@ def _first_answers(items: Mapping[str, Items], models: Sequence[Sequence[str]]) 
 
 
 def _factors(items: Items, labels: dict[str, ArmFactors]) -> list[_Factor]:
-    """Patient, subtask, item, and every factor of the arms that has two levels or more."""
+    """Patient, subtask, item, and every arm factor with at least two levels."""
     values_by_factor: dict[str, Sequence[object]] = {
         "patient": items.patient.tolist(),
         "subtask": items.subtask.tolist(),
@@ -125,7 +125,7 @@ def _factors(items: Items, labels: dict[str, ArmFactors]) -> list[_Factor]:
 
 
 def _level(arm: ArmFactors, name: str) -> str:
-    """A level of a factor; a seed is one of its protocol."""
+    """The level of a factor; seeds are nested in protocols."""
     return arm.selector if name == "seed" else str(getattr(arm, name))
 
 

@@ -1,4 +1,4 @@
-"""Verdicts an arm at a time, without holding those of all arms."""
+"""Verdicts on disk, read one arm at a time."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,7 +14,7 @@ _ORDER = ("qa_id", "channel")  # of the verdicts of an arm
 
 
 class Verdicts:
-    """The verdicts of many arms, which lie in a file; arms stand in the order in which they came.
+    """The verdicts of many arms in a file; arms are in order of arrival.
 
     `schema` may have more columns than VERDICTS. An arm that came in several parts is sorted.
     """
@@ -26,7 +26,7 @@ class Verdicts:
 
     @property
     def arms(self) -> list[str]:
-        """The arms that have a verdict."""
+        """The arms that have verdicts."""
         return list(self._parts)
 
     @property
@@ -39,12 +39,12 @@ class Verdicts:
             self._parts.setdefault(arm, []).append(self._spool.add(rows))
 
     def extend(self, other: "Verdicts") -> None:
-        """Append those of other arms, sorted by arm."""
+        """Append the verdicts of other arms, sorted by arm."""
         for arm in sorted(other.arms):
             self.add(other.of_arm(arm, self._schema.names))
 
     def of_arm(self, arm: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """The verdicts of one arm, none where it has none."""
+        """The verdicts of one arm; an empty table if it has none."""
         names = self._schema.names if columns is None else list(columns)
         places = self._parts.get(arm, [])
         if len(places) == 1:
@@ -54,16 +54,16 @@ class Verdicts:
         return rows.sort_by([(name, "ascending") for name in _ORDER]).select(names)
 
     def blocks(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """The verdicts of each arm in turn."""
+        """Yield the verdicts of each arm."""
         return (self.of_arm(arm, columns) for arm in self._parts)
 
     def whole(self) -> pa.Table:
-        """All verdicts in memory."""
+        """Load all verdicts into memory."""
         return pa.concat_tables([VERDICTS.empty_table(), *self.blocks()])
 
 
 def blocks(verdicts: pa.Table | Verdicts, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Some columns of verdicts, in tables that hold whole arms: one table, or one for each arm."""
+    """Yield columns of verdicts in tables of whole arms: a table as it is, `Verdicts` arm by arm."""
     if isinstance(verdicts, Verdicts):
         yield from verdicts.blocks(columns)
     else:
@@ -71,7 +71,7 @@ def blocks(verdicts: pa.Table | Verdicts, columns: Sequence[str]) -> Iterator[pa
 
 
 def by_arm(verdicts: pa.Table | Verdicts) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of each arm; of a table, an arm whose rows stand together, as judged, is not copied."""
+    """Yield the rows of each arm; contiguous rows of a table are sliced without a copy."""
     if isinstance(verdicts, Verdicts):
         yield from ((arm, verdicts.of_arm(arm)) for arm in verdicts.arms)
         return

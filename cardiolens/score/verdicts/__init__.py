@@ -1,1 +1,1 @@
-"""Judging: verdicts from replies."""
+"""From replies to verdicts."""

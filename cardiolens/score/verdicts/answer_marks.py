@@ -1,4 +1,4 @@
-"""Marks of an answer in a reply: answer lines, JSON, boxes, tags, phrases, and what takes them back."""
+"""Answer marks in a reply: answer lines, JSON, boxes, tags, phrases, and withdrawals of these."""
 
 import functools
 import re
@@ -11,7 +11,7 @@ from cardiolens.score.verdicts.option_text import LATIN
 from cardiolens.score.verdicts.reply import BOX, END, TAG
 
 Rule = Literal["answer_line", "json", "boxed", "answer_tag", "answer_phrase", "withdrawal"]
-EXPLICIT = frozenset({"answer_line", "json", "boxed", "answer_tag"})  # these alone are read in a cut reply
+EXPLICIT = frozenset({"answer_line", "json", "boxed", "answer_tag"})  # all that count in a cut reply
 
 _BOXES: dict[str, Rule] = {BOX: "boxed", TAG: "answer_tag"}
 
@@ -27,7 +27,7 @@ class Mark:
 
 
 def marks(plain: str) -> list[Mark]:
-    """The marks of a visible reply in their order; those inside a JSON answer yield to it."""
+    """Find the marks of a visible reply in order; a JSON answer replaces the marks inside it."""
     lower = to_lower_case(plain)
     marks_in_order = _introduced(lower)
     if BOX in plain or TAG in plain:
@@ -58,7 +58,7 @@ def _introduced(lower: str) -> list[Mark]:
 
 
 def _is_supposed(lower: str, position: int) -> bool:
-    """Return whether a phrase stands in a condition or a doubt ("if it moved, the answer would be A")."""
+    """Return whether a phrase is conditional or doubtful ("if it moved, the answer would be A")."""
     before = lower[max(0, position - 200) : position]
     return _supposition().search(_SENTENCE_END.split(before)[-1]) is not None
 
@@ -75,7 +75,7 @@ def _stems(ascii_only: bool) -> tuple[str, ...]:
 
 
 def to_lower_case(plain: str) -> str:
-    """A text in lower case, letter by letter, so that places stay the same."""
+    """Lower the case of a text without changing its length, so that positions stay valid."""
     lower = plain.lower()
     return lower if len(lower) == len(plain) else "".join(letter.lower()[:1] for letter in plain)
 
@@ -93,7 +93,7 @@ _BOX_SIGN = re.compile(f"[{BOX}{TAG}]")
 
 @functools.lru_cache(maxsize=1024)
 def _introductions(present: frozenset[str]) -> re.Pattern[str]:
-    """Pattern of answer nouns with what must follow them, and of phrases of choice, of the stems present."""
+    """Pattern of answer nouns with their continuation, and of phrases of choice, for the present stems."""
     nouns = "|".join(
         noun for stem, nouns in words().answer_nouns.items() if stem in present for noun in nouns
     )
@@ -118,13 +118,13 @@ def _mark(match: re.Match[str]) -> Mark:
 
 
 def _stands_alone(lower: str, match: re.Match[str]) -> bool:
-    """Return whether a noun is a word of its own, and no bare letter is taken from "answer a question"."""
+    """Return whether a match begins at a word boundary."""
     before = lower[match.start() - 1 : match.start()]
     return not (before and before.isascii() and before.isalnum())
 
 
 @functools.cache
 def _withdrawal() -> re.Pattern[str]:
-    """Pattern of what takes an answer back, where it opens a sentence, a line or a bracket."""
+    """Pattern of withdrawals of an answer, at the start of a sentence, a line or a bracket."""
     phrases = "|".join(re.escape(entry) for entry in words().withdrawals)
     return re.compile(rf"(?:[.!?\n;(。？，,]|[-–—{END}])[ \t]*((?:{phrases})(?![{LATIN}]))[,.:; \t—–-]*")

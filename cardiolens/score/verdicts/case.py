@@ -1,4 +1,4 @@
-"""A question as it is judged, and the judgement of one reply to it."""
+"""A question for judging, and the judgement of one reply to it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from cardiolens.score.verdicts.parse import Parsed, parse_answer
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """All of a question that a judgement depends on; questions of one subtask with one answer share it."""
+    """Everything in a question that affects its judgement; equal for questions with the same answer."""
 
     subtask: str
     answer_type: str
@@ -37,7 +37,7 @@ class CaseReply:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """One reply beside the truth."""
+    """The comparison of one reply with the gold answer."""
 
     parse_status: str
     rule: str
@@ -48,7 +48,7 @@ class Judgement:
 
 
 def judge_choice(case: Case, reply: CaseReply) -> Judgement:
-    """Judge a reply to a single, ordinal or multi question; an unparsed one is wrong, or the empty set."""
+    """Judge a reply to a single, ordinal or multi question; unparsed ones are wrong, or the empty set."""
     parsed = read_choice(case, reply)
     return Judgement(
         parse_status=parsed.status,
@@ -61,12 +61,12 @@ def judge_choice(case: Case, reply: CaseReply) -> Judgement:
 
 
 def read_choice(case: Case, reply: CaseReply) -> Parsed:
-    """The options that a reply to a choice question names, by original keys."""
+    """Parse a reply to a choice question to original option keys."""
     return Parsed((), "none", "refusal") if reply.refused else _parse_displayed(case, reply)
 
 
 def _parse_displayed(case: Case, reply: CaseReply) -> Parsed:
-    """Parse by the letters displayed (the question's letters in order), and translate into original keys."""
+    """Parse by the displayed letters (the question's letters in order), then map to original keys."""
     displayed = reply.displayed_keys or case.keys
     if sorted(displayed) != sorted(case.keys):
         raise InputError(
@@ -107,7 +107,7 @@ _COUNTS = {"single": _single_counts, "ordinal": _ordinal_counts, "multi": _multi
 
 
 def case_of(row: Mapping[str, object], protocol: str | None = None) -> Case:
-    """A row of `questions` as a case, of the protocol in a folder or of the one that it names.
+    """Convert a row of `questions` to a case; `protocol` is a folder, by default the row's own protocol.
 
     An answer outside the options, or several to a question that takes one, is an InputError.
     """

@@ -1,4 +1,4 @@
-"""Clauses of a reply, and whether they affirm or deny the options that they name (protocol 16.2)."""
+"""Clauses of a reply, and whether they affirm or deny the options in them (protocol 16.2)."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 from cardiolens.score.verdicts.tokens import Token
 
 Clause = list[Token]
-Polarity = Literal["bare", "yes", "no", "open"]  # "bare": names without a predicate; "open": undecidable
+Polarity = Literal["bare", "yes", "no", "open"]  # "bare": options without a predicate; "open": undecidable
 
 NAMES = frozenset({"key", "text", "short"})
 _ENDS = frozenset({"stop", "semicolon", "newline", "but", "query"})
@@ -15,14 +15,14 @@ _SAYS_NOTHING = frozenset({"label", "word", "subject", "part", "bullet", "neutra
 
 
 class Statement(NamedTuple):
-    """A clause and its judgement on the options in it."""
+    """A clause and its polarity towards the options in it."""
 
     clause: Clause
     polarity: Polarity
 
 
 def statements(tokens: list[Token]) -> list[Statement]:
-    """The clauses of a text that speak of options."""
+    """The clauses of a text that mention options, with their polarity."""
     return [
         Statement(clause, polarity(clause))
         for clause in clauses(tokens)
@@ -31,7 +31,7 @@ def statements(tokens: list[Token]) -> list[Statement]:
 
 
 def clauses(tokens: list[Token]) -> list[Clause]:
-    """Tokens split where a sentence, a line, a contrast, a reason or a further statement begins."""
+    """Split tokens where a sentence, a line, a contrast, a reason or a further statement begins."""
     split_clauses: list[Clause] = [[]]
     for at, token in enumerate(tokens):
         clause = split_clauses[-1]
@@ -46,14 +46,14 @@ def clauses(tokens: list[Token]) -> list[Clause]:
 
 
 def _after_letter(token: Token, clause: Clause) -> bool:
-    """Return whether a full stop is that of "A. Basal segment"."""
+    """Return whether a full stop follows a list letter, as in "A. Basal segment"."""
     if token.kind != "stop" or not clause or clause[-1].kind != "key":
         return False
     return all(before.kind in {"label", "open", "yes", "no", "bar", "bullet"} for before in clause[:-1])
 
 
 def _divides(token: Token, clause: Clause, ahead: Clause) -> bool:
-    """Return whether a comma, an "and" or a reason begins a statement of its own."""
+    """Return whether a comma, an "and" or a reason starts a new statement."""
     if token.kind == "reason":
         return any(before.kind in NAMES for before in clause)
     if token.kind not in {"comma", "join"}:
@@ -65,14 +65,14 @@ def _divides(token: Token, clause: Clause, ahead: Clause) -> bool:
 
 
 def _is_judged(clause: Clause) -> bool:
-    """Return whether a clause says yes or no after a name."""
+    """Return whether a clause has a yes, no or not after an option."""
     kinds = [token.kind for token in clause]
     first = next((at for at, kind in enumerate(kinds) if kind in NAMES), len(kinds))
     return any(kind in _POLAR for kind in kinds[first:])
 
 
 def polarity(clause: Clause) -> Polarity:
-    """Judgement of a clause on its options: "yes", "no", "open", or "bare" where it only names them."""
+    """Polarity of a clause towards its options: "yes", "no", "open", or "bare" if it only names them."""
     kinds = [token.kind for token in clause]
     names = any(kind in NAMES for kind in kinds)
     if "perhaps" in kinds or "query" in kinds or (names and "either" in kinds and not _is_denied_list(kinds)):
@@ -83,13 +83,13 @@ def polarity(clause: Clause) -> Polarity:
 
 
 def _is_denied_list(kinds: Sequence[str]) -> bool:
-    """Return whether a denial stands before all names: "not A or B" denies both."""
+    """Return whether a denial precedes all options: "not A or B" denies both."""
     first = next(at for at, kind in enumerate(kinds) if kind in NAMES)
     return "not" in kinds[:first]
 
 
 def _polarity_of_kinds(kinds: list[str]) -> Polarity:
-    """Polarity from names, predicates and denials alone; a denied affirmation is a denial."""
+    """Polarity from options, predicates and denials only; a denied affirmation is a denial."""
     denials = [at for at, kind in enumerate(kinds) if kind in {"not", "no"}]
     if not denials:
         return "yes" if "yes" in kinds else "bare"
@@ -100,7 +100,7 @@ def _polarity_of_kinds(kinds: list[str]) -> Polarity:
 
 
 def _is_denied(kinds: list[str], at: int) -> bool:
-    """Return whether "not" stands before an affirmation, with at most names and a verb between."""
+    """Return whether "not" precedes an affirmation, with only options and a verb in between."""
     before = at - 1
     while before >= 0 and kinds[before] in {"verb", "join", "comma", "reason", *NAMES}:
         before -= 1
@@ -108,24 +108,24 @@ def _is_denied(kinds: list[str], at: int) -> bool:
 
 
 def _is_obscure(kinds: list[str], at: int) -> bool:
-    """Return whether a denial is doubled ("not normal"), or its name is unclear ("A not B")."""
+    """Return whether a denial is doubled ("not normal"), or its option is ambiguous ("A not B")."""
     if kinds[at] == "no":
         return at > 0 and kinds[at - 1] == "not"
     return at > 0 and kinds[at - 1] in NAMES and any(kind in NAMES for kind in kinds[at + 1 :])
 
 
 def denies(clause: Clause) -> bool:
-    """Return whether a clause says no of what it names."""
+    """Return whether a clause denies its options."""
     return polarity(clause) == "no"
 
 
 def is_open(clause: Clause) -> bool:
-    """Return whether a clause leaves what it says open."""
+    """Return whether a clause is undecidable."""
     return polarity(clause) == "open"
 
 
 def further_options(clause: Clause, keys: list[str]) -> list[Token]:
-    """Letters and texts of further options in a clause that does not deny them."""
+    """Letters and texts of options beyond `keys` in a clause that does not deny them."""
     further = [token for token in clause if token.kind in {"key", "text"} and token.key not in keys]
     further = [token for token in further if token.kind == "text" or token.text.isupper()]
     return [] if further and denies(clause) else further

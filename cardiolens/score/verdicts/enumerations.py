@@ -1,4 +1,4 @@
-"""Enumerations that go through the options and say yes or no of each (protocol 16.2)."""
+"""Enumerations that answer yes or no for each option (protocol 16.2)."""
 
 from cardiolens.score.verdicts.clauses import NAMES, Clause, Statement
 from cardiolens.score.verdicts.reading import UNREADABLE, Reading, reading_of
@@ -7,11 +7,11 @@ from cardiolens.score.verdicts.tokens import Kind, Token
 _SIGNS = {"open", "close", "bar", "stop", "comma", "dash", "colon", "bullet"}
 _BEFORE_NAME = frozenset({*_SIGNS, "label", "subject", "yes", "no", "join", "but", "reason"})
 CONTINUES = frozenset({"join", "comma"})
-TRANSPARENT = frozenset({"label", "subject", "close"})  # say nothing between an option and what follows it
+TRANSPARENT = frozenset({"label", "subject", "close"})  # ignored between an option and its predicate
 
 
 def enumeration(statements: list[Statement]) -> Reading | None:
-    """The options affirmed where clauses that begin with options say yes or no of each of them.
+    """The affirmed options of a text whose clauses begin with options and say yes or no to each.
 
     None where there is no such enumeration.
     """
@@ -35,7 +35,7 @@ def enumeration(statements: list[Statement]) -> Reading | None:
 
 
 def _mentioned(clause: Clause, polarity: str) -> list[str]:
-    """Options in a clause that is no entry; of texts in lower case only those that are affirmed."""
+    """Options in a clause that is not an entry; lower-case texts count only if affirmed."""
     kinds = {"key", "text"}
     return [
         token.key
@@ -45,7 +45,7 @@ def _mentioned(clause: Clause, polarity: str) -> list[str]:
 
 
 def _entry(clause: Clause) -> list[str]:
-    """The options that a clause begins with; a letter with another option's text is none."""
+    """The options at the start of a clause; empty if it starts with anything else."""
     start = next((at for at, token in enumerate(clause) if token.kind not in _BEFORE_NAME), len(clause))
     if start == len(clause) or clause[start].kind not in NAMES or _is_small_letter(clause[start]):
         return []
@@ -64,7 +64,7 @@ def _is_small_letter(token: Token) -> bool:
 
 
 def is_broken_list(clause: Clause) -> bool:
-    """Return whether a list in a clause has an entry that is no option ("A and the level below")."""
+    """Return whether a list in a clause has an entry that is not an option ("A and the level below")."""
     kinds = [token.kind for token in clause if token.kind not in TRANSPARENT]
     for at, kind in enumerate(kinds):
         if kind in CONTINUES and (_is_name(kinds[:at][::-1]) != _is_name(kinds[at + 1 :])):
@@ -73,5 +73,5 @@ def is_broken_list(clause: Clause) -> bool:
 
 
 def _is_name(kinds: list[Kind]) -> bool:
-    """Return whether the first kind that is no conjunction is that of an option."""
+    """Return whether the first kind after conjunctions is that of an option."""
     return next((kind for kind in kinds if kind not in CONTINUES), None) in NAMES

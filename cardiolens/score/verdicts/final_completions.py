@@ -1,4 +1,4 @@
-"""Final completions: the one of each request that counts, and the number of surplus ones."""
+"""Final completions: the one per request that counts, and the number of surplus ones."""
 
 from dataclasses import dataclass
 
@@ -13,20 +13,20 @@ _FINAL = pa.array(FINAL)
 
 @dataclass(frozen=True, slots=True)
 class Duplicates:
-    """Final completions beyond the one that counts, by whether they say the same."""
+    """Numbers of surplus final completions, by whether they agree with the one that counts."""
 
     agreeing: int
     disagreeing: int
 
 
 def finals(completions: pa.Table) -> pa.Table:
-    """The completion of each request_key that counts: the earliest final one by (written_at, position)."""
+    """The final completion per request_key that counts: the earliest by (written_at, position)."""
     ordered, first, _ = _first_of_each_key(completions)
     return ordered.take(np.sort(first))
 
 
 def duplicates(completions: pa.Table) -> Duplicates:
-    """Count final completions beyond the first of each key; they agree if status and text are equal."""
+    """Count surplus final completions of each key; they agree if status and text equal the first."""
     ordered, first, key = _first_of_each_key(completions)
     content = pc.binary_join_element_wise(ordered["status"], pc.fill_null(ordered["text"], ""), "\x1f")
     code = _codes(content)

@@ -1,4 +1,4 @@
-"""JSON in a reply, whole or in prose or a code fence, well-formed or not."""
+"""JSON in a reply: alone, in prose or in a code fence, well-formed or not."""
 
 import functools
 import json
@@ -25,7 +25,7 @@ class KeyedValue(NamedTuple):
 
 
 def objects(text: str) -> Iterator[dict[str, object]]:
-    """The JSON objects of a text that are not inside another, in their order."""
+    """Yield the outermost JSON objects of a text in order."""
     for value, _, _ in _placed(text):
         yield value
 
@@ -38,15 +38,15 @@ def _placed(text: str) -> Iterator[tuple[dict[str, object], int, int]]:
         except ValueError:
             position = brace.end()
             continue
-        except RecursionError:  # nobody's answer is a thousand levels deep
+        except RecursionError:  # no answer is a thousand levels deep
             return
         yield value, brace.start(), position
 
 
 def answers(text: str) -> list[KeyedValue]:
-    """The answers of all JSON objects, in their order; of broken ones, the complete values of answer keys.
+    """The answers of all JSON objects in order; of a broken object, its last complete answer value.
 
-    A broken object is one answer at least, None where it holds none: what stands in it is no mark.
+    A broken object without one counts as an answer of None, so that no mark inside it is read.
     """
     parsed_objects = [KeyedValue(value, start, end) for value, start, end in _placed(text)]
     values = [KeyedValue(_answer(entry.value), entry.start, entry.end) for entry in parsed_objects]
@@ -59,7 +59,7 @@ _NO_KEY = object()
 
 
 def _answer(value: object) -> object:
-    """The value of the last answer key of an object, or of one inside it."""
+    """The value of the last answer key of an object, or of a nested object."""
     if not isinstance(value, dict):
         return _NO_KEY
     for key in reversed(value):
@@ -76,7 +76,7 @@ def _from_broken(text: str, start: int) -> list[KeyedValue]:
 
 
 def is_answer_key(key: str) -> bool:
-    """Return whether a key announces the answer, in any case and with any separators."""
+    """Return whether a key means "answer", ignoring case and separators."""
     return re.sub(r"[_\s-]", "", key).casefold() in _answer_keys()
 
 

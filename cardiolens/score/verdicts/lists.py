@@ -1,4 +1,4 @@
-"""The grammar of a list of options after a mark (protocol 16.2): all of it is read, or nothing.
+"""The grammar of a list of options after a mark (protocol 16.2): it is parsed completely or not at all.
 
 list    = lead entry {separator entry} [tail]
 entry   = letter [its own text, bare, after a delimiter or in brackets] | option text [its own letter]
@@ -39,9 +39,9 @@ _ADDING = frozenset({"also", "perhaps", "either"})
 
 
 def leading(tokens: list[Token], texts: OptionTexts, *, several: bool) -> tuple[Reading, bool] | None:
-    """The list that tokens begin with, and whether nothing follows it; None where they begin with no option.
+    """Parse the list at the start of tokens; also return whether nothing follows. None without a list.
 
-    `several` says that the question takes several options, so that what follows may add one. A list that
+    `several`: the question takes several options, so that the text after the list may add one. A list that
     cannot be read completely is a NotReadableError.
     """
     reader = _ListReader(tokens, texts, several)
@@ -83,7 +83,7 @@ class _ListReader:
         return keys
 
     def _after_denial(self) -> None:
-        """Go to the list after "not A", which must be set off from it: "not A but B", "Not A. B"."""
+        """Advance to the list after "not A", which must be separated from it: "not A but B", "Not A. B"."""
         if self._kind() not in _STOPS | {"but", "comma"}:
             raise NotReadableError("nothing affirmed")
         self._at += 1
@@ -98,7 +98,7 @@ class _ListReader:
         return keys
 
     def _next_entry(self) -> bool:
-        """Step over what separates two entries, if there is a further one."""
+        """Skip the separator between two entries, if there is another entry."""
         at = self._at
         between: list[Kind] = []
         while self._kind() in _BETWEEN:
@@ -111,7 +111,7 @@ class _ListReader:
         return False
 
     def _begins_sentence(self, at: int, between: list[Kind]) -> bool:
-        """Return whether the name ahead is the subject of a sentence of its own ("A. B is spared")."""
+        """Return whether the next option is the subject of a new sentence ("A. B is spared")."""
         if not _STOPS & set(between):
             return False
         start = self._at + 2 if self._kinds[self._at + 1] in {"stop", "close"} else self._at
@@ -134,7 +134,7 @@ class _ListReader:
         return token.key
 
     def _own_text(self, key: str) -> None:
-        """Step over the text that belongs to a letter; the text of another option is a contradiction."""
+        """Skip the text that belongs to a letter; the text of another option is a contradiction."""
         at = self._at
         self._skip(_AFTER_LETTER | {"open"})
         if self._kind() in {"text", "short"}:
@@ -147,7 +147,7 @@ class _ListReader:
             self._at = at
 
     def _own_words(self, key: str) -> bool:
-        """Step over words that are all of an option's text, if they end an entry."""
+        """Skip words that all belong to the option's text, if they end an entry."""
         at = self._at
         option_words = self._texts.own.get(key, frozenset())
         while (token := self._peek()) and (token.text in option_words or token.kind == "subject"):
@@ -160,7 +160,7 @@ class _ListReader:
         return True
 
     def _own_letter(self, key: str) -> None:
-        """Step over the letter after a text, in brackets or behind a dash, which must be that option's."""
+        """Skip the letter after a text, in brackets or behind a dash, which must be that option's."""
         if self._kind() in _SETS_OFF and self._kinds[self._at + 1] == "key":
             self._at += 1 if self._tokens[self._at + 1].key != key else 2
         if not self._at_letter_in_brackets():
@@ -173,7 +173,7 @@ class _ListReader:
         return self._kinds[self._at : self._at + 3] == ["open", "key", "close"]
 
     def _bracket(self, key: str) -> None:
-        """Step over a remark in brackets, which may deny other options but not name them."""
+        """Skip a remark in brackets, which may deny other options but not name them."""
         if self._kind() != "open" or self._at_letter_in_brackets():
             return
         kinds = self._kinds[self._at : -1]
@@ -192,7 +192,7 @@ class _ListReader:
                 raise NotReadableError("a remark that leaves the list open")
 
     def _run_of_letters(self) -> tuple[Reading, bool] | None:
-        """Letters written together ("bd", "ACD") that are all there is."""
+        """Parse letters written together ("bd", "ACD") with nothing else in the text."""
         token = self._peek()
         if token is None or token.kind in NAMES or not (token.text.isalpha() and len(token.text) > 1):
             return None
@@ -206,7 +206,7 @@ class _ListReader:
         return None
 
     def _tail(self, keys: list[str]) -> bool:
-        """Check what follows the list, and return whether that is nothing."""
+        """Check the text after the list, and return whether there is none."""
         self._skip({"close", "subject", "label"})
         if self._only_punctuation():
             return True
@@ -231,14 +231,14 @@ class _ListReader:
         return False
 
     def _refuses(self, first: Kind, predicate: Clause) -> bool:
-        """Return whether a predicate denies a list or leaves it open; behind a comma, only the latter."""
+        """Return whether a predicate denies a list or leaves it open; after a comma, only the latter."""
         stance = polarity(predicate)
         if first == "dash" and stance == "no" and [token.text for token in predicate[1:2]] == ["the"]:
             return False  # "A - the septum is normal" speaks of something else
         return stance == "open" if first == "comma" else stance in {"no", "open"}
 
     def _check_further(self, clause: Clause, keys: list[str], sentence: bool) -> None:
-        """Refuse a clause behind the list that may add an option or take one back."""
+        """Refuse a clause after the list that may add or withdraw an option."""
         further = further_options(clause, keys)
         if self._several and sentence:  # "The normal septum ..." is no choice of "Normal"
             further = [token for token in further if token.kind == "key" or " " in token.text.strip()]
@@ -281,5 +281,5 @@ class _ListReader:
 
 
 def _predicate_alone(clause: Clause) -> bool:
-    """Return whether a remark says no and nothing else: "A (no)"."""
+    """Return whether a remark is a bare denial: "A (no)"."""
     return all(token.kind in {"no", "not", "verb"} for token in clause)

@@ -1,4 +1,4 @@
-"""The answer that a reply has marked: the last mark that is not withdrawn (protocol 16.2)."""
+"""The marked answer of a reply: the last mark that is not withdrawn (protocol 16.2)."""
 
 import functools
 import re
@@ -21,10 +21,10 @@ _BEGINNING = 80  # characters of a line that tell whether it is an entry
 def read_marked_answer(
     plain: str, tokenizer: Tokenizer, *, several: bool, cut: bool
 ) -> tuple[str, Reading] | None:
-    """The rule and reading of the mark that counts; None where there is none.
+    """The rule and reading of the mark that counts; None if there is none.
 
-    A mark that names no option ("ANSWER: <letter>") is none. In a cut reply explicit marks count alone, and
-    not where the cut may have taken a part of the value.
+    A mark without an option ("ANSWER: <letter>") does not count. In a cut reply only explicit marks count,
+    and only if their value is complete.
     """
     reply_marks = marks(plain)
     if cut:
@@ -68,7 +68,7 @@ class _MarkedAnswer:
         return self._values.phrase(text)
 
     def _value(self, at: int) -> tuple[str, int]:
-        """The lines after a mark that belong to it: the first that is not blank, and the entries below it."""
+        """The lines of a mark's value (the first non-blank one and list entries below), and where it ends."""
         start, end = self._marks[at].end, self._end(at)
         text = self._plain[start:end]
         if "<" in text or "[" in text:
@@ -84,7 +84,7 @@ class _MarkedAnswer:
         return "\n".join(lines[first:last]), end if last >= len(lines) else start
 
     def _may_be_entry(self, line: str, adjacent: bool) -> bool:
-        """Return whether a line below an answer begins with an option, or is the next bullet."""
+        """Return whether a line below an answer begins with an option or, if adjacent, with a bullet."""
         if not line.strip() or line.lstrip()[:4].lower() == "the ":
             return False
         kinds = (token.kind for token in self._tokenizer.tokens(line[:_BEGINNING]))
@@ -92,7 +92,7 @@ class _MarkedAnswer:
         return first in NAMES or first == "unsure" or (adjacent and _BULLET.match(line) is not None)
 
     def _end(self, at: int) -> int:
-        """Latest position where the value of a mark can end: the next mark or the end of its box."""
+        """The last possible end of a mark's value: the next mark or the end of its box."""
         following = self._marks[at + 1].start if at + 1 < len(self._marks) else len(self._plain)
         box = self._plain.find(END, self._marks[at].end, following)
         return following if box < 0 else box
@@ -105,7 +105,7 @@ class _MarkedAnswer:
         return self._several or "key" not in kinds or not reading.readable
 
     def _boxed(self, at: int) -> Reading | None:
-        """The content of a box or tag; boxes that are joined to each other are one list."""
+        """Read the content of a box or tag; adjacent boxes form one list."""
         first = at
         while first and self._are_joined(first - 1, first):
             first -= 1
@@ -116,7 +116,7 @@ class _MarkedAnswer:
         return UNREADABLE if close >= 0 and self._continues(close) else self._values.line(inner)
 
     def _are_joined(self, before: int, after: int) -> bool:
-        """Return whether nothing but a conjunction stands between two boxes."""
+        """Return whether only conjunctions separate two boxes."""
         if self._marks[before].rule != self._marks[after].rule:
             return False
         close = self._plain.find(END, self._marks[before].end, self._marks[after].start)
@@ -124,14 +124,14 @@ class _MarkedAnswer:
         return close >= 0 and all(token.kind in _JOINS | {"label"} for token in between)
 
     def _continues(self, close: int) -> bool:
-        """Return whether a list that began in a box goes on behind it."""
+        """Return whether a list that began in a box continues after it."""
         line = self._plain[close + 1 :].partition("\n")[0]
         tokens = [token for token in self._tokenizer.tokens(line) if token.kind != "label"]
         kinds = [token.kind for token in tokens[:2]]
         return len(kinds) == 2 and kinds[0] in _JOINS and kinds[1] in {"key", "text", "short", "unsure"}
 
     def _alone(self, at: int, reading: Reading) -> Reading:
-        """A reading, unless the mark just before it says otherwise, so that either may be a part."""
+        """The reading, or UNREADABLE if the mark just before names other options: each may be a part."""
         if not self._several or not at or self._marks[at - 1].rule != self._marks[at].rule:
             return reading
         between = self._plain[self._marks[at - 1].end : self._marks[at].start]

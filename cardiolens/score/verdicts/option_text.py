@@ -1,4 +1,4 @@
-"""The texts of a question's options in the spellings that replies use."""
+"""Spellings of a question's option texts in replies."""
 
 import functools
 import re
@@ -19,7 +19,7 @@ _COMMON = frozenset({"of", "the", "a", "an", "in", "at", "by", "to", "within", "
 
 @dataclass(frozen=True, slots=True)
 class OptionTexts:
-    """Spellings of the options of one question, each of one option only.
+    """Unambiguous spellings of the options of one question.
 
     A full spelling is the text, or a part that says as much: without its brackets, their acronym, one side of
     an "or", one grade of "mild to moderate". A short one ("basal") lacks its last word and counts in lists.
@@ -37,7 +37,7 @@ class OptionTexts:
     @staticmethod
     @functools.lru_cache(maxsize=4096)
     def of(options: tuple[Option, ...]) -> "OptionTexts":
-        """Spellings of options given as (key, text)."""
+        """Build the spellings of options (key, text)."""
         texts = {key: plain(text) for key, text in options}
         full = _unambiguous({key: _full(text) for key, text in texts.items()}, {})
         short = _unambiguous({key: _short(text) for key, text in texts.items()}, full)
@@ -55,11 +55,11 @@ class OptionTexts:
         )
 
     def without_listing(self, text: str) -> str:
-        """A text without the list of all options, which a model repeats but does not choose."""
+        """Remove the list of all options, which a model may repeat from the prompt."""
         return self.listing.sub(" ", text)
 
     def key_of(self, spelling: str) -> tuple[str, bool] | None:
-        """The option of a spelling, in any case and number, and whether it is a full one."""
+        """Look up the option of a spelling in any case and number, and whether the spelling is full."""
         fold = folded(spelling)
         for candidate in (fold, fold.removesuffix("s")):
             if key := self.full.get(candidate):
@@ -70,12 +70,12 @@ class OptionTexts:
 
 
 def plain(text: str) -> str:
-    """A text in NFKC with single spaces."""
+    """Normalise a text to NFKC with single spaces."""
     return " ".join(unicodedata.normalize("NFKC", text).split())
 
 
 def folded(text: str) -> str:
-    """A text without case, spaces, hyphens, and the difference of British and American spelling."""
+    """Fold case, spaces, hyphens and British spelling."""
     return re.sub(r"[\s‐-–-]+", "", text).casefold().replace("ae", "e").replace("oe", "e")
 
 
@@ -107,7 +107,7 @@ def _unambiguous(spellings: dict[str, list[str]], full: dict[str, str]) -> dict[
 
 
 def _parts(words_by_key: dict[str, frozenset[str]]) -> dict[str, str]:
-    """Words that only one option has, save those that the grammar knows by another meaning."""
+    """Words that only one option has, except those with another meaning in the grammar."""
     owners: dict[str, list[str]] = {}
     for key, option_words in words_by_key.items():
         for word in option_words - _COMMON - kinds().keys():

@@ -1,4 +1,4 @@
-"""Word overlap of a report with its reference, as the counts that ROUGE-L and BLEU-4 are made of."""
+"""Word overlap of a report with its reference: the counts behind ROUGE-L and BLEU-4."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""One reply to a choice question as the options it names (protocol 7.6, 16.1, 16.2)."""
+"""Parse a reply to a choice question to the options it names (protocol 7.6, 16.1, 16.2)."""
 
 import functools
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from cardiolens.score.verdicts.reply import refuses, visible_with_boxes
 from cardiolens.score.verdicts.tokens import Tokenizer
 from cardiolens.score.verdicts.unmarked_answer import read_unmarked_answer
 
-# Version of the protocol's section 16. Raise it with every change that may read a reply otherwise.
+# Version of the protocol's section 16. Raise it with every change that may parse a reply differently.
 RULES_VERSION = "1.2"
 
 _SHORT = 60  # characters
@@ -21,7 +21,7 @@ ParseStatus = Literal["ok", "inconsistent", "parse_error", "refusal", "truncated
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The options that a reply names: displayed keys in the options' order, and the rule that found them.
+    """The options in a reply (displayed keys in the options' order), and the rule that matched.
 
     Rules are answer_line, json, boxed, answer_tag, answer_phrase, letters, last_line, enumeration,
     option_text and none.
@@ -40,7 +40,7 @@ def parse_answer(
     *,
     cut: bool = False,
 ) -> Parsed:
-    """Read the last mark of a reply that is not withdrawn; without any, the reply itself.
+    """Parse the last mark of a reply that is not withdrawn; without marks, the reply itself.
 
     `options` are (key, text) as displayed and `exclusive` displayed keys. What cannot be read completely,
     letters outside the options, and several for a question that takes one are a parse_error. A reply that was
@@ -65,7 +65,7 @@ def _parse(
     return Parsed((), rule, "truncated") if cut and not parsed.keys else parsed
 
 
-# "ANSWER: B" is said to a thousand questions; a paragraph is said once.
+# Short replies such as "ANSWER: B" repeat and are worth caching; paragraphs do not.
 _parse_short = functools.lru_cache(maxsize=1 << 16)(_parse)
 
 

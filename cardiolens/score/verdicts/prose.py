@@ -1,4 +1,4 @@
-"""Option texts in prose: those of clauses that do not deny them (protocol 7.6, 16.2)."""
+"""Option texts in prose, in clauses that do not deny them (protocol 7.6, 16.2)."""
 
 from itertools import pairwise
 
@@ -12,9 +12,9 @@ _PREDICATES = frozenset({"verb", "colon", "dash", "bar"})
 
 
 def prose(statements: list[Statement], *, several: bool, brief: bool, after_mark: bool) -> Reading | None:
-    """The options whose texts a reply in prose affirms; None where it quotes none.
+    """The options whose texts a reply in prose affirms; None if there are none.
 
-    A text counts where it is written as in the options. Behind a mark (`marked`), in a `brief` reply of one
+    A text counts if it is written as in the options. After a mark (`after_mark`), in a `brief` reply of one
     sentence and in a conclusion it counts in any case, a single word at the end of its clause only ("normal
     thickness" is no function). Without a mark one of several options counts at the end of its clause only,
     in any case as a predicate ("is thinned").
@@ -39,25 +39,25 @@ def prose(statements: list[Statement], *, several: bool, brief: bool, after_mark
 
 
 def is_one_sentence(tokens: list[Token]) -> bool:
-    """Return whether a text goes on neither behind a full stop nor on a further line."""
+    """Return whether a text ends at its first full stop, semicolon, question mark or line."""
     ends = [at for at, token in enumerate(tokens) if token.kind in {"stop", "newline", "semicolon", "query"}]
     return all(at == len(tokens) - 1 for at in ends)
 
 
 def _is_quoted(token: Token, clause: Clause) -> bool:
-    """Return whether a text is written as in the options: with a capital that no sentence begins with."""
+    """Return whether a text is written as in the options: with a capital that is not a sentence's first."""
     return clause == [token] or (
         token.text[0].isupper() and (_has_several_words(token) or clause[0] is not token)
     )
 
 
 def _is_meant(token: Token, clause: Clause) -> bool:
-    """Return whether a text in any case says what the clause comes to."""
+    """Return whether a text counts in any case: it has several words or ends its clause."""
     return _has_several_words(token) or _ends_with(clause, token)
 
 
 def _closes(token: Token, clause: Clause) -> bool:
-    """Return whether a clause ends with a text, quoted or as a predicate, and says no more of it."""
+    """Return whether a clause ends with a text, quoted or as a predicate."""
     return _ends_with(clause, token) and (_is_quoted(token, clause) or _is_predicate(token, clause))
 
 
@@ -66,7 +66,7 @@ def _has_several_words(token: Token) -> bool:
 
 
 def _is_predicate(token: Token, clause: Clause) -> bool:
-    """Return whether a verb, and at most further options, stands before a text."""
+    """Return whether a verb precedes a text, with only further options in between."""
     before = clause[: clause.index(token)]
     skipped = {*CONTINUES, "text", "label"}
     return next((earlier.kind for earlier in reversed(before) if earlier.kind not in skipped), None) == "verb"
@@ -77,20 +77,20 @@ def _concludes(clause: Clause) -> bool:
 
 
 def _ends_with(clause: Clause, token: Token) -> bool:
-    """Return whether nothing but further options follows a text."""
+    """Return whether only further options follow a text."""
     after = clause[clause.index(token) + 1 :]
     return all(later.kind in CONTINUES | {"text", "label", "close", "also"} for later in after)
 
 
 def _is_incomplete(clause: Clause, polarity: str) -> bool:
-    """Return whether a list in prose has an entry that is no option or a predicate that is not understood."""
+    """Return whether a list in prose has an entry that is not an option, or an unknown predicate."""
     kinds = [token.kind for token in clause if token.kind not in TRANSPARENT]
     unjudged = any(kind == "text" and after in _PREDICATES for kind, after in pairwise(kinds))
     return is_broken_list(clause) or (unjudged and polarity != "yes")
 
 
 def _names_others(statements: list[Statement], keys: list[str], several: bool) -> bool:
-    """Return whether a clause that is not a denial speaks of an option beyond those named."""
+    """Return whether a clause that is not a denial mentions an option beyond `keys`."""
     kinds = {"text", "part", "short"} if several else {"text"}
     return any(
         token.kind in kinds and token.key not in keys

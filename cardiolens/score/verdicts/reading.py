@@ -1,4 +1,4 @@
-"""Reading of one part of a reply: the options that it names, or that it cannot be read."""
+"""The reading of one part of a reply: its options, or that it is unreadable."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ Keys = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The options that a part of a reply names; none where it cannot be read completely."""
+    """The options in a part of a reply; none if it cannot be parsed completely."""
 
     keys: Keys
     names_options: bool = True  # a denial ("cannot be determined") names none
@@ -22,9 +22,9 @@ DENIAL = Reading((), names_options=False)
 
 
 class NotReadableError(Exception):
-    """A text names options in a way that the grammar does not know."""
+    """A text names options in a way that the grammar does not cover."""
 
 
 def reading_of(keys: list[str]) -> Reading:
-    """Options each once, in the order named."""
+    """Build a reading with each option once, in order of mention."""
     return Reading(tuple(dict.fromkeys(keys)))

@@ -1,4 +1,4 @@
-"""The part of a reply that counts, in plain characters (protocol 7.6)."""
+"""The visible text of a reply in plain characters (protocol 7.6)."""
 
 import functools
 import re
@@ -6,7 +6,7 @@ import unicodedata
 
 from cardiolens.report_text.lexicon import Tag, words
 
-# Private characters around the marked answer of a reply; nobody types them.
+# Private-use characters around the marked answer of a reply; replies do not contain them.
 BOX, TAG, END = "\ue000", "\ue001", "\ue002"
 
 _NO_SIGNS = str.maketrans("", "", BOX + TAG + END)
@@ -44,9 +44,9 @@ def visible_with_boxes(text: str) -> str:
 
 
 def without_thought(text: str) -> str:
-    """A reply without its think blocks.
+    """Remove the think blocks of a reply.
 
-    A block that is never closed ends the reply. A close without an open ends a block that the prompt opened.
+    An unclosed block extends to the end. A close without an open ends a block that the prompt opened.
     """
     if "<" in text or "[" in text or "◁" in text:
         for tag in words().think:
@@ -86,14 +86,14 @@ def _tagged(text: str) -> str:
 
 
 def _without_html(text: str) -> str:
-    """A text without HTML tags; "<B>" is a letter unless "</B>" follows somewhere."""
+    """Remove HTML tags; "<B>" is a letter unless the text has "</B>"."""
     letters = {tag.lower() for tag in _HTML_LETTER_END.findall(text)}
     text = _HTML_LETTER.sub(lambda tag: "" if tag[1].lower() in letters else tag[0], text)
     return _HTML.sub("", text)
 
 
 def _without_latex(text: str) -> str:
-    """A text with its boxes marked, the contents of text commands, and no escaped braces."""
+    """Mark boxes, unwrap text commands and remove escaped braces."""
     text = (
         _LATEX_SIGN.sub("", text)
         .replace("\\{", " ")

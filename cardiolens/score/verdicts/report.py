@@ -1,4 +1,4 @@
-"""Judgement of a report: its fields and its text, each a channel of its own."""
+"""Judge a report: its fields and its text are separate channels."""
 
 import functools
 import json
@@ -16,7 +16,7 @@ _TEXTS = ("findings", "impression")
 
 
 def judge_fields(case: Case, reply: CaseReply) -> Judgement:
-    """Judge the fields of a report; without readable JSON they are the empty set."""
+    """Judge the fields of a report; without readable JSON the entity set is empty."""
     form = _form(case)
     gold = form.entities(_fields(_reference(case)))
     json_report = _json_report(form, reply)
@@ -35,7 +35,7 @@ def judge_fields(case: Case, reply: CaseReply) -> Judgement:
 
 
 def judge_text(case: Case, reply: CaseReply) -> Judgement:
-    """Judge findings and impression, or the whole reply where they are not to be found as JSON."""
+    """Judge findings and impression, or the whole reply if it has no JSON with the fields."""
     form = _form(case)
     json_report = _json_report(form, reply)
     reference, text = texts(case, reply)
@@ -52,7 +52,7 @@ def judge_text(case: Case, reply: CaseReply) -> Judgement:
 
 
 def texts(case: Case, reply: CaseReply) -> tuple[str, str]:
-    """The text of the reference, and the part of a reply that is compared with it."""
+    """The text of the reference, and the text of the reply to compare with it."""
     json_report = _json_report(_form(case), reply)
     text = _prose(json_report) if json_report else "" if reply.refused else visible(reply.text)
     return _prose(_reference(case)), text

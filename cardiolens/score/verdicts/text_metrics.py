@@ -1,7 +1,7 @@
-"""Text metrics that need more than words: METEOR and BERTScore, opened only where they are asked for.
+"""Optional text metrics that need extra packages or models: METEOR and BERTScore.
 
-A metric takes pairs of a reference and a text and gives named values of 0..1, one set per pair, which are
-averaged over reports. Without any word on a side the values are 0.
+A metric maps pairs of a reference and a text to named values of 0..1, one set per pair, which are
+averaged over reports. If either text has no words, the values are 0.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ _LONGEST = 512  # tokens of a text that a BERT-like encoder reads
 
 
 def open_text_metrics(statistics: StatisticsSpec) -> list[TextMetric]:
-    """The metrics that a configuration names; InputError where a package, data or a model is missing."""
+    """Open the metrics of a configuration; InputError if a package, data or a model is missing."""
     opening: dict[str, Callable[[StatisticsSpec], TextMetric]] = {
         "meteor": _open_meteor,
         "bertscore": _open_bertscore,

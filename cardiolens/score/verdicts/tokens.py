@@ -1,4 +1,4 @@
-"""Tokens of the grammar by which lists and clauses are read."""
+"""Tokens of the grammar of lists and clauses."""
 
 import functools
 import re
@@ -54,7 +54,7 @@ _BEFORE_PROSE = frozenset({"word", "subject", "perhaps", "also"})
 
 
 class Token(NamedTuple):
-    """A word, letter, option text or sign; `key` is the option it stands for, in upper case."""
+    """A word, letter, option text or sign; `key` is the option that it denotes, in upper case."""
 
     kind: Kind
     text: str
@@ -69,7 +69,7 @@ class Tokenizer:
         self.texts = texts
         self._kinds = kinds()
         self._lexeme = re.compile(
-            # most lexemes are spaces within a line: tried first, since all else is tried at every place
+            # most lexemes are spaces within a line: match them first, alternatives are tried in order
             r"(?P<gap>(?<=[^\n])[ \t\r]+)"
             rf"|(?P<option>(?<![{LATIN}-]){texts.pattern}(?![{LATIN}-]))"
             rf"|(?P<script>(?=[^\x00-ɏ])(?:{_other_scripts()}))"
@@ -87,11 +87,11 @@ class Tokenizer:
     @staticmethod
     @functools.lru_cache(maxsize=4096)
     def of(texts_of: tuple[tuple[str, str], ...]) -> "Tokenizer":
-        """The tokenizer of options given as (key, text)."""
+        """The (cached) tokenizer of options (key, text)."""
         return Tokenizer(OptionTexts.of(texts_of))
 
     def tokens(self, text: str) -> list[Token]:
-        """The tokens of a text; spaces, quotes and bullets are none."""
+        """Split a text into tokens; spaces and quotes are dropped."""
         token_list: list[Token] = []
         end_of_phrase = 0
         for lexeme in self._lexeme.finditer(text):
@@ -152,7 +152,7 @@ class Tokenizer:
 
 @functools.cache
 def _phrases() -> dict[str, re.Pattern[str]]:
-    """Patterns of the phrases of several words, by their first word."""
+    """Patterns of multi-word phrases, by their first word."""
     by_first: dict[str, list[str]] = {}
     for entry in sorted(kinds(), key=len, reverse=True):
         if " " in entry:
@@ -177,7 +177,7 @@ def _other_scripts() -> str:
 
 
 def _disambiguate(tokens: list[Token]) -> list[Token]:
-    """Tokens in which "A" and "I" before a word, and letters of frames, are words and not letters."""
+    """Turn "A" and "I" before a word, and letters of frames, from letters into words."""
     for at in range(len(tokens) - 1, -1, -1):
         token = tokens[at]
         if token.kind == "key":
@@ -189,7 +189,7 @@ def _disambiguate(tokens: list[Token]) -> list[Token]:
 
 
 def _article(letter: Token, ahead: list[Token]) -> Token | None:
-    """A letter as what it is if it is no option: an article, a pronoun, or not to be told."""
+    """The token of a letter that is an article, a pronoun or ambiguous; None if it is an option."""
     if letter.key not in {"A", "I"} or not ahead or ahead[0].start != letter.start + 2:
         return None
     if ahead[0].key and ahead[0].kind != "key":
@@ -200,7 +200,7 @@ def _article(letter: Token, ahead: list[Token]) -> Token | None:
 
 
 def _unname(tokens: list[Token]) -> None:
-    """Take letters after "frame" and the like, and lists of them, for words."""
+    """Turn letters after "frame" and similar words, and lists of them, into words."""
     after_frame_word = False
     for at, token in enumerate(tokens):
         if token.kind == "key" and after_frame_word:

@@ -1,4 +1,4 @@
-"""The answer of a reply that marks none: the reply itself, its end, its statements (protocol 7.6)."""
+"""The answer of a reply without marks: from the reply itself, its end or its statements (protocol 7.6)."""
 
 import re
 
@@ -16,11 +16,11 @@ RuleReading = tuple[str, Reading]
 _SETS_OFF = frozenset({"stop", "close", "colon", "dash", "newline", "comma", "semicolon", "open", "reason"})
 _LISTS_OPTIONS = re.compile(r"(?:options?|choices?|选项)[^\n]*:\s*$", re.IGNORECASE)
 _NO_CHOICE = frozenset({*words().not_options, "option", "options", "choices", "选项"})
-_LONGEST_LINE = 200  # a longer one is no list of options, but work for the tokenizer
+_LONGEST_LINE = 200  # longer lines are not lists of options, and slow to tokenize
 
 
 def read_unmarked_answer(plain: str, tokenizer: Tokenizer, *, several: bool) -> RuleReading | None:
-    """The rule and reading of a reply without marks; the first rule that finds options decides."""
+    """The rule and reading of a reply without marks; the first rule that matches wins."""
     text = tokenizer.texts.without_listing(plain).strip()
     tokens = tokenizer.tokens(text)
     list_reading = (
@@ -48,7 +48,7 @@ def _with_rule(rule: str, reading: Reading | None) -> RuleReading | None:
 
 
 def _list_only(text: str, tokens: list[Token], tokenizer: Tokenizer) -> RuleReading | None:
-    """A reply that is a list, or begins with letters and goes on to explain them."""
+    """Read a reply that is a list, or begins with letters and explains them."""
     kinds = {token.kind for token in tokens}
     rule = "option_text" if "key" not in kinds and kinds & {"text", "short"} else "letters"
     try:
@@ -61,7 +61,7 @@ def _list_only(text: str, tokens: list[Token], tokenizer: Tokenizer) -> RuleRead
 
 
 def _opens_with_letters(tokens: list[Token], reading: Reading) -> bool:
-    """Return whether a reply begins with a capital letter that is set off, and names no other option."""
+    """Return whether a reply begins with a separated capital letter, and names no other option."""
     letters = [token for token in tokens[:2] if token.kind == "key" and token.text.isupper()]
     after = tokens[tokens.index(letters[0]) + 1 :] if letters else []
     if not after or after[0].kind not in _SETS_OFF:
@@ -80,7 +80,7 @@ def _is_deliberate(text: str, tokens: list[Token]) -> bool:
 
 
 def _last_lines(text: str, tokenizer: Tokenizer) -> RuleReading | None:
-    """The lines that end a reply and hold nothing but options ("... is reduced.", "B")."""
+    """Read the last lines of a reply that hold only options ("... is reduced.", "B")."""
     lines = text.split("\n")
     first = len(lines)
     while first and (not lines[first - 1].strip() or _is_list(lines[first - 1], tokenizer)):
@@ -100,7 +100,7 @@ def _is_list(line: str, tokenizer: Tokenizer) -> bool:
 
 
 def _leading_alone(tokens: list[Token], texts: OptionTexts) -> Reading | None:
-    """A list that is all there is; None where something readable follows it or there is none."""
+    """Read a list that is the whole text; None if other text follows or there is no list."""
     try:
         list_and_end = leading(tokens, texts, several=True)
     except NotReadableError:
@@ -109,7 +109,7 @@ def _leading_alone(tokens: list[Token], texts: OptionTexts) -> Reading | None:
 
 
 def _quoted(tokens: list[Token], option_statements: list[Statement], several: bool) -> Reading | None:
-    """Option texts in prose, unless letters are gone through that no rule could read."""
+    """Read option texts in prose, unless the reply has capital letters that no rule could read."""
     capitals = [token for token in tokens if token.kind == "key" and token.text.isupper()]
     return (
         None
@@ -123,7 +123,7 @@ def _announces(token: Token) -> bool:
 
 
 def _closing_letters(tokens: list[Token], texts: OptionTexts) -> Reading | None:
-    """The only letters of a reply, which end its last sentence ("The abnormal walls are B and D.")."""
+    """Read the only letters of a reply, at the end of its last sentence ("... walls are B and D.")."""
     opening = next((at for at, token in enumerate(tokens) if token.kind == "key" and token.text.isupper()), 0)
     before = clauses(tokens[:opening])
     sentence = before[-1] if before else []

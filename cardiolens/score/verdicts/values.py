@@ -1,4 +1,4 @@
-"""Values of marks: the text after a mark, read as the options that it names."""
+"""Values of marks: parse the text after a mark to options."""
 
 from cardiolens.score.verdicts.clauses import NAMES, statements
 from cardiolens.score.verdicts.enumerations import enumeration
@@ -12,7 +12,7 @@ _AFFIRMED = frozenset({"true", "yes", "1", "selected", "present"})
 
 
 class Values:
-    """Reads the values of marks for one question; `several` says that it takes several options."""
+    """Parses the values of marks for one question; `several`: it takes several options."""
 
     def __init__(self, tokenizer: Tokenizer, several: bool) -> None:
         self._tokenizer = tokenizer
@@ -20,7 +20,7 @@ class Values:
         self._several = several
 
     def line(self, text: str) -> Reading | None:
-        """A list, an enumeration or a sentence; None where it neither names nor denies options."""
+        """Parse a list, an enumeration or a sentence; None if it neither names nor denies options."""
         tokens = self._tokenizer.tokens(text)
         reading = self._list(tokens)
         if reading is UNREADABLE:
@@ -28,7 +28,7 @@ class Values:
         return reading or enumeration(statements(tokens)) or self._sentence(tokens)
 
     def phrase(self, text: str) -> Reading | None:
-        """A list that follows "the answer is"; None where something else does."""
+        """Parse a list after "the answer is"; None if there is no list."""
         tokens = self._tokenizer.tokens(text)
         reading = self._list(tokens)
         if reading is None and tokens and tokens[0].kind in _UNDECIDED:
@@ -36,7 +36,7 @@ class Values:
         return reading
 
     def from_json(self, value: object) -> Reading | None:
-        """The value of an answer key: text, a list of texts, or options with yes and no."""
+        """Parse the value of an answer key: a text, a list of texts, or options with yes and no."""
         if isinstance(value, str):
             return self.line(value)
         if isinstance(value, dict):

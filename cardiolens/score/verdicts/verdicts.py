@@ -1,4 +1,4 @@
-"""Requests, completions and questions as verdicts, joined by key and never by position."""
+"""Join requests, completions and questions by key and judge them to verdicts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ _SEPARATOR = "\x1f"
 
 @dataclass(frozen=True, slots=True)
 class _Sheet:
-    """Requests and replies, row by row, and the questions that the rows point to."""
+    """Requests and replies row by row, and the questions that the rows refer to."""
 
     requests: pa.Table
     replies: pa.Table
@@ -45,7 +45,7 @@ class _Sheet:
     cases: list[Case]
 
     def with_channel(self, channel: str) -> "_Sheet":
-        """The rows whose answer type has a channel."""
+        """The rows whose answer type has the channel."""
         has_channel = np.array([channel in CHANNELS[case.answer_type] for case in self.cases])
         rows = np.flatnonzero(has_channel[self.question])
         return replace(
@@ -82,7 +82,7 @@ def judge(
 
 
 def _question_rows(qa_ids: pa.ChunkedArray, questions: pa.Table) -> np.ndarray:
-    """The row of `questions` that each request asks."""
+    """The row of `questions` of each request."""
     known_ids = questions["qa_id"]
     if len(pc.unique(known_ids)) != len(known_ids):
         repeated = next(
@@ -100,7 +100,7 @@ def _question_rows(qa_ids: pa.ChunkedArray, questions: pa.Table) -> np.ndarray:
 
 
 def _reply_rows(requests: pa.Table, completions: pa.Table) -> pa.Table:
-    """Status, text, and how the reply ended, one row per request; text is null unless a reply is final."""
+    """Status, text and ending of the reply of each request; text is null unless a reply is final."""
     final = finals(completions)
     row = pc.index_in(requests["request_key"], value_set=final["request_key"].combine_chunks())
     replied = pc.and_(pc.equal(requests["status"], "planned"), pc.is_valid(row))
@@ -127,7 +127,7 @@ def _verdicts(channel: str, sheet: _Sheet, metrics: Sequence[TextMetric]) -> pa.
     columns |= {name: sheet.requests[name] for name in ("arm_id", "qa_id", "request_key")}
     columns |= {"channel": pa.repeat(channel, judgements.num_rows), "status": sheet.replies["status"]}
     columns |= {name: judgements[name] for name in _JUDGEMENT_SCHEMA.names}
-    for name in ("parse_status", "rule"):  # the last reply is to a request for frames, not to the question
+    for name in ("parse_status", "rule"):  # the last reply answers a request for frames, not the question
         columns[name] = pc.if_else(sheet.replies["unselected"], ILLEGAL_SELECTION, judgements[name])
     return pa.table([columns[name] for name in VERDICTS.names], schema=VERDICTS)
 
@@ -155,7 +155,7 @@ def _judgement_rows(channel: str, sheet: _Sheet, metrics: Sequence[TextMetric]) 
 
 
 def _reply(case: Case, row: dict[str, object]) -> CaseReply | None:
-    """The reply that is judged, of several samples the elected one; None where no completion is final."""
+    """The reply to judge, of several samples the elected one; None if no completion is final."""
     if row["text"] is None:
         return None
     displayed_keys = tuple(str(row["shown"]).split(_SEPARATOR)) if row["shown"] else ()
@@ -172,7 +172,7 @@ def _reply(case: Case, row: dict[str, object]) -> CaseReply | None:
 
 
 def _row(judgement: Judgement, reply: CaseReply | None) -> dict[str, object]:
-    """A judgement as columns of verdicts; of a request without a reply only the truth."""
+    """Convert a judgement to columns of verdicts; without a reply only to the gold answer."""
     if reply is None:
         return {"gold": list(judgement.gold)}
     return {
