@@ -53,7 +53,7 @@ class Pace:
 
 
 def main() -> None:
-    from cardiolens.protocol.medthinkvqa.make import make_cases
+    from cardiolens.protocol.medthinkvqa.example_cases import make_cases
 
     logging.disable(logging.WARNING)
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
@@ -72,7 +72,7 @@ def compare(words: list[str], rounds: int, flat: Path) -> None:
     from cardiolens.inference.plan.missing import missing
     from cardiolens.inference.plan.plan import plan
     from cardiolens.runtime.connect import ray_cluster
-    from cardiolens.workflow.steps.prepare import prepare_sweep
+    from cardiolens.workflow.steps.prepare_studies import prepare_sweep
 
     spec = read_spec(words)
     ratios = []
@@ -121,7 +121,7 @@ def _asked(planned: Any, left: Any) -> Pace:
 
 def _write_flat(planned: Any, completions: Path, flat: Path) -> None:
     """Plan the requests of finished chains as requests that stand alone."""
-    from cardiolens.inference.plan.columns import RequestColumns
+    from cardiolens.inference.plan.request_columns import RequestColumns
     from cardiolens.storage import tables
 
     shutil.rmtree(flat, ignore_errors=True)

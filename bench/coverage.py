@@ -19,9 +19,9 @@ from cardiolens.score.statistics import metrics
 from cardiolens.score.statistics.bootstrap import effective_patients, resampling_weights
 from cardiolens.score.statistics.hypothesis_tests import equivalent
 from cardiolens.score.statistics.paired import mcnemar_of, wilcoxon
+from cardiolens.score.statistics.patient_states import AnswerMasks, state_of
 from cardiolens.score.statistics.references import gold_classes
 from cardiolens.score.statistics.report_metrics import of_entities
-from cardiolens.score.statistics.states import AnswerMasks, state_of
 from cardiolens.score.statistics.statistic import Basis, Statistic
 from cardiolens.score.statistics.swap_test import coins, swap_p
 

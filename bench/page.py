@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from bench.bootstrap import arms, verdicts
 from cardiolens.config.steps import StatisticsSpec
-from cardiolens.score.run_results.analyses import analyses_of, write_analyses
 from cardiolens.score.run_results.groups import Groups
+from cardiolens.score.run_results.run_analyses import analyses_of, write_analyses
 from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.factors import families
 from cardiolens.score.statistics.scores import compute_scores

@@ -25,14 +25,14 @@ from bench.bootstrap import verdicts
 from bench.page import prompt, write_record
 from cardiolens.commands.view import served_of
 from cardiolens.config.steps import StatisticsSpec
-from cardiolens.score.run_results.analyses import analyses_of, write_analyses
 from cardiolens.score.run_results.groups import Groups
+from cardiolens.score.run_results.run_analyses import analyses_of, write_analyses
 from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.factors import ArmFactors, families
 from cardiolens.score.statistics.scores import score
-from cardiolens.show.page.case_viewer.write import write_viewer
+from cardiolens.show.page.case_viewer.viewer_files import write_viewer
 from cardiolens.show.page.page_data import read_facts, read_header
-from cardiolens.show.page.render import render
+from cardiolens.show.page.page_rendering import render
 from cardiolens.storage import tables
 from cardiolens.storage.places import Run, Store
 

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.phantom.cohort import write_study
+from cardiolens.phantom.phantom_cohort import write_study
 from cardiolens.phantom.roster import roster, study
 
 STUDIES = ("PH-NORMAL", "PH-HCM-ASH", "PH-DCM", "PH-ICM-LAD", "PH-ACM")

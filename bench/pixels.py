@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 import cardiolens
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.phantom.cohort import make_cohort
+from cardiolens.phantom.phantom_cohort import make_cohort
 
 Frames = NDArray[Any]  # (x, y, slice, phase), as stored
 Break = Callable[[Frames], Frames]

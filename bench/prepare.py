@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.dataset import DatasetSpec
 from cardiolens.runtime.connect import ray_cluster
-from cardiolens.workflow.steps.prepare import prepare
+from cardiolens.workflow.steps.prepare_studies import prepare
 
 PART_BYTES = 192 << 20  # of pixels per part
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from cardiolens.curation.review.accounts import Role, Session
 from cardiolens.curation.review.desk import Desk
-from cardiolens.curation.review.items import Item, Items
 from cardiolens.curation.review.ledger import NAME, Ledger, Line, now
-from cardiolens.curation.review.pictures import Pictures
 from cardiolens.curation.review.queue import Asked, Queue
+from cardiolens.curation.review.review_items import Item, Items
+from cardiolens.curation.review.review_pictures import Pictures
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.questions import given_questions
 

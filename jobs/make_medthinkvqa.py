@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.protocol.medthinkvqa.make import SEED, TEST, TRAIN, make_cases
+from cardiolens.protocol.medthinkvqa.example_cases import SEED, TEST, TRAIN, make_cases
 from cardiolens.storage.permissions import be_private
 
 _NUMBERS = {"test": TEST, "train": TRAIN, "seed": SEED}

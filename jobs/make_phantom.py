@@ -13,10 +13,10 @@ from pathlib import Path
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.compose import read_spec
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.phantom.cohort import make_cohort, planned
-from cardiolens.phantom.dicom.export import make_export
+from cardiolens.phantom.dicom.dicom_export import make_export
 from cardiolens.phantom.dicom.spec import ExportSpec, export_spec
-from cardiolens.phantom.free_text.write import make_reports
+from cardiolens.phantom.free_text.report_writer import make_reports
+from cardiolens.phantom.phantom_cohort import make_cohort, planned
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.storage.permissions import be_private
 

@@ -4,7 +4,7 @@ import json
 from importlib.resources import files
 from pathlib import Path
 
-from cardiolens.protocol.tasks import schema as question
+from cardiolens.protocol.tasks import question_schema as question
 from cardiolens.study import schema as study
 
 

@@ -16,8 +16,8 @@ from cardiolens.commands.questions import split
 from cardiolens.curation.questions.model_extraction import asking_spec, execute_plan, plan_texts, replies_of
 from cardiolens.curation.questions.reasoning import judged_line, read_reasoning, read_verdicts, requests
 from cardiolens.curation.questions.reasoning_agreement import agreement
+from cardiolens.protocol.medthinkvqa.case_submission import submission_problems, write_submission
 from cardiolens.protocol.medthinkvqa.files import Source, records
-from cardiolens.protocol.medthinkvqa.submission import submission_problems, write_submission
 from cardiolens.score.run_results.case_rationales import responses_by_case
 from cardiolens.score.run_results.case_scores import case_scores, step_overlap
 from cardiolens.score.statistics.bootstrap import Interval

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
-from cardiolens.protocol.select.show import draw, find_study, records
+from cardiolens.protocol.select.show_selection import draw, find_study, records
 from cardiolens.storage.permissions import be_private
 
 OWN = {"study": "", "format": "picture", "out": "outputs/selection"}

@@ -21,7 +21,7 @@ def main() -> None:
 def prepare(marks: Marks, words: list[str]) -> None:
     """Make the cohort and its shards."""
     from cardiolens.config.compose import read_spec
-    from cardiolens.workflow.steps.prepare import prepare_sweep
+    from cardiolens.workflow.steps.prepare_studies import prepare_sweep
 
     prepare_sweep(read_spec(words))
     marks.note("prepared")

@@ -10,8 +10,8 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
 from cardiolens.config.compose import read_spec
-from cardiolens.workflow.steps.prepare import is_prepared
-from cardiolens.workflow.upkeep.bundle import bundle, differences, gather_wheels
+from cardiolens.workflow.steps.prepare_studies import is_prepared
+from cardiolens.workflow.upkeep.offline_bundle import bundle, differences, gather_wheels
 
 _OPTIONS = ("out", "lock")
 _REPLACED = ("dataset", "store", "model")

@@ -13,7 +13,7 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
 from cardiolens.score.claims.sentences import signed
-from cardiolens.score.run_results.compare import compare_runs, configuration_changes
+from cardiolens.score.run_results.run_comparison import compare_runs, configuration_changes
 from cardiolens.score.statistics.hypothesis_tests import MARGIN
 from cardiolens.storage.places import Run
 from cardiolens.storage.run_word import read_run

@@ -7,8 +7,8 @@ from pathlib import Path
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
+from cardiolens.curation.ingest.confirm.confirm_server import Desk, desk_server
 from cardiolens.curation.ingest.confirm.imported import read_imported
-from cardiolens.curation.ingest.confirm.server import Desk, desk_server
 from cardiolens.curation.ingest.decisions import Ledger
 
 

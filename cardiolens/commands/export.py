@@ -10,9 +10,9 @@ import sys
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
-from cardiolens.show.export.dataset import write_dataset
-from cardiolens.show.export.export import PATIENT_IDS, export
+from cardiolens.show.export.dataset_export import write_dataset
 from cardiolens.show.export.inspect_logs import write_inspect_logs
+from cardiolens.show.export.table_export import PATIENT_IDS, export
 from cardiolens.storage.run_word import read_run
 
 _FORMATS = {"format=files": export, "format=arrow": write_dataset, "format=inspect": write_inspect_logs}

@@ -12,7 +12,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from cardiolens.base.errors import InputError, RunError
     from cardiolens.commands.command import begin, tell
     from cardiolens.config.compose import read_ingest_spec
-    from cardiolens.curation.ingest.ingest import ingest
+    from cardiolens.curation.ingest.import_run import ingest
     from cardiolens.curation.ingest.manifest_draft import read_init_words, write_skeletons
 
     begin()

@@ -8,7 +8,7 @@ import sys
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
 from cardiolens.storage.run_word import read_runs
-from cardiolens.workflow.steps.judge import judge, judge_together
+from cardiolens.workflow.steps.judge_run import judge, judge_together
 
 
 def main() -> int:

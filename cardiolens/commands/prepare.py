@@ -2,7 +2,7 @@
 
 import sys
 
-from cardiolens.workflow.steps.prepare import prepare_dataset
+from cardiolens.workflow.steps.prepare_studies import prepare_dataset
 
 
 def main() -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cardiolens.config.questions import QuestionsSpec
-    from cardiolens.curation.questions.run import Reader
+    from cardiolens.curation.questions.draft_questions import Reader
 
 
 def main() -> int:
@@ -15,7 +15,7 @@ def main() -> int:
     from cardiolens.base.errors import InputError, RunError
     from cardiolens.commands.command import begin, tell
     from cardiolens.config.compose import read_questions_spec
-    from cardiolens.curation.questions.run import questions
+    from cardiolens.curation.questions.draft_questions import questions
     from cardiolens.runtime.stopping import StoppedError
 
     begin()

@@ -12,7 +12,7 @@ from cardiolens.commands.command import begin, tell
 from cardiolens.show.page.write import write_page
 from cardiolens.storage.places import Run
 from cardiolens.storage.run_word import read_runs
-from cardiolens.workflow.steps.judge import joined
+from cardiolens.workflow.steps.judge_run import joined
 
 _IMAGES = {"page.include_images=true": True, "page.include_images=false": False}
 

@@ -33,7 +33,7 @@ def reread(words: Sequence[str], about_model: Sequence[str]) -> int:
     from cardiolens.curation.questions.model_extraction import ask, asking_spec
     from cardiolens.curation.questions.second_reading import readings, texts_of
     from cardiolens.protocol.tasks.catalogue import load_catalogue
-    from cardiolens.show.terminal.second_reading import show_readings
+    from cardiolens.show.terminal.second_reading_table import show_readings
     from cardiolens.storage import documents, tables
 
     run = read_run(words)

@@ -11,7 +11,7 @@ def main() -> int:
     """Do what the first word says; without one, serve the page."""
     from cardiolens.base.errors import InputError, RunError
     from cardiolens.commands.command import begin, tell
-    from cardiolens.curation.review.run import add, export, serve
+    from cardiolens.curation.review.review_commands import add, export, serve
     from cardiolens.runtime.stopping import StoppedError
 
     begin()

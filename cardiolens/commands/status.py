@@ -8,7 +8,7 @@ import sys
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
 from cardiolens.storage.run_word import read_run
-from cardiolens.workflow.slurm.status import status
+from cardiolens.workflow.slurm.run_status import status
 
 
 def main() -> int:

@@ -15,7 +15,7 @@ from cardiolens.study.cohort import read_cohort
 from cardiolens.workflow.upkeep.compact import compact
 from cardiolens.workflow.upkeep.contents import contents
 from cardiolens.workflow.upkeep.prune import delete, removable
-from cardiolens.workflow.upkeep.verify import problems
+from cardiolens.workflow.upkeep.store_checks import problems
 
 Words = Mapping[str, str]
 

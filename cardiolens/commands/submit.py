@@ -7,7 +7,7 @@ page. `mode=plan` prints jobs and scripts and submits nothing. Repeating the com
 import sys
 
 from cardiolens.commands.command import run_verb
-from cardiolens.workflow.slurm.submit import submit
+from cardiolens.workflow.slurm.submit_run import submit
 
 
 def main() -> int:

@@ -10,13 +10,13 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
 from cardiolens.show.page.case_viewer.cases import index_of
+from cardiolens.show.page.case_viewer.item_sources import open_sources
 from cardiolens.show.page.case_viewer.on_demand import Scripts
-from cardiolens.show.page.case_viewer.server import Viewer, viewer_server
-from cardiolens.show.page.case_viewer.sources import open_sources
-from cardiolens.show.page.case_viewer.write import render_viewer
+from cardiolens.show.page.case_viewer.viewer_files import render_viewer
+from cardiolens.show.page.case_viewer.viewer_server import Viewer, viewer_server
 from cardiolens.storage.places import Run
 from cardiolens.storage.run_word import read_runs
-from cardiolens.workflow.steps.judge import joined
+from cardiolens.workflow.steps.judge_run import joined
 
 
 def served_of(runs: Sequence[Run]) -> Viewer:

@@ -11,7 +11,7 @@ from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.sanitize import PlainFormatter
 from cardiolens.commands.command import begin, tell
 from cardiolens.runtime.stopping import StoppedError
-from cardiolens.workflow.slurm.work import read_words, work
+from cardiolens.workflow.slurm.job_steps import read_words, work
 
 
 def main() -> int:

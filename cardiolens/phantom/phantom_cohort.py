@@ -10,13 +10,13 @@ from typing import Any
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom.appearance import appearance
-from cardiolens.phantom.free_text.write import write_reports
+from cardiolens.phantom.fixed_reports import reports
+from cardiolens.phantom.free_text.report_writer import write_reports
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.planes import sizes, views
 from cardiolens.phantom.render import render
-from cardiolens.phantom.reports import reports
 from cardiolens.phantom.roster import PROTOCOL, SEQUENCES, catalogue, roster, study
-from cardiolens.phantom.write import write_labels, write_records, write_volume
+from cardiolens.phantom.study_writer import write_labels, write_records, write_volume
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.instantiate import records
 from cardiolens.protocol.tasks.questions import write_questions

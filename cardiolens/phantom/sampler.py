@@ -10,8 +10,8 @@ from cardiolens.phantom.archetypes import archetype_of, archetypes, canonical, m
 from cardiolens.phantom.bands import GuardBandError
 from cardiolens.phantom.draws import Draws, study_seed
 from cardiolens.phantom.geometry import Heart
-from cardiolens.phantom.labels import truth
 from cardiolens.phantom.parameters import Parameters
+from cardiolens.phantom.truth_labels import truth
 from cardiolens.protocol.tasks.truth import Truth
 
 MAX_TRIES = 400

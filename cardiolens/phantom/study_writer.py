@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cardiolens.phantom import codes, signal
-from cardiolens.phantom.nifti import nifti_bytes, stored
+from cardiolens.phantom.nifti_writer import nifti_bytes, stored
 from cardiolens.phantom.planes import Size, Vector, affine
 from cardiolens.phantom.render import Rendered
 from cardiolens.phantom.sampler import Study

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.phantom import base, codes
+from cardiolens.phantom import basal_anatomy as base
+from cardiolens.phantom import codes
 from cardiolens.phantom.geometry import (
     ANGLES,
     HEIGHTS,

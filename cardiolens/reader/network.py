@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.inference.models.embedded import CONTEXT, IMAGE_SIDE, SPECIAL, finished, processor
+from cardiolens.protocol.prompts.prompt_rendering import question_block
+from cardiolens.protocol.prompts.prompt_words import words
 from cardiolens.protocol.prompts.question import AskedQuestion, report_fields
-from cardiolens.protocol.prompts.render import question_block
 from cardiolens.protocol.prompts.template import template_for
-from cardiolens.protocol.prompts.words import words
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.reader.vision import localise
 

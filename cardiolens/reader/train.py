@@ -11,7 +11,7 @@ from cardiolens.reader.examples import cohort_spec
 from cardiolens.reader.learn import check, learn
 from cardiolens.reader.record import write_record
 from cardiolens.storage import tables
-from cardiolens.workflow.steps.prepare import prepare_sweep
+from cardiolens.workflow.steps.prepare_studies import prepare_sweep
 
 NAME = "reader_small"
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from cardiolens.protocol.tasks.lexicon import Lexicon
 from cardiolens.report_text.clauses import Clause, clauses
+from cardiolens.report_text.finding_places import bears, placed, values
 from cardiolens.report_text.mentions import Reader, reader
-from cardiolens.report_text.places import bears, placed, values
 from cardiolens.report_text.sections import Sentence, sentences
 from cardiolens.report_text.statements import Reading, Statement, wholes
 

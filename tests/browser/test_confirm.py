@@ -12,10 +12,10 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from cardiolens.config.ingest import IngestSpec
+from cardiolens.curation.ingest.confirm.confirm_server import Desk, desk_server
 from cardiolens.curation.ingest.confirm.imported import read_imported
-from cardiolens.curation.ingest.confirm.server import Desk, desk_server
 from cardiolens.curation.ingest.decisions import Ledger, read_decisions
-from cardiolens.curation.ingest.ingest import ingest
+from cardiolens.curation.ingest.import_run import ingest
 from tests.unit.curation.ingest.exports import CURRENT, LGE, NORMAL, SHORT_AXIS, healthy, series
 
 from .conftest import Seen, findings_of_axe, watch

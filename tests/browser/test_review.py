@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.curation.review.accounts import add_account
 from cardiolens.curation.review.ledger import NAME, Reviews, read_ledger
-from cardiolens.phantom.cohort import make_cohort
+from cardiolens.phantom.phantom_cohort import make_cohort
 
 from .conftest import Seen, findings_of_axe, watch
 

@@ -16,10 +16,10 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from cardiolens.commands.view import served_of
 from cardiolens.show.page.case_viewer import sample
+from cardiolens.show.page.case_viewer.item_sources import open_sources
 from cardiolens.show.page.case_viewer.on_demand import Scripts
-from cardiolens.show.page.case_viewer.server import viewer_server
-from cardiolens.show.page.case_viewer.sources import open_sources
-from cardiolens.show.page.case_viewer.write import write_viewer
+from cardiolens.show.page.case_viewer.viewer_files import write_viewer
+from cardiolens.show.page.case_viewer.viewer_server import viewer_server
 from cardiolens.show.page.page_data import read_header
 from cardiolens.storage.places import Run
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 from cardiolens.protocol.dialogue.chain import read_chains, walk
-from cardiolens.protocol.medthinkvqa.make import make_cases
+from cardiolens.protocol.medthinkvqa.example_cases import make_cases
 from cardiolens.storage import tables
 from tests.ray.conftest import Place
 from tests.ray.processes import WORKING, command_line, descendants, wait_for_end

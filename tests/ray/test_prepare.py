@@ -18,7 +18,7 @@ from cardiolens.runtime.connect import ray_cluster
 from cardiolens.study.cohort import read_cohort, tried
 from cardiolens.study.manifest import read_study
 from cardiolens.study.shards import read_volumes
-from cardiolens.workflow.steps.prepare import prepare, prepare_dataset
+from cardiolens.workflow.steps.prepare_studies import prepare, prepare_dataset
 
 pytestmark = [
     pytest.mark.ray,

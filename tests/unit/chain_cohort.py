@@ -9,10 +9,10 @@ from small_cohort import reader
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.inference.engine.ask import Ask, ErrorKind, Pictures, Reply, RequestError
 from cardiolens.inference.engine.readers import Reader
+from cardiolens.protocol.medthinkvqa.case_group import prepare_cases
 from cardiolens.protocol.medthinkvqa.case_text import write_cases
+from cardiolens.protocol.medthinkvqa.example_cases import make_cases
 from cardiolens.protocol.medthinkvqa.files import Source, cases
-from cardiolens.protocol.medthinkvqa.group import prepare_cases
-from cardiolens.protocol.medthinkvqa.make import make_cases
 from cardiolens.study.cohort import Cohort, write_cohort
 
 SELF = {"name": "twi_self", "style": "standard", "max_tokens": 64, "steps": "self"}

@@ -10,7 +10,7 @@ import pytest
 from cardiolens.config.compose import read_spec
 from cardiolens.config.dataset import PhantomSpec, Windows
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.phantom.cohort import make_cohort
+from cardiolens.phantom.phantom_cohort import make_cohort
 from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.group import prepare_group
 

@@ -22,7 +22,7 @@ from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.messages import counters_of
 from cardiolens.inference.stream.replica import Replica
-from cardiolens.phantom.reports import reports
+from cardiolens.phantom.fixed_reports import reports
 from cardiolens.phantom.roster import SEQUENCES, catalogue, study
 from cardiolens.protocol.dialogue.chain import known_steps
 from cardiolens.protocol.tasks.instantiate import records

@@ -35,7 +35,7 @@ def test_imports_point_one_way():
     [
         ("inference/plan/keys.py", "from cardiolens.inference.stream import messages"),
         ("score/run_results/merging.py", "from cardiolens.inference.plan import missing"),
-        ("workflow/steps/judge.py", "from cardiolens.commands import judge"),
+        ("workflow/steps/judge_run.py", "from cardiolens.commands import judge"),
         ("study/volume.py", "from cardiolens.protocol import tasks"),
     ],
 )

@@ -23,7 +23,7 @@ LIGHT = (
     "cardiolens.inference.placement.placement",
     "cardiolens.score.verdicts.parse",
     "cardiolens.inference.plan.keys",
-    "cardiolens.protocol.prompts.render",
+    "cardiolens.protocol.prompts.prompt_rendering",
     "cardiolens.protocol.select.choose",
     "cardiolens.config.sweep",
     "cardiolens.score.statistics.scores",

@@ -16,8 +16,7 @@ from study_folders import study, voxels, write_nifti
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.protocol.tasks import questions
-from cardiolens.protocol.tasks import schema as question_schema
+from cardiolens.protocol.tasks import question_schema, questions
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.instantiate import records
 from cardiolens.study import schema as study_schema

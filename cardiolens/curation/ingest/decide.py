@@ -9,10 +9,10 @@ import numpy as np
 
 from cardiolens.curation.ingest.decisions import Choice, Choices, contradicted
 from cardiolens.curation.ingest.evidence import Witness
-from cardiolens.curation.ingest.group import reversed_stack
 from cardiolens.curation.ingest.image import Image
 from cardiolens.curation.ingest.propose import Proposal
 from cardiolens.curation.ingest.reasons import Reason
+from cardiolens.curation.ingest.series_grouping import reversed_stack
 from cardiolens.curation.ingest.stack import Stack
 
 Identify = Callable[[Sequence[str]], str]  # parts of a stack's identity → its id

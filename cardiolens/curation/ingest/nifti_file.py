@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.curation.ingest.axes import Axes, axes_of, frames_of, squeezed
+from cardiolens.curation.ingest.axis_order import Axes, axes_of, frames_of, squeezed
 from cardiolens.curation.ingest.find import Place
 from cardiolens.curation.ingest.image import RejectedError
 from cardiolens.curation.ingest.reasons import Reason

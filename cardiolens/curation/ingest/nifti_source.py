@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.curation.ingest.axes import cycles
+from cardiolens.curation.ingest.axis_order import cycles
 from cardiolens.curation.ingest.find import Place
 from cardiolens.curation.ingest.image import Identity, Image, Reading, RejectedError, Vector
 from cardiolens.curation.ingest.names import Name, name_of, natural, stem, subjects

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from cardiolens.curation.ingest.evidence import Witness, best, disagree, weigh
-from cardiolens.curation.ingest.geometry import view_by_geometry
-from cardiolens.curation.ingest.group import component_of
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.sequence import CLASSES
+from cardiolens.curation.ingest.series_grouping import component_of
 from cardiolens.curation.ingest.stack import Stack
+from cardiolens.curation.ingest.stack_geometry import view_by_geometry
 from cardiolens.study.heart_frame import PROTOTYPES, HeartFrame
 from cardiolens.study.sequences import SHORT_AXIS, sequences
 

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from cardiolens.curation.ingest.burnt_text import shows_text
 from cardiolens.curation.ingest.decide import Identify, decided_by, with_ids
 from cardiolens.curation.ingest.decisions import Choice, Choices
-from cardiolens.curation.ingest.geometry import heart_frame
-from cardiolens.curation.ingest.group import LeftOut, reversed_stack, stacks_of
 from cardiolens.curation.ingest.heart_seed import blood_areas, seed_by_motion
 from cardiolens.curation.ingest.image import Image, RejectedError
 from cardiolens.curation.ingest.orient import base_first, display
 from cardiolens.curation.ingest.pixels import Frame, PixelReader, one_scale, stacked
 from cardiolens.curation.ingest.propose import TEXT_FLAG, Proposal, choose, propose
 from cardiolens.curation.ingest.reasons import Reason
+from cardiolens.curation.ingest.series_grouping import LeftOut, reversed_stack, stacks_of
 from cardiolens.curation.ingest.stack import Point, Stack
+from cardiolens.curation.ingest.stack_geometry import heart_frame
 from cardiolens.study.blood_pool import BloodAreas
 from cardiolens.study.heart_frame import PROTOTYPE_RIGHT, Display, HeartFrame
 from cardiolens.study.manifest import DisplayTransform

@@ -9,8 +9,8 @@ from scipy import ndimage
 
 from cardiolens.curation.masks.grades import Sex, quantities
 from cardiolens.curation.masks.labels import LabelMap, LesionKind, Tissue
-from cardiolens.curation.masks.reasons import Reason
-from cardiolens.curation.masks.stack import Mask, Masked, Stack
+from cardiolens.curation.masks.mask_reasons import Reason
+from cardiolens.curation.masks.mask_stack import Mask, Masked, Stack
 from cardiolens.curation.masks.wall import LEAST_SLICES, MOST_TURN, Wall, wall_of
 from cardiolens.protocol.tasks.segments import LEVELS, WALL_SEGMENTS, WALLS, touched
 from cardiolens.protocol.tasks.truth import Lesion, oedema_distribution, wall_distribution

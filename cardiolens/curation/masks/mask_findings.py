@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from cardiolens.base.errors import InputError
-from cardiolens.curation.masks.answers import Answer, Measures, cine, lesions
 from cardiolens.curation.masks.grades import Sex
 from cardiolens.curation.masks.labels import LabelMap, label_map
-from cardiolens.curation.masks.reasons import Reason
+from cardiolens.curation.masks.mask_answers import Answer, Measures, cine, lesions
+from cardiolens.curation.masks.mask_reasons import Reason
+from cardiolens.curation.masks.mask_stack import Masked, read_masked
 from cardiolens.curation.masks.ring import check_ring
-from cardiolens.curation.masks.stack import Masked, read_masked
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
 from cardiolens.study.manifest import Study, StudyManifest, VolumeManifest, read_study
 from cardiolens.study.sequences import SHORT_AXIS

@@ -5,7 +5,7 @@ from scipy import ndimage
 
 from cardiolens.base.errors import InputError
 from cardiolens.curation.masks.labels import WALL, LabelMap, Tissue, label_maps
-from cardiolens.curation.masks.stack import Mask, Stack
+from cardiolens.curation.masks.mask_stack import Mask, Stack
 
 _WITHIN = 0.7  # share of the border of the LV blood that is muscle; of RV blood it is about a third
 _TOUCHING = 0.05  # share of the border of the RV blood that may be LV blood

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from cardiolens.curation.masks.labels import WALL, Tissue
-from cardiolens.curation.masks.stack import Mask, Stack
+from cardiolens.curation.masks.mask_stack import Mask, Stack
 from cardiolens.protocol.tasks.segments import SEGMENTS
 
 Floats = NDArray[np.float64]

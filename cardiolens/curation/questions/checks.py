@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from cardiolens.curation.questions.truth import Answer
+from cardiolens.curation.questions.extraction_truth import Answer
 
 Answers = Mapping[str, Answer]
 

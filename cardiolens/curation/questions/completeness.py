@@ -4,8 +4,8 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.extent import named
-from cardiolens.curation.questions.reasons import Reason
 from cardiolens.curation.questions.statement import Found
 from cardiolens.curation.questions.strict_patterns import has, has_for, words
 from cardiolens.protocol.tasks.catalogue import Subtask

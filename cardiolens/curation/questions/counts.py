@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from cardiolens.curation.questions.reasons import meaning_of
+from cardiolens.curation.questions.draft_reasons import meaning_of
 from cardiolens.protocol.tasks.catalogue import Catalogue
 
 _STYLE = (

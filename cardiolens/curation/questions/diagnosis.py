@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cardiolens.curation.questions.reasons import Reason
+from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.statement import Found
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.protocol.tasks.protocol import read_yaml

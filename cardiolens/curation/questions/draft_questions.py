@@ -9,13 +9,13 @@ from typing import Any
 from cardiolens.base.console import say
 from cardiolens.config.questions import QuestionsSpec
 from cardiolens.curation.questions import counts
+from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.drafts import automatic_of, check_of, compact, drafts_of, truth_of
 from cardiolens.curation.questions.from_masks import joined, of_masks
 from cardiolens.curation.questions.numbers import sex_of
-from cardiolens.curation.questions.reasons import Reason
 from cardiolens.curation.questions.report_files import Rejects, Report, read_reports, reject
-from cardiolens.curation.questions.rules import extract
-from cardiolens.curation.questions.stages import Record, Stages, body, write_lines
+from cardiolens.curation.questions.rule_extraction import extract
+from cardiolens.curation.questions.stage_files import Record, Stages, body, write_lines
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.report_text.sections import sentences
 from cardiolens.storage import tables

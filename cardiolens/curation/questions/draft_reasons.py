@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from cardiolens.curation.masks import reasons as masks
+from cardiolens.curation.masks import mask_reasons as masks
 
 
 class Reason(StrEnum):

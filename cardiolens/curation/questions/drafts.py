@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cardiolens.curation.questions.checks import Violation, violations
-from cardiolens.curation.questions.reasons import Reason
-from cardiolens.curation.questions.rules import extract
-from cardiolens.curation.questions.segments import segments
+from cardiolens.curation.questions.draft_reasons import Reason
+from cardiolens.curation.questions.extraction_truth import Answer, settle
+from cardiolens.curation.questions.rule_extraction import extract
+from cardiolens.curation.questions.segment_phrases import segments
 from cardiolens.curation.questions.statement import Found
-from cardiolens.curation.questions.truth import Answer, settle
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 
 ALWAYS_FULL = frozenset({"D01", "D02"})  # reviewed whole, whoever agrees (protocol 9, stage 7)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cardiolens.base.untrusted import parse_json
-from cardiolens.curation.questions.reasons import Reason
+from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.statement import CERTAINTIES, Found
 from cardiolens.curation.questions.uncertainty import doubt_of
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask

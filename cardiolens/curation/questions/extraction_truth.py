@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cardiolens.curation.questions.completeness import Report
-from cardiolens.curation.questions.reasons import Reason
+from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.statement import Found
 from cardiolens.curation.questions.strict_patterns import words
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask

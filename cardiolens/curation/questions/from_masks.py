@@ -7,14 +7,14 @@ from typing import Any
 
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
-from cardiolens.curation.masks.findings import has_masks, mask_findings
 from cardiolens.curation.masks.labels import label_map
-from cardiolens.curation.masks.reasons import Reason as MaskReason
+from cardiolens.curation.masks.mask_findings import has_masks, mask_findings
+from cardiolens.curation.masks.mask_reasons import Reason as MaskReason
 from cardiolens.curation.questions.checks import violations
+from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.drafts import Item, check_of, compact, drafts_of, legal_and_silent
-from cardiolens.curation.questions.reasons import Reason
 from cardiolens.curation.questions.report_files import Rejects, reject
-from cardiolens.curation.questions.stages import Record, Stages, body
+from cardiolens.curation.questions.stage_files import Record, Stages, body
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.study.manifest import Study, read_study
 from cardiolens.study.nifti import read_file, sha256

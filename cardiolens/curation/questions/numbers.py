@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cardiolens.curation.questions.reasons import Reason
+from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.statement import Found
 from cardiolens.protocol.tasks.protocol import read_yaml
 from cardiolens.report_text.sections import Sentence

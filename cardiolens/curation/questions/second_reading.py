@@ -15,7 +15,7 @@ from cardiolens.base.digest import digest_of
 from cardiolens.config.steps import StatisticsSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.questions.report_files import Rejects
-from cardiolens.curation.questions.stages import Record
+from cardiolens.curation.questions.stage_files import Record
 from cardiolens.curation.questions.statement import Found
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.report_text.entities import ReportForm, entity_counts
@@ -24,9 +24,9 @@ from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import resampling_weights
 from cardiolens.score.statistics.differences import Resampling
 from cardiolens.score.statistics.rows import as_row
-from cardiolens.score.verdicts.case import CaseReply, case_of
+from cardiolens.score.verdicts.case_verdict import CaseReply, case_of
 from cardiolens.score.verdicts.final_completions import finals
-from cardiolens.score.verdicts.report import texts
+from cardiolens.score.verdicts.report_verdict import texts
 from cardiolens.storage import documents, tables
 from cardiolens.storage.places import Run, Store
 from cardiolens.storage.tables import VERDICTS

@@ -14,7 +14,7 @@ from cardiolens.storage import tables
 
 Record = dict[str, Any]
 _HEAD = ("schema", "stage", "study_id", "report_id", "tool_version", "input_sha256")
-_CODE = "cardiolens.curation.questions.run"  # the module that makes every record
+_CODE = "cardiolens.curation.questions.draft_questions"  # the module that makes every record
 _SAVED_EVERY = 500  # records; a crash costs no more
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from cardiolens.curation.questions.reasons import Reason
+from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.statement import Found
 from cardiolens.curation.questions.strict_patterns import has, has_for, words
 from cardiolens.protocol.tasks.catalogue import Subtask

@@ -11,9 +11,9 @@ from typing import Literal
 
 import numpy as np
 
-from cardiolens.curation.review.items import Item
 from cardiolens.curation.review.ledger import Line
 from cardiolens.curation.review.queue import Outcome
+from cardiolens.curation.review.review_items import Item
 from cardiolens.score.statistics.bootstrap import Interval, percentile, resampling_weights
 from cardiolens.score.statistics.hypothesis_tests import wilson
 from cardiolens.score.statistics.items import Floats

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from cardiolens.curation.review.agreement import ALL, RESAMPLES, SEED, Pair, intervals
-from cardiolens.curation.review.items import Item
 from cardiolens.curation.review.ledger import Line, Reviews
+from cardiolens.curation.review.review_items import Item
 from cardiolens.score.statistics.bootstrap import Interval, percentile, resampling_weights
 from cardiolens.score.statistics.metrics import ratio
 

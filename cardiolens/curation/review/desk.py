@@ -10,9 +10,9 @@ import numpy as np
 
 from cardiolens.curation.review.accounts import Session
 from cardiolens.curation.review.agreement import Agreement, agreements
-from cardiolens.curation.review.items import Item, Items
-from cardiolens.curation.review.pictures import Pictures
 from cardiolens.curation.review.queue import Asked, Queue, outcome
+from cardiolens.curation.review.review_items import Item, Items
+from cardiolens.curation.review.review_pictures import Pictures
 from cardiolens.show.local_server import number_of
 
 Told = dict[str, Any]

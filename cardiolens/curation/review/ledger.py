@@ -13,7 +13,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted import parse_json, read_bytes
 from cardiolens.config.base import Spec, describe
 from cardiolens.curation.review.accounts import Pseudonym
-from cardiolens.curation.review.items import Mode
+from cardiolens.curation.review.review_items import Mode
 from cardiolens.storage.journal import MOST_BYTES, AppendedFile, whole_lines
 
 SCHEMA = "review-1"

@@ -10,8 +10,8 @@ from pydantic import Field
 
 from cardiolens.config.base import Spec
 from cardiolens.curation.review.accounts import Role
-from cardiolens.curation.review.items import Item, Mode
 from cardiolens.curation.review.ledger import Key, Ledger, Line, Reason, Reviews, Verdict, now
+from cardiolens.curation.review.review_items import Item, Mode
 
 READERS = 2
 _HELD = 600.0  # s for which an item that somebody looks at is kept from others

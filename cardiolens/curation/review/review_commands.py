@@ -11,17 +11,17 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted import read_json
 from cardiolens.config.base import GivenPath, Spec, describe
-from cardiolens.curation.questions.stages import write_lines
+from cardiolens.curation.questions.stage_files import write_lines
 from cardiolens.curation.review.accounts import Door, Role, add_account, read_accounts
 from cardiolens.curation.review.agreement import Agreement
 from cardiolens.curation.review.ceiling import ceiling, lines_of, people_of, told_between, told_person
 from cardiolens.curation.review.desk import Desk
-from cardiolens.curation.review.export import exported, keep_quotes, readings, write
-from cardiolens.curation.review.items import Item, Items, Mode, read_items
 from cardiolens.curation.review.ledger import NAME, Ledger, read_ledger
-from cardiolens.curation.review.pictures import Pictures
 from cardiolens.curation.review.queue import Queue
-from cardiolens.curation.review.server import review_server
+from cardiolens.curation.review.review_export import exported, keep_quotes, readings, write
+from cardiolens.curation.review.review_items import Item, Items, Mode, read_items
+from cardiolens.curation.review.review_pictures import Pictures
+from cardiolens.curation.review.review_server import review_server
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.storage import tables
 

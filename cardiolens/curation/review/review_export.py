@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cardiolens.curation.questions.stages import read_lines, write_lines
+from cardiolens.curation.questions.stage_files import read_lines, write_lines
 from cardiolens.curation.review.agreement import Agreement, agreements
 from cardiolens.curation.review.desk import plain
-from cardiolens.curation.review.items import Item
 from cardiolens.curation.review.ledger import Line, Reviews
 from cardiolens.curation.review.queue import Outcome, outcome
+from cardiolens.curation.review.review_items import Item
 from cardiolens.protocol.tasks.catalogue import Subtask
-from cardiolens.protocol.tasks.evidence import FINDINGS
+from cardiolens.protocol.tasks.question_evidence import FINDINGS
 
 STAGE = 8
 Record = dict[str, Any]

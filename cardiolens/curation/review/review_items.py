@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
-from cardiolens.curation.questions.stages import read_lines
+from cardiolens.curation.questions.stage_files import read_lines
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
-from cardiolens.protocol.tasks.evidence import FINDINGS
+from cardiolens.protocol.tasks.question_evidence import FINDINGS
 from cardiolens.protocol.tasks.questions import GivenQuestion, Question, given_questions
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
 

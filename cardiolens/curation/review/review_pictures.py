@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.curation.review.items import Item
+from cardiolens.curation.review.review_items import Item
 from cardiolens.protocol.select.route import Route, resolve
 from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.manifest import Study

@@ -22,7 +22,7 @@ from cardiolens.show.local_server import (
     refusal,
     text_reply,
 )
-from cardiolens.show.page.render import asset, templates
+from cardiolens.show.page.page_rendering import asset, templates
 
 WORD = "X-Review-Word"  # a page of another server on this machine gets the cookie, but not this
 

@@ -14,7 +14,7 @@ from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.engine.ask import FRAMES, Ask, ErrorKind, FrameWork, Pictures, Reply, RequestError
-from cardiolens.inference.engine.frame_requests import MANNERS, Manner, ask_for_frames
+from cardiolens.inference.engine.frame_choice import MANNERS, Manner, ask_for_frames
 from cardiolens.inference.models.human_reader import Reading, readings_of
 from cardiolens.protocol.tasks.catalogue import GATES
 from cardiolens.protocol.tasks.legal import LETTERS, legal_replies

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.inference.models.tokens import TokenCounter
+from cardiolens.inference.models.token_counts import TokenCounter
 
 
 class ModelError(InputError):

@@ -21,7 +21,7 @@ from cardiolens.protocol.prompts.template import check_folder
 from cardiolens.protocol.select.feature_source import Sight, sights_of
 from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
-from cardiolens.protocol.tasks.evidence import evidence_of
+from cardiolens.protocol.tasks.question_evidence import evidence_of
 from cardiolens.protocol.tasks.questions import given_questions, questions_table
 from cardiolens.storage.places import Store, deciding
 from cardiolens.study.cohort import COHORT_NAME

@@ -19,11 +19,11 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.fault import BlamingCounter, ModelError, fault_of
 from cardiolens.inference.models.identity import Identity
-from cardiolens.inference.models.tokens import EstimatedTokens, TokenCounter
-from cardiolens.inference.plan.columns import RequestColumns
+from cardiolens.inference.models.token_counts import EstimatedTokens, TokenCounter
 from cardiolens.inference.plan.inputs import Inputs
 from cardiolens.inference.plan.planned_question import PlannedQuestion
 from cardiolens.inference.plan.planner import ModelPlanner, StudyFrames
+from cardiolens.inference.plan.request_columns import RequestColumns
 from cardiolens.protocol.dialogue.chain import offer_row, write_chains
 from cardiolens.protocol.select.feature_source import Sight
 from cardiolens.protocol.select.feature_store import read_features

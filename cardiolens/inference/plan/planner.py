@@ -12,21 +12,21 @@ from cardiolens.config.sweep import Budget, PromptSpec, SelectorSpec, SweepSpec
 from cardiolens.inference.models.human_reader import readings_of
 from cardiolens.inference.models.identity import Identity
 from cardiolens.inference.models.rendering import Rendering, frame_key
-from cardiolens.inference.models.tokens import TokenCounter
-from cardiolens.inference.plan.columns import RequestColumns
+from cardiolens.inference.models.token_counts import TokenCounter
 from cardiolens.inference.plan.control import BLANK, SHOWN, blank_digest, with_options
 from cardiolens.inference.plan.keys import hash_frames, hash_model, request_key
 from cardiolens.inference.plan.planned_question import PlannedQuestion
 from cardiolens.inference.plan.request import Request
+from cardiolens.inference.plan.request_columns import RequestColumns
 from cardiolens.protocol.dialogue.chain import Chain, Samples, Stage, Steps
 from cardiolens.protocol.dialogue.frame_requests import Choice, Offer
 from cardiolens.protocol.medthinkvqa.case_text import Gold, Told
-from cardiolens.protocol.prompts.case import case_block, lacking
+from cardiolens.protocol.prompts.case_block import case_block, lacking
 from cardiolens.protocol.prompts.case_steps import steps_before
-from cardiolens.protocol.prompts.frame_requests import Asking, Turns, asking, listed, offered
+from cardiolens.protocol.prompts.frame_request_prompt import Asking, Turns, asking, listed, offered
 from cardiolens.protocol.prompts.frames import caption_block, frame_block
+from cardiolens.protocol.prompts.prompt_rendering import Closing, question_block, system_message
 from cardiolens.protocol.prompts.question import AskedQuestion
-from cardiolens.protocol.prompts.render import Closing, question_block, system_message
 from cardiolens.protocol.prompts.template import template_for
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.feature_store import Features

@@ -34,7 +34,7 @@ from cardiolens.inference.stream.messages import (
     ask_of,
     chain_of,
 )
-from cardiolens.inference.stream.pictures import LoadVolume, StudyPictures
+from cardiolens.inference.stream.rendered_frames import LoadVolume, StudyPictures
 from cardiolens.inference.stream.writer import CompletionWriter
 from cardiolens.protocol.dialogue.chain import Chain, offers_of
 from cardiolens.runtime import stopping

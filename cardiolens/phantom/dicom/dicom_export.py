@@ -9,17 +9,17 @@ from typing import Any
 from cardiolens.base.errors import RunError
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom.appearance import appearance
-from cardiolens.phantom.cohort import planned
 from cardiolens.phantom.dicom.classic import classic_images
 from cardiolens.phantom.dicom.encode import check_encoder, write_file
 from cardiolens.phantom.dicom.exam import Exam, exam_of
+from cardiolens.phantom.dicom.export_truth import Written, truth_of
 from cardiolens.phantom.dicom.multiframe import multiframe_image
 from cardiolens.phantom.dicom.scouts import Camera, scouts
 from cardiolens.phantom.dicom.series import Series, exam_series
 from cardiolens.phantom.dicom.spec import ExportSpec
 from cardiolens.phantom.dicom.stacks import volumes
-from cardiolens.phantom.dicom.truth import Written, truth_of
 from cardiolens.phantom.geometry import Heart
+from cardiolens.phantom.phantom_cohort import planned
 from cardiolens.phantom.planes import sizes
 from cardiolens.phantom.roster import study
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from cardiolens.phantom.dicom.dialect import Dialect, dialect
-from cardiolens.phantom.dicom.identity import Identity, drawn_identity, uid
+from cardiolens.phantom.dicom.patient_identity import Identity, drawn_identity, uid
 from cardiolens.phantom.dicom.place import (
     Location,
     Matrix,

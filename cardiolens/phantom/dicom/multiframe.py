@@ -8,7 +8,7 @@ from pydicom.tag import Tag
 
 from cardiolens.phantom.dicom.dialect import Acquisition
 from cardiolens.phantom.dicom.exam import Exam
-from cardiolens.phantom.dicom.frames import moment, move_alike, per_frame, shared
+from cardiolens.phantom.dicom.functional_groups import moment, move_alike, per_frame, shared
 from cardiolens.phantom.dicom.general import ENHANCED, add_pixels, add_private, general, private_words
 from cardiolens.phantom.dicom.heartbeat import clock
 from cardiolens.phantom.dicom.series import CARDIAC, Image, Series

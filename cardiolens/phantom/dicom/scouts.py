@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.phantom.appearance import Appearance
-from cardiolens.phantom.base import tricuspid_centre
+from cardiolens.phantom.basal_anatomy import tricuspid_centre
 from cardiolens.phantom.dicom.place import Matrix, in_heart
 from cardiolens.phantom.dicom.stacks import Frames4, Stack
 from cardiolens.phantom.geometry import Heart, cosine, sine

@@ -6,7 +6,7 @@ from itertools import zip_longest
 
 from cardiolens.phantom.dicom.exam import Exam
 from cardiolens.phantom.dicom.heartbeat import BreathHold, breath_hold, rest_rr_ms
-from cardiolens.phantom.dicom.names import Name, series_name
+from cardiolens.phantom.dicom.series_names import Name, series_name
 from cardiolens.phantom.dicom.stacks import Stack, failed
 
 # the order of an exam; contrast is given before the first pass

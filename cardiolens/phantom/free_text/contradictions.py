@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from cardiolens.phantom.draws import Draws
-from cardiolens.phantom.free_text.sentences import Sentence, Writer
+from cardiolens.phantom.free_text.sentence_builder import Sentence, Writer
 from cardiolens.phantom.free_text.templates import Style
 
 _OPPOSITE = {  # of a grade of ejection fraction

@@ -8,7 +8,7 @@ from cardiolens.phantom.draws import Draws
 from cardiolens.phantom.free_text.contradictions import Contradiction, contradiction
 from cardiolens.phantom.free_text.document import Document
 from cardiolens.phantom.free_text.people import People
-from cardiolens.phantom.free_text.sentences import IMPLIED, Fact, Sentence, Writer
+from cardiolens.phantom.free_text.sentence_builder import IMPLIED, Fact, Sentence, Writer
 from cardiolens.phantom.free_text.templates import STYLES, Style, frames, groups, words
 from cardiolens.phantom.sampler import Study
 from cardiolens.protocol.tasks.catalogue import Catalogue

@@ -1,6 +1,6 @@
 """The invented people and dates of a report, and a list of those that stand in its text."""
 
-from cardiolens.phantom.dicom.identity import Identity, drawn_identity
+from cardiolens.phantom.dicom.patient_identity import Identity, drawn_identity
 from cardiolens.phantom.draws import Draws
 
 _MONTHS = (

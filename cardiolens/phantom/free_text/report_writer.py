@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.phantom.free_text.report import free_report
+from cardiolens.phantom.free_text.free_report import free_report
 from cardiolens.phantom.roster import PROTOCOL, roster, study
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cardiolens.phantom.draws import Draws
-from cardiolens.phantom.free_text.places import Place, joined, place
+from cardiolens.phantom.free_text.place_phrases import Place, joined, place
 from cardiolens.phantom.free_text.templates import Group, Style, groups, words
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.measure import measure

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
 from cardiolens.protocol.medthinkvqa.case import Case, CaseImage, field_of
+from cardiolens.protocol.medthinkvqa.case_picture import pixels_of
 from cardiolens.protocol.medthinkvqa.files import Source, image_bytes, sha256_of_bytes
-from cardiolens.protocol.medthinkvqa.picture import pixels_of
 from cardiolens.storage import tables
 from cardiolens.study.cohort import FileRecord, Stamp, StudyRecord, stamp
 from cardiolens.study.group import Outcome

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
 
-from cardiolens.protocol.prompts.words import words
+from cardiolens.protocol.prompts.prompt_words import words
 from cardiolens.protocol.select.cine import key_layers
 from cardiolens.protocol.select.selection import Frame
 from cardiolens.storage.tables import FRAME

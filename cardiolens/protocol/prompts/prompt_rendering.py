@@ -6,9 +6,9 @@ from functools import lru_cache
 from typing import Literal
 
 from cardiolens.protocol.prompts.frames import CaptionLevel, frame_block
+from cardiolens.protocol.prompts.prompt_words import words
 from cardiolens.protocol.prompts.question import AskedQuestion
 from cardiolens.protocol.prompts.template import Template
-from cardiolens.protocol.prompts.words import words
 from cardiolens.protocol.select.selection import Frame
 from cardiolens.study.structure import StudyStructure
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Literal
 
-from cardiolens.protocol.prompts.words import words
+from cardiolens.protocol.prompts.prompt_words import words
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.study.sequences import CASE_IMAGES
 

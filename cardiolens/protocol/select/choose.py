@@ -14,7 +14,7 @@ from cardiolens.protocol.select.feature_store import StudyFeatures
 from cardiolens.protocol.select.order import nested, presented
 from cardiolens.protocol.select.pool_selectors import Given, chosen, stratified
 from cardiolens.protocol.select.route import Route, Routed, Source, Volumes, resolve
-from cardiolens.protocol.select.rules import rules
+from cardiolens.protocol.select.routing_rules import rules
 from cardiolens.protocol.select.selection import Frame, Selection
 from cardiolens.study.structure import StudyStructure
 

@@ -7,7 +7,7 @@ from functools import partial
 from cardiolens.protocol.select import cine, lge, perfusion, static
 from cardiolens.protocol.select.quota import settle, split
 from cardiolens.protocol.select.route import Routed, Source, Volumes
-from cardiolens.protocol.select.rules import rules
+from cardiolens.protocol.select.routing_rules import rules
 from cardiolens.protocol.select.selection import Frame
 from cardiolens.study.structure import VolumeStructure
 

@@ -17,7 +17,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.protocol.select.diversity import ALGORITHMS, Floats, distances, relevant
 from cardiolens.protocol.select.feature_source import PIXELS, Sight
 from cardiolens.protocol.select.route import Volumes
-from cardiolens.protocol.select.rules import rules
+from cardiolens.protocol.select.routing_rules import rules
 from cardiolens.protocol.select.selection import Frame, pick_all, pick_idx
 from cardiolens.storage import tables
 from cardiolens.study.shards import FRAMES_FOLDER, VOLUMES_FOLDER

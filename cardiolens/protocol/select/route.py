@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
-from cardiolens.protocol.select.rules import rules
+from cardiolens.protocol.select.routing_rules import rules
 from cardiolens.study.structure import VolumeStructure
 
 Volumes = tuple[VolumeStructure, ...]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from PIL import Image, ImageColor, ImageDraw, ImageFont
 
-from cardiolens.protocol.select.rules import rules
+from cardiolens.protocol.select.routing_rules import rules
 from cardiolens.protocol.select.selection import Frame, Selection
 from cardiolens.protocol.select.study_folder import Pixels
 from cardiolens.study.structure import StudyStructure, VolumeStructure

@@ -10,9 +10,9 @@ from cardiolens.config.sweep import SelectorSpec, SweepSpec
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.feature_source import check_encoders, sights_of
 from cardiolens.protocol.select.feature_store import Features
-from cardiolens.protocol.select.picture import Panel, picture
 from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.select.selection import Selection, record
+from cardiolens.protocol.select.selection_picture import Panel, picture
 from cardiolens.protocol.select.study_folder import LookedAt, declared_structure, look_at
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study

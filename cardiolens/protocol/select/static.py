@@ -1,7 +1,7 @@
 """Extraction from T2-weighted images, which have slices and no time (protocol 5.9)."""
 
 from cardiolens.protocol.select.quota import settle, split
-from cardiolens.protocol.select.rules import rules
+from cardiolens.protocol.select.routing_rules import rules
 from cardiolens.protocol.select.selection import Frame, pick_all
 from cardiolens.protocol.select.spread import even
 from cardiolens.study.structure import VolumeStructure

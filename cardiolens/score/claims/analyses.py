@@ -16,9 +16,9 @@ from cardiolens.score.claims.analysis import (
     single_arm_rows,
     where,
 )
-from cardiolens.score.claims.collapse import INDICES, collapse
-from cardiolens.score.claims.confidence import CONFIDENCE, calibration, confidence, risk_and_coverage
-from cardiolens.score.claims.evidence import Evidence, Place, Rows, by_interval, place, places
+from cardiolens.score.claims.collapse_analysis import INDICES, collapse
+from cardiolens.score.claims.confidence_analysis import CONFIDENCE, calibration, confidence, risk_and_coverage
+from cardiolens.score.claims.evidence_analysis import Evidence, Place, Rows, by_interval, place, places
 from cardiolens.score.claims.landscape import landscape
 from cardiolens.score.claims.sentences import Finding
 from cardiolens.score.statistics.differences import DIFFERING

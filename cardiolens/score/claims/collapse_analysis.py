@@ -7,7 +7,7 @@ import numpy as np
 
 from cardiolens.score.claims import sentences
 from cardiolens.score.claims.analysis import Analysis, setting, single_arm_rows
-from cardiolens.score.claims.evidence import Evidence, by_interval
+from cardiolens.score.claims.evidence_analysis import Evidence, by_interval
 from cardiolens.score.claims.sentences import Finding
 from cardiolens.score.statistics.collapse import COLLAPSE_INDEX, EXCESS, is_collapsed
 from cardiolens.score.statistics.factors import ArmFactors, factors_of

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from cardiolens.score.claims import sentences
 from cardiolens.score.claims.analysis import Analysis, setting, single_arm_rows
-from cardiolens.score.claims.evidence import by_interval
+from cardiolens.score.claims.evidence_analysis import by_interval
 from cardiolens.score.statistics.confidence_curves import BIN, RISK
 from cardiolens.score.statistics.discrimination import BINS
 from cardiolens.score.statistics.factors import ArmFactors, factors_of

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.score.statistics.rows import Row
-from cardiolens.score.statistics.verdicts import Verdicts, blocks
+from cardiolens.score.statistics.verdict_rows import Verdicts, blocks
 
 JOINT = "D01+D02"  # seven classes: A Normal, B ICM, and the subtypes of C (NICM) as CA to CE
 _UNPARSED = "unparsed"

@@ -10,7 +10,7 @@ from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.rows import Row
-from cardiolens.score.statistics.verdicts import Verdicts, blocks
+from cardiolens.score.statistics.verdict_rows import Verdicts, blocks
 from cardiolens.storage.tables import VERDICTS
 
 BY_SUBTASK, NEVER_RIGHT = "item difficulty", "items that no reader got right"

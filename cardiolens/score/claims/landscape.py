@@ -7,7 +7,7 @@ import numpy as np
 
 from cardiolens.score.claims import sentences
 from cardiolens.score.claims.analysis import Analysis
-from cardiolens.score.claims.evidence import Evidence, place, places
+from cardiolens.score.claims.evidence_analysis import Evidence, place, places
 from cardiolens.score.claims.sentences import Finding
 from cardiolens.score.statistics.corrected import CORRECTED, EXACT
 from cardiolens.score.statistics.headlines import PREFIX

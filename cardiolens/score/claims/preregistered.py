@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from cardiolens.score.claims import sentences
 from cardiolens.score.claims.analysis import Analysis
-from cardiolens.score.claims.evidence import Evidence, Rows
+from cardiolens.score.claims.evidence_analysis import Evidence, Rows
 from cardiolens.score.claims.sentences import Finding
 from cardiolens.score.statistics.headlines import PREFIX
 from cardiolens.score.statistics.multiple_testing import SWAP_P

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from cardiolens.score.claims.evidence import LEVEL, Evidence, interval_of
+from cardiolens.score.claims.evidence_analysis import LEVEL, Evidence, interval_of
 from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.score.statistics.hypothesis_tests import (
     MARGIN,

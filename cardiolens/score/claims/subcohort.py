@@ -8,7 +8,7 @@ import numpy as np
 from cardiolens.base.errors import InputError
 from cardiolens.score.claims import sentences
 from cardiolens.score.claims.analysis import Analysis
-from cardiolens.score.claims.evidence import by_interval
+from cardiolens.score.claims.evidence_analysis import by_interval
 from cardiolens.score.claims.sentences import Finding
 from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import resampling_weights
@@ -18,9 +18,9 @@ from cardiolens.score.statistics.hypothesis_tests import holm
 from cardiolens.score.statistics.items import Bools, Floats, Items
 from cardiolens.score.statistics.metrics import ratio
 from cardiolens.score.statistics.paired import kendall
+from cardiolens.score.statistics.patient_states import AnswerMasks, Choices
 from cardiolens.score.statistics.report_references import Forms
 from cardiolens.score.statistics.rows import TIERS, Row, as_row
-from cardiolens.score.statistics.states import AnswerMasks, Choices
 from cardiolens.score.statistics.statistic import Key, Statistic
 
 

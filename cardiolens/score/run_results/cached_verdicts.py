@@ -17,7 +17,7 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.score.run_results.model_replies import ModelReplies, OnDisk
 from cardiolens.score.run_results.stages import StageCounts
-from cardiolens.score.statistics.verdicts import Verdicts
+from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage import tables
 from cardiolens.storage.places import deciding
 from cardiolens.storage.tables import SCORES, SEEN, VERDICTS

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from cardiolens.protocol.dialogue.chain import Steps, read_chains, walk
 from cardiolens.protocol.dialogue.samples import SAMPLED
-from cardiolens.protocol.medthinkvqa.submission import Said
+from cardiolens.protocol.medthinkvqa.case_submission import Said
 from cardiolens.storage import tables
 from cardiolens.storage.tables import COMPLETIONS, REQUESTS
 

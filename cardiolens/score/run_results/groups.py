@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from cardiolens.score.claims.subcohort import Part
 from cardiolens.score.claims.subgroups import Subgroups
-from cardiolens.score.statistics.verdicts import Verdicts, cohort
+from cardiolens.score.statistics.verdict_rows import Verdicts, cohort
 from cardiolens.study.cohort import read_cohort
 from cardiolens.study.shards import read_volumes
 

@@ -12,7 +12,7 @@ from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.score.run_results.scoring import Replies
-from cardiolens.score.statistics.verdicts import Verdicts
+from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage import tables
 from cardiolens.storage.places import Run
 

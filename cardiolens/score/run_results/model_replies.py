@@ -16,7 +16,7 @@ from cardiolens.protocol.dialogue.transcript import seen_table
 from cardiolens.score.run_results.aligned_replies import align_completions
 from cardiolens.score.run_results.reply_scores import WITH_REPLIES, add_reply_columns, scores_from_replies
 from cardiolens.score.run_results.stages import StageCounts, count_stages
-from cardiolens.score.statistics.verdicts import Verdicts
+from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.score.verdicts.text_metrics import TextMetric
 from cardiolens.score.verdicts.verdicts import judge

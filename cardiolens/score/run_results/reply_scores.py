@@ -11,7 +11,7 @@ from cardiolens.score.run_results.judged_arms import judged_arms
 from cardiolens.score.statistics.confidence import AUROC, AVERAGE_PRECISION, confidence_scores
 from cardiolens.score.statistics.factors import control_pairs
 from cardiolens.score.statistics.position_bias import order_scores, position_scores
-from cardiolens.score.statistics.verdicts import Verdicts, cohort
+from cardiolens.score.statistics.verdict_rows import Verdicts, cohort
 from cardiolens.storage import tables
 from cardiolens.storage.tables import COMPLETIONS, REQUESTS, SCORES, VERDICTS
 

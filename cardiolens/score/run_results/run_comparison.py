@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.steps import StatisticsSpec
-from cardiolens.score.claims.evidence import FEWEST_PATIENTS
+from cardiolens.score.claims.evidence_analysis import FEWEST_PATIENTS
 from cardiolens.score.statistics.scores import score
 from cardiolens.storage import documents, tables
 from cardiolens.storage.places import Run, deciding

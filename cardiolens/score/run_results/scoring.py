@@ -16,7 +16,6 @@ from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.report_text.entities import report_forms
 from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.claims.preregistered import DeclaredComparison
-from cardiolens.score.run_results.analyses import analyses_of, write_analyses
 from cardiolens.score.run_results.cached_verdicts import (
     digest_of_questions,
     fingerprint_of,
@@ -26,12 +25,13 @@ from cardiolens.score.run_results.cached_verdicts import (
 from cardiolens.score.run_results.groups import Groups, groups_of
 from cardiolens.score.run_results.judged_arms import judged_arms
 from cardiolens.score.run_results.model_replies import OnDisk, judge_model, question_ids_of
+from cardiolens.score.run_results.run_analyses import analyses_of, write_analyses
 from cardiolens.score.run_results.stages import StageCounts
 from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.factors import control_pairs, families
 from cardiolens.score.statistics.headlines import headlines
 from cardiolens.score.statistics.scores import compute_scores
-from cardiolens.score.statistics.verdicts import Verdicts
+from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.score.verdicts.text_metrics import open_text_metrics
 from cardiolens.storage import tables
 from cardiolens.storage.places import Run, Store

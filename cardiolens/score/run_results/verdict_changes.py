@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from cardiolens.score.statistics.verdicts import Verdicts
+from cardiolens.score.statistics.verdict_rows import Verdicts
 
 _KEY = ("arm_id", "qa_id", "channel")
 _OUTCOME = ("status", "parse_status", "parsed", "correct")

@@ -7,7 +7,7 @@ from cardiolens.score.statistics.corrected import corrected_statistics
 from cardiolens.score.statistics.items import Floats, Items
 from cardiolens.score.statistics.references import skill
 from cardiolens.score.statistics.report_references import Forms
-from cardiolens.score.statistics.reports import report_statistics
+from cardiolens.score.statistics.report_scores import report_statistics
 from cardiolens.score.statistics.statistic import Basis, Key, Statistic, mean_of
 from cardiolens.score.statistics.subtasks import subtask_statistics
 

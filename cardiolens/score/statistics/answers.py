@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cardiolens.score.statistics.items import Bools, Ints, Items, items
 from cardiolens.score.statistics.name_codes import Vocabulary
-from cardiolens.score.statistics.reports import Reports
+from cardiolens.score.statistics.report_scores import Reports
 
 Rows = TypeVar("Rows", Items, Reports)
 

@@ -10,7 +10,7 @@ from cardiolens.score.statistics.items import Items
 from cardiolens.score.statistics.name_codes import Vocabulary
 from cardiolens.score.statistics.outcomes import judged_shares
 from cardiolens.score.statistics.spilled_mapping import SpilledMapping
-from cardiolens.score.statistics.verdicts import Verdicts, by_arm, cohort
+from cardiolens.score.statistics.verdict_rows import Verdicts, by_arm, cohort
 from cardiolens.storage.tables import VERDICTS
 
 

@@ -13,7 +13,7 @@ from cardiolens.protocol.tasks.catalogue import GATES
 from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.items import Floats, Ints, Items
 from cardiolens.score.statistics.metrics import mean_defined, ratio
-from cardiolens.score.statistics.reports import Reports
+from cardiolens.score.statistics.report_scores import Reports
 from cardiolens.score.statistics.statistic import Key
 
 Kind = Literal["set", "choice", "gate", "diagnosis", "report"]

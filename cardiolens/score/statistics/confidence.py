@@ -15,7 +15,7 @@ from cardiolens.score.statistics.items import Bools, Floats, Ints
 from cardiolens.score.statistics.outcomes import flag_incomplete, judged_shares
 from cardiolens.score.statistics.rows import as_row
 from cardiolens.score.statistics.statistic import Basis, Key, Statistic
-from cardiolens.score.statistics.verdicts import cohort
+from cardiolens.score.statistics.verdict_rows import cohort
 from cardiolens.storage.tables import SCORES, from_rows
 
 AUROC = "auroc"

@@ -10,7 +10,7 @@ import numpy as np
 from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.items import Bools, Floats, Ints, Items
 from cardiolens.score.statistics.metrics import ratio
-from cardiolens.score.statistics.reports import Reports
+from cardiolens.score.statistics.report_scores import Reports
 from cardiolens.score.statistics.statistic import Basis, Key, Statistic, mean_of
 
 CORRECTED, EXACT = "corrected_accuracy", "exact_answers"

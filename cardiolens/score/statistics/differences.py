@@ -19,7 +19,7 @@ from cardiolens.score.statistics.items import Bools, Floats, Items
 from cardiolens.score.statistics.multiple_testing import EQUIVALENCE_P, SWAP_P, PValueRow
 from cardiolens.score.statistics.paired import mcnemar_of, wilcoxon
 from cardiolens.score.statistics.report_references import Forms
-from cardiolens.score.statistics.reports import Reports
+from cardiolens.score.statistics.report_scores import Reports
 from cardiolens.score.statistics.rows import as_row
 from cardiolens.score.statistics.spilled_mapping import SpilledMapping
 from cardiolens.score.statistics.statistic import Basis, Key, Statistic

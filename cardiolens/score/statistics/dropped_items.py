@@ -10,7 +10,7 @@ from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.cells import Cells, claimed_statistics
 from cardiolens.score.statistics.items import Items
 from cardiolens.score.statistics.outcomes import COMPLETE, INCOMPLETE
-from cardiolens.score.statistics.reports import Reports
+from cardiolens.score.statistics.report_scores import Reports
 from cardiolens.score.statistics.statistic import Key
 
 Rows = TypeVar("Rows", Items, Reports)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cardiolens.score.statistics.items import Bools, Floats
-from cardiolens.score.statistics.states import Choices, Sets, State
+from cardiolens.score.statistics.patient_states import Choices, Sets, State
 
 
 def ratio(part: Floats, whole: Floats) -> Floats:

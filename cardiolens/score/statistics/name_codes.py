@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cardiolens.score.statistics.verdicts import Verdicts, blocks
+from cardiolens.score.statistics.verdict_rows import Verdicts, blocks
 
 Ints = NDArray[np.int64]
 

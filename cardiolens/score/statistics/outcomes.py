@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.score.statistics.verdicts import Verdicts, blocks
+from cardiolens.score.statistics.verdict_rows import Verdicts, blocks
 from cardiolens.storage.tables import concat
 
 COMPLETE = 0.99  # share of judged items below which a cell is flagged as incomplete

@@ -8,7 +8,7 @@ import numpy as np
 
 from cardiolens.score.statistics import metrics
 from cardiolens.score.statistics.items import Bools, Floats, Ints, Items
-from cardiolens.score.statistics.states import AnswerMasks, Choices, Sets, State, state_of
+from cardiolens.score.statistics.patient_states import AnswerMasks, Choices, Sets, State, state_of
 
 SIMULATIONS = 200
 Guesses = Mapping[str, Mapping[str, float]]  # by reader, by metric

@@ -8,7 +8,7 @@ from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.factors import ArmPair
 from cardiolens.score.statistics.items import Floats, Items
 from cardiolens.score.statistics.metrics import ratio
-from cardiolens.score.statistics.reports import Reports
+from cardiolens.score.statistics.report_scores import Reports
 from cardiolens.score.statistics.rows import TIERS, as_row
 from cardiolens.score.statistics.statistic import Basis, Statistic
 

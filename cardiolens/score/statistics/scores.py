@@ -28,7 +28,7 @@ from cardiolens.score.statistics.rows import ONE_ANSWER, Row, as_row
 from cardiolens.score.statistics.spilled_mapping import SpilledMapping
 from cardiolens.score.statistics.statistic import Key, Statistic
 from cardiolens.score.statistics.swap_test import SWAPS
-from cardiolens.score.statistics.verdicts import Verdicts
+from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage.spool import Spool
 from cardiolens.storage.tables import SCORES, from_rows
 

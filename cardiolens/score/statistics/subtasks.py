@@ -6,7 +6,7 @@ from cardiolens.protocol.tasks.catalogue import GATES
 from cardiolens.score.statistics import collapse, metrics, references
 from cardiolens.score.statistics.hypothesis_tests import gwet_ac1
 from cardiolens.score.statistics.items import Floats, Items
-from cardiolens.score.statistics.states import AnswerMasks, Choices, Sets, state_of
+from cardiolens.score.statistics.patient_states import AnswerMasks, Choices, Sets, state_of
 from cardiolens.score.statistics.statistic import Basis, Statistic
 
 _NORMAL = 1

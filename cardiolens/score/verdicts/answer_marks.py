@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from cardiolens.report_text.lexicon import words
+from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.json_reply import answers
 from cardiolens.score.verdicts.option_text import LATIN
 from cardiolens.score.verdicts.reply import BOX, END, TAG

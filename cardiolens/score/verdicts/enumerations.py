@@ -1,8 +1,8 @@
 """Enumerations that answer yes or no for each option (protocol 16.2)."""
 
-from cardiolens.score.verdicts.clauses import NAMES, Clause, Statement
 from cardiolens.score.verdicts.reading import UNREADABLE, Reading, reading_of
-from cardiolens.score.verdicts.tokens import Kind, Token
+from cardiolens.score.verdicts.reply_clauses import NAMES, Clause, Statement
+from cardiolens.score.verdicts.reply_tokens import Kind, Token
 
 _SIGNS = {"open", "close", "bar", "stop", "comma", "dash", "colon", "bullet"}
 _BEFORE_NAME = frozenset({*_SIGNS, "label", "subject", "yes", "no", "join", "but", "reason"})

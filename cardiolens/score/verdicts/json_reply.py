@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from cardiolens.report_text.lexicon import words
+from cardiolens.report_text.reply_lexicon import words
 
 _BRACE = re.compile(r"\{")
 _DECODER = json.JSONDecoder()

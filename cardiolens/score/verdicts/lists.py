@@ -7,7 +7,9 @@ tail    = a reason, a clause against the list, a further sentence: nothing that 
 
 from collections.abc import Collection
 
-from cardiolens.score.verdicts.clauses import (
+from cardiolens.score.verdicts.option_text import OptionTexts
+from cardiolens.score.verdicts.reading import NotReadableError, Reading, reading_of
+from cardiolens.score.verdicts.reply_clauses import (
     NAMES,
     Clause,
     clauses,
@@ -16,9 +18,7 @@ from cardiolens.score.verdicts.clauses import (
     is_open,
     polarity,
 )
-from cardiolens.score.verdicts.option_text import OptionTexts
-from cardiolens.score.verdicts.reading import NotReadableError, Reading, reading_of
-from cardiolens.score.verdicts.tokens import Kind, Token
+from cardiolens.score.verdicts.reply_tokens import Kind, Token
 
 _LEAD = frozenset(
     {"open", "colon", "dash", "label", "newline", "stop", "close", "bar", "verb", "subject", "bullet"}

@@ -3,12 +3,12 @@
 import functools
 import re
 
-from cardiolens.report_text.lexicon import words
+from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.answer_marks import EXPLICIT, Mark, marks
-from cardiolens.score.verdicts.clauses import NAMES
 from cardiolens.score.verdicts.reading import UNREADABLE, Reading
 from cardiolens.score.verdicts.reply import END
-from cardiolens.score.verdicts.tokens import Tokenizer
+from cardiolens.score.verdicts.reply_clauses import NAMES
+from cardiolens.score.verdicts.reply_tokens import Tokenizer
 from cardiolens.score.verdicts.values import Values
 
 _JOINS = frozenset({"comma", "join", "semicolon", "newline", "either", "perhaps", "close", "bar"})

@@ -5,7 +5,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from cardiolens.report_text.lexicon import kinds, words
+from cardiolens.report_text.reply_lexicon import kinds, words
 
 Option = tuple[str, str]
 

@@ -8,7 +8,7 @@ from cardiolens.score.verdicts.marked_answer import read_marked_answer
 from cardiolens.score.verdicts.option_text import Option
 from cardiolens.score.verdicts.reading import Reading
 from cardiolens.score.verdicts.reply import refuses, visible_with_boxes
-from cardiolens.score.verdicts.tokens import Tokenizer
+from cardiolens.score.verdicts.reply_tokens import Tokenizer
 from cardiolens.score.verdicts.unmarked_answer import read_unmarked_answer
 
 # Version of the protocol's section 16. Raise it with every change that may parse a reply differently.

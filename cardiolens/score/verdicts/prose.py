@@ -2,11 +2,11 @@
 
 from itertools import pairwise
 
-from cardiolens.report_text.lexicon import words
-from cardiolens.score.verdicts.clauses import Clause, Statement
+from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.enumerations import CONTINUES, TRANSPARENT, is_broken_list
 from cardiolens.score.verdicts.reading import UNREADABLE, Reading, reading_of
-from cardiolens.score.verdicts.tokens import Token
+from cardiolens.score.verdicts.reply_clauses import Clause, Statement
+from cardiolens.score.verdicts.reply_tokens import Token
 
 _PREDICATES = frozenset({"verb", "colon", "dash", "bar"})
 

@@ -4,7 +4,7 @@ import functools
 import re
 import unicodedata
 
-from cardiolens.report_text.lexicon import Tag, words
+from cardiolens.report_text.reply_lexicon import Tag, words
 
 # Private-use characters around the marked answer of a reply; replies do not contain them.
 BOX, TAG, END = "\ue000", "\ue001", "\ue002"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from cardiolens.score.verdicts.tokens import Token
+from cardiolens.score.verdicts.reply_tokens import Token
 
 Clause = list[Token]
 Polarity = Literal["bare", "yes", "no", "open"]  # "bare": options without a predicate; "open": undecidable

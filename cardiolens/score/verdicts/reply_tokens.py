@@ -4,7 +4,7 @@ import functools
 import re
 from typing import Literal, NamedTuple
 
-from cardiolens.report_text.lexicon import WordKind, kinds, words
+from cardiolens.report_text.reply_lexicon import WordKind, kinds, words
 from cardiolens.score.verdicts.option_text import LATIN, OptionTexts
 
 Kind = (

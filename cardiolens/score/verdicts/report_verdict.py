@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.report_text.entities import ReportForm, entity_counts, fields_equal
 from cardiolens.report_text.extract import Entity, extract
-from cardiolens.score.verdicts.case import Case, CaseReply, Judgement
+from cardiolens.score.verdicts.case_verdict import Case, CaseReply, Judgement
 from cardiolens.score.verdicts.json_reply import objects
 from cardiolens.score.verdicts.overlap import overlap_counts
 from cardiolens.score.verdicts.reply import refuses, visible

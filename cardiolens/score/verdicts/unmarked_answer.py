@@ -2,14 +2,21 @@
 
 import re
 
-from cardiolens.report_text.lexicon import words
-from cardiolens.score.verdicts.clauses import NAMES, Statement, clauses, further_options, polarity, statements
+from cardiolens.report_text.reply_lexicon import words
 from cardiolens.score.verdicts.enumerations import enumeration
 from cardiolens.score.verdicts.lists import leading
 from cardiolens.score.verdicts.option_text import OptionTexts
 from cardiolens.score.verdicts.prose import is_one_sentence, prose
 from cardiolens.score.verdicts.reading import UNREADABLE, NotReadableError, Reading
-from cardiolens.score.verdicts.tokens import Token, Tokenizer
+from cardiolens.score.verdicts.reply_clauses import (
+    NAMES,
+    Statement,
+    clauses,
+    further_options,
+    polarity,
+    statements,
+)
+from cardiolens.score.verdicts.reply_tokens import Token, Tokenizer
 
 RuleReading = tuple[str, Reading]
 

@@ -1,11 +1,11 @@
 """Values of marks: parse the text after a mark to options."""
 
-from cardiolens.score.verdicts.clauses import NAMES, statements
 from cardiolens.score.verdicts.enumerations import enumeration
 from cardiolens.score.verdicts.lists import leading
 from cardiolens.score.verdicts.prose import prose
 from cardiolens.score.verdicts.reading import DENIAL, UNREADABLE, NotReadableError, Reading, reading_of
-from cardiolens.score.verdicts.tokens import Token, Tokenizer
+from cardiolens.score.verdicts.reply_clauses import NAMES, statements
+from cardiolens.score.verdicts.reply_tokens import Token, Tokenizer
 
 _UNDECIDED = frozenset({"either", "perhaps", "not", "unsure"})
 _AFFIRMED = frozenset({"true", "yes", "1", "selected", "present"})

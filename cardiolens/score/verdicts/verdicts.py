@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError
 from cardiolens.protocol.dialogue.samples import SAMPLED, samples_of
-from cardiolens.score.verdicts.case import Case, CaseReply, Judgement, case_of, judge_choice
+from cardiolens.score.verdicts.case_verdict import Case, CaseReply, Judgement, case_of, judge_choice
 from cardiolens.score.verdicts.final_completions import finals
-from cardiolens.score.verdicts.report import judge_fields, judge_text, texts
+from cardiolens.score.verdicts.report_verdict import judge_fields, judge_text, texts
 from cardiolens.score.verdicts.text_metrics import TextMetric
 from cardiolens.score.verdicts.vote import elect_reply
 from cardiolens.storage.tables import ILLEGAL_SELECTION, VERDICTS

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from cardiolens.score.verdicts.case import Case, CaseReply, read_choice
+from cardiolens.score.verdicts.case_verdict import Case, CaseReply, read_choice
 
 
 def elect_reply(case: Case, replies: Sequence[CaseReply]) -> CaseReply:

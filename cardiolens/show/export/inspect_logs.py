@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.score.statistics.factors import FACTORS, ArmFactors
-from cardiolens.show.export.dataset import answers_of_arm
+from cardiolens.show.export.dataset_export import answers_of_arm
 from cardiolens.show.page.page_data import Header, read_header
 from cardiolens.storage import tables
 from cardiolens.storage.places import Run

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from cardiolens.show.export.paper import latex, markdown
 from cardiolens.show.page.embed import tables_of
 from cardiolens.show.page.page_data import read_facts
-from cardiolens.show.page.render import SECTIONS
+from cardiolens.show.page.page_rendering import SECTIONS
 from cardiolens.storage import tables
 from cardiolens.storage.places import Run
 

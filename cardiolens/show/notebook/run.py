@@ -13,7 +13,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.suggest import nearest_first
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.score.verdicts.final_completions import finals
-from cardiolens.show.notebook.case import Answer, Case
+from cardiolens.show.notebook.case_display import Answer, Case
 from cardiolens.storage import documents, tables
 from cardiolens.storage.places import Run, Store
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cardiolens.score.claims import sentences
-from cardiolens.score.claims.evidence import Evidence, Rows
+from cardiolens.score.claims.evidence_analysis import Evidence, Rows
 from cardiolens.score.claims.sentences import Finding
-from cardiolens.score.run_results.analyses import AnalysisRow
+from cardiolens.score.run_results.run_analyses import AnalysisRow
 from cardiolens.score.statistics.factors import FACTORS, ArmFactors
 from cardiolens.show.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, scope_words, setting
 from cardiolens.show.page.elements import Column, Table

@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from cardiolens.score.claims import preregistered, sentences
-from cardiolens.score.claims.evidence import FEWEST_PATIENTS, Evidence
+from cardiolens.score.claims.evidence_analysis import FEWEST_PATIENTS, Evidence
 from cardiolens.score.claims.sentences import signed
-from cardiolens.score.run_results.analyses import AnalysisRow
+from cardiolens.score.run_results.run_analyses import AnalysisRow
 from cardiolens.score.statistics.headlines import PREFIX
 from cardiolens.score.statistics.hypothesis_tests import MARGIN
 from cardiolens.score.statistics.outcomes import INCOMPLETE
-from cardiolens.show.page.differences import Difference, Reading, differences
+from cardiolens.show.page.difference_table import Difference, Reading, differences
 from cardiolens.show.page.elements import Answer, Estimate
 from cardiolens.show.page.page_data import Facts
 

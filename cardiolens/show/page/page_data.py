@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.tasks.catalogue import Subtask, load_catalogue
-from cardiolens.score.run_results.analyses import AnalysisRow, AnalysisTable, read_judged
+from cardiolens.score.run_results.run_analyses import AnalysisRow, AnalysisTable, read_judged
 from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.show.page.frame_requests import ChoiceCounts, choices_of
+from cardiolens.show.page.frame_request_table import ChoiceCounts, choices_of
 from cardiolens.show.page.usage import ArmUsage, Usage, usage_of, usage_of_arms
 from cardiolens.storage import documents, tables
 from cardiolens.storage.places import Run

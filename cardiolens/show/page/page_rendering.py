@@ -8,25 +8,25 @@ from importlib.resources import files
 
 import jinja2
 
-from cardiolens.score.claims.evidence import FEWEST_PATIENTS
+from cardiolens.score.claims.evidence_analysis import FEWEST_PATIENTS
 from cardiolens.score.claims.sentences import Finding
-from cardiolens.show.page.answers import answers
 from cardiolens.show.page.elements import Column, Section, Table
 from cardiolens.show.page.embed import embed, figure_json, tables_of, to_json
+from cardiolens.show.page.headline_answers import answers
 from cardiolens.show.page.interval_drawings import HEIGHT, WIDTH, strip
 from cardiolens.show.page.page_data import Facts
 from cardiolens.show.page.sections.cohorts import cohorts
-from cardiolens.show.page.sections.collapse import collapse
-from cardiolens.show.page.sections.confidence import confidence
+from cardiolens.show.page.sections.collapse_section import collapse
+from cardiolens.show.page.sections.confidence_section import confidence
 from cardiolens.show.page.sections.controls import controls
 from cardiolens.show.page.sections.cost import cost
-from cardiolens.show.page.sections.landscape import landscape
+from cardiolens.show.page.sections.landscape_section import landscape
 from cardiolens.show.page.sections.prompting import prompting
 from cardiolens.show.page.sections.reliability import reliability
 from cardiolens.show.page.sections.run_setup import run_setup
 from cardiolens.show.page.sections.slices import slices
-from cardiolens.show.page.sections.sources import sources
-from cardiolens.show.page.sections.subtasks import subtasks
+from cardiolens.show.page.sections.source_section import sources
+from cardiolens.show.page.sections.subtask_section import subtasks
 
 SECTIONS: tuple[Callable[[Facts], Section], ...] = (
     *(run_setup, landscape, slices, prompting, collapse, subtasks, controls, cohorts, sources, confidence),

@@ -4,10 +4,10 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from cardiolens.show.page.case_viewer.write import write_viewer
+from cardiolens.show.page.case_viewer.viewer_files import write_viewer
 from cardiolens.show.page.embed import CHUNKS
 from cardiolens.show.page.page_data import read_facts
-from cardiolens.show.page.render import render
+from cardiolens.show.page.page_rendering import render
 from cardiolens.storage import tables
 from cardiolens.storage.places import Run
 

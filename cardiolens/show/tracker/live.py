@@ -11,8 +11,8 @@ from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.progress import Standing, Watch
 from cardiolens.show.tracker.machine import busy
-from cardiolens.show.tracker.progress import ProgressRow, appender, read_rows, row_of
 from cardiolens.show.tracker.session import WandbGroup
+from cardiolens.show.tracker.tracked_progress import ProgressRow, appender, read_rows, row_of
 
 log = logging.getLogger(__name__)
 

@@ -19,8 +19,8 @@ from cardiolens.config.arms import Arm, arms
 from cardiolens.config.steps import TrackerSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.show.tracker.live import mirror_progress
-from cardiolens.show.tracker.progress import read_rows
 from cardiolens.show.tracker.session import WandbGroup
+from cardiolens.show.tracker.tracked_progress import read_rows
 from cardiolens.storage import documents, tables
 from cardiolens.storage.places import Run
 

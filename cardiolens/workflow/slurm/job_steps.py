@@ -20,8 +20,8 @@ from cardiolens.workflow.slurm.attempt import give_up
 from cardiolens.workflow.slurm.model_job import run_model
 from cardiolens.workflow.slurm.model_record import read_model_record, write_model_record
 from cardiolens.workflow.steps.conclude import conclude
-from cardiolens.workflow.steps.outcomes import Prepared
-from cardiolens.workflow.steps.prepare import prepare_sweep
+from cardiolens.workflow.steps.model_outcomes import Prepared
+from cardiolens.workflow.steps.prepare_studies import prepare_sweep
 
 _WORDS = ("run", "step", "model", "address", "nodes")
 

@@ -16,8 +16,8 @@ from cardiolens.storage import documents, tables
 from cardiolens.storage.places import Run, Store
 from cardiolens.workflow.slurm import commands
 from cardiolens.workflow.slurm.commands import Alive
+from cardiolens.workflow.slurm.job_progress import ModelProgress, progress_of, rate_of, without_requests
 from cardiolens.workflow.slurm.model_record import read_model_record
-from cardiolens.workflow.slurm.progress import ModelProgress, progress_of, rate_of, without_requests
 from cardiolens.workflow.slurm.scripts import mark_of
 from cardiolens.workflow.slurm.submission import Submission, read_submission
 

@@ -26,7 +26,7 @@ from cardiolens.workflow.slurm.limits import check_limits
 from cardiolens.workflow.slurm.scripts import mark_of, script_of, site_of
 from cardiolens.workflow.slurm.show_jobs import show_jobs, show_scripts
 from cardiolens.workflow.slurm.submission import queue, read_submission
-from cardiolens.workflow.steps.prepare import is_prepared
+from cardiolens.workflow.steps.prepare_studies import is_prepared
 
 
 def submit(spec: SweepSpec) -> int:

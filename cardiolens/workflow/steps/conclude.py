@@ -11,8 +11,8 @@ from cardiolens.score.run_results.scoring import RunResults, judge_and_write
 from cardiolens.show.page.write import write_page
 from cardiolens.show.terminal import show
 from cardiolens.show.tracker.mirror import track
-from cardiolens.workflow.steps.manifest import counters, placed, stages_of_chains, write_manifest
-from cardiolens.workflow.steps.outcomes import Prepared
+from cardiolens.workflow.steps.model_outcomes import Prepared
+from cardiolens.workflow.steps.run_manifest import counters, placed, stages_of_chains, write_manifest
 
 
 def conclude(

@@ -12,7 +12,7 @@ from cardiolens.score.run_results import merging
 from cardiolens.score.run_results.groups import groups_of
 from cardiolens.score.run_results.scoring import Replies, RunResults, judge_replies, of_tiers, write_results
 from cardiolens.score.run_results.verdict_changes import changes
-from cardiolens.score.statistics.verdicts import Verdicts
+from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.show.page.case_viewer.pictures import FRAMES
 from cardiolens.show.page.write import write_page
 from cardiolens.show.terminal import show

@@ -13,16 +13,16 @@ from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.dataset import DatasetSpec
 from cardiolens.protocol.medthinkvqa.case import Case
+from cardiolens.protocol.medthinkvqa.case_group import is_current
+from cardiolens.protocol.medthinkvqa.case_group import prepare_cases as prepare_group
 from cardiolens.protocol.medthinkvqa.case_text import told_path, write_cases
 from cardiolens.protocol.medthinkvqa.files import Source, cases
-from cardiolens.protocol.medthinkvqa.group import is_current
-from cardiolens.protocol.medthinkvqa.group import prepare_cases as prepare_group
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.storage import tables
 from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
 from cardiolens.study.group import Outcome, current_cohort
 from cardiolens.study.shards import holds_part
-from cardiolens.workflow.steps.outcomes import OUTCOMES, Prepared, outcome_of, row_of, sorted_pairs
+from cardiolens.workflow.steps.model_outcomes import OUTCOMES, Prepared, outcome_of, row_of, sorted_pairs
 
 CASES_A_PART = 24  # of eight images each, about 100 MiB once compressed
 

@@ -16,7 +16,7 @@ from cardiolens.base.untrusted import is_housekeeping
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.dataset import DatasetSpec, Windows
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.phantom.cohort import make_cohort
+from cardiolens.phantom.phantom_cohort import make_cohort
 from cardiolens.protocol.select.feature_source import Sight, check_encoders, sights_of
 from cardiolens.protocol.select.feature_store import missing_parts, write_features
 from cardiolens.runtime.connect import ray_cluster
@@ -26,7 +26,14 @@ from cardiolens.study.group import Outcome, by_pixels, current_cohort, prepare_g
 from cardiolens.study.manifest import Study, read_study, shown_name
 from cardiolens.study.sequences import sequences
 from cardiolens.study.shards import holds_part, read_volumes
-from cardiolens.workflow.steps.outcomes import OUTCOMES, Prepared, counts_of, outcome_of, row_of, sorted_pairs
+from cardiolens.workflow.steps.model_outcomes import (
+    OUTCOMES,
+    Prepared,
+    counts_of,
+    outcome_of,
+    row_of,
+    sorted_pairs,
+)
 from cardiolens.workflow.steps.prepare_cases import are_prepared, prepare_cases
 
 PART_PIXELS = 192 << 20  # about 128 MiB once compressed

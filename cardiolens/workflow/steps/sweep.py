@@ -23,13 +23,13 @@ from cardiolens.score.claims.planned_power import power_lines
 from cardiolens.score.run_results.judged_arms import arm_factors
 from cardiolens.score.verdicts.text_metrics import open_text_metrics
 from cardiolens.show.terminal import show
-from cardiolens.show.terminal.placement import show_placement
+from cardiolens.show.terminal.placement_table import show_placement
 from cardiolens.show.tracker.mirror import check_tracker
 from cardiolens.storage import documents, tables
 from cardiolens.storage.places import run_of
 from cardiolens.workflow.steps.answer import answer
 from cardiolens.workflow.steps.conclude import conclude
-from cardiolens.workflow.steps.prepare import prepare_sweep
+from cardiolens.workflow.steps.prepare_studies import prepare_sweep
 
 
 def sweep(spec: SweepSpec) -> int:

@@ -14,8 +14,8 @@ from tests.unit.curation.questions.report_folders import write_reports
 
 NAMED = re.compile(r'code_of\("(cardiolens[\w.]+)"\)|^_CODE = "(cardiolens[\w.]+)"', re.MULTILINE)
 STAGES = {
-    "cardiolens.curation.ingest.ingest": "show/page/write.py",
-    "cardiolens.curation.questions.run": "inference/plan/plan.py",
+    "cardiolens.curation.ingest.import_run": "show/page/write.py",
+    "cardiolens.curation.questions.draft_questions": "inference/plan/plan.py",
     "cardiolens.inference.plan.plan": "score/verdicts/parse.py",
     "cardiolens.reader.train": "score/verdicts/parse.py",
     "cardiolens.score.run_results.model_replies": "inference/plan/plan.py",
@@ -40,8 +40,8 @@ def test_these_are_all_stages():
     texts = {path: path.read_text() for path in PACKAGE.rglob("*.py")}
     named = {a or b for text in texts.values() for a, b in NAMED.findall(text)}
     by_itself = {path for path, text in texts.items() if "code_of(__name__)" in text}
-    assert by_itself == {PACKAGE / "curation" / "ingest" / "ingest.py"}
-    assert named | {"cardiolens.curation.ingest.ingest"} == set(STAGES)
+    assert by_itself == {PACKAGE / "curation" / "ingest" / "import_run.py"}
+    assert named | {"cardiolens.curation.ingest.import_run"} == set(STAGES)
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -7,7 +7,7 @@ import pytest
 
 from bench.pixels import BREAKS, FRAMES, UNTOUCHED, WRONG_STUDY, break_cohort, sign_test
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.phantom.cohort import make_cohort
+from cardiolens.phantom.phantom_cohort import make_cohort
 from cardiolens.study.manifest import read_study
 
 

@@ -12,7 +12,7 @@ from cardiolens.inference.plan.plan import plan
 from cardiolens.show.terminal.show import show_plan
 from cardiolens.storage import documents
 from cardiolens.storage.places import run_of
-from cardiolens.workflow.steps.manifest import write_manifest
+from cardiolens.workflow.steps.run_manifest import write_manifest
 
 PRIMARY = "primary={model: oracle, versus: uniform, tier: 1}"
 

@@ -28,7 +28,7 @@ from cardiolens.protocol.prompts.template import check_folder
 from cardiolens.study.group import prepare_group
 from cardiolens.study.manifest import read_study
 from cardiolens.study.nifti import parse_header
-from cardiolens.workflow.steps.prepare import prepare_dataset
+from cardiolens.workflow.steps.prepare_studies import prepare_dataset
 
 MIB = 2**20
 pytestmark = pytest.mark.timeout(60)

@@ -16,7 +16,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.commands.command import tell
 from cardiolens.inference.plan.inputs import read_inputs
 from cardiolens.inference.plan.plan import plan
-from cardiolens.protocol.select.rules import rules
+from cardiolens.protocol.select.routing_rules import rules
 from cardiolens.protocol.tasks import catalogue
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.show.page.sections import asked

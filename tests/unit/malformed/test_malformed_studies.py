@@ -16,7 +16,7 @@ from study_folders import sha256, study, volume, voxels, write_nifti
 from cardiolens.commands.command import run_verb
 from cardiolens.config.dataset import Windows
 from cardiolens.study.group import prepare_group
-from cardiolens.workflow.steps.prepare import prepare_dataset
+from cardiolens.workflow.steps.prepare_studies import prepare_dataset
 
 HEADER = b'{"schema": "study-1", "study_id": "S", "patient_id": "P", '
 DAMAGED = "its NIfTI header is damaged"

@@ -21,13 +21,13 @@ from cardiolens.commands.compare import compare
 from cardiolens.commands.view import served_of
 from cardiolens.curation.questions.second_reading import texts_of
 from cardiolens.phantom.roster import catalogue
-from cardiolens.show.export.export import export
+from cardiolens.show.export.table_export import export
 from cardiolens.show.page.write import write_page
 from cardiolens.storage import documents
 from cardiolens.storage.places import Run
-from cardiolens.workflow.slurm.status import status
-from cardiolens.workflow.steps.judge import judge, judge_together
-from cardiolens.workflow.steps.manifest import counters, write_manifest
+from cardiolens.workflow.slurm.run_status import status
+from cardiolens.workflow.steps.judge_run import judge, judge_together
+from cardiolens.workflow.steps.run_manifest import counters, write_manifest
 
 VERBS: dict[str, Callable[[Run, Run], object]] = {
     "compare": lambda run, other: compare(run, other, 2.0),

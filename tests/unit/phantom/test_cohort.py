@@ -13,8 +13,8 @@ import pytest
 
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.phantom.cohort import make_cohort, write_study
-from cardiolens.phantom.nifti import gzipped
+from cardiolens.phantom.nifti_writer import gzipped
+from cardiolens.phantom.phantom_cohort import make_cohort, write_study
 from cardiolens.phantom.planes import views
 from cardiolens.phantom.roster import catalogue
 from cardiolens.protocol.tasks.questions import read_questions
@@ -111,7 +111,7 @@ def test_a_processor_without_vector_instructions_gives_the_same_bytes(made, tmp_
     """Vector instructions are where libraries round differently from machine to machine."""
     script = (
         "import sys; from pathlib import Path\n"
-        "from cardiolens.phantom.cohort import write_study\n"
+        "from cardiolens.phantom.phantom_cohort import write_study\n"
         "from cardiolens.config.dataset import PhantomSpec\n"
         "write_study('PH-NORMAL', PhantomSpec(n_sampled=1, masks=True), Path(sys.argv[1]))\n"
     )
@@ -166,7 +166,7 @@ def test_a_full_disk_is_one_clear_error_and_leaves_nothing(tmp_path):
         "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "from cardiolens.base.errors import RunError\n"
-        "from cardiolens.phantom.cohort import make_cohort\n"
+        "from cardiolens.phantom.phantom_cohort import make_cohort\n"
         "from cardiolens.config.dataset import PhantomSpec\n"
         "try:\n    make_cohort(PhantomSpec(n_sampled=1), Path(sys.argv[1]))\n"
         "except RunError as error:\n    print(error)\n"

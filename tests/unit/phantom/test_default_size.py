@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.phantom.cohort import make_cohort
+from cardiolens.phantom.phantom_cohort import make_cohort
 from cardiolens.phantom.planes import views
 from cardiolens.phantom.roster import catalogue
 from cardiolens.protocol.tasks.questions import read_questions

@@ -13,10 +13,10 @@ from pydicom.datadict import dictionary_VR
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.phantom import cohort
-from cardiolens.phantom.dicom import export as exporting
+from cardiolens.phantom import phantom_cohort as cohort
+from cardiolens.phantom.dicom import dicom_export as exporting
 from cardiolens.phantom.dicom.dialect import dialect
-from cardiolens.phantom.dicom.names import series_name
+from cardiolens.phantom.dicom.series_names import series_name
 from cardiolens.phantom.dicom.spec import ExportSpec, export_spec
 from cardiolens.phantom.planes import Size, views
 

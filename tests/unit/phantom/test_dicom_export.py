@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
+from cardiolens.phantom.dicom import dicom_export as exporting
 from cardiolens.phantom.dicom import encode, stacks
-from cardiolens.phantom.dicom import export as exporting
+from cardiolens.phantom.dicom.dicom_export import write_exam
 from cardiolens.phantom.dicom.exam import exam_of
-from cardiolens.phantom.dicom.export import write_exam
-from cardiolens.phantom.dicom.identity import drawn_identity
+from cardiolens.phantom.dicom.patient_identity import drawn_identity
 from cardiolens.phantom.dicom.place import Stored, drawn_pose, locate, to_patient
 from cardiolens.phantom.dicom.scouts import scouts
 from cardiolens.phantom.dicom.series import exam_series

@@ -11,10 +11,10 @@ import pytest
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom.archetypes import canonical_values
 from cardiolens.phantom.draws import Draws
-from cardiolens.phantom.free_text.places import place
-from cardiolens.phantom.free_text.report import free_report
+from cardiolens.phantom.free_text.free_report import free_report
+from cardiolens.phantom.free_text.place_phrases import place
+from cardiolens.phantom.free_text.report_writer import make_reports
 from cardiolens.phantom.free_text.templates import STYLES, groups
-from cardiolens.phantom.free_text.write import make_reports
 from cardiolens.phantom.roster import catalogue, study
 from cardiolens.protocol.tasks.instantiate import answer
 from cardiolens.protocol.tasks.segments import LEVELS, SEGMENTS, WALLS, touched

@@ -8,10 +8,10 @@ from cardiolens.base.errors import InputError
 from cardiolens.phantom.archetypes import archetypes, canonical, canonical_values
 from cardiolens.phantom.bands import GuardBandError, bands, classify
 from cardiolens.phantom.geometry import Heart
-from cardiolens.phantom.labels import truth
 from cardiolens.phantom.parameters import DefectShape, LesionShape, Parameters, parameters
 from cardiolens.phantom.roster import SEQUENCES, catalogue, study
 from cardiolens.phantom.sampler import drawn
+from cardiolens.phantom.truth_labels import truth
 from cardiolens.protocol.tasks.instantiate import answer, asked
 from cardiolens.protocol.tasks.truth import findings
 

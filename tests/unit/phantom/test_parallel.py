@@ -9,7 +9,7 @@ import pytest
 from cardiolens.base.errors import RunError
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.phantom.cohort import make_cohort
+from cardiolens.phantom.phantom_cohort import make_cohort
 from cardiolens.runtime.connect import ray_cluster
 
 ROOT = Path(__file__).parents[3]

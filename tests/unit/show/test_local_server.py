@@ -14,11 +14,11 @@ from typing import cast
 import pytest
 
 from cardiolens.base.errors import InputError
-from cardiolens.curation.ingest.confirm.server import Desk, desk_server
+from cardiolens.curation.ingest.confirm.confirm_server import Desk, desk_server
 from cardiolens.curation.ingest.decisions import Ledger
 from cardiolens.curation.review import desk as review
 from cardiolens.curation.review.accounts import Door
-from cardiolens.curation.review.server import review_server
+from cardiolens.curation.review.review_server import review_server
 from cardiolens.show.local_server import (
     HOST,
     MOST_BYTES,
@@ -30,7 +30,7 @@ from cardiolens.show.local_server import (
     number_of,
     text_reply,
 )
-from cardiolens.show.page.case_viewer.server import Viewer, viewer_server
+from cardiolens.show.page.case_viewer.viewer_server import Viewer, viewer_server
 
 PACKAGE = Path(__file__).resolve().parents[3] / "cardiolens"
 LARGE = 32 << 20  # bytes, more than the buffers of a socket hold

@@ -14,7 +14,7 @@ from cardiolens.study.cohort import Cohort, read_cohort, tried, untouched, write
 from cardiolens.study.group import by_pixels, prepare_group
 from cardiolens.study.manifest import read_study
 from cardiolens.study.shards import read_volumes
-from cardiolens.workflow.steps.prepare import Prepared, is_prepared, prepare
+from cardiolens.workflow.steps.prepare_studies import Prepared, is_prepared, prepare
 from tests.unit.small_cohort import reader, sweep_spec
 
 PCT = (1.0, 99.0)

@@ -11,7 +11,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import DatasetSpec, Windows
 from cardiolens.study.group import Outcome, prepare_group
 from cardiolens.study.manifest import read_study
-from cardiolens.workflow.steps.prepare import _read_studies
+from cardiolens.workflow.steps.prepare_studies import _read_studies
 
 pytestmark = pytest.mark.timeout(60)
 LEADS_OUT = "is a link that leads out of dataset.studies and dataset.link_roots"

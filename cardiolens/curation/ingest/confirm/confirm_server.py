@@ -27,7 +27,7 @@ from cardiolens.show.local_server import (
     refusal,
     text_reply,
 )
-from cardiolens.show.page.render import asset, templates
+from cardiolens.show.page.page_rendering import asset, templates
 from cardiolens.study.sequences import sequences
 
 

@@ -17,7 +17,10 @@ from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply, Req
 from cardiolens.inference.engine.http.access import check_leave, password_of, proxy_of, read_key
 from cardiolens.inference.engine.http.body import body, data_url
 from cardiolens.inference.engine.http.budget import Account, OwnAccount, SpendingCap, Tokens
-from cardiolens.inference.engine.http.fault import (
+from cardiolens.inference.engine.http.cost_ledger import Ledger
+from cardiolens.inference.engine.http.gate import Gate
+from cardiolens.inference.engine.http.header_lines import HttpAnswer, Words
+from cardiolens.inference.engine.http.http_fault import (
     RULES,
     Backoff,
     FaultError,
@@ -25,11 +28,8 @@ from cardiolens.inference.engine.http.fault import (
     fault_of,
     is_filtered,
 )
-from cardiolens.inference.engine.http.gate import Gate
-from cardiolens.inference.engine.http.ledger import Ledger
-from cardiolens.inference.engine.http.reply import read_reply, read_usage
+from cardiolens.inference.engine.http.http_reply import read_reply, read_usage
 from cardiolens.inference.engine.http.transport import Transport
-from cardiolens.inference.engine.http.words import HttpAnswer, Words
 from cardiolens.storage import tables
 
 _LONGEST_WAIT = 600.0  # seconds; a server that asks for more ends the run

@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 from cardiolens.base.sanitize import one_line
 from cardiolens.inference.engine.ask import ErrorKind
-from cardiolens.inference.engine.http.words import HttpAnswer
+from cardiolens.inference.engine.http.header_lines import HttpAnswer
 
 _EXCERPT = 300  # characters of a server's text that a message repeats
 

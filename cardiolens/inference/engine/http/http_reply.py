@@ -9,8 +9,8 @@ from cardiolens.base.sanitize import one_line
 from cardiolens.config.http import HttpSpec
 from cardiolens.inference.engine.ask import Ask, Reply
 from cardiolens.inference.engine.decoding import one_letter, option_logprobs
-from cardiolens.inference.engine.http.fault import FaultError, FaultKind
-from cardiolens.inference.engine.http.words import HttpAnswer
+from cardiolens.inference.engine.http.header_lines import HttpAnswer
+from cardiolens.inference.engine.http.http_fault import FaultError, FaultKind
 
 _NEVER = -9999.0  # written by servers where a log-probability is minus infinity
 _ROUNDING = 1e-3  # by which a log-probability of one may exceed zero

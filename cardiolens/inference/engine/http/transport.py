@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from cardiolens.config.http import HttpSpec
-from cardiolens.inference.engine.http.fault import FaultError, FaultKind
-from cardiolens.inference.engine.http.words import HttpAnswer, Words
+from cardiolens.inference.engine.http.header_lines import HttpAnswer, Words
+from cardiolens.inference.engine.http.http_fault import FaultError, FaultKind
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse

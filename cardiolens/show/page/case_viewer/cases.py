@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cardiolens.show.page.case_viewer.sources import CaseKey, Rows, Sources
+from cardiolens.show.page.case_viewer.item_sources import CaseKey, Rows, Sources
 from cardiolens.show.page.case_viewer.withheld import public_evidence, public_question, public_reply
 from cardiolens.show.page.columns import prompt_words
 

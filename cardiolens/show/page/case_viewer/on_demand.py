@@ -6,8 +6,8 @@ from urllib.parse import quote
 from cardiolens.base.errors import InputError
 from cardiolens.show.local_server import number_of
 from cardiolens.show.page.case_viewer.cases import case_reader
-from cardiolens.show.page.case_viewer.sources import Sources
-from cardiolens.show.page.case_viewer.write import script_of
+from cardiolens.show.page.case_viewer.item_sources import Sources
+from cardiolens.show.page.case_viewer.viewer_files import script_of
 from cardiolens.show.page.embed import to_json
 
 MOST_WORDS = 200  # characters of a search

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cardiolens.score.statistics.factors import ArmFactors, families
-from cardiolens.show.page.case_viewer.sources import NOT_ASKED, CaseKey
+from cardiolens.show.page.case_viewer.item_sources import NOT_ASKED, CaseKey
 
 MAX_UNSAMPLED = 10_000  # answers; a run with no more is held whole
 FLIPS = 2_000

@@ -1,12 +1,12 @@
 """Section on cohorts: the full cohort beside named parts of it, such as the public one."""
 
 from cardiolens.score.claims import sentences, subgroups
-from cardiolens.score.claims.evidence import Evidence, by_interval
+from cardiolens.score.claims.evidence_analysis import Evidence, by_interval
 from cardiolens.score.claims.sentences import Finding
-from cardiolens.score.run_results.analyses import AnalysisRow
+from cardiolens.score.run_results.run_analyses import AnalysisRow
 from cardiolens.score.statistics.headlines import PREFIX
 from cardiolens.show.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, VALUE, scope_words, subtask_words
-from cardiolens.show.page.differences import READINGS
+from cardiolens.show.page.difference_table import READINGS
 from cardiolens.show.page.elements import Chart, Column, Section, Table
 from cardiolens.show.page.page_data import Facts
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from cardiolens.score.run_results.analyses import AnalysisRow
+from cardiolens.score.run_results.run_analyses import AnalysisRow
 from cardiolens.show.page.columns import ARM, METHOD, answer_words, arm_cells, subtask_words
 from cardiolens.show.page.elements import Chart, Column, Grid, Section, Table
 from cardiolens.show.page.page_data import Facts

@@ -1,6 +1,6 @@
 """Section on option probabilities: separation of right from wrong answers, and calibration."""
 
-from cardiolens.score.run_results.analyses import AnalysisRow
+from cardiolens.score.run_results.run_analyses import AnalysisRow
 from cardiolens.show.page.columns import (
     ARM,
     COUNTS,

@@ -4,7 +4,7 @@ import math
 
 from cardiolens.score.statistics.position_bias import ORDER_BIAS, POSITION_BIAS
 from cardiolens.show.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, arm_cells, scope_words
-from cardiolens.show.page.differences import difference_table, differences
+from cardiolens.show.page.difference_table import difference_table, differences
 from cardiolens.show.page.elements import Chart, Column, Section, Table
 from cardiolens.show.page.page_data import Facts
 

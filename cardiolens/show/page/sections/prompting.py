@@ -1,7 +1,7 @@
 """Section on prompting: differences of scores, and of how conservatively a model answers."""
 
 from cardiolens.show.page.columns import COUNTS, HIGH, LOW, METHOD, SCOPE, arm_cells, scope_words
-from cardiolens.show.page.differences import difference_table, differences
+from cardiolens.show.page.difference_table import difference_table, differences
 from cardiolens.show.page.elements import Chart, Column, Section, Table
 from cardiolens.show.page.page_data import Facts
 

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 
 from cardiolens.show.page.columns import ARM, COUNTS, HIGH, LOW, METHOD, SCOPE, VALUE, arm_cells, row_cells
-from cardiolens.show.page.differences import difference_table, differences
+from cardiolens.show.page.difference_table import difference_table, differences
 from cardiolens.show.page.elements import Chart, Column, Section, Table
 from cardiolens.show.page.page_data import Facts
 

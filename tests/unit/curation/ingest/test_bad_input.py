@@ -18,7 +18,7 @@ from pydicom.uid import JPEG2000Lossless, JPEGLosslessSV1, RLELossless, generate
 from cardiolens.base.errors import InputError
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest import write
-from cardiolens.curation.ingest.ingest import ingest
+from cardiolens.curation.ingest.import_run import ingest
 from tests.unit.curation.ingest.exports import CINE, CURRENT, LGE, NORMAL, SHORT_AXIS, header, healthy, save
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.ingest import IngestSpec
-from cardiolens.curation.ingest.ingest import ingest
+from cardiolens.curation.ingest.import_run import ingest
 from tests.unit.curation.ingest.exports import NORMAL, SHORT_AXIS
 from tests.unit.curation.ingest.nifti_exports import save
 

@@ -14,10 +14,10 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_ingest_spec
 from cardiolens.config.dataset import DatasetSpec, Windows
 from cardiolens.config.ingest import IngestSpec
-from cardiolens.curation.ingest.ingest import ingest
+from cardiolens.curation.ingest.import_run import ingest
 from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.manifest import read_study
-from cardiolens.workflow.steps.prepare import prepare
+from cardiolens.workflow.steps.prepare_studies import prepare
 from tests.unit.curation.ingest.exports import (
     CINE,
     CURRENT,
@@ -145,7 +145,7 @@ def test_processes_beside_this_one_change_no_byte(tmp_path, monkeypatch):
     written = {}
     for worth in (1, 10_000):
         out = tmp_path / f"out{worth}"
-        monkeypatch.setattr("cardiolens.curation.ingest.ingest._WORTH", worth)
+        monkeypatch.setattr("cardiolens.curation.ingest.import_run._WORTH", worth)
         monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
         assert ingest(IngestSpec(source=tmp_path / "export", out=out, key=tmp_path / "key")) == 0
         files = (path for path in sorted(out.rglob("*")) if path.is_file())

@@ -10,7 +10,7 @@ import pytest
 
 from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest.find import Place
-from cardiolens.curation.ingest.ingest import ingest
+from cardiolens.curation.ingest.import_run import ingest
 from cardiolens.curation.ingest.names import name_of, subjects
 from cardiolens.curation.ingest.nifti_file import scan
 from cardiolens.study.manifest import read_study

@@ -9,7 +9,7 @@ import pytest
 from pydicom import dcmread
 
 from cardiolens.config.ingest import IngestSpec
-from cardiolens.curation.ingest.ingest import ingest
+from cardiolens.curation.ingest.import_run import ingest
 from cardiolens.study.manifest import read_study
 
 DICOM = Path(__file__).parents[4].parent / "shared" / "dicom"

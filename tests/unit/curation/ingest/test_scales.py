@@ -9,7 +9,7 @@ import numpy as np
 from pydicom.uid import generate_uid
 
 from cardiolens.config.ingest import IngestSpec
-from cardiolens.curation.ingest.ingest import ingest
+from cardiolens.curation.ingest.import_run import ingest
 from tests.unit.curation.ingest.exports import LGE, NORMAL, SHORT_AXIS, header, save
 
 MAKER = "Philips MR Imaging DD 001"

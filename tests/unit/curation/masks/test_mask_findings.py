@@ -14,13 +14,14 @@ from scipy.spatial.transform import Rotation
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.curation.masks.findings import Body, mask_findings, measure_study
 from cardiolens.curation.masks.grades import quantities
 from cardiolens.curation.masks.labels import Tissue, label_maps
-from cardiolens.curation.masks.reasons import Reason
-from cardiolens.curation.masks.stack import Stack
+from cardiolens.curation.masks.mask_findings import Body, mask_findings, measure_study
+from cardiolens.curation.masks.mask_reasons import Reason
+from cardiolens.curation.masks.mask_stack import Stack
 from cardiolens.curation.masks.wall import wall_of
-from cardiolens.phantom import cohort, roster
+from cardiolens.phantom import phantom_cohort as cohort
+from cardiolens.phantom import roster
 from cardiolens.phantom.archetypes import canonical_values
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.measure import measure

@@ -10,10 +10,10 @@ from report_folders import lines
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_questions_spec
 from cardiolens.config.dataset import PhantomSpec
+from cardiolens.curation.questions.draft_questions import questions
 from cardiolens.curation.questions.from_masks import joined
 from cardiolens.curation.questions.model_extraction import model_spec
-from cardiolens.curation.questions.run import questions
-from cardiolens.phantom import cohort
+from cardiolens.phantom import phantom_cohort as cohort
 from cardiolens.phantom.roster import catalogue
 from cardiolens.protocol.tasks.questions import read_questions
 from tests.unit.curation.masks.hearts import folder_of, heart

@@ -28,8 +28,8 @@ from cardiolens.inference.models.rendering import Rendering
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.replica import Replica
+from cardiolens.protocol.medthinkvqa.example_cases import make_cases
 from cardiolens.protocol.medthinkvqa.files import Source
-from cardiolens.protocol.medthinkvqa.make import make_cases
 from cardiolens.protocol.tasks.legal import constraint_of
 
 STEP = {"is_factual": True, "is_critical": False, "error_types": []}

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from report_folders import lines, write_reports
 
 from cardiolens.config.compose import read_questions_spec
+from cardiolens.curation.questions.draft_questions import questions
+from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.drafts import merged
-from cardiolens.curation.questions.model import Part, parts, read_reply
+from cardiolens.curation.questions.extraction_model import Part, parts, read_reply
 from cardiolens.curation.questions.model_extraction import model_spec, plan_of, told
-from cardiolens.curation.questions.reasons import Reason
-from cardiolens.curation.questions.run import questions
 from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply
 from cardiolens.inference.models.rendering import Rendering
 from cardiolens.inference.plan.missing import missing_of

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_folders import half
 
+from cardiolens.curation.questions.draft_reasons import MEANINGS, Reason
+from cardiolens.curation.questions.extraction_truth import Told, settle
 from cardiolens.curation.questions.numbers import ranges, read_number, sex_of
-from cardiolens.curation.questions.reasons import MEANINGS, Reason
-from cardiolens.curation.questions.rules import extract
-from cardiolens.curation.questions.segments import segments
-from cardiolens.curation.questions.truth import Told, settle
-from cardiolens.phantom.reports import reports
+from cardiolens.curation.questions.rule_extraction import extract
+from cardiolens.curation.questions.segment_phrases import segments
+from cardiolens.phantom.fixed_reports import reports
 from cardiolens.phantom.roster import SEQUENCES, catalogue, study
 from cardiolens.protocol.tasks.instantiate import answer, asked
 from cardiolens.protocol.tasks.truth import findings

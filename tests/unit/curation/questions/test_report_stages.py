@@ -9,8 +9,8 @@ from report_folders import lines, write_reports, write_study
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_questions_spec
 from cardiolens.curation.questions.counts import page
-from cardiolens.curation.questions.run import questions
-from cardiolens.curation.questions.stages import Stages, read_lines
+from cardiolens.curation.questions.draft_questions import questions
+from cardiolens.curation.questions.stage_files import Stages, read_lines
 from cardiolens.phantom.roster import catalogue
 
 TEXTS = {

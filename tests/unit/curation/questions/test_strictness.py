@@ -2,9 +2,9 @@
 
 import pytest
 
+from cardiolens.curation.questions.extraction_truth import Told, settle
 from cardiolens.curation.questions.numbers import sex_of
-from cardiolens.curation.questions.rules import extract
-from cardiolens.curation.questions.truth import Told, settle
+from cardiolens.curation.questions.rule_extraction import extract
 from cardiolens.phantom.roster import catalogue
 
 CATALOGUE = catalogue()

@@ -6,9 +6,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from cardiolens.curation.review.items import Item
 from cardiolens.curation.review.ledger import NAME, Ledger
 from cardiolens.curation.review.queue import Asked, Queue
+from cardiolens.curation.review.review_items import Item
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.questions import given_questions
 

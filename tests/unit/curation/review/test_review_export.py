@@ -6,9 +6,9 @@ import pytest
 from reviewers import CATALOGUE, Table, items_of
 
 from cardiolens.base.errors import InputError
-from cardiolens.curation.questions.stages import write_lines
-from cardiolens.curation.review.export import exported, readings, write
-from cardiolens.curation.review.items import BATCH, _batches
+from cardiolens.curation.questions.stage_files import write_lines
+from cardiolens.curation.review.review_export import exported, readings, write
+from cardiolens.curation.review.review_items import BATCH, _batches
 from cardiolens.protocol.tasks.questions import read_questions
 
 

@@ -15,12 +15,12 @@ from cardiolens.base.errors import InputError
 from cardiolens.curation.review import accounts
 from cardiolens.curation.review.accounts import Door, add_account
 from cardiolens.curation.review.desk import Desk
-from cardiolens.curation.review.items import read_items
 from cardiolens.curation.review.ledger import NAME, Ledger
-from cardiolens.curation.review.pictures import Pictures
 from cardiolens.curation.review.queue import Queue
-from cardiolens.curation.review.run import add, export, serve
-from cardiolens.curation.review.server import WORD, review_server
+from cardiolens.curation.review.review_commands import add, export, serve
+from cardiolens.curation.review.review_items import read_items
+from cardiolens.curation.review.review_pictures import Pictures
+from cardiolens.curation.review.review_server import WORD, review_server
 
 PNG = b"\x89PNG"
 

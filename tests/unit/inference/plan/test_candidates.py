@@ -15,7 +15,7 @@ from cardiolens.inference.placement.placement import place
 from cardiolens.inference.plan.candidates import at_hand, candidate, needs
 from cardiolens.inference.plan.missing import WORK, Missing
 from cardiolens.inference.plan.totals import Totals
-from cardiolens.show.terminal.placement import placement_rows
+from cardiolens.show.terminal.placement_table import placement_rows
 from cardiolens.storage.places import run_of
 
 EIGHT = (Node("a", 8, 80.0),)

@@ -20,7 +20,7 @@ from cardiolens.inference.stream.execution import Executed, execute
 from cardiolens.inference.stream.pipeline import Streamed
 from cardiolens.storage import documents
 from cardiolens.workflow.steps.conclude import conclude
-from cardiolens.workflow.steps.outcomes import Prepared
+from cardiolens.workflow.steps.model_outcomes import Prepared
 from cardiolens.workflow.steps.sweep import sweep
 
 Sweep = Callable[..., SweepSpec]

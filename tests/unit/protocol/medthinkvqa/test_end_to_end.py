@@ -15,10 +15,10 @@ from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.messages import pictures_of
 from cardiolens.protocol.medthinkvqa.case import field_of
+from cardiolens.protocol.medthinkvqa.case_group import prepare_cases
 from cardiolens.protocol.medthinkvqa.case_text import write_cases
+from cardiolens.protocol.medthinkvqa.example_cases import make_cases
 from cardiolens.protocol.medthinkvqa.files import Source, cases
-from cardiolens.protocol.medthinkvqa.group import prepare_cases
-from cardiolens.protocol.medthinkvqa.make import make_cases
 from cardiolens.show.page.case_viewer.pictures import png_of
 from cardiolens.storage import tables
 from cardiolens.study.cohort import Cohort, write_cohort

@@ -9,10 +9,10 @@ from PIL import Image
 
 from cardiolens.base.errors import InputError
 from cardiolens.protocol.medthinkvqa.case import read_case
+from cardiolens.protocol.medthinkvqa.case_picture import pixels_of
+from cardiolens.protocol.medthinkvqa.case_submission import submission_problems, write_submission
+from cardiolens.protocol.medthinkvqa.example_cases import make_cases
 from cardiolens.protocol.medthinkvqa.files import Source, cases, image_bytes
-from cardiolens.protocol.medthinkvqa.make import make_cases
-from cardiolens.protocol.medthinkvqa.picture import pixels_of
-from cardiolens.protocol.medthinkvqa.submission import submission_problems, write_submission
 from cardiolens.score.run_results.case_scores import rouge_l, step_overlap
 
 

@@ -12,8 +12,8 @@ from small_cohort import swept
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
 from cardiolens.protocol.dialogue.chain import read_chains
+from cardiolens.protocol.medthinkvqa.case_submission import submission_problems
 from cardiolens.protocol.medthinkvqa.files import Source, records
-from cardiolens.protocol.medthinkvqa.submission import submission_problems
 from cardiolens.score.run_results.case_rationales import by_image, explanation_of
 from cardiolens.storage import tables
 from cardiolens.storage.places import Run

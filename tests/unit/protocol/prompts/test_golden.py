@@ -12,8 +12,8 @@ import pytest
 from cardiolens.config.sweep import SelectorSpec
 from cardiolens.inference.plan.control import reversed_options
 from cardiolens.protocol.prompts.frames import caption_block, captions
+from cardiolens.protocol.prompts.prompt_rendering import question_block, render
 from cardiolens.protocol.prompts.question import AskedQuestion, report_fields
-from cardiolens.protocol.prompts.render import question_block, render
 from cardiolens.protocol.prompts.template import template_for
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.route import Route

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.phantom import reports
+from cardiolens.phantom import fixed_reports as reports
 from cardiolens.phantom.archetypes import canonical_values
 from cardiolens.phantom.roster import SEQUENCES, catalogue, roster, study
 from cardiolens.protocol.tasks.truth import findings

@@ -14,7 +14,7 @@ from cardiolens.inference.plan.missing import missing
 from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.replica import Replica
-from cardiolens.phantom.cohort import make_cohort
+from cardiolens.phantom.phantom_cohort import make_cohort
 from cardiolens.score.run_results.scoring import judge_and_write
 from cardiolens.storage import tables
 from cardiolens.study.cohort import Cohort, write_cohort

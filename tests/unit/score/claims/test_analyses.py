@@ -10,7 +10,7 @@ import pytest
 
 from cardiolens.score.claims import sentences
 from cardiolens.score.claims.analyses import analyse
-from cardiolens.score.claims.evidence import Evidence
+from cardiolens.score.claims.evidence_analysis import Evidence
 from cardiolens.score.claims.landscape import landscape
 from cardiolens.score.statistics.bootstrap import percentile
 from cardiolens.score.statistics.factors import ArmFactors, families

@@ -11,9 +11,9 @@ from small_cohort import make_cohort, reader
 
 from cardiolens.base.errors import InputError
 from cardiolens.commands.compare import compare, read_words
-from cardiolens.score.run_results.compare import compare_runs, configuration_changes
-from cardiolens.show.export.export import export
+from cardiolens.score.run_results.run_comparison import compare_runs, configuration_changes
 from cardiolens.show.export.paper import latex, markdown
+from cardiolens.show.export.table_export import export
 from cardiolens.show.page.elements import Column, Table
 from cardiolens.storage import tables
 from cardiolens.storage.places import Run

@@ -14,8 +14,8 @@ from cardiolens.score.run_results.merging import merged_run
 from cardiolens.storage import documents, tables
 from cardiolens.storage.places import Run
 from cardiolens.storage.run_word import read_runs
-from cardiolens.workflow.steps.judge import judge_together
-from cardiolens.workflow.steps.manifest import counters, write_manifest
+from cardiolens.workflow.steps.judge_run import judge_together
+from cardiolens.workflow.steps.run_manifest import counters, write_manifest
 
 ORACLE, CONSTANT = reader("oracle"), reader("constant", answer="A")
 

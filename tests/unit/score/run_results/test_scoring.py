@@ -18,7 +18,7 @@ from cardiolens.score.claims.analyses import analyse, rows_read
 from cardiolens.score.run_results.judged_arms import arm_factors
 from cardiolens.score.run_results.scoring import Replies, judge_and_write, judge_replies
 from cardiolens.score.run_results.verdict_changes import changes
-from cardiolens.score.statistics.verdicts import Verdicts
+from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage import tables
 from cardiolens.storage.spool import Spool
 

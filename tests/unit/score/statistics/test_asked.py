@@ -11,9 +11,9 @@ import pytest
 from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.arm_answers import ArmAnswers
 from cardiolens.score.statistics.items import Items
-from cardiolens.score.statistics.reports import Reports
+from cardiolens.score.statistics.report_scores import Reports
 from cardiolens.score.statistics.spilled_mapping import AT_HAND, SpilledMapping
-from cardiolens.score.statistics.verdicts import cohort
+from cardiolens.score.statistics.verdict_rows import cohort
 from cardiolens.storage.tables import VERDICTS, from_rows
 
 NUMBERED = {"question", "request"}  # these columns may hold other numbers, alike where the names are alike

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from cardiolens.score.claims.collapse import collapse
-from cardiolens.score.claims.evidence import Evidence
+from cardiolens.score.claims.collapse_analysis import collapse
+from cardiolens.score.claims.evidence_analysis import Evidence
 from cardiolens.score.claims.sentences import threshold
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.outcomes import judged_shares, status_counts

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from cardiolens.score.statistics import metrics
 from cardiolens.score.statistics.items import Floats
-from cardiolens.score.statistics.states import Choices, Sets
+from cardiolens.score.statistics.patient_states import Choices, Sets
 
 
 def confusion(pairs: list[tuple[int, int | None]], size: int) -> Floats:

@@ -7,7 +7,7 @@ import pytest
 
 from cardiolens.score.statistics import metrics, references
 from cardiolens.score.statistics.items import Floats
-from cardiolens.score.statistics.states import AnswerMasks, Choices, Sets, state_of
+from cardiolens.score.statistics.patient_states import AnswerMasks, Choices, Sets, state_of
 
 
 def masks(answers: list[str]) -> np.ndarray:

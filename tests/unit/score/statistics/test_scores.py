@@ -14,7 +14,7 @@ from cardiolens.score.statistics import differences
 from cardiolens.score.statistics import scores as of_scores
 from cardiolens.score.statistics.bootstrap import effective_patients, percentile, resampling_weights
 from cardiolens.score.statistics.scores import score
-from cardiolens.score.statistics.verdicts import Verdicts
+from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage.tables import SCORES, VERDICTS, from_rows
 
 TYPES = {"C10": "ordinal", "L01": "single", "L02": "multi", "D01": "single", "D02": "single"}

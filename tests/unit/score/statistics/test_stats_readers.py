@@ -5,7 +5,7 @@ import pytest
 
 from cardiolens.score.statistics import collapse, metrics
 from cardiolens.score.statistics.items import Ints
-from cardiolens.score.statistics.states import AnswerMasks, Choices, Sets
+from cardiolens.score.statistics.patient_states import AnswerMasks, Choices, Sets
 
 ONE = np.zeros(120, dtype=np.int64)
 

@@ -7,9 +7,9 @@ import pytest
 
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.report_text.entities import ReportForm, entity_counts
-from cardiolens.score.verdicts.case import Case, CaseReply, Judgement
+from cardiolens.score.verdicts.case_verdict import Case, CaseReply, Judgement
 from cardiolens.score.verdicts.overlap import common_subsequence, overlap_counts, tokens
-from cardiolens.score.verdicts.report import judge_fields, judge_text
+from cardiolens.score.verdicts.report_verdict import judge_fields, judge_text
 
 GOLD: dict[str, Any] = {
     "fields": {

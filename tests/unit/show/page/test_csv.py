@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from page_run import write_record
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
-from cardiolens.show.export.export import as_text, export
+from cardiolens.show.export.table_export import as_text, export
 from cardiolens.storage import tables
 
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")

@@ -14,10 +14,10 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 import cardiolens
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
-from cardiolens.show.export.dataset import write_dataset
-from cardiolens.show.page.frame_requests import ChoiceCounts, choices_of
+from cardiolens.show.export.dataset_export import write_dataset
+from cardiolens.show.page.frame_request_table import ChoiceCounts, choices_of
 from cardiolens.show.page.page_data import read_facts
-from cardiolens.show.page.render import render
+from cardiolens.show.page.page_rendering import render
 from cardiolens.show.page.sections.reliability import ENDINGS
 
 SELF = {"name": "self", "kind": "self"}

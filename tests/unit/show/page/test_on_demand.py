@@ -11,8 +11,8 @@ from page_run import finished, small_spec
 from small_cohort import make_cohort
 
 from cardiolens.base.errors import InputError
+from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
 from cardiolens.show.page.case_viewer.on_demand import MOST_WORDS, Scripts
-from cardiolens.show.page.case_viewer.sources import Sources, open_sources
 from cardiolens.storage import tables
 from cardiolens.storage.places import Run
 

@@ -15,17 +15,17 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader, open_reader
 from cardiolens.inference.plan.plan import Plan, plan
-from cardiolens.score.run_results.analyses import read_rules
+from cardiolens.score.run_results.run_analyses import read_rules
 from cardiolens.score.verdicts.parse import RULES_VERSION
 from cardiolens.show.page import embed as embedding
-from cardiolens.show.page.answers import answers
 from cardiolens.show.page.case_viewer.cases import study_cases
-from cardiolens.show.page.case_viewer.sources import open_sources
+from cardiolens.show.page.case_viewer.item_sources import open_sources
 from cardiolens.show.page.elements import Answer, Column, Estimate, Table
 from cardiolens.show.page.embed import embed, to_json
+from cardiolens.show.page.headline_answers import answers
 from cardiolens.show.page.interval_drawings import strip
 from cardiolens.show.page.page_data import Facts, read_facts
-from cardiolens.show.page.render import SECTIONS, render
+from cardiolens.show.page.page_rendering import SECTIONS, render
 from cardiolens.show.page.write import write_page
 from cardiolens.storage import tables
 from cardiolens.storage.places import Run

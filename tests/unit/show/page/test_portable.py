@@ -7,8 +7,8 @@ from page_run import write_record
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens.show.page.case_viewer.cases import study_cases
+from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
 from cardiolens.show.page.case_viewer.sample import sample_of
-from cardiolens.show.page.case_viewer.sources import Sources, open_sources
 from cardiolens.show.page.case_viewer.withheld import WITHHELD
 from cardiolens.show.page.embed import to_json
 from cardiolens.storage import tables

@@ -12,7 +12,7 @@ from page_run import finished, small_spec
 from small_cohort import make_cohort, reader
 
 from cardiolens.commands.export import main
-from cardiolens.show.export.dataset import answers_schema, write_dataset
+from cardiolens.show.export.dataset_export import answers_schema, write_dataset
 from cardiolens.show.export.inspect_logs import write_inspect_logs
 from cardiolens.show.notebook.run import read_run
 from cardiolens.storage import tables

@@ -7,7 +7,7 @@ from page_run import finished, small_spec
 from small_cohort import make_cohort, reader
 
 from cardiolens.show.page.case_viewer.cases import case_reader
-from cardiolens.show.page.case_viewer.sources import Sources, open_sources
+from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
 from cardiolens.storage import tables
 
 

@@ -10,18 +10,18 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-import wandb
 from page_run import finished, small_spec
 from small_cohort import make_cohort
 
+import wandb
 from cardiolens.inference.engine.ask import ErrorKind
 from cardiolens.inference.plan.missing import WORK, Missing
 from cardiolens.inference.stream.progress import Standing
 from cardiolens.show.tracker import live as watched
 from cardiolens.show.tracker.live import watching
 from cardiolens.show.tracker.machine import busy
-from cardiolens.show.tracker.progress import appender, read_rows, row_of
 from cardiolens.show.tracker.session import WandbGroup
+from cardiolens.show.tracker.tracked_progress import appender, read_rows, row_of
 from cardiolens.storage import documents
 from cardiolens.storage.places import Run
 from tests.wandb_files import content

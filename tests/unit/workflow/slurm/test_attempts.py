@@ -10,8 +10,8 @@ from cardiolens.inference.plan.missing import WORK, Missing
 from cardiolens.storage.places import Run
 from cardiolens.workflow.slurm.attempt import Start, begin, end
 from cardiolens.workflow.slurm.commands import Alive
+from cardiolens.workflow.slurm.job_progress import progress_of, rate_of
 from cardiolens.workflow.slurm.model_record import Attempt, ModelRecord, read_model_record, verdict
-from cardiolens.workflow.slurm.progress import progress_of, rate_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

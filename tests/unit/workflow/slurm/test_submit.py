@@ -9,7 +9,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.study.cohort import read_cohort, write_cohort
 from cardiolens.study.manifest import read_study
-from cardiolens.workflow.slurm.submit import submit
+from cardiolens.workflow.slurm.submit_run import submit
 
 Sweep = Callable[..., SweepSpec]
 

@@ -8,8 +8,8 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
 from cardiolens.inference.plan.plan import plan
 from cardiolens.storage import tables
-from cardiolens.workflow.steps.prepare import is_prepared, prepare_sweep
-from cardiolens.workflow.upkeep.bundle import INDEX, bundle, differences
+from cardiolens.workflow.steps.prepare_studies import is_prepared, prepare_sweep
+from cardiolens.workflow.upkeep.offline_bundle import INDEX, bundle, differences
 from tests.unit.small_cohort import make_cohort, reader, sweep_spec
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cardiolens.inference.models.tokens import EstimatedTokens
+from cardiolens.inference.models.token_counts import EstimatedTokens
 from cardiolens.inference.plan.plan import plan
 from cardiolens.storage import tables
 from cardiolens.storage.tables import FRAME
