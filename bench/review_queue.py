@@ -13,7 +13,7 @@ from pathlib import Path
 from cardiolens.curation.review.accounts import Role, Session
 from cardiolens.curation.review.desk import Desk
 from cardiolens.curation.review.ledger import NAME, Ledger, Line, now
-from cardiolens.curation.review.queue import Asked, Queue
+from cardiolens.curation.review.queue import DecisionRequest, Queue
 from cardiolens.curation.review.review_items import Item, Items
 from cardiolens.curation.review.review_pictures import Pictures
 from cardiolens.protocol.tasks.catalogue import load_catalogue
@@ -64,7 +64,9 @@ def measure(folder: Path, items: tuple[Item, ...], before: int, role: Role) -> l
     for key in range(min(STRETCH, len(items) - before)):
         item = state["item"]
         began, used = time.perf_counter(), time.process_time()
-        asked = Asked(id=f"key-{key:020d}", qa_id=item["qa_id"], item=item["item"], verdict="accept")
+        asked = DecisionRequest(
+            id=f"key-{key:020d}", qa_id=item["qa_id"], item=item["item"], verdict="accept"
+        )
         state = desk.decide(asked, session)
         json.dumps(state)
         taken.append((1000 * (time.perf_counter() - began), 1000 * (time.process_time() - used)))

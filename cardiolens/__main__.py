@@ -8,13 +8,13 @@ def main() -> int:
     """Do the verb that the command line names; without one, list them."""
     from cardiolens.base.errors import InputError
     from cardiolens.commands.command import tell
-    from cardiolens.commands.help import ASKED, known_verb, overview
+    from cardiolens.commands.help import HELP_WORDS, known_verb, overview
 
     match sys.argv[1:]:
         case []:
             print(overview())
             return 0
-        case [word, *_] if word in ASKED:
+        case [word, *_] if word in HELP_WORDS:
             print(overview())
             return 0
         case [name, *words]:

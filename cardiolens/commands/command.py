@@ -13,7 +13,7 @@ from omegaconf.errors import OmegaConfBaseException
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.sanitize import one_line, without_credentials
-from cardiolens.commands.help import ASKED, help_of, verbs
+from cardiolens.commands.help import HELP_WORDS, help_of, verbs
 from cardiolens.config.compose import (
     CONFIG_NAME,
     UserConfFirst,
@@ -41,7 +41,7 @@ def begin() -> None:
     be_private()
     be_quiet()
     name = Path(sys.argv[0]).stem
-    if ASKED.intersection(sys.argv[1:]) and name in verbs():
+    if HELP_WORDS.intersection(sys.argv[1:]) and name in verbs():
         print(help_of(name))
         raise SystemExit(0)
 

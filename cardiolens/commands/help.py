@@ -14,7 +14,7 @@ from cardiolens.base.sanitize import one_line
 from cardiolens.base.suggest import nearest_first
 from cardiolens.config.compose import GROUPS, ONE_OF, legal_names, packaged_conf
 
-ASKED = frozenset({"--help", "-h"})
+HELP_WORDS = frozenset({"--help", "-h"})
 _INDENT = "  "
 _FORM = {
     "experiment": "+{}=",

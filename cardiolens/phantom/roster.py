@@ -10,10 +10,10 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom import draws
 from cardiolens.phantom.archetypes import archetypes, canonical_values
-from cardiolens.phantom.sampler import Study, canonical_study, drawn
+from cardiolens.phantom.sampler import Study, canonical_study, draw_study
 from cardiolens.phantom.sub_cohort import class_of, is_public
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
-from cardiolens.protocol.tasks.instantiate import answer, asked
+from cardiolens.protocol.tasks.instantiate import answer, answerable_subtasks
 from cardiolens.protocol.tasks.truth import Truth, findings
 
 PROTOCOL = "openprotocol-1"
@@ -77,7 +77,7 @@ def covered(seed: int, ids: list[str]) -> list[str]:
 def answers(truth: Truth) -> Iterator[Choice]:
     """Yield every tier-1 option that is an answer of a study."""
     study_findings = findings(truth)
-    for subtask in asked(catalogue(), study_findings, SEQUENCES):
+    for subtask in answerable_subtasks(catalogue(), study_findings, SEQUENCES):
         if subtask.tier == 1:
             yield from ((subtask.id, key) for key in answer(subtask, study_findings))
 
@@ -109,7 +109,7 @@ def _spare(
 
 def _numbered(seed: int, study_id: str, number: int) -> Study:
     kind, variant = class_of(seed, number)
-    study_drawn = drawn(study_id, draws.study_seed(seed, study_id), lambda _: (kind, variant))
+    study_drawn = draw_study(study_id, draws.study_seed(seed, study_id), lambda _: (kind, variant))
     return replace(study_drawn, public=is_public(seed, number))
 
 
@@ -119,7 +119,7 @@ def _wanted(seed: int, study_id: str, choice: Choice) -> Study:
             f"phantom {study_id}: option {choice[1]} of {choice[0]} is not an option that is made"
         )
     every = [(kind, variant) for kind, archetype in archetypes().items() for variant in archetype.variants]
-    return drawn(
+    return draw_study(
         study_id,
         draws.study_seed(seed, study_id),
         lambda draw: draw.one_of(every),

@@ -46,7 +46,7 @@ def canonical_study(seed: int, name: str) -> Study:
     return Study(name, study_seed(seed, name), kind, name, p, truth, public=True)
 
 
-def drawn(
+def draw_study(
     study_id: str,
     seed: str,
     choose: Callable[[Draws], tuple[str, str]],

@@ -16,14 +16,14 @@ import torch
 from torch import Tensor
 
 from cardiolens.inference.models.embedded import IMAGE_SIDE
-from cardiolens.reader.examples import Asked, Pack
+from cardiolens.reader.examples import Pack, PackQuestion
 
 IGNORED = -100  # label of a token that is given
 _ROUTINE = 0.1  # weight of a token of a reply that is the same for every answer
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class PackTensors:
     """A pack as the network takes it; each tensor has a leading dimension of one."""
 
     tokens: Tensor  # (1, place)
@@ -34,7 +34,7 @@ class Given:
     pictures: Tensor  # float (frame, 3, row, column), as the image processor makes them
     letters: tuple[tuple[int, str], ...]  # place whose label is the first letter of an answer; its subtask
 
-    def to(self, device: str) -> "Given":
+    def to(self, device: str) -> "PackTensors":
         """The pack where it is computed."""
         parts = ("tokens", "positions", "seen", "labels", "weights", "pictures")
         return replace(self, **{part: getattr(self, part).to(device) for part in parts})
@@ -77,10 +77,10 @@ class Tokens:
         return token in self._letters
 
 
-def given(pack: Pack, tokens: Tokens) -> Given:
+def pack_tensors(pack: Pack, tokens: Tokens) -> PackTensors:
     """Tensors of a pack."""
     tree = _tree(pack, tokens)
-    return Given(
+    return PackTensors(
         tokens=torch.tensor([tree.tokens]),
         positions=torch.tensor([tree.positions]),
         seen=_seen(tree)[None, None],
@@ -105,7 +105,7 @@ def _tree(pack: Pack, tokens: Tokens) -> _Tree:
     return tree
 
 
-def _ask(tree: _Tree, root: tuple[int, int], asked: Asked, tokens: Tokens) -> None:
+def _ask(tree: _Tree, root: tuple[int, int], asked: PackQuestion, tokens: Tokens) -> None:
     *words, last = tokens.of(asked.words)
     question = _grow(tree, *root, words)
     for reply in asked.replies:

@@ -57,7 +57,7 @@ _OFTEN = {"C01": 3.0}  # with C02, C05, C06, C09 and C10
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PackQuestion:
     """One question of a pack: its words after the frames, and each form of its right answer."""
 
     subtask: str
@@ -71,7 +71,7 @@ class Pack:
 
     shown: str  # the prompt up to the last frame; empty where none is shown
     pictures: Pictures  # (frame, row, column)
-    asked: tuple[Asked, ...]
+    asked: tuple[PackQuestion, ...]
 
 
 class Cohort:
@@ -117,7 +117,7 @@ class Cohort:
                 continue  # a route of the same views may still choose otherwise
             prompt_text = chat.prompt(request.system, request.prompt)
             frame_text, words = _halves(prompt_text)
-            questions.append(Asked(request.subtask, words, self._replies(request)))
+            questions.append(PackQuestion(request.subtask, words, self._replies(request)))
         return Pack(frame_text, pictures, tuple(questions))
 
     def volume(self, study_id: str, draw: Random, most: int) -> tuple[Pictures, NDArray[np.uint8]]:

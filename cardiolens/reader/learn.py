@@ -27,7 +27,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.reader import ReaderSpec, StageSpec
 from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.embedded import IMAGE_SIDE
-from cardiolens.reader.batches import IGNORED, Given, Tokens, given, normalised
+from cardiolens.reader.batches import IGNORED, PackTensors, Tokens, normalised, pack_tensors
 from cardiolens.reader.examples import Cohort
 from cardiolens.reader.network import JOINED, PATCH, make_network, make_processor, save
 from cardiolens.reader.tissues import KINDS, LESIONS, WALLS, WEIGHTS, concept_weights, concepts
@@ -158,7 +158,7 @@ class Training:
             pack = cohort.pack(study, self._chat, draw)
             if pack is None:
                 continue
-            batch = given(pack, self._tokens).to(self._device)
+            batch = pack_tensors(pack, self._tokens).to(self._device)
             logits, labels, counts = answered(self.network, batch, self._tokens.image)
             _count(batch, logits, hits, asked)
             each = nn.functional.cross_entropy(logits, labels, reduction="none")
@@ -240,7 +240,7 @@ def _gradient(parameter: nn.Parameter) -> Tensor:
     return parameter.grad
 
 
-def answered(network: Any, batch: Given, image: int) -> tuple[Tensor, Tensor, Tensor]:
+def answered(network: Any, batch: PackTensors, image: int) -> tuple[Tensor, Tensor, Tensor]:
     """Logits, labels and weights of every token of a reply; `image` is the token that a frame replaces.
 
     What sees stays as it is: nothing is learned through the frames.
@@ -269,7 +269,7 @@ def encoded(network: Any, pictures: Tensor) -> tuple[Tensor, Tensor]:
     return hidden, network.model.connector(hidden)
 
 
-def _count(batch: Given, logits: Tensor, hits: Counter[str], counts: Counter[str]) -> None:
+def _count(batch: PackTensors, logits: Tensor, hits: Counter[str], counts: Counter[str]) -> None:
     """Count the questions of whose answer the first letter is the most likely one."""
     positions = (batch.labels[0] != IGNORED).nonzero()[:, 0].tolist()
     row = {place: at for at, place in enumerate(positions)}

@@ -13,7 +13,7 @@ _ADJECTIVES = ("ic", "ed", "al")
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedStatement:
     """A place of a statement, by its name in the lexicon, and the clause that tells it."""
 
     statement: Statement
@@ -21,7 +21,7 @@ class Placed:
     clause: int
 
 
-def placed(reading: Reading, last: Statement | None) -> list[Placed]:
+def placed_statements(reading: Reading, last: Statement | None) -> list[PlacedStatement]:
     """The places of a sentence with their statements; `last` is the last one of earlier sentences."""
     placements = []
     for number, clause in enumerate(reading.clauses):
@@ -29,11 +29,13 @@ def placed(reading: Reading, last: Statement | None) -> list[Placed]:
             bearer = _bearer(reading, number, at, last)
             if bearer and bearer.abnormal and not _denied(reading.clauses, number, at, bearer):
                 entry = reading.lexicon.traits[bearer.trait]
-                placements += [Placed(bearer, name, number) for name in _renamed(clause, at, entry)]
+                placements += [PlacedStatement(bearer, name, number) for name in _renamed(clause, at, entry)]
     return placements + list(_shared(reading, placements))
 
 
-def values(placements: Sequence[Placed], lexicon: Lexicon) -> Iterator[tuple[str, str, Placed]]:
+def values(
+    placements: Sequence[PlacedStatement], lexicon: Lexicon
+) -> Iterator[tuple[str, str, PlacedStatement]]:
     """(field, option, place) of every place, and of what several of them together amount to."""
     for placement in placements:
         entry = lexicon.traits[placement.statement.trait]
@@ -98,7 +100,7 @@ def _renamed(clause: Clause, at: int, entry: Trait) -> tuple[str, ...]:
     return (name,) if name else ()
 
 
-def _shared(reading: Reading, placements: Sequence[Placed]) -> Iterator[Placed]:
+def _shared(reading: Reading, placements: Sequence[PlacedStatement]) -> Iterator[PlacedStatement]:
     """Places of a neighbour that an adjective alone in its clause shares: `thinned and akinetic wall`."""
     for statement in reading.made:
         clause = reading.clauses[statement.clause]
@@ -108,11 +110,14 @@ def _shared(reading: Reading, placements: Sequence[Placed]) -> Iterator[Placed]:
                 for at in (statement.clause + 1, statement.clause - 1)
             ]
             yield from (
-                Placed(statement, place, statement.clause) for place in next(filter(None, shared), ())
+                PlacedStatement(statement, place, statement.clause)
+                for place in next(filter(None, shared), ())
             )
 
 
-def _of_neighbour(reading: Reading, number: int, neighbour: int, placements: Sequence[Placed]) -> list[str]:
+def _of_neighbour(
+    reading: Reading, number: int, neighbour: int, placements: Sequence[PlacedStatement]
+) -> list[str]:
     if not 0 <= neighbour < len(reading.clauses):
         return []
     joint = reading.clauses[max(neighbour, number)].joint

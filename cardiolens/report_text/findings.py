@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from cardiolens.protocol.tasks.lexicon import Lexicon
 from cardiolens.report_text.clauses import Clause, clauses
-from cardiolens.report_text.finding_places import bears, placed, values
+from cardiolens.report_text.finding_places import bears, placed_statements, values
 from cardiolens.report_text.mentions import Reader, reader
 from cardiolens.report_text.sections import Sentence, sentences
 from cardiolens.report_text.statements import Reading, Statement, wholes
@@ -76,7 +76,7 @@ def _found(text: str, sentence: Sentence, reading: Reading, last: Statement | No
             )
     for number, field, value, certainty in wholes(reading):
         yield _Evidence(text, parts[number], sentence, "affirmed", certainty).found(field, value)
-    for field, value, place in values(placed(reading, last), reading.lexicon):
+    for field, value, place in values(placed_statements(reading, last), reading.lexicon):
         yield _of(place.statement, text, sentence, parts[place.clause]).found(field, value)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from cardiolens.protocol.tasks.lexicon import ANY, Lexicon, Scale
 from cardiolens.report_text.assertion import certainty, is_negated
 from cardiolens.report_text.clauses import Clause
-from cardiolens.report_text.states import Said, measured, said
+from cardiolens.report_text.states import State, measured, states_at
 from cardiolens.report_text.subjects import Names, subjects
 
 
@@ -19,7 +19,7 @@ class Statement:
     trait: str
     structure: str
     scale: Scale
-    said: Said
+    said: State
     negated: bool
     certainty: str
 
@@ -91,7 +91,7 @@ def _of_clause(
     for at in clause.of_kind("name", "state"):
         name = clause.mentions[at].trait
         entry = lexicon.traits[name]
-        states = [*said(clause, at)[:1], *measured(clause, at, entry.bare_unit)]
+        states = [*states_at(clause, at)[:1], *measured(clause, at, entry.bare_unit)]
         for structure in subjects(clause, at, entry, context) if states else ():
             scale = entry.scale(structure)
             assert scale is not None
@@ -126,7 +126,7 @@ def _implied(
                 assert scale is not None
                 meaning = certainty(clauses, number, at, negated=False)
                 yield Statement(
-                    number, place, name, structure, scale, Said("", ANY, at, measure), False, meaning
+                    number, place, name, structure, scale, State("", ANY, at, measure), False, meaning
                 )
 
 

@@ -13,7 +13,7 @@ _STRONG = frozenset({"moderate", "severe"})
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class State:
     """A state with its grade, and the place of the word that gives it; or a measure."""
 
     state: str
@@ -31,27 +31,29 @@ class Said:
         return None if self.state == "normal" or self.grade in _STRONG else scale.normal
 
 
-def said(clause: Clause, at: int) -> list[Said]:
+def states_at(clause: Clause, at: int) -> list[State]:
     """The states that a clause gives the name or state at a place, the plainest first."""
     mention = clause.mentions[at]
     if mention.kind == "state":
         called_normal = mention.name == "present" and _normal(clause, at)
         state = "normal" if called_normal else mention.name
-        return [Said(state, grade(clause, at), at)]
+        return [State(state, grade(clause, at), at)]
     predicates = sorted(clause.of_kind("predicate"), key=lambda place: _distance(clause, at, place))
-    states = [Said(clause.mentions[place].name, grade(clause, place), place) for place in predicates]
+    states = [State(clause.mentions[place].name, grade(clause, place), place) for place in predicates]
     if not predicates and clause.of_kind("negated_behind"):
-        states = [Said(ANY, ANY, at)]
+        states = [State(ANY, ANY, at)]
     return states
 
 
-def measured(clause: Clause, at: int, bare_unit: str | None) -> list[Said]:
+def measured(clause: Clause, at: int, bare_unit: str | None) -> list[State]:
     """The numbers of a clause that belong to the name or state at a place."""
     owned = [place for place in clause.of_kind("measure") if _owner(clause, place) == at]
     if bare_unit and not owned:
         owned = [place for place in clause.of_kind("number") if _is_right_behind(clause, at, place)]
     return [
-        Said("", ANY, place, _latest(clause, place, bare_unit)) for place in owned if not _past(clause, place)
+        State("", ANY, place, _latest(clause, place, bare_unit))
+        for place in owned
+        if not _past(clause, place)
     ]
 
 

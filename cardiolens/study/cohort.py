@@ -48,7 +48,7 @@ class StudyRecord(Spec):
     found: tuple[str, ...] = ()  # what its manifest left open, and was found in its pixels
 
 
-class Tried(Spec):
+class FailedAttempt(Spec):
     """State of a study before an attempt that failed, and the digest of the code that read it."""
 
     manifest_sha256: str
@@ -65,7 +65,7 @@ class Cohort(Spec):
     windows: Mapping[str, WindowPct] = {}
     studies: Mapping[str, StudyRecord]
     failed: Mapping[str, str]
-    tried: Mapping[str, Tried] = {}  # failed studies whose manifest could be read
+    tried: Mapping[str, FailedAttempt] = {}  # failed studies whose manifest could be read
 
     @property
     def display(self) -> Windows:
@@ -116,8 +116,8 @@ def untouched(study: Study, record: StudyRecord) -> bool:
     )
 
 
-def tried(study: Study) -> Tried:
+def failed_attempt(study: Study) -> FailedAttempt:
     """State of a study now. It is stored if the study fails: the same state would fail again."""
     stamps = {path: stamp(study.folder / path) for path in study.files()}
     code = code_of("cardiolens.study.group")
-    return Tried(manifest_sha256=study.manifest_sha256, stamps=stamps, code=code)
+    return FailedAttempt(manifest_sha256=study.manifest_sha256, stamps=stamps, code=code)

@@ -13,7 +13,7 @@ from cardiolens.storage import tables
 from cardiolens.study.cycle import Cycle, cycle_of, with_cycle
 from cardiolens.study.layout import small
 from cardiolens.study.manifest import Study, VolumeManifest
-from cardiolens.study.orientation import heart_frame, orientation_doubts, placed
+from cardiolens.study.orientation import heart_frame, orientation_doubts, volume_placements
 from cardiolens.study.shards import pixel_digest
 from cardiolens.study.times import FirstPass, central_mean, first_pass, heart_curve
 from cardiolens.study.volume import Volume, read_volume
@@ -36,7 +36,7 @@ class DisplayedVolume:
 
 def displayed_volumes(study: Study, windows: Windows) -> Iterator[DisplayedVolume]:
     """Yield the volumes of a study, with one in memory at a time; InputError names the file."""
-    places = placed(study)
+    places = volume_placements(study)
     frame = heart_frame(study, places)
     doubts = {
         manifest.volume_id: tuple(orientation_doubts(study, manifest, places, frame))

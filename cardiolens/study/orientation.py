@@ -24,7 +24,7 @@ _ALONG_SLICES = 0.5  # cosine of the step between slices with the axis, from whi
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class VolumePlacement:
     """Directions of the stored axes of a volume in the patient."""
 
     i_axis: Point
@@ -42,9 +42,9 @@ class Placed:
         return bool(np.abs(np.array([self.i_axis, self.j_axis])).max(axis=1).min() > 1 - _ALIGNED)
 
 
-def placed(study: Study) -> dict[str, Placed]:
+def volume_placements(study: Study) -> dict[str, VolumePlacement]:
     """Directions of the volumes whose files tell them, by volume_id."""
-    places: dict[str, Placed] = {}
+    places: dict[str, VolumePlacement] = {}
     for volume in study.manifest.volumes:
         affine = read_affine(study.folder / volume.path)
         if affine is None:
@@ -52,11 +52,11 @@ def placed(study: Study) -> dict[str, Placed]:
         axes = _TO_LPS @ affine[:3, :3]
         lengths = np.linalg.norm(axes, axis=0)
         if (lengths > 0).all():
-            places[volume.volume_id] = Placed(*(axes / lengths).T)
+            places[volume.volume_id] = VolumePlacement(*(axes / lengths).T)
     return places
 
 
-def heart_frame(study: Study, places: Mapping[str, Placed]) -> HeartFrame | None:
+def heart_frame(study: Study, places: Mapping[str, VolumePlacement]) -> HeartFrame | None:
     """The frame by the short axis of most frames; None where no credible affine tells it."""
     short = [
         volume
@@ -70,7 +70,7 @@ def heart_frame(study: Study, places: Mapping[str, Placed]) -> HeartFrame | None
 
 
 def orientation_doubts(
-    study: Study, manifest: VolumeManifest, places: Mapping[str, Placed], frame: HeartFrame | None
+    study: Study, manifest: VolumeManifest, places: Mapping[str, VolumePlacement], frame: HeartFrame | None
 ) -> Iterator[str]:
     """Yield what speaks against the display and order of a volume; InputError where that is certain."""
     place = places.get(manifest.volume_id)
@@ -105,7 +105,7 @@ def orientation_doubts(
 
 def display_contradicted(study: Study, manifest: VolumeManifest) -> bool:
     """Whether the affines of a study speak for another display; False where they tell nothing."""
-    places = placed(study)
+    places = volume_placements(study)
     place, frame = places.get(manifest.volume_id), heart_frame(study, places)
     if place is None or place.aligned or frame is None:
         return False
@@ -113,7 +113,7 @@ def display_contradicted(study: Study, manifest: VolumeManifest) -> bool:
     return best.transform != manifest.display_transform
 
 
-def _display_doubts(manifest: VolumeManifest, place: Placed, frame: HeartFrame) -> Iterator[str]:
+def _display_doubts(manifest: VolumeManifest, place: VolumePlacement, frame: HeartFrame) -> Iterator[str]:
     best = best_display(place.i_axis, place.j_axis, manifest.view, frame)
     if best.transform == manifest.display_transform:
         return
@@ -130,7 +130,7 @@ def _display_doubts(manifest: VolumeManifest, place: Placed, frame: HeartFrame) 
     yield f"{message}, but {'a person confirmed it' if best.clear else 'that is not clear'}; look at it"
 
 
-def _order_doubts(manifest: VolumeManifest, place: Placed, frame: HeartFrame) -> Iterator[str]:
+def _order_doubts(manifest: VolumeManifest, place: VolumePlacement, frame: HeartFrame) -> Iterator[str]:
     toward_base = float(place.step @ frame.base)
     if manifest.view != SHORT_AXIS or abs(toward_base) < _ALONG_SLICES or manifest.spatial_order == "unknown":
         return

@@ -72,7 +72,7 @@ def read_overlay(study: Study, manifest: VolumeManifest, volume: Mapping[str, An
     fields |= {"confirmed": ("layout",)}  # the empty ends of a mask look like a cycle
     mask = read_volume(study.folder, manifest.model_copy(update=fields))
     labels = read_labels((study.folder / manifest.mask.path).with_name(LABELS_NAME))
-    return Overlay(mask, drawn(labels, np.unique(mask.in_file_order).tolist()))
+    return Overlay(mask, visible_values(labels, np.unique(mask.in_file_order).tolist()))
 
 
 def read_labels(path: Path) -> dict[int, str]:
@@ -86,7 +86,7 @@ def read_labels(path: Path) -> dict[int, str]:
         raise InputError(f'{path}: is not an object like {{"1": "name"}} ({error}); correct it') from None
 
 
-def drawn(labels: Mapping[int, str], values: Iterable[int]) -> dict[int, str]:
+def visible_values(labels: Mapping[int, str], values: Iterable[int]) -> dict[int, str]:
     """Select the values that are drawn, with their names."""
     labels_of = {value: labels.get(value, f"value {value}") for value in values if value}
     if not any("segment" in name for name in labels.values()):

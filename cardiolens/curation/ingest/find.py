@@ -48,7 +48,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Candidate:
     """A file of an export, or the reason for which it is not one that is read."""
 
     place: Place
@@ -57,7 +57,7 @@ class Found:
     reason: Reason | None = None
 
 
-def find(source: Path) -> Iterator[Found]:
+def find(source: Path) -> Iterator[Candidate]:
     """Yield every file below a source in order of its path; InputError where there is no such source."""
     try:
         mode = source.stat().st_mode
@@ -68,7 +68,7 @@ def find(source: Path) -> Iterator[Found]:
             folders.sort()
             for link in [name for name in folders if os.path.islink(os.path.join(folder, name))]:
                 folders.remove(link)
-                yield Found(Place(os.path.join(folder, link)), 0, 0, Reason.UNSAFE_PATH)
+                yield Candidate(Place(os.path.join(folder, link)), 0, 0, Reason.UNSAFE_PATH)
             for name in sorted(names):
                 yield from _file(os.path.join(folder, name))
     elif stat.S_ISREG(mode):
@@ -77,12 +77,12 @@ def find(source: Path) -> Iterator[Found]:
         raise InputError(f"source={source}: is neither a folder nor a file; {SOURCE_EXPECTED}")
 
 
-def _file(path: str) -> Iterator[Found]:
+def _file(path: str) -> Iterator[Candidate]:
     place = Place(path)
     try:
         stat = os.lstat(path)
     except OSError:
-        yield Found(place, 0, 0, Reason.UNREADABLE)
+        yield Candidate(place, 0, 0, Reason.UNREADABLE)
         return
     reason = _reason(place, stat)
     if reason is None and zipfile.is_zipfile(path) and not _is_dicom(path):
@@ -90,7 +90,7 @@ def _file(path: str) -> Iterator[Found]:
         return
     if reason is None and path.lower().endswith((".zip", *ARCHIVES)) and not _is_dicom(path):
         reason = Reason.BROKEN_ARCHIVE if path.lower().endswith(".zip") else Reason.NESTED_ARCHIVE
-    yield Found(place, stat.st_size, stat.st_mtime_ns, reason)
+    yield Candidate(place, stat.st_size, stat.st_mtime_ns, reason)
 
 
 def _reason(place: Place, about: os.stat_result) -> Reason | None:
@@ -116,12 +116,12 @@ def _is_dicom(path: str) -> bool:
         return handle.read(132)[128:] == b"DICM"
 
 
-def _members(path: str, stamp: int) -> Iterator[Found]:
+def _members(path: str, stamp: int) -> Iterator[Candidate]:
     try:
         with _archive(path) as archive:
             entries = sorted(archive.infolist(), key=lambda entry: entry.filename)
     except (OSError, zipfile.BadZipFile, NotImplementedError):
-        yield Found(Place(path), 0, stamp, Reason.BROKEN_ARCHIVE)
+        yield Candidate(Place(path), 0, stamp, Reason.BROKEN_ARCHIVE)
         return
     names_in_zip: set[str] = set()
     for entry in entries:
@@ -129,7 +129,7 @@ def _members(path: str, stamp: int) -> Iterator[Found]:
             twice = entry.filename in names_in_zip
             reason = Reason.BROKEN_ARCHIVE if twice else _member_reason(entry)
             names_in_zip.add(entry.filename)
-            yield Found(Place(path, entry.filename), entry.file_size, stamp, reason)
+            yield Candidate(Place(path, entry.filename), entry.file_size, stamp, reason)
 
 
 def _member_reason(entry: zipfile.ZipInfo) -> Reason | None:

@@ -16,7 +16,7 @@ from cardiolens.config.ingest import IngestSpec
 from cardiolens.curation.ingest import write
 from cardiolens.curation.ingest.decisions import Choices, Decisions, read_decisions
 from cardiolens.curation.ingest.deidentify import Pseudonyms, read_key
-from cardiolens.curation.ingest.find import Found, Place, find
+from cardiolens.curation.ingest.find import Candidate, Place, find
 from cardiolens.curation.ingest.header import read_images
 from cardiolens.curation.ingest.image import Image, RejectedError
 from cardiolens.curation.ingest.nifti_file import is_nifti
@@ -107,8 +107,8 @@ def _key_of(spec: IngestSpec) -> Path:
 def _read(spec: IngestSpec, names: Pseudonyms) -> _Export:
     export = _Export()
     digests_seen: set[str] = set()
-    nifti, sources = NiftiSource(), dict[str, Found]()
-    dicom: list[tuple[str, Found]] = []
+    nifti, sources = NiftiSource(), dict[str, Candidate]()
+    dicom: list[tuple[str, Candidate]] = []
     for candidate in find(spec.source):
         export.n_files += 1
         name = _relative(candidate.place.name, spec.source)
@@ -139,7 +139,9 @@ def _headers(place: Place) -> list[Image] | tuple[Reason, str]:
         return error.reason, error.detail
 
 
-def _read_nifti(export: _Export, nifti: NiftiSource, sources: dict[str, Found], names: Pseudonyms) -> None:
+def _read_nifti(
+    export: _Export, nifti: NiftiSource, sources: dict[str, Candidate], names: Pseudonyms
+) -> None:
     frames = nifti_frames(nifti)
     for name, frame, reason, detail in frames.rejects:
         _reject(export, names.file(name), name, reason, detail, frame=frame)
@@ -154,7 +156,7 @@ def _read_nifti(export: _Export, nifti: NiftiSource, sources: dict[str, Found], 
 def _sort_in(
     export: _Export,
     images: Sequence[Image],
-    candidate: Found,
+    candidate: Candidate,
     name: str,
     *,
     names: Pseudonyms,

@@ -77,14 +77,14 @@ def plane_distance(stack: Stack, point: Point) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenView:
     """What geometry makes of a stack: probabilities of the views, and the evidence in words."""
 
     likely: dict[str, float]
     evidence: str
 
 
-def view_by_geometry(stack: Stack, frame: HeartFrame) -> Seen | None:
+def view_by_geometry(stack: Stack, frame: HeartFrame) -> SeenView | None:
     """Probabilities of the four views and of `other`; None where geometry says nothing.
 
     A single slice or layer counts as short axis only where another stack defines the axis.
@@ -102,13 +102,13 @@ def view_by_geometry(stack: Stack, frame: HeartFrame) -> Seen | None:
     return _long_axis(stack, frame, leaning)
 
 
-def _sure(view: str, probability: float, evidence: str) -> Seen:
+def _sure(view: str, probability: float, evidence: str) -> SeenView:
     views = ("sax", *PROTOTYPES, "other")
     rest = (1 - probability) / (len(views) - 1)
-    return Seen({name: probability if name == view else rest for name in views}, evidence)
+    return SeenView({name: probability if name == view else rest for name in views}, evidence)
 
 
-def _long_axis(stack: Stack, frame: HeartFrame, leaning: float) -> Seen:
+def _long_axis(stack: Stack, frame: HeartFrame, leaning: float) -> SeenView:
     angle = frame.angle(np.cross(frame.base, stack.normal)) % 180
     spread = _SPREAD_DEG if frame.known else 1.3 * _SPREAD_DEG
     weights = {view: np.exp(-0.5 * (_apart(angle, at) / spread) ** 2) for view, at in PROTOTYPES.items()}
@@ -123,7 +123,7 @@ def _long_axis(stack: Stack, frame: HeartFrame, leaning: float) -> Seen:
         weights["other"] = 0.05
     total = sum(weights.values())
     likely = {view: 0.98 * float(weight / total) + 0.005 for view, weight in weights.items()}
-    return Seen({"sax": 1 - sum(likely.values()), **likely}, evidence)
+    return SeenView({"sax": 1 - sum(likely.values()), **likely}, evidence)
 
 
 def _apart(first: float, second: float) -> float:

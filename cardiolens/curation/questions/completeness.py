@@ -5,8 +5,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from cardiolens.curation.questions.draft_reasons import Reason
-from cardiolens.curation.questions.extent import named
-from cardiolens.curation.questions.statement import Found
+from cardiolens.curation.questions.extent import options_of_extent
+from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.curation.questions.strict_patterns import has, has_for, words
 from cardiolens.protocol.tasks.catalogue import Subtask
 from cardiolens.report_text.sections import Sentence, sentence_at, sentences
@@ -17,13 +17,15 @@ class Report:
     """A report, its findings by one extractor, and its sentences."""
 
     text: str
-    found: Sequence[Found]
+    found: Sequence[ReportStatement]
     pieces: list[Sentence] = field(init=False)
 
     def __post_init__(self) -> None:
         self.pieces = list(sentences(self.text))
 
-    def lacks(self, subtask: Subtask, statements: Sequence[Found], stated: Sequence[Found]) -> str | None:
+    def lacks(
+        self, subtask: Subtask, statements: Sequence[ReportStatement], stated: Sequence[ReportStatement]
+    ) -> str | None:
         """Why the statements of a subtask do not settle it; None where they do.
 
         `own` are its findings of today, certain or not; `stated` the certain ones that are words.
@@ -78,11 +80,14 @@ class Report:
     def _words(self, sentence: Sentence) -> str:
         return self.text[sentence.start : sentence.end]
 
-    def _sentences_of(self, statements: Sequence[Found]) -> set[Sentence]:
+    def _sentences_of(self, statements: Sequence[ReportStatement]) -> set[Sentence]:
         return {sentence_at(self.pieces, statement.start) for statement in statements}
 
     def _is_unsure(
-        self, statements: Sequence[Found], values: Collection[str | None], stated: Sequence[Found]
+        self,
+        statements: Sequence[ReportStatement],
+        values: Collection[str | None],
+        stated: Sequence[ReportStatement],
     ) -> bool:
         """Return whether a value is hedged, and no other sentence tells it for certain with its place."""
         placed_statements = [statement for statement in stated if has(words()["place"], statement.quote)]
@@ -121,7 +126,7 @@ class Report:
             has_for("sign", subtask.id, self._words(sentence)) for sentence in spoken
         )
 
-    def _lacks_places(self, subtask: Subtask, stated: Sequence[Found]) -> str | None:
+    def _lacks_places(self, subtask: Subtask, stated: Sequence[ReportStatement]) -> str | None:
         """Why the places, patterns or layers of a finding are not told whole."""
         gate = [
             statement
@@ -175,12 +180,15 @@ class Report:
         return any(not has(words()["concluding"], self._words(sentence)) for sentence in elsewhere)
 
     def _extent(
-        self, subtask: Subtask, stated: Sequence[Found], anchored: Collection[Sentence]
+        self, subtask: Subtask, stated: Sequence[ReportStatement], anchored: Collection[Sentence]
     ) -> str | None:
         """Why a list of places was not read whole; `anchored` are all sentences that tell the finding."""
         levels = subtask.id in words()["levels"]
         every = {statement.value for statement in stated}
-        if any(not named(self._words(sentence), subtask, levels=levels) <= every for sentence in anchored):
+        if any(
+            not options_of_extent(self._words(sentence), subtask, levels=levels) <= every
+            for sentence in anchored
+        ):
             return Reason.INCOMPLETE_PLACES
         for sentence in self._sentences_of(stated):
             here = {
@@ -188,7 +196,7 @@ class Report:
                 for statement in stated
                 if sentence_at(self.pieces, statement.start) == sentence
             }
-            if not named(self._words(sentence), subtask, levels=levels) <= here:
+            if not options_of_extent(self._words(sentence), subtask, levels=levels) <= here:
                 return Reason.INCOMPLETE_PLACES
             if here != every and has(words()["exclusive"], self._words(sentence)):
                 return Reason.CONTRADICTION

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.curation.questions.draft_reasons import Reason
-from cardiolens.curation.questions.statement import Found
+from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.protocol.tasks.protocol import read_yaml
 from cardiolens.report_text.sections import Sentence
@@ -18,7 +18,7 @@ def _words() -> Mapping[str, Any]:
     return read_yaml(Path(__file__).parent / "diagnosis.yaml")
 
 
-def diagnoses(text: str, sentences: Sequence[Sentence], catalogue: Catalogue) -> Iterator[Found]:
+def diagnoses(text: str, sentences: Sequence[Sentence], catalogue: Catalogue) -> Iterator[ReportStatement]:
     """Findings on etiology and subtype, sentence by sentence."""
     if not {"D01", "D02"} <= set(catalogue.subtasks):
         return
@@ -27,7 +27,7 @@ def diagnoses(text: str, sentences: Sequence[Sentence], catalogue: Catalogue) ->
             yield from _of_sentence(text, sentence, catalogue)
 
 
-def _of_sentence(text: str, sentence: Sentence, catalogue: Catalogue) -> Iterator[Found]:
+def _of_sentence(text: str, sentence: Sentence, catalogue: Catalogue) -> Iterator[ReportStatement]:
     phrase, words = text[sentence.start : sentence.end], _words()
     classes = [name for name, pattern in words["classes"].items() if _has(pattern, phrase)]
     names_others = _has(words["others"], phrase)
@@ -41,9 +41,9 @@ def _of_sentence(text: str, sentence: Sentence, catalogue: Catalogue) -> Iterato
     end = sentence.start + len(phrase.rstrip())
     doubt = Reason.NO_OPTION if names_others else Reason.SEVERAL_VALUES if len(classes) > 1 else None
 
-    def found(subtask: Subtask, value: str | None) -> Found:
+    def found(subtask: Subtask, value: str | None) -> ReportStatement:
         polarity = "negated" if denied else "affirmed"
-        return Found(
+        return ReportStatement(
             subtask.id, value, start, end, text[start:end], sentence.section, polarity, certainty,
             "rules", doubt=doubt,
         )  # fmt: skip

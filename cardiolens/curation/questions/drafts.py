@@ -9,7 +9,7 @@ from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.extraction_truth import Answer, settle
 from cardiolens.curation.questions.rule_extraction import extract
 from cardiolens.curation.questions.segment_phrases import segments
-from cardiolens.curation.questions.statement import Found
+from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 
 ALWAYS_FULL = frozenset({"D01", "D02"})  # reviewed whole, whoever agrees (protocol 9, stage 7)
@@ -21,7 +21,7 @@ def truth_of(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
     extractors: dict[str, Any] = {}
     walls_of: dict[str, dict[str, list[str]]] = {}
     for extractor, items in record["findings"].items():
-        extraction = settle(record["text"], [Found.of(item) for item in items], catalogue)
+        extraction = settle(record["text"], [ReportStatement.of(item) for item in items], catalogue)
         extractors[extractor] = {
             "answers": {name: list(keys) for name, keys in extraction.answers.items()},
             "indeterminate": dict(sorted(extraction.undetermined.items())),

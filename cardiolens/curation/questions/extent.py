@@ -28,7 +28,7 @@ _WALL_OF = {
 }
 
 
-def named(sentence: str, subtask: Subtask, *, levels: bool) -> set[str]:
+def options_of_extent(sentence: str, subtask: Subtask, *, levels: bool) -> set[str]:
     """Texts of the options of a subtask, levels or walls, that a sentence may name."""
     levels_named = {name.removesuffix(" segment") for name in _named(sentence, levels=levels)}
     texts = (option.text for option in subtask.options)

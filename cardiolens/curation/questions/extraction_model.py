@@ -11,7 +11,7 @@ from typing import Any
 
 from cardiolens.base.untrusted import parse_json
 from cardiolens.curation.questions.draft_reasons import Reason
-from cardiolens.curation.questions.statement import CERTAINTIES, Found
+from cardiolens.curation.questions.statement import CERTAINTIES, ReportStatement
 from cardiolens.curation.questions.uncertainty import doubt_of
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.report_text.sections import Sentence, sentence_at, sentences
@@ -90,30 +90,30 @@ def parts(catalogue: Catalogue) -> Iterator[Part]:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class DroppedEntry:
     """A finding, or with subtask None a whole reply, that is not believed."""
 
     reason: str
     subtask: str | None = None
 
 
-def read_reply(text: str, reply: str | None, part: Part) -> tuple[list[Found], list[Lost]]:
+def read_reply(text: str, reply: str | None, part: Part) -> tuple[list[ReportStatement], list[DroppedEntry]]:
     """The findings of a reply that quote the report, and what is not believed of it.
 
     A subtask of which any finding is lost gives no answer: what is left of it may be half of the truth.
     """
     if reply is None:
-        return [], [Lost(Reason.NO_REPLY)]
+        return [], [DroppedEntry(Reason.NO_REPLY)]
     entries = _entries(reply)
     if entries is None:
-        return [], [Lost(Reason.NO_JSON)]
+        return [], [DroppedEntry(Reason.NO_JSON)]
     pieces = list(sentences(text))
     by_id = {subtask.id: subtask for subtask in part.subtasks}
-    statements: list[Found] = []
-    losses: list[Lost] = []
+    statements: list[ReportStatement] = []
+    losses: list[DroppedEntry] = []
     for entry in entries:
         statement = _found(text, pieces, entry, by_id)
-        if isinstance(statement, Lost):
+        if isinstance(statement, DroppedEntry):
             losses.append(statement)
         else:
             statements.append(statement)
@@ -135,27 +135,29 @@ def _entries(reply: str) -> Sequence[Any] | None:
     return value["findings"]
 
 
-def _found(text: str, pieces: Sequence[Sentence], entry: Any, by_id: Mapping[str, Subtask]) -> Found | Lost:
+def _found(
+    text: str, pieces: Sequence[Sentence], entry: Any, by_id: Mapping[str, Subtask]
+) -> ReportStatement | DroppedEntry:
     if not isinstance(entry, dict) or entry.keys() != _KEYS or entry["field"] not in by_id:
-        return Lost(Reason.NO_SUCH_OPTION)
+        return DroppedEntry(Reason.NO_SUCH_OPTION)
     subtask = by_id[entry["field"]]
     value, quote, certainty = entry["value"], entry["quote"], entry["certainty"]
     legal = value is None or value in [option.text for option in subtask.options]
     if not legal or certainty not in CERTAINTIES or not isinstance(quote, str):
-        return Lost(Reason.NO_SUCH_OPTION, subtask.id)
+        return DroppedEntry(Reason.NO_SUCH_OPTION, subtask.id)
     places = [match.start() for match in re.finditer(re.escape(quote), text)] if quote.strip() else []
     places = [at for at in places if _whole_words(text, at, at + len(quote))]
     if not places:
-        return Lost(Reason.NOT_QUOTED, subtask.id)
+        return DroppedEntry(Reason.NOT_QUOTED, subtask.id)
     spoken = [at for at in places if sentence_at(pieces, at).section != "silent"]
     if not spoken and certainty == "certain":
-        return Lost(Reason.SILENT_SECTION, subtask.id)
+        return DroppedEntry(Reason.SILENT_SECTION, subtask.id)
     start = (spoken or places)[0]
     sentence = sentence_at(pieces, start)
     polarity = (
         "negated" if re.search(r"\b(no|not|without|absent|none)\b", quote, re.IGNORECASE) else "affirmed"
     )
-    statement = Found(
+    statement = ReportStatement(
         subtask.id, value, start, start + len(quote), quote, sentence.section, polarity, certainty, "model"
     )
     return replace(statement, doubt=doubt_of(statement, subtask, text[sentence.start : sentence.end])).check(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from cardiolens.curation.questions.completeness import Report
 from cardiolens.curation.questions.draft_reasons import Reason
-from cardiolens.curation.questions.statement import Found
+from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.curation.questions.strict_patterns import words
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 
@@ -14,7 +14,7 @@ Answer = tuple[str, ...]  # option keys
 
 
 @dataclass(slots=True)
-class Told:
+class Extraction:
     """What one extractor makes of a report; a subtask in neither part is not mentioned."""
 
     answers: dict[str, Answer] = field(default_factory=dict)
@@ -22,9 +22,9 @@ class Told:
     evidence: dict[str, tuple[int, ...]] = field(default_factory=dict)  # places among the findings
 
 
-def settle(text: str, statements: Sequence[Found], catalogue: Catalogue) -> Told:
+def settle(text: str, statements: Sequence[ReportStatement], catalogue: Catalogue) -> Extraction:
     """The answers of a report; indeterminate is not absent, and what is not mentioned has no answer."""
-    extraction = Told()
+    extraction = Extraction()
     report = Report(text, statements)
     for subtask in catalogue.subtasks.values():
         subtask_statements = [
@@ -51,7 +51,7 @@ def settle(text: str, statements: Sequence[Found], catalogue: Catalogue) -> Told
     return extraction
 
 
-def _close(extraction: Told, catalogue: Catalogue) -> None:
+def _close(extraction: Extraction, catalogue: Catalogue) -> None:
     """Take back the answers whose parent has none, or not the one that they need."""
     for subtask in catalogue.subtasks.values():
         if subtask.parent is None or subtask.id not in extraction.answers:
@@ -63,7 +63,7 @@ def _close(extraction: Told, catalogue: Catalogue) -> None:
             del extraction.answers[subtask.id]
 
 
-def _outcome(report: Report, subtask: Subtask, statements: Sequence[Found]) -> Answer | str:
+def _outcome(report: Report, subtask: Subtask, statements: Sequence[ReportStatement]) -> Answer | str:
     """Option keys, or the reason why there are none."""
     certain = [statement for statement in statements if statement.certainty == "certain"]
     stated = [statement for statement in certain if not statement.measured]
@@ -86,7 +86,7 @@ def _outcome(report: Report, subtask: Subtask, statements: Sequence[Found]) -> A
     return _with_numbers(subtask, answer, [statement for statement in certain if statement.measured])
 
 
-def _doubt(subtask: Subtask, stated: Sequence[Found]) -> str | None:
+def _doubt(subtask: Subtask, stated: Sequence[ReportStatement]) -> str | None:
     """The doubt of a finding that nothing settles; a part that is denied leaves the rest as it is told."""
     normal = {option.text for option in subtask.options if option.normal}
     partial = {Reason.DENIED_IN_PART, Reason.QUALIFIED_DENIAL}
@@ -101,14 +101,14 @@ def _doubt(subtask: Subtask, stated: Sequence[Found]) -> str | None:
     return None
 
 
-def _denies(denial: Found, statements: Sequence[Found]) -> bool:
+def _denies(denial: ReportStatement, statements: Sequence[ReportStatement]) -> bool:
     """Return whether a denial of a kind may be of what is told: of that kind, of none, or of all."""
     kinds, other_kinds = _kinds([denial]), _kinds(statements)
     more = re.search(r"\b(or|nor|and)\b", denial.quote, re.IGNORECASE)
     return bool(kinds) and (bool(kinds & other_kinds) or not other_kinds or more is not None)
 
 
-def _kinds(stated: Sequence[Found]) -> set[str]:
+def _kinds(stated: Sequence[ReportStatement]) -> set[str]:
     """Kinds of a finding, such as `focal`, that statements name."""
     quotes = " ".join(statement.quote for statement in stated)
     return {kind.lower() for kind in re.findall(words()["kind"], quotes, re.IGNORECASE)}
@@ -130,7 +130,9 @@ def _one(values: tuple[str, ...], subtask: Subtask) -> tuple[str, ...] | str:
     return Reason.SEVERAL_VALUES
 
 
-def _with_numbers(subtask: Subtask, values: tuple[str, ...], numbers: Sequence[Found]) -> Answer | str:
+def _with_numbers(
+    subtask: Subtask, values: tuple[str, ...], numbers: Sequence[ReportStatement]
+) -> Answer | str:
     """The answer of words that no number contradicts, else that of numbers which agree."""
     number_values = {number.value for number in numbers if number.value is not None}
     if any(number.doubt for number in numbers):

@@ -98,7 +98,7 @@ def ask(
     """Findings of one model, and what is not believed of it, of each report in order."""
     planned = plan_of(sweep, sections, catalogue)
     execute_plan(planned)
-    return told(planned, sections, catalogue)
+    return extractions_from_completions(planned, sections, catalogue)
 
 
 def execute_plan(planned: Plan) -> None:
@@ -166,7 +166,7 @@ def replies_of(planned: Plan, requests: Sequence[TextRequest]) -> list[str | Non
     return [replies.get(_request(model, identity, request).request_key) for request in requests]
 
 
-def told(
+def extractions_from_completions(
     planned: Plan, sections: Sequence[Record], catalogue: Catalogue
 ) -> list[tuple[list[Record], Rejects]]:
     """What the store's completions say of each report; a request without one is a reject."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.curation.questions.draft_reasons import Reason
-from cardiolens.curation.questions.statement import Found
+from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.protocol.tasks.protocol import read_yaml
 from cardiolens.report_text.sections import Sentence
 
@@ -57,7 +57,7 @@ def read_number(quantity: str, low: float, high: float, sex: str | None) -> Read
     )
 
 
-def measured(text: str, sentences: list[Sentence], sex: str | None) -> Iterator[Found]:
+def measured(text: str, sentences: list[Sentence], sex: str | None) -> Iterator[ReportStatement]:
     """Findings of the numbers of a text, in the sections that speak of today."""
     body = re.search(ranges()["body_surface"], text, re.IGNORECASE)
     surface = float(body[1].replace(",", ".")) if body else None
@@ -69,7 +69,7 @@ def measured(text: str, sentences: list[Sentence], sex: str | None) -> Iterator[
 
 def _of_sentence(
     text: str, sentence: Sentence, quantity: str, sex: str | None, surface: float | None
-) -> Iterator[Found]:
+) -> Iterator[ReportStatement]:
     entry = ranges()["quantities"][quantity]
     phrase = text[sentence.start : sentence.end]
     sibling = _CHAMBERS.get(entry["subtask"])
@@ -87,7 +87,7 @@ def _of_sentence(
             continue
         span = sentence.start + first.start(), sentence.start + max(value[1] for value in values)
         make = functools.partial(
-            Found,
+            ReportStatement,
             entry["subtask"],
             start=span[0],
             end=span[1],

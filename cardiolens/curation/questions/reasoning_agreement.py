@@ -12,7 +12,7 @@ from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import ratio, weighted_agreement
 
 RESAMPLES, SEED = 2000, 2026
-Judged = tuple[StepVerdict, ...] | None
+JudgedSteps = tuple[StepVerdict, ...] | None
 
 _DIFFERENT = 1.0 - np.eye(2)
 
@@ -42,7 +42,7 @@ class LabelAgreement:
     kappa: Interval
 
 
-def agreement(reasonings: Sequence[Reasoning], judgements: Sequence[Judged]) -> Iterator[LabelAgreement]:
+def agreement(reasonings: Sequence[Reasoning], judgements: Sequence[JudgedSteps]) -> Iterator[LabelAgreement]:
     """Agreement on every label, over the steps that people and judge both have verdicts on."""
     pairs = [
         (judgement.case, person, judge)

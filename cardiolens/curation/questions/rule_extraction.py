@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from cardiolens.curation.questions.diagnosis import diagnoses
 from cardiolens.curation.questions.numbers import measured
-from cardiolens.curation.questions.statement import Found
+from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.curation.questions.strict_patterns import has, has_for, words
 from cardiolens.curation.questions.uncertainty import doubt_of
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
@@ -14,7 +14,7 @@ from cardiolens.report_text.findings import Finding, findings
 from cardiolens.report_text.sections import Sentence, sentence_at, sentences
 
 
-def extract(text: str, sex: str | None, catalogue: Catalogue) -> list[Found]:
+def extract(text: str, sex: str | None, catalogue: Catalogue) -> list[ReportStatement]:
     """Every finding of a report, in the order of the catalogue, each checked against the text."""
     plain = without_names(text)
     pieces = list(sentences(plain))
@@ -31,7 +31,7 @@ def without_names(text: str) -> str:
     return re.sub(words()["names"], lambda match: " " * len(match[0]), text)
 
 
-def _stated(text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> Iterator[Found]:
+def _stated(text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> Iterator[ReportStatement]:
     for subtask_of, sequence in _fields(catalogue):
         for finding in findings(text, catalogue.lexicons[sequence]):
             subtask = subtask_of.get(finding.field)
@@ -41,7 +41,7 @@ def _stated(text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> Iter
             phrase = text[sentence.start : sentence.end]
             if not _is_own(subtask.sequence, sentence, phrase, text):
                 continue
-            statement = Found(
+            statement = ReportStatement(
                 subtask.id, finding.value, finding.start, finding.end, finding.quote, finding.section,
                 finding.polarity,
                 _certainty(finding, phrase), "rules",
@@ -49,7 +49,7 @@ def _stated(text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> Iter
             yield replace(statement, doubt=doubt_of(statement, subtask, phrase))
 
 
-def _measured(text: str, pieces: list[Sentence], sex: str | None) -> Iterator[Found]:
+def _measured(text: str, pieces: list[Sentence], sex: str | None) -> Iterator[ReportStatement]:
     """Numbers; one whose sentence goes on with another examination or an earlier time is not of today."""
     for statement in measured(text, pieces, sex):
         rest = text[statement.end : sentence_at(pieces, statement.start).end]

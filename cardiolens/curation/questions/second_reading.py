@@ -16,7 +16,7 @@ from cardiolens.config.steps import StatisticsSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.questions.report_files import Rejects
 from cardiolens.curation.questions.stage_files import Record
-from cardiolens.curation.questions.statement import Found
+from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.report_text.entities import ReportForm, entity_counts
 from cardiolens.report_text.extract import Entity, settled
@@ -36,7 +36,7 @@ _REPLIES = ("request_key", "text", "status", "finish_reason", "written_at")
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ReportTexts:
     """The judged reports of a run: a verdict of the rules for each, and the text that it is about."""
 
     verdicts: pa.Table
@@ -44,13 +44,13 @@ class Written:
     records: Mapping[str, Record]  # distinct texts, as the extractor takes them
 
 
-def texts_of(run: Run, spec: SweepSpec, catalogue: Catalogue) -> Written:
+def texts_of(run: Run, spec: SweepSpec, catalogue: Catalogue) -> ReportTexts:
     """The texts of a run as its record names them."""
     models = documents.read_manifest(run)["models"].values()
-    return written(run, Store(spec.store), [facts["model_key"] for facts in models], catalogue)
+    return written_reports(run, Store(spec.store), [facts["model_key"] for facts in models], catalogue)
 
 
-def written(run: Run, store: Store, model_keys: Sequence[str], catalogue: Catalogue) -> Written:
+def written_reports(run: Run, store: Store, model_keys: Sequence[str], catalogue: Catalogue) -> ReportTexts:
     """The texts of tier 2 that were judged; refusals and replies without any text stay out."""
     verdicts = tables.read(run.verdicts, VERDICTS)
     of_text = pc.and_(pc.equal(verdicts["channel"], "text"), pc.equal(verdicts["status"], "judged"))
@@ -76,12 +76,12 @@ def written(run: Run, store: Store, model_keys: Sequence[str], catalogue: Catalo
             records[number] = {**record, "study_id": number, "report_id": number, "sex": None}
             kept.append(place)
             sections.append(number)
-    return Written(rows.take(pa.array(kept, pa.int64())), tuple(sections), records)
+    return ReportTexts(rows.take(pa.array(kept, pa.int64())), tuple(sections), records)
 
 
 def entities(items: Sequence[Mapping[str, Any]], sequence: str, catalogue: Catalogue) -> frozenset[Entity]:
     """The entities of one text by the extractor's findings told for certain, reduced as the rules do."""
-    statements = [Found.of(dict(item)) for item in items]
+    statements = [ReportStatement.of(dict(item)) for item in items]
     sure = [
         statement
         for statement in statements
@@ -124,7 +124,7 @@ def _scores(verdicts: pa.Table, statistics: StatisticsSpec) -> dict[str, dict[st
 
 
 def readings(
-    report_texts: Written, results: Mapping[str, tuple[Sequence[Record], Rejects]], catalogue: Catalogue
+    report_texts: ReportTexts, results: Mapping[str, tuple[Sequence[Record], Rejects]], catalogue: Catalogue
 ) -> Readings:
     """Both readings of each text; a text of which the model's reply was lost is of neither."""
     unread = {

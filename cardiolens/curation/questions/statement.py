@@ -11,7 +11,7 @@ CERTAINTIES: tuple[Certainty, ...] = ("certain", "uncertain", "historical", "hyp
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ReportStatement:
     """One statement on one subtask; `value` is an option's text, or None where the words tell no option."""
 
     subtask: str
@@ -27,7 +27,7 @@ class Found:
     near: tuple[str, ...] = ()  # of a number between two options: both
     doubt: str | None = None  # a Reason why the value is not told for certain
 
-    def check(self, text: str) -> "Found":
+    def check(self, text: str) -> "ReportStatement":
         """The finding itself; InputError where its quote is not what stands at its place."""
         if text[self.start : self.end] != self.quote or not self.quote.strip():
             raise InputError(
@@ -41,7 +41,7 @@ class Found:
         return {"id": f"{self.extractor[0].upper()}{number}", **asdict(self), "near": list(self.near)}
 
     @staticmethod
-    def of(record: dict[str, Any]) -> "Found":
+    def of(record: dict[str, Any]) -> "ReportStatement":
         """The finding of a record."""
         fields = {name: value for name, value in record.items() if name != "id"}
-        return Found(**fields | {"near": tuple(fields["near"])})
+        return ReportStatement(**fields | {"near": tuple(fields["near"])})

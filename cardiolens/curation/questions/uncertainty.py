@@ -4,12 +4,12 @@ import re
 from collections.abc import Mapping
 
 from cardiolens.curation.questions.draft_reasons import Reason
-from cardiolens.curation.questions.statement import Found
+from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.curation.questions.strict_patterns import has, has_for, words
 from cardiolens.protocol.tasks.catalogue import Subtask
 
 
-def doubt_of(statement: Found, subtask: Subtask, sentence: str) -> str | None:
+def doubt_of(statement: ReportStatement, subtask: Subtask, sentence: str) -> str | None:
     """Why the value of a finding is not told for certain; None where it is."""
     if statement.value is None:
         return Reason.NO_OPTION
@@ -20,7 +20,7 @@ def doubt_of(statement: Found, subtask: Subtask, sentence: str) -> str | None:
     return doubt or (_doubt_of_normal(statement, subtask, sentence) if normal else None)
 
 
-def _doubt_of_abnormal(statement: Found, subtask: Subtask, sentence: str) -> str | None:
+def _doubt_of_abnormal(statement: ReportStatement, subtask: Subtask, sentence: str) -> str | None:
     if has_for("outside", subtask.id, sentence):
         return Reason.OTHER_STRUCTURE
     if statement.polarity == "affirmed" and has_for("contrary", subtask.id, statement.quote):
@@ -28,7 +28,7 @@ def _doubt_of_abnormal(statement: Found, subtask: Subtask, sentence: str) -> str
     return Reason.BETWEEN_GRADES if has_for("share", subtask.id, statement.quote) else None
 
 
-def _doubt_of_grade(statement: Found, subtask: Subtask, *, normal: bool) -> str | None:
+def _doubt_of_grade(statement: ReportStatement, subtask: Subtask, *, normal: bool) -> str | None:
     rules = words()
     if subtask.id in rules["graded"] and not normal and not has(rules["grade"], statement.quote):
         return Reason.WITHOUT_GRADE
@@ -40,7 +40,7 @@ def _doubt_of_grade(statement: Found, subtask: Subtask, *, normal: bool) -> str 
 
 
 def _contradicts_grade(
-    statement: Found, subtask: Subtask, means: Mapping[str, Mapping[str, list[str]]]
+    statement: ReportStatement, subtask: Subtask, means: Mapping[str, Mapping[str, list[str]]]
 ) -> bool:
     """Return whether the grades of a clause mean other options than the one that was read."""
     allowed = [
@@ -53,13 +53,13 @@ def _contradicts_grade(
     return bool(allowed) and not denied and key not in {option for keys in allowed for option in keys}
 
 
-def _doubt_of_normal(statement: Found, subtask: Subtask, sentence: str) -> str | None:
+def _doubt_of_normal(statement: ReportStatement, subtask: Subtask, sentence: str) -> str | None:
     if subtask.id in words()["gates"] and _denies_a_part(statement, subtask, sentence):
         return Reason.DENIED_IN_PART
     return Reason.QUALIFIED_DENIAL if _denies_a_kind(statement, subtask) else None
 
 
-def _denies_a_part(statement: Found, subtask: Subtask, sentence: str) -> bool:
+def _denies_a_part(statement: ReportStatement, subtask: Subtask, sentence: str) -> bool:
     """Return whether a denial is of a place, or has an exception: it leaves the whole open."""
     rules = words()
     place_pattern = rules["own_place"].get(subtask.id)
@@ -71,7 +71,7 @@ def _denies_a_part(statement: Found, subtask: Subtask, sentence: str) -> bool:
     return limited or has(rules["exception"], sentence)
 
 
-def _denies_a_kind(statement: Found, subtask: Subtask) -> bool:
+def _denies_a_kind(statement: ReportStatement, subtask: Subtask) -> bool:
     """Return whether a denial is of a kind, a grade or one of several findings: it leaves the others open."""
     rules = words()
     denied = statement.polarity == "negated" or has(r"\b(no|not|without)\b", statement.quote)

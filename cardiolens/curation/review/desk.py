@@ -10,12 +10,12 @@ import numpy as np
 
 from cardiolens.curation.review.accounts import Session
 from cardiolens.curation.review.agreement import Agreement, agreements
-from cardiolens.curation.review.queue import Asked, Queue, outcome
+from cardiolens.curation.review.queue import DecisionRequest, Queue, outcome
 from cardiolens.curation.review.review_items import Item, Items
 from cardiolens.curation.review.review_pictures import Pictures
 from cardiolens.show.local_server import number_of
 
-Told = dict[str, Any]
+DeskState = dict[str, Any]
 
 
 @dataclass
@@ -31,12 +31,12 @@ class Desk:
     def by_digest(self) -> Mapping[str, Item]:
         return {item.digest: item for item in self.queue.items.values()}
 
-    def state(self, session: Session) -> Told:
+    def state(self, session: Session) -> DeskState:
         """What somebody sees now."""
         with self.lock:
             return self._state(session)
 
-    def decide(self, request: Asked, session: Session) -> Told:
+    def decide(self, request: DecisionRequest, session: Session) -> DeskState:
         """Keep what somebody pressed, and what they see then; `error` says why it was not kept."""
         with self.lock:
             try:
@@ -45,13 +45,13 @@ class Desk:
                 return {"error": _unwritten(error), "again": True}
             return {"kept": request.id} | ({"error": refused} if refused else {}) | self._state(session)
 
-    def _state(self, session: Session) -> Told:
+    def _state(self, session: Session) -> DeskState:
         try:
             item = self.queue.next(session.reader, session.role)
         except OSError as error:
             return {"error": _unwritten(error), "again": True}
         identity = session.reader, session.role
-        told: Told = {
+        told: DeskState = {
             "mode": self.queue.mode,
             "done": self.queue.done(session.reader),
             "left": self.queue.left(*identity),
@@ -59,9 +59,9 @@ class Desk:
         told |= {"reader": session.reader, "role": session.role}
         return told | {"item": None if item is None else self._item(item, session)}
 
-    def _item(self, item: Item, session: Session) -> Told:
+    def _item(self, item: Item, session: Session) -> DeskState:
         question = item.question
-        item_state: Told = {
+        item_state: DeskState = {
             "qa_id": item.qa_id,
             "item": item.digest,
             "study": question.study_id,
@@ -90,7 +90,7 @@ class Desk:
             )
         return item_state
 
-    def loops(self, digest: str) -> Told | None:
+    def loops(self, digest: str) -> DeskState | None:
         """The volumes of an item; None for no item. Masks are truth, which who reads does not see."""
         item = self.by_digest.get(digest)
         if item is None:
@@ -115,7 +115,7 @@ class Desk:
             return None
         return loop.sheet(rank, masked=masked)
 
-    def agreement(self) -> Told:
+    def agreement(self) -> DeskState:
         """Agreement by batch and by subtask, for who is blind to nobody."""
         with self.lock:
             outcomes = {

@@ -18,7 +18,7 @@ _HELD = 600.0  # s for which an item that somebody looks at is kept from others
 _REASONED = ("reject",)
 
 
-class Asked(Spec):
+class DecisionRequest(Spec):
     """A key that somebody pressed: a decision on the item that was shown, or an undo."""
 
     id: Annotated[str, Field(pattern="^[A-Za-z0-9-]{16,64}$")]
@@ -110,7 +110,7 @@ class Queue:
         """How many decisions of somebody hold."""
         return len(self.reviews.history.get((reader, self.mode), ()))
 
-    def decide(self, request: Asked, reader: str, role: Role) -> str | None:
+    def decide(self, request: DecisionRequest, reader: str, role: Role) -> str | None:
         """Keep a decision or an undo; why not, in words, where it cannot be. The same id again is no news."""
         if request.id in self.reviews.ids:
             return None
@@ -156,7 +156,7 @@ class Queue:
         is_full = len(decisions) >= READERS
         return "two others decided on it meanwhile; this is the next one" if is_full else None
 
-    def _illegal(self, item: Item, request: Asked) -> str | None:
+    def _illegal(self, item: Item, request: DecisionRequest) -> str | None:
         legal = (
             ("answer", "cannot_tell")
             if self.mode == "read"
@@ -178,7 +178,7 @@ class Queue:
         ]
         return next((words for wrong, words in rules if wrong), None)
 
-    def _undo(self, request: Asked, reader: str) -> str | None:
+    def _undo(self, request: DecisionRequest, reader: str) -> str | None:
         last = self.reviews.last(reader, self.mode)
         if last is None or last.key not in self.items:
             return "nothing is decided that could be taken back"

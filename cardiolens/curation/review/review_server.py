@@ -11,7 +11,7 @@ from cardiolens.base.untrusted import parse_json
 from cardiolens.config.base import Spec, describe
 from cardiolens.curation.review.accounts import Door, Session
 from cardiolens.curation.review.desk import Desk
-from cardiolens.curation.review.queue import Asked
+from cardiolens.curation.review.queue import DecisionRequest
 from cardiolens.show.local_server import (
     LocalServer,
     Reply,
@@ -103,7 +103,7 @@ class _Routes:
 
     def _decide(self, session: Session, body: bytes) -> Reply:
         try:
-            decision = Asked.model_validate(parse_json(body))
+            decision = DecisionRequest.model_validate(parse_json(body))
         except ValidationError as error:
             return refusal(HTTPStatus.BAD_REQUEST, describe(error))
         except ValueError as error:

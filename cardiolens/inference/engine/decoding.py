@@ -9,7 +9,7 @@ from cardiolens.inference.engine.ask import Ask
 _MOST = 20  # log-probabilities per token that vLLM returns at most, unless configured (max_logprobs)
 
 
-def bound(ask: Ask) -> dict[str, str | list[str]]:
+def structured_output_args(ask: Ask) -> dict[str, str | list[str]]:
     """Arguments of vLLM's structured outputs: a legal reply, text that ends in one, JSON, or named frames."""
     constraint = ask.constraint
     if constraint.naming is not None:
@@ -19,13 +19,13 @@ def bound(ask: Ask) -> dict[str, str | list[str]]:
     return {"regex": constraint.pattern} if constraint.reasons_first else {"choice": list(constraint.legal)}
 
 
-def drawn(sampling: Sampling, ask: Ask) -> tuple[float, int | None]:
+def sampling_of(sampling: Sampling, ask: Ask) -> tuple[float, int | None]:
     """Temperature and seed of a request: its own as one of several samples, otherwise the model's."""
     temperature = sampling.temperature if ask.temperature is None else ask.temperature
     return temperature, sampling.seed if ask.seed is None else ask.seed
 
 
-def direct(ask: Ask) -> bool:
+def must_be_legal_reply(ask: Ask) -> bool:
     """Return whether the whole reply must be a legal one, so that its tokens give option probabilities."""
     return bool(ask.constraint.legal) and not ask.constraint.reasons_first
 
@@ -41,7 +41,7 @@ def alternatives(ask: Ask) -> int:
 
 def one_letter(ask: Ask) -> bool:
     """Return whether each legal reply is one letter, so that the first token gives every probability."""
-    return direct(ask) and all(len(reply) == 1 for reply in ask.constraint.legal)
+    return must_be_legal_reply(ask) and all(len(reply) == 1 for reply in ask.constraint.legal)
 
 
 def option_logprobs(first_token: Mapping[str, float], legal: tuple[str, ...]) -> dict[str, float]:

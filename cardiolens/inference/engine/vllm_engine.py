@@ -7,7 +7,13 @@ from weakref import WeakKeyDictionary
 
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.engine.ask import Ask, ErrorKind, FrameWork, Pictures, Reply, RequestError
-from cardiolens.inference.engine.decoding import alternatives, bound, direct, drawn, option_logprobs
+from cardiolens.inference.engine.decoding import (
+    alternatives,
+    must_be_legal_reply,
+    option_logprobs,
+    sampling_of,
+    structured_output_args,
+)
 from cardiolens.inference.engine.encoder_cache import enlarge, room_on_cpu, room_on_gpu
 from cardiolens.inference.engine.failure import failure_of
 from cardiolens.inference.engine.gpu_memory import batched_tokens, gpu_gib, turn_on, wait_for_memory
@@ -175,14 +181,16 @@ class VllmEngine:
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
-        temperature, seed = drawn(self._model.sampling, ask)
+        temperature, seed = sampling_of(self._model.sampling, ask)
         return SamplingParams(
             temperature=temperature,
             top_p=self._model.sampling.top_p,
             seed=seed,
             max_tokens=ask.max_tokens,
-            structured_outputs=StructuredOutputsParams(**bound(ask)) if ask.constraint != FREE else None,
-            logprobs=alternatives(ask) if direct(ask) else None,
+            structured_outputs=StructuredOutputsParams(**structured_output_args(ask))
+            if ask.constraint != FREE
+            else None,
+            logprobs=alternatives(ask) if must_be_legal_reply(ask) else None,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
 
@@ -243,5 +251,5 @@ def _reply(output: "RequestOutput", ask: Ask) -> Reply:
         prompt_tokens=len(output.prompt_token_ids or ()),
         cached_tokens=output.num_cached_tokens or 0,
         output_tokens=len(completion.token_ids),
-        option_logprobs=_option_logprobs(completion, ask) if direct(ask) else {},
+        option_logprobs=_option_logprobs(completion, ask) if must_be_legal_reply(ask) else {},
     )

@@ -37,14 +37,14 @@ class Fingerprint:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class PlanTotals:
     """Counts of the requests that were written for one model."""
 
     status_counts: Counter[str]
     most_frames: int  # that one request shows
 
 
-def cached(folder: Path, fingerprint: Fingerprint) -> Written | None:
+def cached(folder: Path, fingerprint: Fingerprint) -> PlanTotals | None:
     """The plan in a folder, None unless it is whole and made from these inputs."""
     try:
         note = read_json(folder / _NOTE)
@@ -53,7 +53,7 @@ def cached(folder: Path, fingerprint: Fingerprint) -> Written | None:
             return None
         if note["parts"] != _sizes(folder):
             return None
-        return Written(Counter(note["status_counts"]), note["most_frames"])
+        return PlanTotals(Counter(note["status_counts"]), note["most_frames"])
     except (OSError, ValueError, LookupError, TypeError, AttributeError):  # no note, or not one of ours
         return None
 
@@ -62,7 +62,7 @@ def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     return [name for name in {**before, **now} if before.get(name) != now.get(name)]
 
 
-def keep(folder: Path, fingerprint: Fingerprint, totals: Written) -> None:
+def keep(folder: Path, fingerprint: Fingerprint, totals: PlanTotals) -> None:
     """Note what the plan in a folder was made from; without the note it counts as unfinished."""
     note = {
         "fingerprint": fingerprint.parts,

@@ -8,12 +8,12 @@ import numpy as np
 from cardiolens.base.digest import digest_of
 from cardiolens.config.sweep import Control
 from cardiolens.protocol.prompts.question import AskedQuestion
-from cardiolens.protocol.prompts.template import Shown
+from cardiolens.protocol.prompts.template import Display
 from cardiolens.study.structure import StudyStructure
 
 SEED = 2026
 BLANK = "blank"  # flag of a request whose frames are shown black
-SHOWN: Mapping[Control, Shown] = {"blind": "nothing", "captions": "captions"}  # every other one: frames
+SHOWN: Mapping[Control, Display] = {"blind": "nothing", "captions": "captions"}  # every other one: frames
 
 
 @dataclass(frozen=True, slots=True)

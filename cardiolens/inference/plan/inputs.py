@@ -15,7 +15,7 @@ from cardiolens.inference.plan.cache import Fingerprint
 from cardiolens.inference.plan.control import Subject, donors
 from cardiolens.inference.plan.patients import check_patients, with_patients
 from cardiolens.inference.plan.planned_question import PlannedQuestion
-from cardiolens.protocol.medthinkvqa.case_text import Told, read_told, told_path
+from cardiolens.protocol.medthinkvqa.case_text import CaseText, read_told, told_path
 from cardiolens.protocol.prompts.question import AskedQuestion, report_fields
 from cardiolens.protocol.prompts.template import check_folder
 from cardiolens.protocol.select.feature_source import Sight, sights_of
@@ -95,7 +95,7 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     )
 
 
-def _told(spec: SweepSpec) -> Mapping[str, Told]:
+def _told(spec: SweepSpec) -> Mapping[str, CaseText]:
     """What prompts may tell of cases, by study; none where the dataset has no cases."""
     if spec.dataset.root is None:
         return {}
@@ -117,7 +117,7 @@ def _chosen(
     volumes: pa.Table,
     study_ids: Sequence[str],
     *,
-    case_texts: Mapping[str, Told],
+    case_texts: Mapping[str, CaseText],
 ) -> dict[str, list[PlannedQuestion]]:
     """Questions by study, as the plan may see them."""
     if unknown := [name for name in spec.subtask if name not in catalogue.subtasks]:

@@ -56,15 +56,15 @@ class _Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class PartTotals:
     """Counts of the parts of one model, and why it cannot be planned if it cannot."""
 
     status_counts: Counter[str] = field(default_factory=Counter)
     most_frames: int = 0  # that one request shows
     error: ModelError | None = None
 
-    def __add__(self, addend: "Made") -> "Made":
-        return Made(
+    def __add__(self, addend: "PartTotals") -> "PartTotals":
+        return PartTotals(
             self.status_counts + addend.status_counts,
             max(self.most_frames, addend.most_frames),
             self.error or addend.error,
@@ -73,7 +73,7 @@ class Made:
 
 def write_parts(
     spec: SweepSpec, inputs: Inputs, run: Run, arms: Sequence[Arm], identities: Mapping[str, Identity]
-) -> Generator[tuple[str, Made], None, None]:
+) -> Generator[tuple[str, PartTotals], None, None]:
     """Write the requests of models; yields each model's name with its counts when its last part is written.
 
     What is in their folders is added to. A model that cannot be asked has an error in place of counts that
@@ -82,14 +82,14 @@ def write_parts(
     n_arms = Counter(arm.model.name for arm in arms)
     parts = [part for name in identities for part in _parts(name, n_arms[name], inputs.questions)]
     n_requests = sum(n_arms[name] for name in identities) * sum(map(len, inputs.questions.values()))
-    of_model = Made()
+    of_model = PartTotals()
     maker = _Maker(spec, inputs.sights, run, arms, identities)
     with closing(spread(maker, _work(parts, inputs), worth=n_requests >= _WORTH)) as parts_made:
         for at, (part, part_totals) in enumerate(zip(parts, parts_made, strict=True)):
             of_model += part_totals
             if at + 1 == len(parts) or parts[at + 1].model != part.model:
                 yield part.model, of_model
-                of_model = Made()
+                of_model = PartTotals()
 
 
 def _parts(model: str, n_arms: int, questions: Mapping[str, Sequence[PlannedQuestion]]) -> Iterator[Part]:
@@ -139,14 +139,14 @@ class _Maker:
         self._arms, self._identities = arms, identities
         self._last: tuple[str, ModelPlanner | ModelError] | None = None
 
-    def __call__(self, work: _Work) -> Made:
+    def __call__(self, work: _Work) -> PartTotals:
         """Write a part and count it."""
         part = work.part
         if self._last is None or self._last[0] != part.model:
             self._last = part.model, self._begun(part.model)
         planner = self._last[1]
         if isinstance(planner, ModelError):
-            return Made(error=planner)
+            return PartTotals(error=planner)
         columns = RequestColumns()
         frames_of = _Frames(self._spec.store, self._sights, work.volumes)
         try:
@@ -154,12 +154,12 @@ class _Maker:
                 planner.add_study(columns, study_id, work.questions[study_id], frames_of)
         except ModelError as error:
             self._last = part.model, error
-            return Made(error=error)
+            return PartTotals(error=error)
         folder, name = self._run.requests(part.model), f"part-{part.number:05d}.parquet"
         offers = [*map(offer_row, columns.offers.values())]
         write_chains(folder / name, columns.stages, columns.choices, offers)
         tables.write_part(folder, columns.table(), tables.REQUESTS, name)
-        return Made(columns.status_counts(), columns.most_frames)
+        return PartTotals(columns.status_counts(), columns.most_frames)
 
     def _begun(self, name: str) -> ModelPlanner | ModelError:
         model_arms = [arm for arm in self._arms if arm.model.name == name]

@@ -20,7 +20,7 @@ from cardiolens.config.arms import Arm, arms
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.fault import ModelError, fault_of
 from cardiolens.inference.models.identity import Identity, identify
-from cardiolens.inference.plan.cache import Written, cached, keep
+from cardiolens.inference.plan.cache import PlanTotals, cached, keep
 from cardiolens.inference.plan.inputs import Inputs, read_inputs
 from cardiolens.inference.plan.parts import write_parts
 from cardiolens.storage import tables
@@ -111,7 +111,7 @@ def _requests(
     identities: Mapping[str, Identity],
     *,
     failed: dict[str, str],
-) -> dict[str, Written]:
+) -> dict[str, PlanTotals]:
     """Counts of each model's requests, which are made unless they are in its folder already."""
     shared = inputs.fingerprint
     marks = {name: replace(shared, model_key=identity.model_key) for name, identity in identities.items()}
@@ -127,7 +127,7 @@ def _requests(
                 with _left_out(spec, name, failed):
                     if totals.error is not None:
                         raise totals.error
-                    cached_totals[name] = Written(totals.status_counts, totals.most_frames)
+                    cached_totals[name] = PlanTotals(totals.status_counts, totals.most_frames)
                     keep(run.requests(name), marks[name], cached_totals[name])
     finally:
         for name in new.keys() - cached_totals.keys():  # half of a plan would be taken for all of it

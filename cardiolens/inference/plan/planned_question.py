@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from cardiolens.protocol.medthinkvqa.case_text import Told
+from cardiolens.protocol.medthinkvqa.case_text import CaseText
 from cardiolens.protocol.prompts.question import AskedQuestion
 from cardiolens.protocol.select.route import Route
 
@@ -17,7 +17,7 @@ class PlannedQuestion:
     route: Route
     donor: str | None = None  # the study whose frames stand in for its own under control other_patient
     wordings: tuple[str, ...] = ()  # other words for the same question
-    told: Told | None = None  # of a case of images and text: what its prompts may tell
+    told: CaseText | None = None  # of a case of images and text: what its prompts may tell
 
     def worded(self, wording: int) -> AskedQuestion:
         """The question in one of its wordings; 0 is its own."""

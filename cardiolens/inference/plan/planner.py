@@ -20,7 +20,7 @@ from cardiolens.inference.plan.request import Request
 from cardiolens.inference.plan.request_columns import RequestColumns
 from cardiolens.protocol.dialogue.chain import Chain, Samples, Stage, Steps
 from cardiolens.protocol.dialogue.frame_requests import Choice, Offer
-from cardiolens.protocol.medthinkvqa.case_text import Gold, Told
+from cardiolens.protocol.medthinkvqa.case_text import CaseText, Gold
 from cardiolens.protocol.prompts.case_block import case_block, lacking
 from cardiolens.protocol.prompts.case_steps import steps_before
 from cardiolens.protocol.prompts.frame_request_prompt import Asking, Turns, asking, listed, offered
@@ -318,7 +318,7 @@ class ModelPlanner:
             for ending in endings
         )
 
-    def _with_gold(self, view: _View, case_text: Told | None, gold: Gold) -> _View:
+    def _with_gold(self, view: _View, case_text: CaseText | None, gold: Gold) -> _View:
         """The view, skipped where its setting gives text that the case does not have."""
         frames = view.told or view.selection.frames
         why = None if case_text is None else lacking(case_text, frames, gold)
@@ -337,7 +337,7 @@ class ModelPlanner:
         why = "not read in this form" if changed else "not read"
         return replace(view, selection=Selection((), view.selection.flags, why))
 
-    def _text(self, view: _View, case_text: Told | None, gold: Gold) -> str:
+    def _text(self, view: _View, case_text: CaseText | None, gold: Gold) -> str:
         """The text before the question, with the places of frames."""
         frames, structure, level = view.selection.frames, view.study.structure, self._spec.caption
         if case_text is not None:
@@ -346,7 +346,7 @@ class ModelPlanner:
             caption_block(view.told, structure, level) if view.told else frame_block(frames, structure, level)
         )
 
-    def _show(self, system: str, view: _View, case_text: Told | None, gold: Gold) -> _FrameBlock:
+    def _show(self, system: str, view: _View, case_text: CaseText | None, gold: Gold) -> _FrameBlock:
         frames, study, blank = view.selection.frames, view.study, BLANK in view.selection.flags
         key = (system, frames, view.told, blank, case_text, gold)
         block = study.shown.get(key)

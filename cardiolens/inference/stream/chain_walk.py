@@ -19,7 +19,7 @@ from cardiolens.storage.tables import ILLEGAL_SELECTION
 Settled = tuple[CompletionRow, ErrorKind | None]
 """A completion, and the kind of its error if it failed."""
 
-Said = Mapping[str, Any]
+Completed = Mapping[str, Any]
 """Columns of a completion in the store."""
 
 _SUMMED = ("prompt_tokens", "cached_tokens", "output_tokens", "seconds")
@@ -29,7 +29,7 @@ _SUMMED = ("prompt_tokens", "cached_tokens", "output_tokens", "seconds")
 class Walk:
     """The chains of one study; a stage that several of them share is asked once."""
 
-    known: Mapping[str, Said]  # final completions of stages, from before
+    known: Mapping[str, Completed]  # final completions of stages, from before
     ask_step: Callable[[Ask, int], Awaitable[Settled]]  # an int: its stage
     keys_of: Callable[[Sequence[Place]], Awaitable[tuple[str, ...]]]  # of frames, which are loaded first
     not_shown: int = 0  # names that readers asked for and that were no frame to show
@@ -42,7 +42,7 @@ class Walk:
         """
         if isinstance(chain, Samples):
             return await self._drawn(ask, chain)
-        completions: list[Said] = []
+        completions: list[Completed] = []
         replies: list[str] = []
         while (coming := chain.next_request(replies)) is not None:
             row, error_kind = await self._said(await self._request(ask, coming), len(replies))
@@ -83,7 +83,7 @@ class Walk:
             request = replace(request, answer_type=FRAMES, option_keys=())
         return request if coming.constraint is None else replace(request, constraint=coming.constraint)
 
-    async def _said(self, ask: Ask, stage: int) -> tuple[Said, ErrorKind | None]:
+    async def _said(self, ask: Ask, stage: int) -> tuple[Completed, ErrorKind | None]:
         if ask.request_key in self.known:
             return self.known[ask.request_key], None
         if ask.request_key not in self._asked:
@@ -91,7 +91,7 @@ class Walk:
         return await self._asked[ask.request_key]
 
 
-def _gathered(completions: Sequence[Said]) -> CompletionRow:
+def _gathered(completions: Sequence[Completed]) -> CompletionRow:
     """The completion of all samples of a question; refused if each was, failed if one has failed."""
     row: Any = {name: sum(completion.get(name) or 0 for completion in completions) for name in _SUMMED}
     for number, completion in enumerate(completions, start=1):
@@ -112,7 +112,7 @@ def _gathered(completions: Sequence[Said]) -> CompletionRow:
     return gathered
 
 
-def _ended(completions: Sequence[Said], n_stages: int) -> CompletionRow:
+def _ended(completions: Sequence[Completed], n_stages: int) -> CompletionRow:
     """The completion of a chain from those of its stages."""
     last = completions[-1]
     row: Any = {name: sum(completion.get(name) or 0 for completion in completions) for name in _SUMMED}

@@ -24,7 +24,7 @@ from cardiolens.inference.engine.ask import (
 )
 from cardiolens.inference.engine.supervisor import Supervisor
 from cardiolens.inference.plan.missing import final_keys
-from cardiolens.inference.stream.chain_walk import Said, Settled, Walk
+from cardiolens.inference.stream.chain_walk import Completed, Settled, Walk
 from cardiolens.inference.stream.messages import (
     COUNTERS,
     PROGRESS,
@@ -63,7 +63,7 @@ class Replica:
         completions: Path,
         width: int,
         stream: StreamSpec,
-        known_steps: Callable[[], Mapping[str, Said]] = dict,  # stages of chains in the store
+        known_steps: Callable[[], Mapping[str, Completed]] = dict,  # stages of chains in the store
         *,
         load_volume: LoadVolume | None = None,  # where readers choose their frames
     ) -> None:

@@ -12,7 +12,7 @@ from cardiolens.phantom.appearance import appearance
 from cardiolens.phantom.dicom.classic import classic_images
 from cardiolens.phantom.dicom.encode import check_encoder, write_file
 from cardiolens.phantom.dicom.exam import Exam, exam_of
-from cardiolens.phantom.dicom.export_truth import Written, truth_of
+from cardiolens.phantom.dicom.export_truth import WrittenSeries, truth_of
 from cardiolens.phantom.dicom.multiframe import multiframe_image
 from cardiolens.phantom.dicom.scouts import Camera, scouts
 from cardiolens.phantom.dicom.series import Series, exam_series
@@ -69,7 +69,7 @@ def write_exam(study_id: str, spec: PhantomSpec, export_spec: ExportSpec, export
     return truth_of(exam, folder, series_files)
 
 
-def _write_series(exam: Exam, series: Series, export: Path, folder: str, serial: int) -> Written:
+def _write_series(exam: Exam, series: Series, export: Path, folder: str, serial: int) -> WrittenSeries:
     """Write the files of a series, numbered on from `serial`."""
     at: list[tuple[str, int | None, str]] = []
     multiframe = exam.dialect.multiframe
@@ -81,7 +81,7 @@ def _write_series(exam: Exam, series: Series, export: Path, folder: str, serial:
         write_file(export / name, dataset, exam.spec.transfer_syntax)
         frames = range(1, len(series.images) + 1) if multiframe else [None]
         at += [(str(dataset.SOPInstanceUID), frame, name) for frame in frames]
-    return Written(series, exam.uid("series", series.number), tuple(at))
+    return WrittenSeries(series, exam.uid("series", series.number), tuple(at))
 
 
 def _path(exam: Exam, template: str, **words: Any) -> str:

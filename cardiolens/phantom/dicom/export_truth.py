@@ -9,7 +9,7 @@ from cardiolens.phantom.dicom.stacks import Stack
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenSeries:
     """A series with the place of every image: SOPInstanceUID, frame number from 1 (or None), file."""
 
     series: Series
@@ -17,7 +17,7 @@ class Written:
     at: tuple[tuple[str, int | None, str], ...]
 
 
-def truth_of(exam: Exam, folder: str, series_files: list[Written]) -> dict[str, Any]:
+def truth_of(exam: Exam, folder: str, series_files: list[WrittenSeries]) -> dict[str, Any]:
     """The record of a study."""
     return {
         "schema": "dicom-truth-1",
@@ -33,7 +33,7 @@ def truth_of(exam: Exam, folder: str, series_files: list[Written]) -> dict[str, 
     }
 
 
-def _volumes(exam: Exam, series_files: list[Written]) -> dict[str, Any]:
+def _volumes(exam: Exam, series_files: list[WrittenSeries]) -> dict[str, Any]:
     """Every stack by name: what it is, what its pixels follow from, how it is shown."""
     slices: dict[str, list[int]] = {}
     stacks: dict[str, Stack] = {}
@@ -63,7 +63,7 @@ def _volume(exam: Exam, stack: Stack, slices: list[int]) -> dict[str, Any]:
     }
 
 
-def _series(one: Written) -> dict[str, Any]:
+def _series(one: WrittenSeries) -> dict[str, Any]:
     series = one.series
     reasons = {image.stack.left_out for image in series.images}
     return {

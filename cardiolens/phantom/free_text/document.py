@@ -7,7 +7,7 @@ from cardiolens.phantom.free_text.sentence_builder import Sentence
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedSentence:
     """A sentence at its place: text[start:end]."""
 
     sentence: Sentence
@@ -23,7 +23,7 @@ class Document:
         self._parts: list[str] = []
         self._length = 0
         self._spelling = spelling
-        self.sentences: list[Placed] = []
+        self.sentences: list[PlacedSentence] = []
 
     @property
     def text(self) -> str:
@@ -45,4 +45,4 @@ class Document:
                 text = text.replace(british, american)
             start = self._length
             self.raw(text)
-            self.sentences.append(Placed(sentence, start, self._length, section))
+            self.sentences.append(PlacedSentence(sentence, start, self._length, section))

@@ -25,7 +25,7 @@ _LEGAL_STEPS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CaseResponse:
     """What a model said of a case beside its letter; steps only where it was asked for them."""
 
     rationale: str = ""
@@ -44,7 +44,7 @@ class Said:
 
 
 def write_submission(
-    path: Path, source: Source, predictions: Mapping[str, str], responses: Mapping[str, Said]
+    path: Path, source: Source, predictions: Mapping[str, str], responses: Mapping[str, CaseResponse]
 ) -> None:
     """Write every record unchanged and in order with its prediction; InputError for a case without one.
 
@@ -59,7 +59,7 @@ def write_submission(
                 f"{source.where(number)}: prediction is missing; expected one of {', '.join(LETTERS)} for "
                 "every case; ask again with answer_format=choice, which leaves no reply unreadable"
             )
-        words = responses.get(name, Said())
+        words = responses.get(name, CaseResponse())
         added: dict[str, object] = {"prediction": predictions[name], "prediction_rationale": words.rationale}
         if steps := words.steps(record["image_count"]):
             added["prediction_twi"] = steps

@@ -22,7 +22,7 @@ Gold = Literal["none", "captions", "findings"]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class CaseText:
     """What prompts may tell of one case; None for what no setting of the sweep gives."""
 
     history: str
@@ -73,7 +73,7 @@ def _question(name: str, case: Case) -> dict[str, Any]:
     }
 
 
-def read_told(questions: Path, golds: Collection[Gold], *, modalities: bool) -> Mapping[str, Told]:
+def read_told(questions: Path, golds: Collection[Gold], *, modalities: bool) -> Mapping[str, CaseText]:
     """What some settings tell of each case, by study; what none of them gives is left on disk."""
     path = told_path(questions)
     try:
@@ -81,7 +81,7 @@ def read_told(questions: Path, golds: Collection[Gold], *, modalities: bool) -> 
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({error}); prepare the dataset again") from None
     return {
-        line["study"]: Told(
+        line["study"]: CaseText(
             history=line["history"],
             modalities=tuple(line["modalities"]) if modalities else None,
             captions=tuple(line["captions"]) if "captions" in golds else None,

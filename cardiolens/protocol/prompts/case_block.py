@@ -7,7 +7,7 @@ it, and nowhere else: the caption of an image below that image, the findings of 
 from collections.abc import Sequence
 from typing import Literal
 
-from cardiolens.protocol.medthinkvqa.case_text import Gold, Told
+from cardiolens.protocol.medthinkvqa.case_text import CaseText, Gold
 from cardiolens.protocol.prompts.frames import CaptionLevel
 from cardiolens.protocol.select.selection import Frame
 from cardiolens.storage.tables import FRAME
@@ -16,7 +16,7 @@ Lacking = Literal["captions_missing", "findings_missing"]
 
 
 def case_block(
-    case_text: Told, frames: Sequence[Frame], gold: Gold, level: CaptionLevel, *, pictures: bool = True
+    case_text: CaseText, frames: Sequence[Frame], gold: Gold, level: CaptionLevel, *, pictures: bool = True
 ) -> str:
     """The history, and the images shown or, without `pictures`, the lines that stand beside them."""
     images = "".join(
@@ -29,7 +29,7 @@ def case_block(
     return f"Clinical history:\n{case_text.history}\n{images}{findings}"
 
 
-def lacking(case_text: Told, frames: Sequence[Frame], gold: Gold) -> Lacking | None:
+def lacking(case_text: CaseText, frames: Sequence[Frame], gold: Gold) -> Lacking | None:
     """The gold text that a setting would give and the case does not have; None where it has some."""
     if gold == "findings" and not case_text.findings:
         return "findings_missing"
@@ -39,7 +39,7 @@ def lacking(case_text: Told, frames: Sequence[Frame], gold: Gold) -> Lacking | N
 
 
 def _image(
-    case_text: Told, frame: Frame, number: int, gold: Gold, level: CaptionLevel, *, pictures: bool
+    case_text: CaseText, frame: Frame, number: int, gold: Gold, level: CaptionLevel, *, pictures: bool
 ) -> str:
     modality = (
         f" {case_text.modalities[frame.idx]}" if level == "full" and case_text.modalities is not None else ""
@@ -51,6 +51,6 @@ def _image(
     )
 
 
-def _captions(case_text: Told) -> tuple[str, ...]:
+def _captions(case_text: CaseText) -> tuple[str, ...]:
     assert case_text.captions is not None, "a setting with captions has them read"
     return case_text.captions

@@ -21,13 +21,13 @@ from cardiolens.protocol.prompts.question import AskedQuestion, QuestionKind
 from cardiolens.storage.tables import FRAME
 
 Style = Literal["standard", "reasoning"]
-Shown = Literal["frames", "captions", "nothing"]
+Display = Literal["frames", "captions", "nothing"]
 """The part of the frames that a prompt shows; the controls that show less have templates of their own."""
 
 _SYSTEM = "system"
 _CASE_SYSTEM = "case_system"
 _MOST_BYTES = 64 << 10  # of a template
-_PREFIX: Mapping[Shown, str] = {"frames": "", "captions": "captions_", "nothing": "question_only_"}
+_PREFIX: Mapping[Display, str] = {"frames": "", "captions": "captions_", "nothing": "question_only_"}
 _NEEDED: Mapping[str, frozenset[str]] = {
     _SYSTEM: frozenset(),
     "question": frozenset({"question", "options"}),
@@ -66,7 +66,7 @@ class Template:
 
 
 def template_for(
-    question: AskedQuestion, style: Style, folder: Path | None = None, *, display: Shown = "frames"
+    question: AskedQuestion, style: Style, folder: Path | None = None, *, display: Display = "frames"
 ) -> Template:
     """The template of a question; the controls that show no frames, or captions alone, have their own.
 
@@ -95,12 +95,12 @@ def check_folder(folder: Path) -> None:
         _template(path.stem, kind, display, folder)
 
 
-def _id(name: str, display: Shown) -> str:
+def _id(name: str, display: Display) -> str:
     return f"{_PREFIX[display]}{name}"
 
 
 @cache
-def _template(template_id: str, kind: str, display: Shown, folder: Path | None) -> Template:
+def _template(template_id: str, kind: str, display: Display, folder: Path | None) -> Template:
     of_kind = _CASE_SYSTEM if kind == "case" or template_id.endswith(_CASE_SYSTEM) else _SYSTEM
     _, _, system = _checked(_id(of_kind, display), _SYSTEM, folder)
     compiled, digest, _ = _checked(template_id, kind, folder)

@@ -12,7 +12,7 @@ from cardiolens.protocol.select import clinical
 from cardiolens.protocol.select.cine import SmallK
 from cardiolens.protocol.select.feature_store import StudyFeatures
 from cardiolens.protocol.select.order import nested, presented
-from cardiolens.protocol.select.pool_selectors import Given, chosen, stratified
+from cardiolens.protocol.select.pool_selectors import PoolContext, chosen, stratified
 from cardiolens.protocol.select.route import Route, Routed, Source, Volumes, resolve
 from cardiolens.protocol.select.routing_rules import rules
 from cardiolens.protocol.select.selection import Frame, Selection
@@ -42,7 +42,7 @@ def choose(
         return _clinical(volumes, route, budget, selector.lax_small_k, nest)
     wording = question if selector.kind == "relevance" else None
     kind = "all" if selector.kind == "self" else selector.kind
-    context = Given(selector.name, kind, selector.pool, structure.study_id, seed, features, wording)
+    context = PoolContext(selector.name, kind, selector.pool, structure.study_id, seed, features, wording)
     return (_stratified if selector.kind == "stratified" else _pooled)(volumes, route, budget, nest, context)
 
 
@@ -58,7 +58,7 @@ def _clinical(volumes: Volumes, route: Route, budget: int, small_k: SmallK, nest
 
 
 @lru_cache(maxsize=256)
-def _pooled(volumes: Volumes, route: Route, budget: int, nest: bool, context: Given) -> Selection:
+def _pooled(volumes: Volumes, route: Route, budget: int, nest: bool, context: PoolContext) -> Selection:
     routed = resolve(volumes, route)
     pool = routed.volumes if context.pool == "routed" else _whole_sequences(routed.volumes, volumes)
     lent = tuple(volume for volume in clinical.fallbacks(routed.sources, volumes) if volume not in pool)
@@ -66,7 +66,7 @@ def _pooled(volumes: Volumes, route: Route, budget: int, nest: bool, context: Gi
 
 
 @lru_cache(maxsize=256)
-def _stratified(volumes: Volumes, route: Route, budget: int, nest: bool, context: Given) -> Selection:
+def _stratified(volumes: Volumes, route: Route, budget: int, nest: bool, context: PoolContext) -> Selection:
     routed = resolve(volumes, route)
     lent = clinical.fallbacks(routed.sources, volumes)
     frames = _by_quota(routed.sources, lent, budget, nest, context)
@@ -84,7 +84,7 @@ def _extracted(
 
 
 @lru_cache(maxsize=256)
-def _drawn(pool: Volumes, lent: Volumes, budget: int, nest: bool, context: Given) -> tuple[Frame, ...]:
+def _drawn(pool: Volumes, lent: Volumes, budget: int, nest: bool, context: PoolContext) -> tuple[Frame, ...]:
     frames = presented(chosen(pool, lent, budget, context), pool + lent)
     if not nest:
         return frames
@@ -93,7 +93,7 @@ def _drawn(pool: Volumes, lent: Volumes, budget: int, nest: bool, context: Given
 
 @lru_cache(maxsize=256)
 def _by_quota(
-    sources: tuple[Source, ...], lent: Volumes, budget: int, nest: bool, context: Given
+    sources: tuple[Source, ...], lent: Volumes, budget: int, nest: bool, context: PoolContext
 ) -> tuple[Frame, ...]:
     pool = tuple(volume for source in sources for volume in source.volumes)
     quotas = clinical.quotas(sources, pool + lent, budget)

@@ -9,7 +9,7 @@ from cardiolens.protocol.select.selection import Frame, pick_idx
 _Digests = tuple[tuple[bytes, int], ...]
 
 
-def drawn(seed: int, study_id: str, pool: Volumes, budget: int) -> list[Frame]:
+def first_by_hash(seed: int, study_id: str, pool: Volumes, budget: int) -> list[Frame]:
     """The `budget` first frames of a pool in hash order, so that draws are nested in the budget."""
     return [pick_idx(pool[place], idx) for place, idx in _ranked(seed, study_id, pool)[:budget]]
 

@@ -15,7 +15,7 @@ _LENT = 4  # step of a frame that is not of the pool, as in the clinical cascade
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class PoolContext:
     """Facts that a choice from a pool may depend on besides the pool and the budget."""
 
     selector: str  # its name, for messages
@@ -27,7 +27,7 @@ class Given:
     question: str | None = None  # where the choice depends on it
 
 
-def chosen(pool: Volumes, lent: Volumes, budget: int, context: Given) -> list[Frame]:
+def chosen(pool: Volumes, lent: Volumes, budget: int, context: PoolContext) -> list[Frame]:
     """Frames of the pool; once it is used up, of the volumes lent to it, one after another (protocol 16.9).
 
     These are the volumes that the clinical selector falls back to; each is used up before the next.
@@ -40,7 +40,7 @@ def chosen(pool: Volumes, lent: Volumes, budget: int, context: Given) -> list[Fr
     return frames
 
 
-def stratified(pool: Volumes, lent: Volumes, quotas: Mapping[str, int], context: Given) -> list[Frame]:
+def stratified(pool: Volumes, lent: Volumes, quotas: Mapping[str, int], context: PoolContext) -> list[Frame]:
     """Random frames, as many of each volume as its quota allows, in the same ranking as `random`."""
     own_frames, lent_frames = (
         [
@@ -57,13 +57,13 @@ def _lent(frames: Iterable[Frame]) -> list[Frame]:
     return [frame._replace(step=_LENT) for frame in frames]
 
 
-def _random(pool: Volumes, budget: int, context: Given) -> list[Frame]:
+def _random(pool: Volumes, budget: int, context: PoolContext) -> list[Frame]:
     if context.seed is None:
         raise InputError(f"selector {context.selector!r} is random and needs a seed, e.g. seeds: [2026]")
-    return hashed.drawn(context.seed, context.study_id, pool, budget)
+    return hashed.first_by_hash(context.seed, context.study_id, pool, budget)
 
 
-def _uniform(pool: Volumes, budget: int, context: Given) -> list[Frame]:
+def _uniform(pool: Volumes, budget: int, context: PoolContext) -> list[Frame]:
     places = even(sum(volume.n_frames for volume in pool), budget)
     frames: list[Frame] = []
     start = 0
@@ -74,11 +74,11 @@ def _uniform(pool: Volumes, budget: int, context: Given) -> list[Frame]:
     return frames
 
 
-def _all(pool: Volumes, budget: int, context: Given) -> list[Frame]:
+def _all(pool: Volumes, budget: int, context: PoolContext) -> list[Frame]:
     return [frame for volume in pool for frame in pick_all(volume, range(volume.n_frames))]
 
 
-def _diverse(pool: Volumes, budget: int, context: Given) -> list[Frame]:
+def _diverse(pool: Volumes, budget: int, context: PoolContext) -> list[Frame]:
     if context.features is None:
         raise InputError(
             f"selector {context.selector!r} ({context.kind}) looks at frames and needs their features; "
@@ -87,7 +87,7 @@ def _diverse(pool: Volumes, budget: int, context: Given) -> list[Frame]:
     return list(context.features.picked(context.kind, pool, budget, context.question))
 
 
-CHOICES: Mapping[str, Callable[[Volumes, int, Given], list[Frame]]] = {
+CHOICES: Mapping[str, Callable[[Volumes, int, PoolContext], list[Frame]]] = {
     "random": _random,
     "uniform": _uniform,
     "all": _all,

@@ -20,7 +20,7 @@ from cardiolens.study.structure import StudyStructure
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownSelection:
     """One selection with its subtask, selector and budget."""
 
     study_id: str
@@ -84,7 +84,7 @@ def _features(study_view: LookedAt, spec: SweepSpec) -> Features:
     return {sight.encoder: study_view.features(sight) for sight in sights_of(spec)}
 
 
-def _shown(structure: StudyStructure, spec: SweepSpec, features: Features) -> Iterator[Shown]:
+def _shown(structure: StudyStructure, spec: SweepSpec, features: Features) -> Iterator[ShownSelection]:
     catalogue = load_catalogue(spec.dataset.protocol)
     subtasks: Sequence[str] = spec.subtask or tuple(catalogue.subtasks)
     seeded = [(selector, seed) for selector in spec.selector for seed in selector.seeds or (None,)]
@@ -100,4 +100,4 @@ def _shown(structure: StudyStructure, spec: SweepSpec, features: Features) -> It
             features=features.get(selector.encoder),
             question=catalogue[subtask].question,
         )
-        yield Shown(structure.study_id, subtask, selector, seed, budget, selection)
+        yield ShownSelection(structure.study_id, subtask, selector, seed, budget, selection)

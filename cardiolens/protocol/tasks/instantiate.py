@@ -15,7 +15,9 @@ def answer(subtask: Subtask, findings: Findings) -> tuple[str, ...]:
     return tuple(option.key for option in subtask.options if values & set(option.values))
 
 
-def asked(catalogue: Catalogue, findings: Findings, sequences: Collection[str]) -> tuple[Subtask, ...]:
+def answerable_subtasks(
+    catalogue: Catalogue, findings: Findings, sequences: Collection[str]
+) -> tuple[Subtask, ...]:
     """Subtasks that are asked of a study with these findings and sequences, in catalogue order.
 
     A conditional subtask is asked if the true answer of its parent is one of `parent_answers` and it has an
@@ -53,7 +55,7 @@ def records(
     """
     return [
         _record(study_id, subtask, catalogue.protocol, findings, reports)
-        for subtask in asked(catalogue, findings, sequences)
+        for subtask in answerable_subtasks(catalogue, findings, sequences)
         if subtask.id not in indeterminate
         and (subtask.answer_type != "report" or subtask.sequence in reports)
     ]

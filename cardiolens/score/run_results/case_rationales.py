@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from cardiolens.protocol.dialogue.chain import Steps, read_chains, walk
 from cardiolens.protocol.dialogue.samples import SAMPLED
-from cardiolens.protocol.medthinkvqa.case_submission import Said
+from cardiolens.protocol.medthinkvqa.case_submission import CaseResponse
 from cardiolens.storage import tables
 from cardiolens.storage.tables import COMPLETIONS, REQUESTS
 
@@ -18,7 +18,7 @@ _HEADING = re.compile(r"^[ \t>*#-]*image[ \t]+#?(\d+)[ \t*]*[:.)–-][ \t*]*", r
 _BARE_LETTER = re.compile(r"\W*(?:(?:final )?answer(?: is)?\b)?\W*[A-E]\W*", re.IGNORECASE)
 
 
-def responses_by_case(requests: Path, completions: Path, arm_id: str) -> dict[str, Said]:
+def responses_by_case(requests: Path, completions: Path, arm_id: str) -> dict[str, CaseResponse]:
     """Return the responses of one arm by study; a case without a reply has no entry.
 
     The steps come from chains whose first two replies describe the images and summarise them.
@@ -46,13 +46,15 @@ def responses_by_case(requests: Path, completions: Path, arm_id: str) -> dict[st
     }
 
 
-def _response(frames: Sequence[Mapping[str, Any]], reply: Mapping[str, Any], stages: Sequence[str]) -> Said:
+def _response(
+    frames: Sequence[Mapping[str, Any]], reply: Mapping[str, Any], stages: Sequence[str]
+) -> CaseResponse:
     words = "" if reply["finish_reason"] == SAMPLED else explanation_of(reply["text"] or "")
     if len(stages) != 3:  # images, summary, answer
-        return Said(words)
+        return CaseResponse(words)
     descriptions = by_image(stages[0], len(frames))
     slots = [frame["idx"] + 1 for frame in frames]
-    return Said(
+    return CaseResponse(
         words, None if descriptions is None else dict(zip(slots, descriptions, strict=True)), stages[1]
     )
 

@@ -21,7 +21,7 @@ from cardiolens.protocol.select.feature_source import Sight, check_encoders, sig
 from cardiolens.protocol.select.feature_store import missing_parts, write_features
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.storage import tables
-from cardiolens.study.cohort import Cohort, tried, untouched, write_cohort
+from cardiolens.study.cohort import Cohort, failed_attempt, untouched, write_cohort
 from cardiolens.study.group import Outcome, by_pixels, current_cohort, prepare_group
 from cardiolens.study.manifest import Study, read_study, shown_name
 from cardiolens.study.sequences import sequences
@@ -64,7 +64,7 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
     records = {s.study_id: current.studies[s.study_id] for s in studies if _is_current(s, current, store)}
     unchanged, prepared, bytes_read = len(records), 0, 0
     touched = [study for study in studies if study.study_id not in records]
-    as_given = {study.study_id: tried(study) for study in touched}
+    as_given = {study.study_id: failed_attempt(study) for study in touched}
     options = {
         "store": store.absolute(),
         "windows": dataset.display,
@@ -239,7 +239,7 @@ def _is_current_cohort(dataset: DatasetSpec, store: Path) -> bool:
     current, prepared = current_cohort(store, dataset.display), set()
     for study in studies:
         name = study.study_id
-        if name in current.tried and current.tried[name] == tried(study):
+        if name in current.tried and current.tried[name] == failed_attempt(study):
             failed[name] = current.failed[name]
         elif _is_current(study, current, store):
             prepared.add(name)

@@ -16,7 +16,7 @@ from cardiolens.phantom.planes import heights, planes, sizes, views
 from cardiolens.phantom.render import end_systole, phases, render
 from cardiolens.phantom.truth_labels import truth
 from cardiolens.protocol.prompts.frames import captions
-from cardiolens.protocol.tasks.instantiate import answer, asked
+from cardiolens.protocol.tasks.instantiate import answer, answerable_subtasks
 from cardiolens.protocol.tasks.truth import findings
 from cardiolens.study.structure import VolumeStructure
 
@@ -45,7 +45,7 @@ def answers_of(large):
     found = defaultdict(list)
     for made in large:
         known, said = findings(made.truth), told(made)
-        for subtask in asked(roster.catalogue(), known, roster.SEQUENCES):
+        for subtask in answerable_subtasks(roster.catalogue(), known, roster.SEQUENCES):
             if subtask.answer_type != "report":
                 found[subtask.id].append((said, answer(subtask, known)))
     return found

@@ -10,9 +10,9 @@ from cardiolens.phantom.bands import GuardBandError, bands, classify
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.parameters import DefectShape, LesionShape, Parameters, parameters
 from cardiolens.phantom.roster import SEQUENCES, catalogue, study
-from cardiolens.phantom.sampler import drawn
+from cardiolens.phantom.sampler import draw_study
 from cardiolens.phantom.truth_labels import truth
-from cardiolens.protocol.tasks.instantiate import answer, asked
+from cardiolens.protocol.tasks.instantiate import answer, answerable_subtasks
 from cardiolens.protocol.tasks.truth import findings
 
 # the labels that protocol 10.4 finds worth asserting
@@ -35,7 +35,7 @@ def answers(name):
     found = findings(study(2026, name).truth)
     return {
         subtask.id: "".join(answer(subtask, found))
-        for subtask in asked(catalogue(), found, SEQUENCES)
+        for subtask in answerable_subtasks(catalogue(), found, SEQUENCES)
         if subtask.options
     }
 
@@ -97,7 +97,7 @@ def test_every_guard_band_refuses(changes, band):
 def test_impossible_parameters_end_with_the_bands_that_refuse_them():
     """Another class cannot answer: tries are bounded, and the error counts what each band refused."""
     with pytest.raises(InputError) as error:
-        drawn("X", "seed", lambda _: ("acm", "biventricular"), is_wanted=lambda _: False, tries=30)
+        draw_study("X", "seed", lambda _: ("acm", "biventricular"), is_wanted=lambda _: False, tries=30)
     message = str(error.value)
     assert message.startswith("phantom X: no parameters passed in 30 tries; guard bands that refused them: ")
     refused = re.findall(r"(\w+) \((\d+) times\)", message)
@@ -119,7 +119,7 @@ def test_every_variant_is_free_of_guard_bands_and_belongs_to_its_class():
     assert sum(archetype.share for archetype in archetypes().values()) == pytest.approx(1)
     for kind, archetype in archetypes().items():
         for variant in archetype.variants:
-            made = drawn("X", "seed", lambda _, kind=kind, variant=variant: (kind, variant))
+            made = draw_study("X", "seed", lambda _, kind=kind, variant=variant: (kind, variant))
             assert (made.truth.etiology, made.truth.subtype) == (archetype.etiology, archetype.subtype)
 
 

@@ -13,7 +13,7 @@ from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.planes import sizes, views
 from cardiolens.phantom.render import render
 from cardiolens.phantom.roster import SEQUENCES, catalogue, study
-from cardiolens.protocol.tasks.instantiate import answer, asked
+from cardiolens.protocol.tasks.instantiate import answer, answerable_subtasks
 from cardiolens.protocol.tasks.segments import LEVELS, WALLS, touched
 from cardiolens.protocol.tasks.truth import findings
 
@@ -71,7 +71,11 @@ def stack(name):
 @cache
 def truth(name):
     found = findings(study(2026, name).truth)
-    return {one.id: set(answer(one, found)) for one in asked(catalogue(), found, SEQUENCES) if one.options}
+    return {
+        one.id: set(answer(one, found))
+        for one in answerable_subtasks(catalogue(), found, SEQUENCES)
+        if one.options
+    }
 
 
 def segment_middles():

@@ -7,7 +7,7 @@ from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom import roster
 from cardiolens.phantom.roster import SEQUENCES, answers, catalogue, covered, study
 from cardiolens.phantom.sub_cohort import class_of, is_public
-from cardiolens.protocol.tasks.instantiate import asked
+from cardiolens.protocol.tasks.instantiate import answerable_subtasks
 from cardiolens.protocol.tasks.truth import findings
 
 SEED = 2026
@@ -39,7 +39,7 @@ def test_the_number_of_conditional_questions_equals_the_truth(large):
 
 
 def conditional(made):
-    every = asked(catalogue(), findings(made.truth), SEQUENCES)
+    every = answerable_subtasks(catalogue(), findings(made.truth), SEQUENCES)
     return {subtask.id for subtask in every if subtask.tier == 1 and subtask.parent}
 
 

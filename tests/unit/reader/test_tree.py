@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from cardiolens.reader.batches import IGNORED, Tokens, given, normalised
-from cardiolens.reader.examples import Asked, Pack
+from cardiolens.reader.batches import IGNORED, Tokens, normalised, pack_tensors
+from cardiolens.reader.examples import Pack, PackQuestion
 from cardiolens.reader.network import make_network, make_processor
 from cardiolens.storage.tables import FRAME
 
@@ -30,11 +30,11 @@ def pack(n_frames: int) -> Pack:
     return Pack(
         shown.rstrip("\n") if n_frames else "",
         pictures,
-        tuple(Asked("L01", WORDS.format(one), ("ANSWER: B, C", "B, C")) for one in questions),
+        tuple(PackQuestion("L01", WORDS.format(one), ("ANSWER: B, C", "B, C")) for one in questions),
     )
 
 
-def alone(network, processor, pack: Pack, asked: Asked, reply: str) -> torch.Tensor:
+def alone(network, processor, pack: Pack, asked: PackQuestion, reply: str) -> torch.Tensor:
     """Logits at the places that predict a reply, as the library computes them for one plain prompt."""
     text = f"{pack.shown}{asked.words}{reply}"
     from PIL import Image
@@ -57,7 +57,7 @@ def test_a_question_in_a_tree_is_answered_as_it_is_alone(network, processor, n_f
 
     one = pack(n_frames)
     tokens = Tokens(processor)
-    inside, labels, _ = answered(network, given(one, tokens), tokens.image)
+    inside, labels, _ = answered(network, pack_tensors(one, tokens), tokens.image)
     at = 0
     for asked in one.asked:
         for reply in asked.replies:
@@ -71,7 +71,7 @@ def test_a_question_in_a_tree_is_answered_as_it_is_alone(network, processor, n_f
 
 
 def test_what_depends_on_the_answer_weighs_most(processor):
-    tree = given(pack(1), Tokens(processor))
+    tree = pack_tensors(pack(1), Tokens(processor))
     told = tree.labels != IGNORED
     heavy = {
         processor.tokenizer.decode([token])
@@ -114,7 +114,7 @@ def test_packs_with_and_without_frames_change_the_same_weights(network, processo
     learned = {*network.model.text_model.parameters(), *network.lm_head.parameters()}
     for n_frames in (0, 2):
         network.zero_grad(set_to_none=True)
-        logits, labels, _ = answered(network, given(pack(n_frames), tokens), tokens.image)
+        logits, labels, _ = answered(network, pack_tensors(pack(n_frames), tokens), tokens.image)
         torch.nn.functional.cross_entropy(logits, labels).backward()
         assert {one for one in network.parameters() if one.grad is not None} == learned
     network.zero_grad(set_to_none=True)

@@ -10,7 +10,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import DatasetSpec, Windows
 from cardiolens.storage import tables
 from cardiolens.study import cohort
-from cardiolens.study.cohort import Cohort, read_cohort, tried, untouched, write_cohort
+from cardiolens.study.cohort import Cohort, failed_attempt, read_cohort, untouched, write_cohort
 from cardiolens.study.group import by_pixels, prepare_group
 from cardiolens.study.manifest import read_study
 from cardiolens.study.shards import read_volumes
@@ -264,7 +264,7 @@ def sweep_with_failures(known):
             known / "store", "part-2.parquet", [known / "in" / name], WINDOWS, strict=False
         )
         failed[name] = outcome.error
-    kept = {"C": tried(read_study(known / "in" / "C"))}
+    kept = {"C": failed_attempt(read_study(known / "in" / "C"))}
     found = read_cohort(known / "store").model_copy(update={"failed": failed, "tried": kept})
     write_cohort(known / "store", found)
     return sweep_spec(known, reader("uniform"), dataset=dataset(known / "in").model_dump(mode="json"))

@@ -13,7 +13,7 @@ from cardiolens.study.cycle import cycle_of
 from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.heart_frame import every_transform
 from cardiolens.study.manifest import Study, read_study
-from cardiolens.study.orientation import heart_frame, orientation_doubts, placed
+from cardiolens.study.orientation import heart_frame, orientation_doubts, volume_placements
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def changed(study: Study, volume_id: str, **values) -> Study:
 
 
 def doubts(study: Study, volume_id: str) -> tuple[str, ...]:
-    places = placed(study)
+    places = volume_placements(study)
     return told(study, volume_id, places, heart_frame(study, places))
 
 
@@ -40,7 +40,7 @@ def told(study: Study, volume_id: str, places, frame) -> tuple[str, ...]:
 
 
 def test_one_transform_of_eight_passes_for_every_volume(phantom):
-    places = placed(phantom)
+    places = volume_placements(phantom)
     frame = heart_frame(phantom, places)
     for volume in phantom.manifest.volumes:
         name = volume.volume_id

@@ -12,7 +12,14 @@ from study_folders import study, volume, voxels, write_nifti
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.study.manifest import read_study
-from cardiolens.study.overlay import LESION_COLOUR, check_masked, colour, drawn, read_labels, read_overlay
+from cardiolens.study.overlay import (
+    LESION_COLOUR,
+    check_masked,
+    colour,
+    read_labels,
+    read_overlay,
+    visible_values,
+)
 from cardiolens.study.sheet import GAP, LABEL_HEIGHT, study_sheet
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "jobs"))
@@ -65,7 +72,7 @@ def test_a_mask_is_turned_and_ordered_as_its_volume(tmp_path, changes, idx, plac
 
 def test_without_labels_every_value_but_0_is_drawn(tmp_path):
     assert overlay(masked(tmp_path / "S1", labels=None)).names == {7: "value 7", 20: "value 20"}
-    assert drawn({1: "blood"}, [0, 1]) == {1: "blood"}
+    assert visible_values({1: "blood"}, [0, 1]) == {1: "blood"}
 
 
 def test_segments_have_colours_of_their_own_and_lesions_are_red():
@@ -74,7 +81,7 @@ def test_segments_have_colours_of_their_own_and_lesions_are_red():
     assert len(tints) == 17
     assert LESION_COLOUR not in tints
     assert colour(107, "lesion, segment 7") == LESION_COLOUR
-    assert set(drawn(names | {107: "lesion, segment 7", 20: "blood"}, [0, 7, 20, 107])) == {7, 107}
+    assert set(visible_values(names | {107: "lesion, segment 7", 20: "blood"}, [0, 7, 20, 107])) == {7, 107}
 
 
 def test_a_sheet_under_its_mask_is_in_colour_and_has_a_legend(tmp_path):

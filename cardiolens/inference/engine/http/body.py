@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.engine.ask import Ask
-from cardiolens.inference.engine.decoding import bound, drawn, one_letter
+from cardiolens.inference.engine.decoding import one_letter, sampling_of, structured_output_args
 from cardiolens.protocol.tasks.legal import FREE
 from cardiolens.storage.tables import FRAME
 
@@ -44,13 +44,13 @@ def body(model: ModelSpec, ask: Ask, url_of: Callable[[str], str]) -> bytes:
     }
     if http.sends_sampling:
         sampling = model.sampling
-        temperature, seed = drawn(sampling, ask)
+        temperature, seed = sampling_of(sampling, ask)
         fields |= {"temperature": temperature, "top_p": sampling.top_p}
         fields |= {} if seed is None else {"seed": seed}
     if model.template_options:
         fields["chat_template_kwargs"] = dict(model.template_options)
     if ask.constraint != FREE and http.dialect == "vllm":
-        fields["structured_outputs"] = bound(ask)
+        fields["structured_outputs"] = structured_output_args(ask)
         if one_letter(ask):
             fields |= {"logprobs": True, "top_logprobs": min(20, len(ask.constraint.legal))}
     return json.dumps(fields, ensure_ascii=False).encode()

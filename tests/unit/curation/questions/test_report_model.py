@@ -14,7 +14,7 @@ from cardiolens.curation.questions.draft_questions import questions
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.drafts import merged
 from cardiolens.curation.questions.extraction_model import Part, parts, read_reply
-from cardiolens.curation.questions.model_extraction import model_spec, plan_of, told
+from cardiolens.curation.questions.model_extraction import extractions_from_completions, model_spec, plan_of
 from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply
 from cardiolens.inference.models.rendering import Rendering
 from cardiolens.inference.plan.missing import missing_of
@@ -146,7 +146,7 @@ def test_reports_go_through_the_stream_and_its_store_once(tmp_path: Path) -> Non
                     pass
 
         asyncio.run(run())
-        return told(planned, sections, protocol)
+        return extractions_from_completions(planned, sections, protocol)
 
     assert questions(spec, second) == 0
     asked = engine.n_asked

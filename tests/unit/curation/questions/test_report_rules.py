@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from report_folders import half
 
 from cardiolens.curation.questions.draft_reasons import MEANINGS, Reason
-from cardiolens.curation.questions.extraction_truth import Told, settle
+from cardiolens.curation.questions.extraction_truth import Extraction, settle
 from cardiolens.curation.questions.numbers import ranges, read_number, sex_of
 from cardiolens.curation.questions.rule_extraction import extract
 from cardiolens.curation.questions.segment_phrases import segments
 from cardiolens.phantom.fixed_reports import reports
 from cardiolens.phantom.roster import SEQUENCES, catalogue, study
-from cardiolens.protocol.tasks.instantiate import answer, asked
+from cardiolens.protocol.tasks.instantiate import answer, answerable_subtasks
 from cardiolens.protocol.tasks.truth import findings
 
 CATALOGUE = catalogue()
@@ -23,7 +23,7 @@ MOST_WRONG = {"development": 0, "closed": 2, "fresh": 1}  # of which one each is
 HEADS = {"cine": "CINE", "lge": "LGE", "perfusion": "PERFUSION", "t2": "T2"}
 
 
-def told(text: str, sex: str | None = None) -> Told:
+def told(text: str, sex: str | None = None) -> Extraction:
     return settle(text, extract(text, sex_of(text, sex), CATALOGUE), CATALOGUE)
 
 
@@ -48,7 +48,7 @@ def test_no_phantom_report_gives_a_wrong_answer() -> None:
         found = findings(made.truth)
         written = reports(found, made.seed, CATALOGUE, SEQUENCES)
         text = "\n".join(f"{HEADS[name]}:\n{one['findings']}" for name, one in written.items())
-        truth = {one.id: answer(one, found) for one in asked(CATALOGUE, found, SEQUENCES)}
+        truth = {one.id: answer(one, found) for one in answerable_subtasks(CATALOGUE, found, SEQUENCES)}
         for subtask, keys in told(text).answers.items():
             assert truth[subtask] == keys, (subtask, text)
             n_right += 1

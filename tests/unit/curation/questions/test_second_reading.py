@@ -12,8 +12,8 @@ from page_run import finished, small_spec
 from small_cohort import make_cohort
 
 from cardiolens.config.steps import StatisticsSpec
-from cardiolens.curation.questions.second_reading import Readings, Written, readings, texts_of
-from cardiolens.curation.questions.statement import Found
+from cardiolens.curation.questions.second_reading import Readings, ReportTexts, readings, texts_of
+from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.phantom.roster import catalogue
 from cardiolens.storage import documents
 from cardiolens.storage.places import Run
@@ -31,11 +31,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.fixture(scope="module")
-def told(run: Run) -> Written:
+def told(run: Run) -> ReportTexts:
     return texts_of(run, documents.read_configuration(run), CATALOGUE)
 
 
-def of_rules(told: Written) -> dict[str, Items]:
+def of_rules(told: ReportTexts) -> dict[str, Items]:
     """Findings of each text that say what the rules read."""
     by_field = {
         (one.sequence, one.field): one.id
@@ -46,7 +46,7 @@ def of_rules(told: Written) -> dict[str, Items]:
     for number, row in zip(told.sections, told.verdicts.to_pylist(), strict=True):
         named = [one.partition(": ") for one in row["parsed"]]
         found[number] = [
-            Found(
+            ReportStatement(
                 by_field[row["sequence"], field], value, 0, 1, "x", "any", "affirmed", "certain", "model"
             ).record(1)
             for field, _, value in named
@@ -54,7 +54,7 @@ def of_rules(told: Written) -> dict[str, Items]:
     return found
 
 
-def read_by(told: Written, change: Callable[[Items], Items], lost: tuple[str, ...] = ()) -> Readings:
+def read_by(told: ReportTexts, change: Callable[[Items], Items], lost: tuple[str, ...] = ()) -> Readings:
     """Readings where the model says what the rules say, changed."""
     results = {
         number: (change(items), [{"reason": "no_json"}] if number in lost else [])
@@ -67,7 +67,7 @@ def value(found: Mapping[str, Any], name: str) -> set[float]:
     return {row["value"] for row in found[name].values()}
 
 
-def test_a_model_that_reads_as_the_rules_do_scores_as_they_do_and_agrees_wholly(told: Written) -> None:
+def test_a_model_that_reads_as_the_rules_do_scores_as_they_do_and_agrees_wholly(told: ReportTexts) -> None:
     found = read_by(told, lambda items: items)
     scores = found.scores(STATISTICS)
     assert len(scores["rules"]) == 2
@@ -78,13 +78,13 @@ def test_a_model_that_reads_as_the_rules_do_scores_as_they_do_and_agrees_wholly(
     assert found.model["gold"].equals(found.rules["gold"])
 
 
-def test_what_a_model_does_not_tell_for_certain_is_not_said(told: Written) -> None:
+def test_what_a_model_does_not_tell_for_certain_is_not_said(told: ReportTexts) -> None:
     found = read_by(told, lambda items: [one | {"certainty": "uncertain"} for one in items])
     scores = found.scores(STATISTICS)
     assert value(scores, "model") == value(scores, "agreement") == {0.0}
 
 
-def test_a_text_without_a_reading_counts_for_neither(told: Written) -> None:
+def test_a_text_without_a_reading_counts_for_neither(told: ReportTexts) -> None:
     lost = told.sections[0]
     found = read_by(told, lambda items: items, (lost,))
     times = told.sections.count(lost)
@@ -92,7 +92,7 @@ def test_a_text_without_a_reading_counts_for_neither(told: Written) -> None:
     assert len(found.rules) == len(found.model) == len(found.agreement) == len(told.sections) - times
 
 
-def test_nothing_of_the_run_changes_and_the_file_says_who_read(run: Run, told: Written) -> None:
+def test_nothing_of_the_run_changes_and_the_file_says_who_read(run: Run, told: ReportTexts) -> None:
     before = read(run.verdicts, VERDICTS)
     command = [sys.executable, "-m", "cardiolens.reread", f"run={run.root}", "model=uniform"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=run.root)

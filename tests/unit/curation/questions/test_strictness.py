@@ -2,7 +2,7 @@
 
 import pytest
 
-from cardiolens.curation.questions.extraction_truth import Told, settle
+from cardiolens.curation.questions.extraction_truth import Extraction, settle
 from cardiolens.curation.questions.numbers import sex_of
 from cardiolens.curation.questions.rule_extraction import extract
 from cardiolens.phantom.roster import catalogue
@@ -11,7 +11,7 @@ CATALOGUE = catalogue()
 SCAR = "Transmural scar of the inferior wall."
 
 
-def told(text: str) -> Told:
+def told(text: str) -> Extraction:
     return settle(text, extract(text, sex_of(text, None), CATALOGUE), CATALOGUE)
 
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from cardiolens.curation.review.ledger import NAME, Ledger
-from cardiolens.curation.review.queue import Asked, Queue
+from cardiolens.curation.review.queue import DecisionRequest, Queue
 from cardiolens.curation.review.review_items import Item
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.questions import given_questions
@@ -71,7 +71,7 @@ class Table:
         told = {} if item is None or more.get("undo") else {"qa_id": item.qa_id, "item": item.digest}
         if verdict == "reject":
             more = {"reason": "not_in_images"} | more
-        asked = Asked.model_validate(
+        asked = DecisionRequest.model_validate(
             {"id": name or f"press-{id(self)}-{self.pressed:08d}", "verdict": verdict, **told, **more}
         )
         return self.queue.decide(asked, reader, role_of(reader))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reviewers import Table, items_of
 
 from cardiolens.curation.review.ledger import NAME, read_ledger
-from cardiolens.curation.review.queue import Asked, outcome
+from cardiolens.curation.review.queue import DecisionRequest, outcome
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_what_no_key_of_the_page_says_is_refused_and_not_kept(table: Table, verd
 def test_an_item_that_one_was_not_shown_cannot_be_decided_on(table: Table) -> None:
     table.shown("anna")
     qa_id, item = list(table.queue.items)[2]
-    asked = Asked(id="x" * 16, qa_id=qa_id, item=item, verdict="accept")
+    asked = DecisionRequest(id="x" * 16, qa_id=qa_id, item=item, verdict="accept")
     assert table.queue.decide(asked, "anna", "reader") == "it was not shown to you; this is the next one"
 
 
@@ -136,7 +136,9 @@ def test_who_saw_the_truth_of_an_item_cannot_read_it(table: Table, tmp_path: Pat
     reading = Table(tmp_path, items, mode="read")
     assert reading.shown("anna") == "S0002:C01"
     assert reading.shown("berta") == "S0000:C01"
-    asked = Asked(id="y" * 16, qa_id=items[0].qa_id, item=items[0].digest, verdict="answer", answer=("A",))
+    asked = DecisionRequest(
+        id="y" * 16, qa_id=items[0].qa_id, item=items[0].digest, verdict="answer", answer=("A",)
+    )
     assert "saw its answer" in reading.queue.decide(asked, "anna", "reader")
     assert reading.everything("anna", "answer", answer=["B"]) == 2
     assert reading.everything("berta", "answer", answer=["B"]) == 4
