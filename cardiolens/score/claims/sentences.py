@@ -35,7 +35,7 @@ def equivalence(
 ) -> Finding:
     """Finding on two protocols within the margin, from a row `primary.equivalence` (90 % interval).
 
-    `beside` are all rows of the comparison by metric. Claimed only if it also holds on items whose requests
+    `rows_by_metric` are all rows of the comparison. Claimed only if it also holds on items whose requests
     differ (protocol 16.7); that they differ by more only where the test of their difference carries it.
     """
     evidence, differs = (
@@ -112,7 +112,7 @@ def largest(description: str, row: Row, evidence: Evidence) -> Finding:
 
 
 def repetition(subject: str, row: Row, evidence: Evidence) -> Finding:
-    """Finding on answers that change when the same is asked again, from a row `answers_changed`."""
+    """Finding on answers that change when a request is repeated, from a row `answers_changed`."""
     interval = interval_of(row)
     if interval.value == 0:
         most = 100 * wilson(0, int(str(row["n_patients"]))).high

@@ -37,7 +37,7 @@ class AlignedCompletions:
     counts: Counter[str]  # by how planned requests ended; agreeing and disagreeing doubles; unrequested rows
     attempted_steps: frozenset[str]  # of the steps, those with any completion
     spool: Spool = field(repr=False)
-    places: Sequence[Sequence[int]] = field(repr=False)  # in `said`, by block
+    places: Sequence[Sequence[int]] = field(repr=False)  # in `spool`, by block
 
     def blocks(self) -> Iterator[tuple[pa.Table, pa.Table]]:
         """Yield the requests of each block and all their completions; blocks may share completions."""

@@ -39,7 +39,7 @@ class ModelReplies:
 
     verdicts: Verdicts  # which may have more columns
     reply_scores: pa.Table  # scores that need requests or completions as well
-    seen: pa.Table  # what chains showed the reader
+    seen: pa.Table  # transcripts of chains
     counts: Mapping[str, int]
     stages: tuple[StageCounts, ...]
 

@@ -45,7 +45,7 @@ class Replies:
     verdict_store: Verdicts
     reply_scores: pa.Table  # scores that need requests or completions as well
     questions_digest: str
-    seen: pa.Table  # what chains showed their readers
+    seen: pa.Table  # transcripts of chains
     counts: Mapping[str, int]  # ok, refused, engine_error, missing; completions beyond: agreeing, ...
     stages: Mapping[str, tuple[StageCounts, ...]] = field(default_factory=dict)  # of chains, by model
     in_jobs: tuple[str, ...] = ()  # models whose own jobs judged them

@@ -35,10 +35,10 @@ def resampling_weights(patients: int, resamples: int, seed: int) -> Floats:
 def percentile(values: Floats, level: float = 0.95, patients: float = math.inf) -> Interval:
     """The observed value (entry 0) and the expanded percentile interval of the resampled ones.
 
-    The percentiles lie as far out as a t interval of so many patients asks for: plain ones are too narrow by
+    The percentiles are widened to those of a t interval of so many patients: plain ones are too narrow by
     sqrt((n - 1) / n) and by normal instead of t quantiles (Hesterberg, Am Stat 2015;69:371-386). Without
-    `patients` they are plain. Resamples in which the statistic is undefined stay out. Resamples of a single
-    patient say nothing: pass `values[:1]` then, and the ends are NaN.
+    `patients` they are plain. Resamples with an undefined statistic are dropped. Resamples of a single
+    patient hold no information: pass `values[:1]` then, and the ends are NaN.
     """
     resampled = values[1:][~np.isnan(values[1:])]
     if len(resampled) == 0 or np.isnan(values[0]):
@@ -50,7 +50,7 @@ def percentile(values: Floats, level: float = 0.95, patients: float = math.inf) 
 
 @functools.lru_cache(maxsize=4096)
 def _tail(level: float, patients: float) -> float:
-    from scipy import stats  # half of what a process takes to start, were it imported with the module
+    from scipy import stats  # imported late: it would double the start-up time of a process
 
     tail = (1 - level) / 2
     if math.isinf(patients):

@@ -55,8 +55,8 @@ def confidence_scores(
 
     Rows as those of `scores`, with metrics `auroc`, `average_precision` (of the second of two options; with
     `.KEY` of one option), and those of `confidence_curves` of each subtask with one right option and of all
-    such of tier 1 together. Items without probabilities stay out; of completions give those that count,
-    and of some arms alone the patients of all, sorted.
+    such of tier 1 together. Items without probabilities are left out; pass final completions only,
+    and for a part of the arms the sorted `patients` of all.
     """
     patients = cohort(verdicts) if patients is None else patients
     by_subtask = probabilities(verdicts, requests, completions, patients)

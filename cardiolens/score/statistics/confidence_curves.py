@@ -14,7 +14,7 @@ from cardiolens.score.statistics.statistic import Basis, Statistic
 COVERAGES = tuple(range(10, 101, 10))  # percent
 BIN = "calibration"
 RISK = "risk"
-_BLOCK = 250  # resamples at once: weights of many items are larger than what they give
+_BLOCK = 250  # resamples per block: weights per item are larger than the results
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from cardiolens.score.statistics.spilled_mapping import SpilledMapping
 from cardiolens.score.statistics.statistic import Basis, Key, Statistic
 from cardiolens.score.statistics.swap_test import SWAPS, Coins, coins, split, stack, swap_p
 
-Families = Mapping[str, Sequence[ArmPair]]  # by what they compare, e.g. `selector | the other factors`
+Families = Mapping[str, Sequence[ArmPair]]  # by name, e.g. `selector | the other factors`
 
 # metrics that are compared between arms, at every scope that has them
 METRICS = frozenset(

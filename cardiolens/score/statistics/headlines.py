@@ -61,7 +61,7 @@ class HeadlineArms:
     answers: Mapping[str, Answers]  # by arm, judged or not
     judged: Mapping[str, Answers]  # by arm, the common items
     statistics: Mapping[str, Mapping[Key, Statistic]]
-    numbers: Mapping[tuple[str, str], tuple[int, int]]  # of items asked and common, by arm and tier
+    numbers: Mapping[tuple[str, str], tuple[int, int]]  # of requested and of common items, by arm and tier
 
     @staticmethod
     def of(

@@ -27,7 +27,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def equivalent(interval_90: Interval, margin: float = MARGIN) -> Support:
     """Support for a difference within a margin, by its 90 % interval (two one-sided tests at 5 %).
 
-    `not supported` where all of it lies outside, `cannot tell` where it reaches across or is undefined.
+    `not supported` if all of it is outside, `cannot tell` if it crosses a margin or is undefined.
     """
     low, high = interval_90.low, interval_90.high
     if -margin < low and high < margin:
@@ -72,7 +72,7 @@ def detectable_difference(
 ) -> float:
     """The smallest true difference that Holm's first step over so many comparisons finds with this power.
 
-    `standard_error` is of the difference, in the unit wanted; see `planned_error` where there is none yet.
+    `standard_error` is that of the difference, in any unit; `planned_error` estimates it before a run.
     """
     return minimum_detectable(standard_error, power, level / max(comparisons, 1))
 

@@ -105,7 +105,7 @@ def micro_f1(options: Floats) -> Floats:
 
 
 def option_macro_f1(options: Floats) -> Floats:
-    """Mean over options of the F1 of each; an option that is neither true nor chosen stays out."""
+    """Mean F1 over options, without those that are neither true nor chosen."""
     right, added, missed = np.moveaxis(options, -1, 0)
     return mean_defined(ratio(2 * right, 2 * right + added + missed))
 
@@ -201,7 +201,7 @@ def _overlap_axes(overlaps: Floats) -> tuple[Floats, Floats]:
 
 
 def _mean_over_items(overlaps: Floats, values: Floats) -> Floats:
-    """Mean of a value by cell; an item with nothing true and nothing chosen stays out."""
+    """Mean of a value by cell, without items that have nothing true and nothing chosen."""
     defined = ~np.isnan(values)
     cells = overlaps * defined
     return ratio((cells * np.where(defined, values, 0)).sum(axis=(-2, -1)), cells.sum(axis=(-2, -1)))

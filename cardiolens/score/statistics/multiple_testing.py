@@ -20,7 +20,7 @@ RUN = ("selector", "budget", "prompt", "control")
 class PValueRow:
     """A score row that holds a p-value, and the question that it tests."""
 
-    question: str  # a factor, or what else is compared
+    question: str  # the compared factor, or another question
     row: dict[str, object]
     simulated: bool = False  # a reader that is no model: a family of its own
 

@@ -31,8 +31,8 @@ def position_scores(
     """How often each displayed place is chosen, minus how often it is right, by arm, over parsed answers.
 
     Rows as those of `scores`, metrics `position_bias.1`, `position_bias.2`, ..., scope `tier:1`. Ordinal
-    questions, whose options are never shuffled, stay out. Without shuffling places stand for the options
-    themselves. Of some arms alone give the patients of all, sorted.
+    questions, whose options are never shuffled, are left out. Without shuffling places stand for the
+    options. For a part of the arms pass the sorted `patients` of all.
     """
     patients = cohort(verdicts) if patients is None else patients
     weights = resampling_weights(len(patients), resamples, seed)
@@ -65,10 +65,10 @@ def order_scores(
 ) -> pa.Table:
     """Preference for first places on ordinal questions, by arm with reversed options (protocol 16.8).
 
-    `pairs`: arms as asked, each with its reversed one. Of an item that was read in both orders the places of
+    `pairs`: arms in original order, each with its reversed arm. For an item read in both orders the places of
     the chosen option, 0 first to 1 last, add up to 1 where the answer follows the meaning, be it as
     conservative as it may, and to 0 where it is always the first. The metric is 1 less that sum.
-    Of some arms alone give the patients of all, sorted.
+    For a part of the arms pass the sorted `patients` of all.
     """
     patients = cohort(verdicts) if patients is None else patients
     weights = resampling_weights(len(patients), resamples, seed)

@@ -61,7 +61,7 @@ def compute_scores(
     the blind arm there is `text_shortcut`, its score beyond the best constant answer; `repeats` are
     pairs of an arm and its repeat, which have `answers_changed`. Reports have references
     where `forms` lists the values of their fields. `simulated` are arms of simulated readers, which are
-    families of tests of their own and stay out of headlines' comparisons.
+    families of tests of their own and are not compared in headlines.
 
     Values are percent, save those of `rows.OWN_UNIT` and p-values. Items that were not run are left out; the
     method says where that leaves a cell incomplete. Rows of arms are sorted by (arm, scope, metric); neither

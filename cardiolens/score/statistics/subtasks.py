@@ -22,7 +22,7 @@ def subtask_statistics(items: Items, weights: Floats, seed: int) -> dict[str, St
     """Metrics, references, skill and collapse indices by name, from the items of one subtask and arm.
 
     `primary` repeats the primary metric; `primary.constant`, `.uniform`, `.prevalence` are its references and
-    `primary.skill` is what it holds beyond the best constant answer.
+    `primary.skill` is its gain over the best constant answer.
     """
     answer_type = str(items.answer_type[0])
     answers = AnswerMasks(items.gold, items.parsed, items.size)

@@ -31,7 +31,7 @@ def components(items: Mapping[str, Items], arms: Sequence[ArmFactors], seed: int
     """Standard deviations, on the logit scale, of exact answers between the levels of every factor.
 
     `items` are those of each arm, of which answers to tier 1 without control count; patient, subtask and item
-    (one question about one patient) are random factors like whatever the run varied, all crossed. The fit is
+    (one question about one patient) are random factors like the factors of the run, all crossed. The fit is
     statsmodels' variational approximation with
     log-normal priors of the deviations (median 1, 95 % 0.14 to 7.1), so that a factor of two or three levels
     rests on its prior as much as on the data, and a deviation is never 0. An answer that two arms share by

@@ -15,7 +15,7 @@ _JOINS = frozenset({"comma", "join", "semicolon", "newline", "either", "perhaps"
 _BEFORE_ENTRY = _JOINS | {"open", "label", "dash", "colon", "yes", "no", "bullet"}
 _BULLET = re.compile(r"\s*(?:[-•·‣*|]|\(?(?:\d{1,2}|[ivx]{1,4})[.)])\s", re.IGNORECASE)
 _MOST_LINES = 30
-_BEGINNING = 80  # characters of a line that tell whether it is an entry
+_BEGINNING = 80  # characters of a line that decide whether it is an entry
 
 
 def read_marked_answer(
