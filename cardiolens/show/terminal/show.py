@@ -50,7 +50,7 @@ def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, T
 
 
 def show_power(lines: Sequence[str]) -> None:
-    """Print what the cohort can show before anything is asked, by tier, and what that assumes."""
+    """Print the detectable differences per tier and their assumptions, before the models run."""
     if lines:
         say(f"what this cohort can show of two arms ({ASSUMED}):")
     for line in lines:
@@ -123,7 +123,7 @@ def show_findings(analyses: Sequence[Analysis]) -> None:
 
 
 def show_changes(changes: Changes, score_changes: Sequence[tuple[str, str, float, float]]) -> None:
-    """Print what judging again changed: verdicts by their endings, then tier scores."""
+    """Print the changes of a new judgement: verdicts by their endings, then tier scores."""
     say(f"verdicts: {changes.made} made, {changes.changed} changed, {changes.new} new, {changes.gone} gone")
     for (before, after), number in sorted(changes.kinds.items()):
         say(f"  {number} from {before} to {after}")

@@ -1,4 +1,4 @@
-"""The scripts of a served viewer: endings of an arm, single cases and searches, each made when asked for."""
+"""Scripts of a served viewer, built per request: endings of an arm, single cases, searches."""
 
 from functools import lru_cache
 from urllib.parse import quote
@@ -24,7 +24,7 @@ class Scripts:
         self._endings = lru_cache(maxsize=1024)(sources.endings)
 
     def __call__(self, path: str, words: str = "") -> str | None:
-        """The script at a path; None where there is none. It tells of a table that cannot be read."""
+        """Return the script at a path, None if unknown; it reports a table that cannot be read."""
         address = f"{path}?words={quote(words, safe=_AS_IT_IS)}" if words else path
         try:
             content = self.content(path, words)
@@ -46,7 +46,7 @@ class Scripts:
                 return None
 
     def _arms(self, words: str) -> list[int]:
-        """Places of arms, e.g. of `3-17`; none where one of them does not exist."""
+        """Indices of arms, e.g. from `3-17`; empty if one of them does not exist."""
         arms = [_number(word) for word in words.split("-", _MOST_ARMS)]
         all_exist = len(arms) <= _MOST_ARMS and all(0 <= arm < len(self._sources.arms) for arm in arms)
         return arms if all_exist else []
@@ -56,5 +56,5 @@ class Scripts:
 
 
 def _number(word: str) -> int:
-    """Number that a part of a path is, -1 where it is none."""
+    """Parse a number in a path; -1 if it is none."""
     return int(word) if word.isdecimal() and len(word) < _DIGITS else -1
