@@ -1,1 +1,1 @@
-"""What people see: the result page, exports, the terminal, experiment trackers, the notebook."""
+"""Outputs for people: result page, exports, terminal, experiment trackers, notebook."""

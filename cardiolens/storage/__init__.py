@@ -1,1 +1,1 @@
-"""Paths of a store and a run, and the files of a run besides its tables."""
+"""Files of a store and a run: paths, tables, documents, permissions, temporary spools."""

@@ -28,10 +28,10 @@ def write_configuration(run: Run, spec: SweepSpec) -> None:
 
 
 def declare(run: Run, spec: SweepSpec, n_answered: int | None = None) -> None:
-    """Keep the declared comparison beside the run before an engine is asked; what is kept stays (16.12).
+    """Write the declared comparison before any model is asked; an existing one is not replaced (16.12).
 
-    Another comparison, or none, is another run: it belongs to what the run's folder is named by. `answered`:
-    how many requests of the two models the store had answers to by then, where that is known.
+    The comparison is part of the digest that names the run's folder, so another one is another run.
+    `n_answered`: requests of the two models that the store has answers to already, if known.
     """
     if spec.primary is None or run.declaration.exists():
         return
@@ -44,10 +44,10 @@ def declare(run: Run, spec: SweepSpec, n_answered: int | None = None) -> None:
 
 
 def read_declaration(run: Run, spec: SweepSpec) -> dict[str, Any] | None:
-    """The comparison declared before the run, None without one; InputError if it was changed since."""
+    """Read the declared comparison, None without one; InputError if it was changed since."""
     if spec.primary is None:
         return None
-    if not run.declaration.exists():  # planned by other means than a sweep: declared now, and dated so
+    if not run.declaration.exists():  # not planned by a sweep: declare it now, with the present date
         declare(run, spec)
     record = _read_json(run, run.declaration)
     if not isinstance(record, dict):
@@ -65,7 +65,7 @@ def _declared_hash(comparison: dict[str, Any], run: Run) -> str:
 
 
 def read_configuration(run: Run) -> SweepSpec:
-    """The configuration that a run was made with."""
+    """Read the resolved configuration of a run."""
     tree = _read_json(run, run.configuration)
     try:
         return parse(tree)
@@ -83,7 +83,7 @@ def _read_json(run: Run, path: Path) -> Any:
 
 
 def cohort_digest(volumes: pa.Table) -> str:
-    """32 hex digits of the studies that a run is about: their volumes' sources and windows."""
+    """Digest (32 hex digits) of the studies of a run: the sources and windows of their volumes."""
     names = ["study_id", "volume_id", "source_sha256", "window_low", "window_high"]
     return digest_of(
         volumes.select(names).sort_by([("study_id", "ascending"), ("volume_id", "ascending")]).to_pylist()
@@ -144,7 +144,7 @@ class _Stage(BaseModel):
 
 
 class _Manifest(BaseModel):
-    """The fields of a manifest that are read again; the rest is for people."""
+    """The fields of a manifest that CardioLens reads back; the others are for people."""
 
     schema_: Annotated[Literal["manifest-1"], Field(alias="schema")]
     protocol: str
@@ -169,7 +169,7 @@ class _Manifest(BaseModel):
 
 
 def read_manifest(run: Run) -> dict[str, Any]:
-    """The manifest of a finished sweep."""
+    """Read the manifest of a finished sweep."""
     manifest: dict[str, Any] = _read_json(run, run.manifest)
     try:
         _Manifest.model_validate(manifest)

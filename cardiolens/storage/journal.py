@@ -1,4 +1,4 @@
-"""Files of lines that one process appends to; each is on the disk before anybody hears that it is kept."""
+"""Append-only JSON Lines; every line is fsynced before `append` returns."""
 
 import fcntl
 import os
@@ -11,21 +11,21 @@ MOST_BYTES = 256 << 20
 
 
 class AppendedFile:
-    """A file of JSON Lines that this process alone appends to; BlockingIOError where another one does."""
+    """A JSON Lines file locked for appending; BlockingIOError if another process holds the lock."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _sync_folder(path.parent)  # the name of a new file, which a fall of power could take back
+            _sync_folder(path.parent)  # a power failure could lose the name of a new file
         except OSError:
             self.close()
             raise
         self.path = path
 
     def mend(self) -> None:
-        """Take away a last line that a kill cut off, so that the next one begins at its own."""
+        """Truncate a last line that a killed writer cut off; end a complete one with its newline."""
         content = read_bytes(self.path, MOST_BYTES)
         tail = content.rpartition(b"\n")[2]
         if tail and is_cut(tail):
@@ -34,7 +34,7 @@ class AppendedFile:
             os.write(self._file, b"\n")
 
     def append(self, line: bytes) -> None:
-        """Append a line, which is on the disk when this returns; after an OSError nothing of it is there."""
+        """Append and fsync a line; on OSError the file is truncated to its former length."""
         start = os.fstat(self._file).st_size
         try:
             if os.write(self._file, line + b"\n") != len(line) + 1:
@@ -49,7 +49,7 @@ class AppendedFile:
 
 
 def whole_lines(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Lines with their numbers, without empty ones and without a last one that was cut off."""
+    """Yield line numbers and lines, without blank lines and without a last line that was cut off."""
     texts = content.split(b"\n")
     for number, text in enumerate(texts, start=1):
         if text.strip() and not (number == len(texts) and is_cut(text)):
@@ -57,7 +57,7 @@ def whole_lines(content: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def is_cut(text: bytes) -> bool:
-    """Whether a line is no JSON, as one that a kill cut off."""
+    """Whether a line is not JSON, e.g. because a kill cut it off."""
     try:
         parse_json(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The files of a saved model, checked before anything loads them: JSON objects, whole weights."""
+"""Checks of the files of a saved model before they are loaded: JSON objects, complete weights."""
 
 import json
 from pathlib import Path
@@ -42,7 +42,7 @@ def check_architectures(folder: Path) -> None:
 
 
 def missing_weights(folder: Path) -> str | None:
-    """A message about missing weights, all of them or some that the index names; None if complete."""
+    """A message if all weights, or some that the index names, are missing; None if complete."""
     if not any(next(folder.glob(pattern), None) for pattern in WEIGHTS):
         return f"{folder} holds no weights ({', '.join(WEIGHTS)}); {_REMEDY}"
     index = folder / INDEX

@@ -1,4 +1,4 @@
-"""Rows of a table by a share of their keys, so that what is too many for memory is joined share by share."""
+"""Hash partitions of a table by request key, for joins of tables that do not fit in memory."""
 
 from collections.abc import Iterable
 from zlib import crc32
@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 from cardiolens.storage import tables
 from cardiolens.storage.spool import Spool
 
-AT_ONCE = 2**16  # rows that are shared out together; so many fill a share
-_PREFIX = 3  # characters of a key that choose its share: 4,096 of a hash
+AT_ONCE = 2**16  # rows that are distributed together, and rows that fill a partition
+_PREFIX = 3  # characters of a key that choose its partition: 4,096 values of a hex digest
 
 
 class HashPartitions:
-    """Rows by a share of their `request_key`; those of one key stand in one share, in the order they came."""
+    """Rows partitioned by `request_key`: equal keys share a partition, rows keep their order."""
 
     def __init__(self, schema: pa.Schema, n_shares: int, rows: Iterable[pa.Table]) -> None:
         self._schema = schema
@@ -25,17 +25,17 @@ class HashPartitions:
         for block in rows:
             waiting.append(block)
             if sum(table.num_rows for table in waiting) >= AT_ONCE:
-                self._share_out(pa.concat_tables(waiting))
+                self._distribute(pa.concat_tables(waiting))
                 waiting = []
         if waiting:
-            self._share_out(pa.concat_tables(waiting))
+            self._distribute(pa.concat_tables(waiting))
 
     def of(self, share: int) -> pa.Table:
-        """The rows of one share."""
+        """The rows of one partition."""
         return tables.concat(map(self._spool.part, self._places[share]), self._schema)
 
-    def _share_out(self, rows: pa.Table) -> None:
-        share = _share_of(rows["request_key"], len(self._places))
+    def _distribute(self, rows: pa.Table) -> None:
+        share = _partition_of(rows["request_key"], len(self._places))
         order = np.argsort(share, kind="stable")
         ends = np.searchsorted(share[order], np.arange(len(self._places) + 1))
         for places, first, end in zip(self._places, ends[:-1], ends[1:], strict=True):
@@ -44,14 +44,14 @@ class HashPartitions:
 
 
 def number_keys(first: pa.Table, second: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """A number for the key of each row of two tables: equal for equal keys."""
+    """Integer codes for the keys of two tables, row by row; equal keys have equal codes."""
     keys = pa.chunked_array([*first["request_key"].chunks, *second["request_key"].chunks], pa.string())
     number = np.asarray(pc.fill_null(keys, "").combine_chunks().dictionary_encode().indices)
     return number[: first.num_rows], number[first.num_rows :]
 
 
-def _share_of(keys: pa.ChunkedArray, n_shares: int) -> np.ndarray:
-    """The share of each key, by its first characters alone: those of a hash are as good as drawn."""
+def _partition_of(keys: pa.ChunkedArray, n_shares: int) -> np.ndarray:
+    """Partition of each key, from its first characters, which are uniform for a hash."""
     prefixes = pc.fill_null(pc.utf8_slice_codeunits(keys, 0, _PREFIX), "")
     encoded = prefixes.combine_chunks().dictionary_encode()
     shares = [crc32(prefix.encode()) % n_shares for prefix in encoded.dictionary.to_pylist()]

@@ -1,4 +1,4 @@
-"""Who may read what is written: the user alone, or with `group_shared=true` the user's group as well."""
+"""File permissions: the user alone, or with `group_shared=true` the user's group as well."""
 
 import grp
 import logging
@@ -12,7 +12,7 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.storage.places import run_of
 
 PRIVATE, SHARED = 0o077, 0o007  # umasks
-_SHARED_FOLDER = stat.S_ISGID | stat.S_IRWXU | stat.S_IRWXG  # setgid: what is made in it gets its group
+_SHARED_FOLDER = stat.S_ISGID | stat.S_IRWXU | stat.S_IRWXG  # setgid: new files inherit its group
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ def be_private() -> None:
 
 
 def set_privacy(spec: SweepSpec) -> str | None:
-    """Open store and run of a sweep to the group if it says so, else keep them closed; a line to say aloud.
+    """Share store and run with the group if the sweep says so, else keep them private; a line to print.
 
     InputError where the folders on disk were made the other way: half a store would be closed to the group.
     """
@@ -36,7 +36,7 @@ def set_privacy(spec: SweepSpec) -> str | None:
 
 
 def follow(folder: Path) -> None:
-    """Write as a folder was made: for the group as well if it is shared, else for the user alone."""
+    """Set the umask to match a folder: shared with the group, or private."""
     os.umask(SHARED if is_shared(folder) else PRIVATE)
 
 

@@ -48,12 +48,12 @@ class Run:
         return self.root / "verdicts"
 
     def judged(self, model: str) -> Path:
-        """What the job of a model judged, until the run is scored."""
+        """Verdicts of a model's job, until the run is scored."""
         return self.root / "judged" / model
 
     @property
     def seen(self) -> Path:
-        """What readers of chains were shown, stage by stage."""
+        """Frames, prompts and replies of chains, stage by stage."""
         return self.root / "seen"
 
     @property
@@ -109,7 +109,7 @@ class Run:
         return self.model_records / f"{model}.exclude"
 
 
-# How a sweep is executed and where it is mirrored; the same answers, so the same run.
+# Options of execution and mirroring: they change no answer, so they do not enter the digest of a run.
 _EXECUTION = (
     "outputs",
     "group_shared",
@@ -123,21 +123,21 @@ _EXECUTION = (
 )
 
 
-# Options that later versions added, as all sweeps before had them: the digests of these stay as they were.
-_AS_BEFORE: tuple[tuple[str, Any], ...] = (("wording", [0]), ("primary", None))
-_DATASET_AS_BEFORE: tuple[tuple[str, Any], ...] = (
+# Options of later versions with their defaults, which digests leave out: those of older sweeps stay valid.
+_LATER_DEFAULTS: tuple[tuple[str, Any], ...] = (("wording", [0]), ("primary", None))
+_DATASET_LATER_DEFAULTS: tuple[tuple[str, Any], ...] = (
     ("windows", {}),
     ("allow_unverified", False),
     ("split", "test"),
 )
-_PROMPT_AS_BEFORE: tuple[tuple[str, Any], ...] = (
+_PROMPT_LATER_DEFAULTS: tuple[tuple[str, Any], ...] = (
     *(("gold", "none"), ("steps", "none")),
     *(("samples", 1), ("temperature", None)),
 )
 
 
 def run_of(spec: SweepSpec) -> Run:
-    """The run of a sweep: named by its experiment and the digest of all that decides its numbers."""
+    """The run of a sweep: named by its experiment and a digest of the options that decide its numbers."""
     return Run(spec.outputs / f"{spec.name}-{digest_of(deciding(spec))[:8]}")
 
 
@@ -160,10 +160,10 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
     for selector in values["selector"]:
         if selector["kind"] != "self":  # which asks for no frames
             del selector["rounds"]
-    values["prompt"] = [_without(prompt, _PROMPT_AS_BEFORE) for prompt in values["prompt"]]
-    values["dataset"] = _without(values["dataset"], _DATASET_AS_BEFORE)
-    return _without(values, _AS_BEFORE)
+    values["prompt"] = [_without(prompt, _PROMPT_LATER_DEFAULTS) for prompt in values["prompt"]]
+    values["dataset"] = _without(values["dataset"], _DATASET_LATER_DEFAULTS)
+    return _without(values, _LATER_DEFAULTS)
 
 
-def _without(values: dict[str, Any], as_before: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if (key, value) not in as_before}
+def _without(values: dict[str, Any], defaults: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if (key, value) not in defaults}

@@ -1,4 +1,4 @@
-"""A table as parts in a file without a name, so that memory does not grow with its rows."""
+"""A table in an unlinked temporary file, so that memory does not grow with its rows."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,7 @@ _COMPRESSION = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 class Spool:
-    """Parts of a table in the order in which they came."""
+    """Parts of a table in insertion order."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
@@ -20,7 +20,7 @@ class Spool:
         self.num_rows = 0
 
     def add(self, part: pa.Table) -> int:
-        """Append a part; returns its number."""
+        """Append a part and return its number."""
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, self._schema, options=_COMPRESSION) as writer:
             writer.write_table(part.combine_chunks())

@@ -1,7 +1,7 @@
 """The twelve tables of CardioLens: their Arrow schemas, atomic part files, and reading them back.
 
 Every step of the flow reads and writes these tables and nothing else. A table is a folder of Parquet part
-files. A part appears whole or not at all: it is written under a temporary name, fsynced and renamed.
+files. Parts are written atomically: under a temporary name, fsynced, then renamed.
 """
 
 import errno
@@ -247,7 +247,7 @@ SCORES = _schema(
     ("method", pa.string()),
 )
 
-# Errors of pyarrow for a file that was cut or changed: its sizes are believed before they are found wrong.
+# Errors of pyarrow for a truncated or changed file, whose sizes it trusts before it checks them.
 UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError)
 
 _ROW_GROUP = 2**16  # rows from which blocks are written as a row group
@@ -286,7 +286,7 @@ def atomic(path: Path) -> Iterator[Path]:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder with those above it; RunError where it cannot be made."""
+    """Create a folder and its parents; RunError if that fails."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -344,7 +344,7 @@ def replace_by(folder: Path, blocks: Iterable[pa.Table], schema: pa.Schema) -> N
 
 
 def _row_groups(blocks: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
-    """Blocks cast to a schema, small ones together."""
+    """Cast blocks to a schema and concatenate small ones."""
     waiting = [schema.empty_table()]
     for block in blocks:
         waiting.append(block.cast(schema))
@@ -372,9 +372,9 @@ def from_parts(
     columns: Sequence[str] | None,
     make: Callable[[Iterator[pa.Table]], Result],
 ) -> Result:
-    """What a function makes of the parts of a table, which it is given one by one.
+    """Return `make(parts)` for an iterator over the parts of a table.
 
-    Another process may compact the parts meanwhile: if a listed part has disappeared, all is made again.
+    If a listed part disappears because another process compacts the folder, start again.
     """
     while True:  # each further listing has lost a part
         paths = parts(folder)
@@ -386,12 +386,12 @@ def from_parts(
 
 
 def count_rows(folder: Path) -> int:
-    """The number of rows of a table, by the footers of its parts; of one that disappears none."""
+    """The number of rows of a table, from part footers; a part that disappears counts zero."""
     return sum(count_part(path) for path in parts(folder))
 
 
 def count_part(path: Path) -> int:
-    """The number of rows of a part, by its footer; none where it has disappeared."""
+    """The number of rows of a part, from its footer; zero if it has disappeared."""
     try:
         with open_part(path) as part:
             return int(part.metadata.num_rows)
@@ -404,7 +404,7 @@ def count_part(path: Path) -> int:
 def open_part(path: Path) -> pq.ParquetFile:
     """Open a part; reading a page whose bytes changed on disk raises OSError.
 
-    OSError also for what is no ordinary file: a pipe would be waited for.
+    OSError also for anything but a regular file: opening a pipe would block.
     """
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode):
@@ -450,7 +450,7 @@ def scan(
     *,
     encoded: Sequence[str] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Yield rows of a table that a filter keeps, a batch at a time; memory does not grow with the table.
+    """Yield the rows that match a filter, a batch at a time; memory does not grow with the table.
 
     Parts and row groups whose statistics rule the filter out are not read. Columns in `encoded` come as
     dictionaries, as a part holds them. InputError as for `read_part`.
@@ -477,7 +477,7 @@ def scan(
 
 
 def query(folder: Path, schema: pa.Schema, columns: Sequence[str], where: ds.Expression) -> pa.Table:
-    """Read the rows of a table that a filter keeps, as `scan` does."""
+    """Read the rows that match a filter, as `scan` does."""
     selected = pa.schema([schema.field(name) for name in columns])
     return pa.Table.from_batches(scan(folder, schema, columns, where), selected.remove_metadata())
 

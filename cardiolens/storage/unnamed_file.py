@@ -1,4 +1,4 @@
-"""Bytes of this process in a file without a name: they need no memory, and nothing is left of them."""
+"""An unlinked temporary file; the kernel removes it when the process ends."""
 
 import os
 import weakref
@@ -12,9 +12,9 @@ Place = tuple[int, int]  # start and length
 
 
 class UnlinkedFile:
-    """A file that this process alone can write; it is gone with the process, even where that is killed.
+    """A file that only this process writes; it is gone with the process, even after a kill.
 
-    Pickled, it is read by the processes of this user that are started meanwhile.
+    A pickled copy is read-only and works in processes of this user while this one lives.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class UnlinkedFile:
         self._end = 0
 
     def append(self, content: memoryview | bytes | pa.Buffer) -> Place:
-        """Write bytes behind those that are there; RunError where they do not fit."""
+        """Append bytes and return their place; RunError if they do not fit."""
         remaining = memoryview(content)
         place = self._end, len(remaining)
         try:

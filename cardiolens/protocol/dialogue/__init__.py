@@ -1,1 +1,1 @@
-"""Requests of several turns: chains, frames that a model asks for, what it has seen so far."""
+"""Multi-turn requests: chains, frame requests, transcripts."""

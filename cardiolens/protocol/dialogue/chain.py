@@ -1,10 +1,9 @@
-"""Chains: requests whose later stages hold the replies to earlier ones.
+"""Chains: requests in stages, where later prompts contain the replies to earlier ones.
 
-What a chain will ask is declared in the plan, with a mark where each earlier reply will stand. The request of
-a stage and its key follow from the declaration and the earlier replies alone, so how far a chain is can be
-read off the stored completions, and nothing else has to be kept. There are three kinds: steps, known but for
-the replies; choices (`frame_requests`), whose frames depend on them; and samples, which depend on nothing and
-stand together for one question.
+The plan declares a chain, with a mark in place of each earlier reply. The request of a stage and its key
+follow from the declaration and the earlier replies alone, so the stored completions tell how far a chain is;
+no other state is kept. There are three kinds: `Steps`, fixed but for the replies; `Choice`, whose frames depend
+on the replies (`frame_requests`); and `Samples`, independent replies to one question.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +41,7 @@ CHOICE_FIELDS = tuple(name for name in CHOICES.names if name not in ("request_ke
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One stage as planned: its prompt has marks where earlier replies will stand."""
+    """One planned stage; its prompt has marks in place of earlier replies."""
 
     prompt: str
     max_tokens: int
@@ -62,7 +61,7 @@ class Steps:
         return len(self.stages)
 
     def next_request(self, replies: Sequence[str]) -> PendingRequest | None:
-        """The next request; None where the chain is at its end."""
+        """The next request; None at the end of the chain."""
         if len(replies) == len(self.stages):
             return None
         stage = self.stages[len(replies)]
@@ -71,7 +70,7 @@ class Steps:
         return PendingRequest(key, prompt, stage.max_tokens, constraint=None if last else FREE)
 
     def failure(self, replies: Sequence[str]) -> str | None:
-        """Nothing: the last reply is the answer."""
+        """None: the last reply is the answer."""
         return None
 
 
@@ -107,7 +106,7 @@ class Step(NamedTuple):
 
 
 def prompt_of(stage: Stage, replies: Sequence[str]) -> str:
-    """The prompt of a stage; of a reply nothing may be taken for the place of a frame, or for a mark."""
+    """The prompt of a stage; characters of frames and marks are removed from the replies."""
     return fill(stage.prompt, [without_marks(reply) for reply in replies])
 
 
@@ -122,7 +121,7 @@ def write_chains(
     choices: Sequence[dict[str, object]],
     offers: Sequence[dict[str, object]],
 ) -> None:
-    """Write the chains of a part of `requests` beside it, if it has any."""
+    """Write the chains of a part of `requests`, if any, to folders next to it."""
     for name, rows, schema in (
         (_FOLDER, stages, STAGES),
         (_OFFERS, offers, OFFERS),
@@ -160,7 +159,7 @@ def row_of(request_key: str, choice: Choice) -> dict[str, object]:
 
 
 def choice_of(row: Mapping[str, Any], offers: Mapping[str, Offer]) -> Choice:
-    """A choice from a row of the table, or of what was made from one."""
+    """A choice from a row of the table, or from a mapping with its columns."""
     return Choice(offers[row["offer_key"]], **{name: row[name] for name in CHOICE_FIELDS})
 
 
@@ -199,7 +198,7 @@ def read_chains(requests: Path) -> dict[str, Chain]:
 
 
 def walk(chains: Mapping[str, Chain], completions: Path) -> list[Step]:
-    """Every stage of chains whose request is known by now, stage by stage.
+    """All steps of chains whose requests are known so far, stage by stage.
 
     Memory: the replies to these stages, and the keys of the completions.
     """
@@ -226,7 +225,7 @@ def walk(chains: Mapping[str, Chain], completions: Path) -> list[Step]:
 
 
 def _sample_steps(chains: Mapping[str, Chain], rows: pa.Table) -> list[Step]:
-    """Every sample of chains that are samples: all requests are known from the plan."""
+    """The steps of all `Samples`, whose requests are known from the plan."""
     samples = [
         (key, number, request)
         for key, chain in chains.items()

@@ -1,7 +1,7 @@
 """Chains of readers that choose their frames: requests for frames by name, then the question.
 
-What a reader may ask for is declared in the plan. What it has asked for, what it is shown next and whether it
-may ask again follow from the declaration and its replies alone.
+The plan declares the frames on offer. The history of a reader, its next request and whether it may ask again
+follow from the declaration and its replies alone.
 """
 
 import json
@@ -17,7 +17,7 @@ from cardiolens.protocol.dialogue.pending import PendingRequest, Place, fill, wi
 from cardiolens.protocol.tasks.legal import FREE, Constraint, Naming
 from cardiolens.storage.tables import FRAME
 
-# Marks in the prompts of a Choice, in the order of their values.
+# Numbers of the marks in the prompts of a Choice, in the order of the values that replace them.
 REQUEST_NUMBER, N_SEEN, N_LEFT, REFUSALS, N_SHOWN = range(5)
 
 _MAX_QUOTED = 5  # names that were not shown and are repeated to the reader
@@ -26,7 +26,7 @@ _NAME_LIST = re.compile(r'\{\s*"frames"\s*:\s*\[[^\[\]{}]*\]\s*\}')
 
 
 class OfferedFrame(NamedTuple):
-    """A frame that may be asked for, and the text that stands beside it where it is shown."""
+    """A frame on offer, and its caption when it is shown."""
 
     name: str
     volume_id: str
@@ -36,7 +36,7 @@ class OfferedFrame(NamedTuple):
 
 @dataclass(frozen=True)
 class Offer:
-    """The frames that may be asked for, which many questions on a study share."""
+    """The frames on offer, shared by many questions on a study."""
 
     key: str  # a digest of all that the frames are
     frames: tuple[OfferedFrame, ...]  # in the order in which they are shown
@@ -48,7 +48,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class FrameHistory:
-    """What a reader has asked for so far."""
+    """The frames that a reader has requested so far."""
 
     places: tuple[int, ...] = ()  # places in the offer, as asked for
     not_shown: tuple[int, ...] = ()  # by request: how many names were no frame to show
@@ -62,7 +62,7 @@ class FrameHistory:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A chain as planned: what it offers, and its prompts with marks."""
+    """A planned chain: its offer, and its prompts with marks."""
 
     offer: Offer
     budget: int
@@ -87,11 +87,11 @@ class Choice:
 
     @property
     def most_frames(self) -> int:
-        """As many as the budget and the offer have."""
+        """The smaller of the budget and the size of the offer."""
         return min(self.budget, len(self.offer.frames))
 
     def next_request(self, replies: Sequence[str]) -> PendingRequest | None:
-        """The next request; None where the chain is at its end."""
+        """The next request; None at the end of the chain."""
         history = self.after(replies)
         if history.ready and len(replies) == history.requests:
             places = sorted(history.places)
@@ -112,7 +112,7 @@ class Choice:
         return reason.rstrip("; ")
 
     def after(self, replies: Sequence[str]) -> FrameHistory:
-        """What was asked for in these replies; those after the requests for frames count no more."""
+        """Parse the frame requests in these replies; replies after the last request are ignored."""
         history = FrameHistory()
         for reply in replies[: self.rounds]:
             if history.ready:
@@ -171,7 +171,7 @@ class Choice:
         )
 
     def _constraint(self, history: FrameHistory) -> Constraint:
-        """The frames that are left by their names: at least one before any is shown."""
+        """The names of the frames not yet shown; at least one must be named before any is shown."""
         if not self.bound:
             return FREE
         names = [frame.name for place, frame in enumerate(self.offer.frames) if place not in history.places]

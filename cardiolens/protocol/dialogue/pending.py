@@ -1,4 +1,4 @@
-"""The next request of a chain, and the marks in its prompt where what is not known yet will stand."""
+"""The next request of a chain, and the marks that stand for values not known yet."""
 
 import re
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from cardiolens.protocol.tasks.legal import Constraint
 from cardiolens.storage.tables import FRAME
 
-_OPEN, _CLOSE = "\ufdd0", "\ufdd1"  # noncharacters of Unicode, which stand in no text of people
+_OPEN, _CLOSE = "\ufdd0", "\ufdd1"  # Unicode noncharacters, which occur in no ordinary text
 _MARK = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
 
 
@@ -19,7 +19,7 @@ class Place(NamedTuple):
 
 
 class PendingRequest(NamedTuple):
-    """The request of a stage, as it follows from its chain's declaration and the replies so far."""
+    """The request of a stage, derived from the declaration of its chain and the replies so far."""
 
     request_key: str
     prompt: str
@@ -37,10 +37,10 @@ def mark(number: int) -> str:
 
 
 def fill(text: str, values: Sequence[str]) -> str:
-    """Text with values in place of its marks; they must hold no mark and no place of a frame."""
+    """Replace the marks of a text by values, which must contain no mark and no frame character."""
     return _MARK.sub(lambda match: values[int(match[1])], text)
 
 
 def without_marks(text: str) -> str:
-    """Text of strangers, of which nothing is taken for the place of a frame, or for a mark."""
+    """Remove the characters of marks and frames from untrusted text."""
     return text.replace(FRAME, "").replace(_OPEN, "").replace(_CLOSE, "")

@@ -1,4 +1,4 @@
-"""Several replies to one question as the text of one completion: a line of JSON each."""
+"""Several replies to one question as the text of one completion, one JSON object per line."""
 
 import json
 from collections.abc import Iterable
@@ -24,12 +24,12 @@ class Sample(NamedTuple):
 
 
 def samples_to_lines(samples: Iterable[Sample]) -> str:
-    """Replies in the order of their seeds as lines of JSON, which people can read too."""
+    """Format replies as JSON Lines, in the order of their seeds."""
     return "\n".join(json.dumps(sample._asdict(), ensure_ascii=False) for sample in samples)
 
 
 def samples_of(text: str) -> tuple[Sample, ...]:
-    """The replies in a text; none in one that does not hold such lines, as a server may say what it likes."""
+    """Parse the replies in a text; empty if it has another format, since a server may return anything."""
     try:
         samples = tuple(Sample(**json.loads(line)) for line in text.split("\n"))
     except (ValueError, TypeError):

@@ -1,6 +1,6 @@
-"""What chains showed their readers, stage by stage: the table `seen`, from declarations and completions.
+"""The table `seen`: frames, prompts and replies of chains stage by stage.
 
-Samples show nothing but what their row in `requests` has, and their row in `completions` holds each reply.
+Samples are left out: their rows in `requests` and `completions` hold everything.
 """
 
 from collections.abc import Mapping, Sequence

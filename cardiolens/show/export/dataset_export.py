@@ -1,4 +1,4 @@
-"""Everything of a run as one partitioned Arrow dataset, with a data card that describes its columns."""
+"""A run as one partitioned Arrow dataset, with a data card that describes its columns."""
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ _SEPARATOR = "\x1f"
 
 _PROVENANCE = ("protocol", "dataset", "cardiolens", "questions_sha256", "cohort_digest")
 
-# Columns of `answers` that are no columns of the tables they are joined of.
+# Columns of `answers` that none of the joined tables has: type and description.
 _OWN = {
     "model": (pa.string(), "name of the model; the partition"),
     **{name: (pa.string(), "of the arm") for name in FACTORS if name != "model"},
@@ -52,7 +52,7 @@ _OWN = {
 
 
 def answers_schema(*, patient_ids: bool) -> pa.Schema:
-    """Columns of the dataset's files; `model` stands in the names of their folders."""
+    """Columns of the dataset's files; `model` is the partition key in their folder names."""
     verdict_columns = [name for name in _VERDICT if patient_ids or name != "patient_id"]
     fields = [tables.VERDICTS.field(name) for name in verdict_columns]
     fields += [pa.field(name, kind) for name, (kind, _) in _OWN.items() if name != "model"]
@@ -62,7 +62,7 @@ def answers_schema(*, patient_ids: bool) -> pa.Schema:
 
 
 def write_dataset(run: Run, *, patient_ids: bool) -> Path:
-    """Write `export/dataset` of a judged run anew, and return it; memory holds the replies of one model."""
+    """Rewrite `export/dataset` of a judged run and return its path; memory holds the replies of one model."""
     header = read_header(run, [run])
     folder = run.root / "export" / "dataset"
     shutil.rmtree(folder, ignore_errors=True)
@@ -85,7 +85,7 @@ def write_dataset(run: Run, *, patient_ids: bool) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """What the answers of some arms of a model are joined of."""
+    """The tables that are joined into the answers of some arms of one model."""
 
     verdicts: pa.Table
     replies: pa.Table
@@ -104,7 +104,7 @@ _REQUEST_COLUMNS = ("arm_id", "qa_id", "request_key", "prompt", *_REQUEST)
 
 
 def _answers(run: Run, header: Header, model: str, schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield the answers of a model, those of one part of its requests at a time."""
+    """Yield the answers of a model, one part of its requests at a time."""
     source = _read_model(run, header, [arm for arm in header.arms if arm.model == model])
     for path in tables.parts(run.requests(model)):
         requests = tables.read_part(path, tables.REQUESTS, _REQUEST_COLUMNS)
@@ -143,7 +143,7 @@ def _join(
     questions: pa.Table,
     arms: Mapping[str, ArmFactors],
 ) -> pa.Table:
-    """One wide table of rows that belong together."""
+    """Join verdicts with their requests, replies and questions into one wide table."""
     reply = replies.take(
         pc.index_in(requests["request_key"], value_set=replies["request_key"].combine_chunks())
     )
@@ -165,7 +165,7 @@ def _join(
 
 
 def _public(texts: pa.ChunkedArray, references: pa.ChunkedArray) -> pa.Array:
-    """Replies, those withheld that repeat the report which they should have written."""
+    """Replies; one that repeats its reference report is withheld."""
     if references.null_count == len(references):
         return texts.combine_chunks()
     pairs = zip(texts.to_pylist(), references.to_pylist(), strict=True)
@@ -179,7 +179,7 @@ def _pairs(counts: list[tuple[str, float]] | None) -> list[dict[str, Any]]:
 def card_of(header: Header, schema: pa.Schema, rows: int, extra_tables: Sequence[str]) -> str:
     """The data card: a YAML header as Hugging Face reads it, how to open the files, and every column.
 
-    `others`: the tables beside the answers.
+    `extra_tables`: names of the tables that are stored next to `answers`.
     """
     head = {
         "pretty_name": f"CardioLens run {header.name}",
@@ -235,6 +235,6 @@ def _meaning(name: str) -> str:
 
 
 def _size(rows: int) -> str:
-    """Hugging Face's word for a number of rows."""
+    """Hugging Face's size category for a number of rows."""
     steps = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"))
     return next((word for limit, word in steps if rows < limit), "1M<n<10M" if rows < 10**7 else "10M<n<100M")

@@ -15,12 +15,12 @@ from cardiolens.storage.places import Run
 
 _VERSION = 2  # of Inspect's log format
 _SCORER = "cardiolens"
-_STOP_REASONS = {"stop": "stop", "length": "max_tokens"}  # our reasons in Inspect's words
+_STOP_REASONS = {"stop": "stop", "length": "max_tokens"}  # finish reason -> Inspect's stop reason
 Row = Mapping[str, Any]
 
 
 def write_inspect_logs(run: Run, *, patient_ids: bool) -> Path:
-    """Write `export/inspect` of a judged run anew, and return it; memory holds the answers of one arm."""
+    """Rewrite `export/inspect` of a judged run and return its path; memory holds the answers of one arm."""
     header = read_header(run, [run])
     folder = run.root / "export" / "inspect"
     shutil.rmtree(folder, ignore_errors=True)
@@ -111,7 +111,7 @@ def _sample(arm: ArmFactors, verdicts: Sequence[Row]) -> dict[str, Any]:
 
 
 def _score(row: Row) -> dict[str, Any]:
-    """`C` right, `I` wrong, `N` without a judged answer; of a report's text, what the scores add up."""
+    """`C` correct, `I` incorrect, `N` not judged; for report text, the counts behind its score."""
     value: object = "N"
     if row["correct"] is not None:
         value = "C" if row["correct"] else "I"

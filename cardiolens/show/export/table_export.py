@@ -20,7 +20,7 @@ PATIENT_IDS = "patient_ids=true"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 _BATCH = 65_536  # verdicts in memory at once
-# Tables short enough for a paper; the page saves each of the longer ones.
+# Tables short enough for a paper; longer ones can be saved from the page.
 _PAPER = (
     "headlines",
     "slice_scores",
@@ -78,5 +78,5 @@ def _cell(value: object) -> object:
 
 
 def as_text(cell: str) -> str:
-    """Cell that a spreadsheet shows and does not compute: an apostrophe before what could be a formula."""
+    """Prefix a cell that a spreadsheet would evaluate as a formula with an apostrophe."""
     return f"'{cell}" if cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell) else cell

@@ -1,1 +1,1 @@
-"""Runs in a notebook: tables as Arrow, figures as Altair, cases that show themselves."""
+"""Runs in a notebook: Arrow tables, Altair figures, cases with an HTML representation."""

@@ -1,4 +1,4 @@
-"""One question and what every arm answered, as a table in a notebook."""
+"""One question with the answers of all arms, shown as a table in a notebook."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from html import escape
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one arm replied, and how it was read."""
+    """One arm's reply and the answer parsed from it."""
 
     arm_id: str
     channel: str
@@ -21,7 +21,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One question of one study; Jupyter shows it as a table. It holds no frame."""
+    """One question of one study, without frames; Jupyter shows it as a table."""
 
     qa_id: str
     study_id: str

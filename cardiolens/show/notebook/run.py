@@ -1,4 +1,4 @@
-"""A run that is finished, as an object: `cardiolens.read_run` returns it."""
+"""A finished run as an object; `cardiolens.read_run` returns it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,18 +25,18 @@ _ANSWER = ("arm_id", "channel", "status", "parse_status", "parsed", "correct", "
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """The tables, figures and cases of one run; each table is read when it is first asked for."""
+    """The tables, figures and cases of one run; each table is read on first access."""
 
     folder: Path
 
     @cached_property
     def configuration(self) -> SweepSpec:
-        """Every option that the run was made with."""
+        """The resolved configuration of the run."""
         return documents.read_configuration(self._places)
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """What was asked, of which models, and what it took."""
+        """The manifest: models, arms, counts and costs."""
         return documents.read_manifest(self._places)
 
     @cached_property
@@ -46,12 +46,12 @@ class FinishedRun:
 
     @cached_property
     def verdicts(self) -> pa.Table:
-        """One row for each answer that was judged."""
+        """One row per judged answer."""
         return tables.read(self._places.verdicts, tables.VERDICTS)
 
     @cached_property
     def requests(self) -> pa.Table:
-        """One row for each question of each arm, with its prompt and its frames by name."""
+        """One row per question and arm, with the prompt and the names of its frames."""
         parts = (tables.read(self._places.requests(name), tables.REQUESTS) for name in self.models)
         return pa.concat_tables(parts)
 
@@ -62,7 +62,7 @@ class FinishedRun:
 
     @cached_property
     def completions(self) -> pa.Table:
-        """The reply to each request of the run that has one."""
+        """The final completion of each request that has one."""
         keys = pc.unique(self.requests["request_key"])
         parts = []
         for model in self.manifest["models"].values():
@@ -72,11 +72,11 @@ class FinishedRun:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Names of the models, in the order asked."""
+        """Model names in the order of the run."""
         return tuple(self.manifest["models"])
 
     def case(self, qa_id: str) -> Case:
-        """One question with what every arm answered; InputError for a question that the run does not have."""
+        """One question with the answers of all arms; InputError if the run does not have it."""
         questions = self.questions.filter(pc.equal(self.questions["qa_id"], qa_id)).to_pylist()
         rows = self.verdicts.filter(pc.equal(self.verdicts["qa_id"], qa_id)).select(_ANSWER).to_pylist()
         if not questions or not rows:
@@ -119,7 +119,7 @@ class FinishedRun:
 
 
 def read_run(folder: str | Path) -> FinishedRun:
-    """A finished run by the folder that its sweep named; InputError where it is none."""
+    """Open a finished run by its folder; InputError if the folder is no finished run."""
     run = FinishedRun(Path(folder))
     if not run.folder.is_dir():
         raise InputError(f"{folder}: no such folder; give the path that a sweep's last line named")

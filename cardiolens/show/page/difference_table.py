@@ -1,4 +1,4 @@
-"""Differences of arms that were varied in one thing: one row per pair and scope, and its reading."""
+"""Differences between arms that differ in one factor: a row per pair and scope, with its reading."""
 
 import math
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One arm minus another, at one scope, on the items that both were judged on."""
+    """One arm minus another at one scope, on the items that both were judged on."""
 
     ours: ArmFactors
     theirs: ArmFactors
@@ -79,7 +79,7 @@ class Difference:
 
     @property
     def line(self) -> str:
-        """The comparison with what tells it from others of the same model and prompt."""
+        """The comparison, with the settings that distinguish it from others of the same model and prompt."""
         if self.factor == "control":
             return f"− {self.theirs.control} · {setting(self.ours, 'control')}"
         if self.factor == "prompt":
@@ -130,7 +130,7 @@ def _differing_factors(first: ArmFactors, second: ArmFactors) -> list[str]:
 
 
 def difference_table(name: str, title: str, comparisons: list[Difference], facts: Facts) -> Table:
-    """Differences as rows, with the setting of all that was not varied."""
+    """Differences as rows, with the settings of the factors that both arms share."""
     factor = comparisons[0].factor if comparisons else ""
     has_wordings = any(arm.wording != "0" for arm in facts.arms)
     factors = [name for name in FACTORS if name != "wording" or has_wordings]

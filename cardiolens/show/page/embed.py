@@ -1,4 +1,4 @@
-"""Embedding of values in a page: JSON that no text can break out of, large tables as scripts beside it."""
+"""Embedding of values in a page: escaped JSON, and scripts beside the page for large tables."""
 
 import json
 import math
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from cardiolens.show.page.elements import Cell, Chart, Grid, Section, Table
 
 CHUNK_BYTES = 200_000  # a larger table has a file of its own, loaded when the reader opens it
-_FEW = 4  # times that a cell of a column stands, on average, where it is worth a code
+_MIN_REPEATS = 4  # mean repeats of a value from which a column is dictionary-encoded
 CHUNKS = "page"  # folder beside the page
 
 _ESCAPES = {
@@ -22,7 +22,7 @@ _ESCAPES = {
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedTable:
-    """A table as the page holds it: its JSON, and the file for the JSON if it is large."""
+    """A table as JSON, and the file that holds the JSON if it is large."""
 
     name: str
     title: str
@@ -57,10 +57,10 @@ def embed(table: Table) -> EmbeddedTable:
 
 
 def _encode_column(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
-    """Cells of a column: each distinct one once in `values`, named by its place in `at`, if shorter."""
+    """Encode a column: distinct cells in `values`, indices in `at`; plain `values` if few repeat."""
     places: dict[tuple[type, Cell], int] = {}
     at: list[Cell] = [places.setdefault((type(cell), cell), len(places)) for cell in cells]
-    if len(places) * _FEW > len(cells):
+    if len(places) * _MIN_REPEATS > len(cells):
         return {"values": list(cells)}
     return {"values": [cell for _, cell in places], "at": at}
 

@@ -1,4 +1,4 @@
-"""Readers that choose their frames: what each arm asked for, was shown and was refused."""
+"""Readers that choose their frames: requests, frames and refusals per arm."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,18 +14,18 @@ from cardiolens.storage.places import Run
 
 @dataclass(frozen=True, slots=True)
 class ChoiceCounts:
-    """The questions of one arm that were answered by way of requests for frames."""
+    """Counts over the questions of one arm whose reader requested frames."""
 
     arm_id: str
     asked: int  # questions
     requests: float  # for frames, mean of a question
-    frames: float  # shown with the question, mean of those that came so far; NaN without any
+    frames: float  # shown with the question, mean over questions reached; NaN without any
     refused: float  # names that were no frame to show, mean of a question
-    unanswered: int  # questions that no request for frames was legal for, or that were not come to
+    unanswered: int  # questions without a legal request for frames, or not reached
 
 
 def choices_of(parts: Sequence[Run], manifests: Sequence[Mapping[str, Any]]) -> tuple[ChoiceCounts, ...]:
-    """Counts of every arm whose reader chose; none where no reader did."""
+    """Counts per arm whose reader chooses frames; empty if none does."""
     by_arm: dict[str, list[_Question]] = {}
     for run, manifest in zip(parts, manifests, strict=True):
         questions = _questions(run)
@@ -47,7 +47,7 @@ class _Question:
 
 
 def _questions(run: Run) -> dict[str, _Question]:
-    """The chains of a run whose frames were asked for, by request_key."""
+    """The chains of a run that request frames, by request_key."""
     stages = tables.read(run.seen, tables.SEEN, ["request_key", "frames", "not_shown", "status"])
     questions: dict[str, _Question] = {}
     for row in stages.to_pylist():

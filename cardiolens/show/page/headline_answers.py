@@ -28,7 +28,7 @@ _WORDS = {"selector": "slice selections", "budget": "budgets", "prompt": "prompt
 def answers(facts: Facts) -> list[Answer]:
     """The declared comparison, then five answers, each no stronger than its intervals.
 
-    What was not varied is said to be so.
+    A factor that the run did not vary gets the verdict `Not varied`.
     """
     by_factor = (_answer(facts, factor) for factor in _QUESTIONS)
     return [*_primary_comparison(facts), _best(facts), _images(facts), *by_factor]
@@ -158,7 +158,7 @@ def _answer(facts: Facts, factor: str) -> Answer:
 
 
 def _estimates(comparisons: Sequence[Difference], comparison: str = "") -> tuple[Estimate, ...]:
-    """Differences by their size; `comparison` says what was subtracted, where one word says it of all."""
+    """Differences sorted by value; `comparison` replaces the label of each if it is the same for all."""
     return tuple(
         Estimate(
             f"{comparison or difference.comparison}, {_model_and_scope(difference)}",
@@ -202,7 +202,7 @@ def _sentence(factor: str, comparisons: Sequence[Difference], counts: Counter[Re
 
 
 def _extreme(difference: Difference, comparison: str = "") -> str:
-    """A difference that was chosen among several by its size."""
+    """The largest or smallest of several differences in words; its interval ignores that it was selected."""
     row = difference.row
     interval = "no interval to rely on"
     if not math.isnan(row["low"]) and row["n_patients"] >= FEWEST_PATIENTS:

@@ -1,4 +1,4 @@
-"""Facts that a page shows: records, scores and analyses of one run, or of several seen as one."""
+"""The data of a page: records, scores and analyses of one run, or of several merged runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _PAGE_SCORES = pc.is_null(pc.field("versus_arm_id")) | pc.starts_with(pc.field("
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a run asked, without its scores; `manifests` and `specs` have one entry per run."""
+    """Name, specs, manifests and arms of a run; `manifests` and `specs` have one entry per run."""
 
     name: str
     specs: tuple[SweepSpec, ...]
@@ -38,7 +38,7 @@ class Header:
 
     @property
     def people(self) -> frozenset[str]:
-        """Models that are people who read."""
+        """Models that are human readers."""
         return frozenset(
             model.name for spec in self.specs for model in spec.model if model.answers_from == "readings"
         )
@@ -66,7 +66,7 @@ class Facts:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Names of models in the order asked."""
+        """Model names in the order of the arms."""
         return tuple(dict.fromkeys(arm.model for arm in self.arms))
 
     @property
@@ -88,11 +88,11 @@ class Facts:
         return {arm.arm_id: arm for arm in self.arms}
 
     def analysis(self, name: str) -> AnalysisTable:
-        """An analysis by name; an empty one where the arms did not allow it."""
+        """An analysis by name; empty if the arms did not allow it."""
         return self.analyses.get(name, AnalysisTable())
 
     def of_arms(self, metrics: Sequence[str], scope: str) -> list[AnalysisRow]:
-        """Rows of scores of single arms with one of these metrics, at scopes that begin so."""
+        """Rows of scores of single arms with one of these metrics, at scopes with this prefix."""
         return self._rows(metrics, scope, pc.is_null(self.scores["versus_arm_id"]))
 
     def of_pairs(self, metrics: Sequence[str], scope: str) -> list[AnalysisRow]:
@@ -132,7 +132,7 @@ def read_facts(run: Run, parts: Sequence[Run]) -> Facts:
 
 
 def read_header(run: Run, parts: Sequence[Run]) -> Header:
-    """Read what a run asked; `parts` are the runs that it joins, or itself alone."""
+    """Read the header of a run; `parts` are the runs that it joins, or itself alone."""
     specs = tuple(documents.read_configuration(part) for part in parts)
     manifests = tuple(documents.read_manifest(part) for part in parts)
     return Header(run.root.name, specs, manifests, _arms(manifests))

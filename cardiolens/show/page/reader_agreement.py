@@ -1,4 +1,4 @@
-"""Agreement of the people who read, as the export of their review left it beside their readings."""
+"""Agreement between human readers, from the export of their review."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -36,7 +36,7 @@ def ceiling(facts: Facts) -> tuple[Table, ...]:
 
 
 def _lines(file: Path) -> Iterator[Mapping[str, Any]]:
-    """The rows on agreement of a file; none of a file that is gone or not of a review."""
+    """Agreement rows of a file; none if it is missing or no export of a review."""
     try:
         rows = [parse_json(line) for line in file.read_text(encoding="utf-8").splitlines()]
     except (OSError, ValueError):

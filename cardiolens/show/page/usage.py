@@ -34,7 +34,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ArmUsage:
-    """What one arm would take if it were asked alone; arms of a sweep share requests."""
+    """Usage of one arm if it ran alone; arms of a sweep share requests."""
 
     arm_id: str
     answered: int  # questions with a final completion
@@ -46,7 +46,7 @@ class ArmUsage:
 def usage_of_arms(
     parts: Sequence[Run], specs: Sequence[SweepSpec], manifests: Sequence[Mapping[str, Any]]
 ) -> tuple[ArmUsage, ...]:
-    """Usage of every arm in its order; none where each question is one request."""
+    """Usage of every arm, in order; empty if every question is one request."""
     if not any(manifest.get("stages") for manifest in manifests):
         return ()
     arms = [arm["arm_id"] for manifest in manifests for arm in manifest["arms"]]
@@ -79,7 +79,7 @@ def usage_of_arms(
 
 
 def _stage_counts(run: Run) -> dict[str, int]:
-    """Number of requests that chains whose stages follow from replies came to, by request_key."""
+    """Number of completed stages of each chain whose stages depend on replies, by request_key."""
     stages = tables.read(run.seen, tables.SEEN, ("request_key", "status"))
     completed = stages.filter(pc.is_valid(stages["status"]))
     return {row["values"]: row["counts"] for row in pc.value_counts(completed["request_key"]).to_pylist()}

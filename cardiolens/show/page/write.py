@@ -1,4 +1,4 @@
-"""Writing of a page beside the tables of its run; each file is written whole or not at all."""
+"""Writing of a page next to the tables of its run; each file is written atomically."""
 
 import shutil
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from cardiolens.storage.places import Run
 
 
 def write_page(run: Run, parts: Sequence[Run], *, include_images: bool = False) -> Path:
-    """Write the page of a judged run and its case viewer anew, and return the page's path.
+    """Rewrite the page and the case viewer of a judged run, and return the path of the page.
 
     `parts` are the runs that it merges, or itself alone. Frames are written only with `include_images`.
     """

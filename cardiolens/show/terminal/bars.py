@@ -23,7 +23,7 @@ _PLAIN_SECONDS = 30.0  # between lines if the output is no terminal
 
 @contextmanager
 def progress_display() -> Iterator[Watch]:
-    """Yield a watch that shows progress: bars on a terminal, lines elsewhere."""
+    """Yield a progress observer: bars on a terminal, lines elsewhere."""
     if not console.is_terminal:
         yield partial(_plain_progress, quiet="SLURM_JOB_ID" in os.environ)
         return

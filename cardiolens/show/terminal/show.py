@@ -50,7 +50,7 @@ def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, T
 
 
 def show_power(lines: Sequence[str]) -> None:
-    """Print what the cohort can show before anything is asked, by tier, and what that assumes."""
+    """Print the detectable differences per tier and their assumptions, before the models run."""
     if lines:
         say(f"what this cohort can show of two arms ({ASSUMED}):")
     for line in lines:

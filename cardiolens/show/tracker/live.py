@@ -1,4 +1,4 @@
-"""Progress of models while they answer, written to disk and passed on to Weights & Biases."""
+"""Live progress of models, appended to disk and mirrored in Weights & Biases."""
 
 import logging
 import threading
@@ -21,7 +21,7 @@ _PATIENCE = 20.0  # seconds for W&B to take in the last rows
 
 @contextmanager
 def watching(plan: Plan) -> Iterator[Watch]:
-    """Yield a function that begins to watch a model and returns the receiver of its progress."""
+    """Yield a function that starts recording a model and returns the callback for its counters."""
     tracker = plan.spec.tracker
     group = WandbGroup.of(plan.run, plan.spec, tracker, plan.protocol, len(plan.study_ids))
     mirror = None if tracker.kind == "none" else _Mirror(group)
@@ -62,7 +62,7 @@ def _open(group: WandbGroup, model: str) -> Any:
 
 
 class _Mirror:
-    """One run of W&B per model, written by a thread of its own: a tracker that hangs delays no model.
+    """One W&B run per model, written by a separate thread so that a slow tracker delays no model.
 
     Steps are numbered from the first row on disk: a run that is resumed online skips the rows it has.
     """

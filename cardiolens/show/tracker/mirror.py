@@ -32,7 +32,7 @@ _SCORE_COLUMNS = ("arm_id", "metric", "scope", "value", "low", "high", "n_items"
 
 @dataclass(frozen=True, slots=True)
 class _JudgedRun:
-    """A run as it is on disk, and its group in W&B."""
+    """A judged run and its W&B group."""
 
     run: Run
     spec: SweepSpec
@@ -79,7 +79,7 @@ def track(run: Run, tracker: TrackerSpec, *, progress: bool = False) -> bool:
 
 @contextmanager
 def _staging(tracker: TrackerSpec) -> Iterator[None]:
-    """Let W&B stage tables in a folder without a name: online it tells the server the path of its own.
+    """Let W&B stage tables in a temporary folder, because online it sends the staging path to the server.
 
     Offline the folder must last until `wandb sync`, so it stays W&B's.
     """

@@ -21,7 +21,10 @@ from cardiolens.storage import tables
 from cardiolens.storage.places import Store
 
 INDEX = "bundle.json"
-_ELSEWHERE = ("completions", "models")  # of a store: left out; the embedded model is built at first use
+_EXCLUDED_FOLDERS = (
+    "completions",
+    "models",
+)  # folders of a store that a bundle leaves out; the embedded model is built at first use
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ def bundle(spec: SweepSpec, folder: Path, conf: Path | None) -> BundleSummary:
                 shutil.copytree(selector.encoder, folder / "encoders" / selector.name)
         index = {name: {"bytes": size, "sha256": digest} for name, size, digest in _digests(folder)}
         tables.write_text(folder / INDEX, json.dumps(index, indent=1) + "\n")
-        _close(folder)
+        _make_private(folder)
     except OSError as error:
         raise RunError(f"out={folder}: cannot be written ({error.strerror or error})") from error
     return BundleSummary(len(index), sum(int(str(file["bytes"])) for file in index.values()), _words(spec))
@@ -95,7 +98,7 @@ def differences(folder: Path) -> Iterator[str]:
 
 
 def _gather_data(spec: SweepSpec, folder: Path) -> None:
-    elsewhere = shutil.ignore_patterns(*_ELSEWHERE, "*.tmp")
+    elsewhere = shutil.ignore_patterns(*_EXCLUDED_FOLDERS, "*.tmp")
     shutil.copytree(spec.store, folder / "store", ignore=elsewhere)
     shutil.copyfile(spec.dataset.questions, folder / "questions.jsonl")
     fields = {"name", "protocol", "window_pct", "windows", "allow_unverified"}
@@ -118,8 +121,8 @@ def _gather_model(model: ModelSpec, identity: Identity, folder: Path) -> None:
     _write_option(folder / "conf" / "model" / f"{model.name}.yaml", {model.name: options})
 
 
-def _close(folder: Path) -> None:
-    """Take away what copies brought along: a bundle is its maker's own, whoever may read the sources."""
+def _make_private(folder: Path) -> None:
+    """Remove group and other permissions, which copies took over from their sources."""
     for path in (folder, *folder.rglob("*")):
         path.chmod(path.stat().st_mode & ~(stat.S_ISGID | stat.S_IRWXG | stat.S_IRWXO))
 

@@ -11,7 +11,7 @@ from cardiolens.storage.places import Store
 from cardiolens.study.cohort import read_cohort
 from cardiolens.workflow.upkeep.contents import stored_tables
 
-_SETTLING_SECONDS = 24 * 3600.0  # seconds: younger files may belong to a running writer
+_SETTLING_SECONDS = 24 * 3600.0  # younger files may belong to a running writer
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Questions and answers, study by study, as the case viewer holds them."""
+"""Data of the case viewer: questions and answers, grouped by study."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ CaseRow = Mapping[str, Any]
 
 @dataclass(slots=True)
 class Texts:
-    """Texts that many requests share, each kept once and named by its place."""
+    """Deduplicated texts; requests refer to a text by its index."""
 
     places: dict[str, int] = field(default_factory=dict)
 
@@ -36,7 +36,7 @@ def case_reader(sources: Sources, *, private: bool) -> Callable[[Collection[Case
 def study_cases(
     sources: Sources, keys: Collection[CaseKey], *, private: bool
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the place of each study with its cases."""
+    """Yield the index of each study with its cases."""
     rows = sources.rows(keys)
     study = dict(zip(sources.questions["qa_id"].to_pylist(), sources.study.tolist(), strict=True))
     by_study: dict[int, list[CaseKey]] = {}
@@ -100,7 +100,7 @@ def _cases(sources: Sources, keys: Collection[CaseKey], rows: Rows, *, private: 
 def _transcript(
     row: CaseRow, stages: Sequence[CaseRow], question: CaseRow, *, private: bool
 ) -> tuple[str, Sequence[CaseRow]]:
-    """All that a reader was asked and shown: of a chain its stages' prompts, with the replies between."""
+    """Prompt and frames of a request; for a chain, all stage prompts with the replies in between."""
     if not stages:
         return row["prompt"], row["frames"] or ()
     parts, frames = [], []
@@ -118,7 +118,7 @@ def _as_json(frames: Sequence[CaseRow] | None) -> str:
 
 
 def _grounds(row: CaseRow | None, private: bool) -> dict[str, Any] | None:
-    """What the true answer rests on: its origin, quotes and verification."""
+    """Evidence for the true answer: origin, quotes, verification."""
     if row is None:
         return None
     evidence = row if private else public_evidence(row)

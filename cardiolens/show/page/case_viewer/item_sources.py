@@ -1,4 +1,4 @@
-"""The tables of a run as the case viewer reads them: single cases and endings, when they are asked for."""
+"""Random access to the tables of a run for the case viewer: rows of single cases, endings of arms."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ _ENDING = ("qa_id", "arm_id", "channel", "status", "parse_status", "correct")
 _COMPLETION = ("request_key", "text", "status", "written_at")
 _STAGE = ("request_key", "stage", "frames", "prompt", "reply")
 _SEPARATOR = "\x1f"
-_LISTINGS = 20  # attempts to read completions that are compacted meanwhile
+_LISTINGS = 20  # attempts to read completions while another process compacts them
 
 CaseKey = tuple[int, int]  # places of a question and of an arm
 
@@ -43,9 +43,9 @@ class Rows:
 
 @dataclass(frozen=True)
 class Sources:
-    """The tables of a run, or of several seen as one.
+    """The tables of one run, or of several merged runs.
 
-    Questions, studies and arms are named by their places. `questions` are those asked, sorted by study.
+    Questions, studies and arms are addressed by index. `questions` are those asked, sorted by study.
     """
 
     run: Run
@@ -64,13 +64,13 @@ class Sources:
 
     @cached_property
     def study(self) -> np.ndarray:
-        """Place of each question's study."""
+        """Index of each question's study."""
         return np.asarray(pc.index_in(self.questions["study_id"], value_set=pa.array(self.studies)))
 
     def rows(self, keys: Collection[CaseKey]) -> Rows:
-        """Read what was asked, replied and judged in some cases; of models that they are not of, nothing.
+        """Read the requests, verdicts and replies of some cases.
 
-        Only the parts that hold their studies are read.
+        Reads only the models and parts that hold them.
         """
         by_model: dict[str, list[CaseKey]] = {}
         for question, arm in keys:
@@ -86,7 +86,7 @@ class Sources:
         return Rows(requests, verdicts, replies, stages)
 
     def endings(self, arm: int) -> str:
-        """How each question ended under an arm, a letter each; `NOT_ASKED` where it was not asked."""
+        """One ending letter per question under an arm; `NOT_ASKED` for questions that it was not asked."""
         condition = pc.field("arm_id") == self.arms[arm]
         letters = np.full(self.questions.num_rows, ord(NOT_ASKED), np.uint8)
         for question, _, letter in self._letters_by_place(condition):
@@ -94,14 +94,14 @@ class Sources:
         return letters.tobytes().decode()
 
     def every_ending(self) -> np.ndarray:
-        """How each question ended under each arm: a byte per question and arm."""
+        """Ending letters as bytes, a row per question and a column per arm."""
         letters = np.full((self.questions.num_rows, len(self.arms)), ord(NOT_ASKED), np.uint8)
         for question, arm, letter in self._letters_by_place(None):
             letters[question, arm] = letter
         return letters
 
     def saying(self, arm: int, words: str) -> list[int]:
-        """Questions whose reply under an arm holds some words, in upper or lower case."""
+        """Indices of the questions whose reply under an arm contains `words`, ignoring case."""
         model = self.header.arms[arm].model
         keys = [
             batch["request_key"].filter(
@@ -118,7 +118,7 @@ class Sources:
     def _letters_by_place(
         self, condition: pa.compute.Expression | None
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield places of questions and arms, and the letters of how they ended."""
+        """Yield indices of questions and arms with their ending letters, batch by batch."""
         arms = pa.array(self.arms, pa.string())
         dictionary_columns = ("qa_id",) if condition is not None else ("qa_id", "arm_id")
         for batch in tables.scan(
@@ -160,14 +160,14 @@ class Sources:
         return rows.filter(pc.is_in(row_names, value_set=pair_names))
 
     def _runs_of(self, model: str) -> Iterator[tuple[Run, Store, str]]:
-        """Yield the runs that asked a model, with its completions' store and key."""
+        """Yield the runs that asked a model, with the store and the key of its completions."""
         for part, spec, manifest in zip(self.parts, self.header.specs, self.header.manifests, strict=True):
             if model in manifest["models"]:
                 yield part, Store(spec.store), str(manifest["models"][model]["model_key"])
 
 
 def open_sources(run: Run, parts: Sequence[Run], header: Header | None = None) -> Sources:
-    """The tables of a run, or of several seen as one: only their questions are read now."""
+    """Open the tables of one run, or of several merged runs; reads only the questions."""
     header = header or read_header(run, parts)
     column = "qa_id"
     store = Store(header.specs[0].store)
@@ -188,7 +188,7 @@ def open_sources(run: Run, parts: Sequence[Run], header: Header | None = None) -
 
 
 def _index(values: pa.Array, value_set: pa.Array) -> np.ndarray:
-    """Place of each value among those known, -1 where it is none of them."""
+    """Index of each value in `value_set`, -1 if absent."""
     if isinstance(values, pa.DictionaryArray):
         own: np.ndarray = _index(values.dictionary, value_set)[np.asarray(values.indices)]
         return own
@@ -204,7 +204,7 @@ def _letters(verdicts: pa.RecordBatch) -> np.ndarray:
 
 
 def _stages(run: Run, keys: pa.Array) -> dict[str, list[dict[str, Any]]]:
-    """The stages of those keys that stand for chains, in order."""
+    """Stages by request key, in order; keys that are no chain are absent."""
     condition = pc.field("request_key").isin(keys)
     stages: dict[str, list[dict[str, Any]]] = {}
     for row in tables.query(run.seen, tables.SEEN, _STAGE, condition).sort_by("stage").to_pylist():
@@ -213,9 +213,9 @@ def _stages(run: Run, keys: pa.Array) -> dict[str, list[dict[str, Any]]]:
 
 
 def _replies(folder: Path, keys: pa.Array) -> dict[str, str | None]:
-    """Text of the completion of each key that counts; texts are read where a key stands, and nowhere else.
+    """Return the final completion text per key; read texts only from row groups that hold a requested key.
 
-    Another process may compact the parts meanwhile: if a listed part has disappeared, list them again.
+    If a listed part disappears because another process compacts the folder, list the parts again.
     """
     for listing in range(1, _LISTINGS + 1):
         try:
@@ -229,7 +229,7 @@ def _replies(folder: Path, keys: pa.Array) -> dict[str, str | None]:
             return dict(
                 zip(completions["request_key"].to_pylist(), completions["text"].to_pylist(), strict=True)
             )
-    raise AssertionError("left by the last listing")
+    raise AssertionError("the last listing returns or raises")
 
 
 def _matching_rows(folder: Path, keys: pa.Array) -> Iterator[pa.Table]:

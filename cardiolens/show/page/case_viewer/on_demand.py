@@ -1,4 +1,4 @@
-"""The scripts of a served viewer: endings of an arm, single cases and searches, each made when asked for."""
+"""Scripts of a served viewer, built per request: endings of an arm, single cases, searches."""
 
 from functools import lru_cache
 from urllib.parse import quote
@@ -24,7 +24,7 @@ class Scripts:
         self._endings = lru_cache(maxsize=1024)(sources.endings)
 
     def __call__(self, path: str, words: str = "") -> str | None:
-        """The script at a path; None where there is none. It tells of a table that cannot be read."""
+        """Return the script at a path, None if unknown; it reports a table that cannot be read."""
         address = f"{path}?words={quote(words, safe=_AS_IT_IS)}" if words else path
         try:
             content = self.content(path, words)

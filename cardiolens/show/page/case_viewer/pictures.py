@@ -1,4 +1,4 @@
-"""Frames of the shards as pictures for the case viewer."""
+"""PNG pictures of stored frames for the case viewer."""
 
 import io
 from collections.abc import Collection, Mapping, Sequence
@@ -48,7 +48,7 @@ def png_of(
 
 
 def overlay_of(studies: Path, volumes: pa.Table, study: str, volume_id: str) -> Overlay | None:
-    """The mask of a volume in its study's folder; None where there is none, or no folder any longer."""
+    """Read the mask of a volume from its study's folder; None if the mask or the folder is missing."""
     rows = volumes.filter(pc.equal(volumes["study_id"], study)).to_pylist()
     row = next((row for row in rows if row["volume_id"] == volume_id), None)
     try:
@@ -61,7 +61,7 @@ def overlay_of(studies: Path, volumes: pa.Table, study: str, volume_id: str) -> 
 
 @lru_cache(maxsize=1)
 def _folders(studies: Path) -> Mapping[str, Path]:
-    """Folder of each study by its id; what cannot be read has none."""
+    """Study folders by study id; unreadable manifests are skipped."""
     folders: dict[str, Path] = {}
     for path in sorted(studies.glob(f"*/{MANIFEST_NAME}")):
         with suppress(InputError, OSError, ValueError):
@@ -84,7 +84,7 @@ def _png(frame: Mapping[str, object], overlay: Overlay | None) -> bytes:
 
 
 def collect_frames(cases: Mapping[str, Any], frames: FramesByStudy) -> None:
-    """Add the frames that some cases show."""
+    """Add the frames that `cases` show to `frames`."""
     for arms in cases["cases"].values():
         for case in arms.values():
             if case["frames_of"] is not None:

@@ -1,4 +1,4 @@
-"""The sample of cases that a portable viewer holds: its size does not grow with models and arms."""
+"""Sampling of cases for a portable viewer, so that its size does not grow with models and arms."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 from cardiolens.score.statistics.factors import ArmFactors, families
 from cardiolens.show.page.case_viewer.item_sources import NOT_ASKED, CaseKey
 
-MAX_UNSAMPLED = 10_000  # answers; a run with no more is held whole
+MAX_UNSAMPLED = 10_000  # answers; a run with no more is not sampled
 FLIPS = 2_000
 A_CELL = 20  # answers of each subtask and ending
 SEED = 2026
@@ -17,7 +17,7 @@ ENDINGS = {"r": "right", "w": "wrong", "u": "not readable", "o": "without answer
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Answers that a viewer holds, in order, and what was left out in words."""
+    """Sampled answers in order, and a sentence on what was left out."""
 
     keys: tuple[CaseKey, ...]
     complete: bool
@@ -52,7 +52,7 @@ def sample_of(letters: np.ndarray, subtasks: Sequence[str], arms: Sequence[ArmFa
 def _select_flips(
     marks: np.ndarray, letters: np.ndarray, arms: Sequence[ArmFactors], dice: np.random.Generator
 ) -> int:
-    """Mark both answers of the flips that were drawn, each as likely as any other; return how many exist."""
+    """Mark both answers of at most FLIPS flips, drawn uniformly; return how many flips exist."""
     place = {arm.arm_id: at for at, arm in enumerate(arms)}
     pairs = [(place[first], place[second]) for family in families(arms).values() for first, second in family]
     counts = np.array([_flips(letters, *pair).sum() for pair in pairs], np.int64)
@@ -77,7 +77,7 @@ def _flips(letters: np.ndarray, arm_a: int, arm_b: int) -> np.ndarray:
 def _select_cells(
     marks: np.ndarray, letters: np.ndarray, subtasks: Sequence[str], dice: np.random.Generator
 ) -> int:
-    """Mark some answers of each subtask and ending; return the number of these cells."""
+    """Mark at most A_CELL answers of each subtask and ending; return the number of these cells."""
     labels, n_cells = np.array(subtasks), 0
     for subtask in np.unique(labels):
         rows = np.flatnonzero(labels == subtask)

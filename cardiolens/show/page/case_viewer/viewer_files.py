@@ -1,4 +1,4 @@
-"""Writing of the portable case viewer: a page, and a script per study that is loaded when it is opened."""
+"""Writing of the portable case viewer: a page, and a script per study that the page loads on demand."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _SCRIPTS = ("format.js", "filters.js", "stage.js", "case.js", "viewer.js")
 
 
 def write_viewer(run: Run, parts: Sequence[Run], header: Header, *, include_images: bool) -> Path:
-    """Write the viewer of a run anew, and return its path.
+    """Rewrite the viewer of a run and return the path of its page.
 
     Frames and report texts are written only with `include_images`, because the folder may be passed on.
     """
@@ -43,7 +43,7 @@ def write_viewer(run: Run, parts: Sequence[Run], header: Header, *, include_imag
 
 
 def portable_index(sources: Sources, keys: Sequence[CaseKey], letters: np.ndarray) -> dict[str, object]:
-    """The list of cases with how each ended under the arms that are held, a letter each."""
+    """The list of cases, with an ending letter per sampled arm."""
     endings: dict[int, dict[int, str]] = {}
     for question, arm in keys:
         endings.setdefault(question, {})[arm] = chr(letters[question, arm])
@@ -52,7 +52,7 @@ def portable_index(sources: Sources, keys: Sequence[CaseKey], letters: np.ndarra
 
 
 def script_of(path: str, content: object) -> str:
-    """Script that hands what stands at a path to the viewer."""
+    """Script that passes `content` to the viewer under its path."""
     return f"cardiolens.receive({to_json(path)},{to_json(content)});\n"
 
 

@@ -14,7 +14,7 @@ def public_question(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def public_evidence(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of `evidence` without quotes, and of the verification only what it came to."""
+    """A row of `evidence` without quotes; of the verification only status and verdict."""
     verification = json.loads(row["verification"])
     outcome = {name: verification[name] for name in ("status", "verdict") if name in verification}
     return {**row, "quotes": [], "verification": json.dumps(outcome)}

@@ -86,7 +86,7 @@ def cohorts(facts: Facts) -> Section:
 
 
 def _preparation(facts: Facts) -> tuple[str, ...]:
-    """What preparing the studies warned of, and what it found where study.json names nothing."""
+    """Warnings of study preparation, and what it inferred where study.json declares nothing."""
     counts: dict[str, int] = {}
     for manifest in facts.manifests:
         preparation = manifest.get("preparation", {})

@@ -31,7 +31,7 @@ _BY_ARM = (
 )
 
 
-# Counters of the manifest; readers and servers tell no runs of an encoder.
+# Counters of the manifest; readers and served models report no encoder runs.
 _FRAMES = {
     "referenced": "frames shown, over all requests",
     "processed": "frames processed for models",
@@ -91,7 +91,7 @@ def _by_model(facts: Facts) -> Table:
 
 
 def _by_arm(facts: Facts) -> tuple[Table, ...]:
-    """What each arm would take alone; nothing where each question is one request."""
+    """Usage of each arm if it ran alone; no table if every question is one request."""
     records = [
         asdict(usage) | {"per_question": usage.requests / usage.answered} | arm_cells(arm, facts.simulated)
         for usage in facts.arm_usage

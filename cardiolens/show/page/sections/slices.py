@@ -56,7 +56,7 @@ def slices(facts: Facts) -> Section:
 
 
 def _choices(facts: Facts) -> tuple[Table, ...]:
-    """What readers asked for that chose their frames themselves; no table for a run without any."""
+    """Frame requests of readers that choose their frames; no table for a run without any."""
     records = [
         asdict(counts) | arm_cells(arm, facts.simulated)
         for counts in facts.choices
