@@ -116,10 +116,13 @@ def circle(graph: dict[str, set[str]]) -> list[str]:
 def show_shape(root: Path) -> None:
     graph, names = arrows(root), module_names(root)
     at_root = [path.stem for path in (root / "cardiolens").glob("*.py") if path.stem != "__init__"]
+    entries = [path for path in (root / "cardiolens").iterdir() if path.name != "__pycache__"]
     packages = {_room(name) for name, path in names.items() if path.parent != root / "cardiolens"}
     docs = sum(len(path.read_text().splitlines()) for path in (root / "docs").rglob("*.md"))
     found = circle(graph)
-    print(f"modules {len(names)}, at the root {len(at_root)}, packages {len(packages)}")
+    print(
+        f"modules {len(names)}, at the root {len(at_root)}, packages {len(packages)}, entries {len(entries)}"
+    )
     print(f"import arrows between rooms {sum(map(len, graph.values()))}")
     print(f"circle: {' > '.join(found)}" if found else "circles 0")
     if not found:
@@ -149,6 +152,9 @@ def show_trips(root: Path) -> None:
             stays = [file for file, _ in groupby(line.split()[1:])]
             back = sum(file in stays[:at] for at, file in enumerate(stays))
             print(f"{name}: {len(set(stays))} files, {len(stays)} stays, {back} of them returns")
+            rooms = [room for room, _ in groupby(file.split("/")[0] for file in stays)]
+            again = sum(room in rooms[:at] for at, room in enumerate(rooms))
+            print(f"  by room: {len(set(rooms))} rooms, {len(rooms)} stays, {again} of them returns")
 
 
 def main() -> None:

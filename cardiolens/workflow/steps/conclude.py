@@ -12,7 +12,12 @@ from cardiolens.show.page.write import write_page
 from cardiolens.show.terminal import show
 from cardiolens.show.tracker.mirror import track
 from cardiolens.workflow.steps.model_outcomes import Prepared
-from cardiolens.workflow.steps.run_manifest import counters, placed, stages_of_chains, write_manifest
+from cardiolens.workflow.steps.run_manifest import (
+    counters,
+    placement_record,
+    stages_of_chains,
+    write_manifest,
+)
 
 
 def conclude(
@@ -40,7 +45,7 @@ def conclude(
         {
             **counted,
             "stages": stages_of_chains(results.replies.stages, executed.counters),
-            "placement": placed(placement, executed),
+            "placement": placement_record(placement, executed),
             "failed": executed.failed,
             "preparation": {"warnings": dict(prepared.warnings), "found": dict(prepared.found)},
             "seconds": {name: round(value, 3) for name, value in seconds.items()},

@@ -112,15 +112,17 @@ def stages_of_chains(
     ]
 
 
-def placed(placement: Placement, executed: Executed) -> dict[str, Any]:
+def placement_record(placement: Placement, executed: Executed) -> dict[str, Any]:
     """The placement as planned, and the nodes, GPUs and times as reported by the replicas."""
     return {
         "nodes": [asdict(node) for node in placement.nodes],
-        "waves": [[_placed(deployment, executed) for deployment in wave] for wave in placement.waves],
+        "waves": [
+            [_deployment_record(deployment, executed) for deployment in wave] for wave in placement.waves
+        ],
     }
 
 
-def _placed(deployment: Deployment, executed: Executed) -> dict[str, Any]:
+def _deployment_record(deployment: Deployment, executed: Executed) -> dict[str, Any]:
     streamed = executed.streamed.get(deployment.model)
     return {
         "model": deployment.model,
