@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from bench.paper_size import specification, write
 from cardiolens.inference.plan.missing import missing
-from cardiolens.score.run_results.aligned_replies import aligned
+from cardiolens.score.run_results.aligned_replies import align_completions
 from cardiolens.storage.places import Run, Store
 
 REPEATS = 3
@@ -32,7 +32,7 @@ def own_missing(requests: Path, completions: Path, memory: str) -> int:
 
 
 def own_aligned(requests: Path, completions: Path, memory: str) -> int:
-    replies = aligned(requests, completions, pa.array([], pa.string()))
+    replies = align_completions(requests, completions, pa.array([], pa.string()))
     return sum(of_block.num_rows for _, of_block in replies.blocks())
 
 

@@ -7,11 +7,14 @@ compared.
 
 import math
 import sys
-from collections.abc import Sequence
+
+from pydantic import Field
 
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
+from cardiolens.config.base import GivenPath, Spec
+from cardiolens.config.words import read_words
 from cardiolens.score.claims.sentences import signed
 from cardiolens.score.run_results.run_comparison import compare_runs, configuration_changes
 from cardiolens.score.statistics.hypothesis_tests import MARGIN
@@ -41,28 +44,20 @@ def compare(first: Run, second: Run, margin: float) -> int:
     return 1 if worse else 0
 
 
-def read_words(words: Sequence[str]) -> tuple[Run, Run, float]:
-    """The two runs and the margin that the command line names."""
-    options = dict(word.split("=", 1) for word in words if "=" in word)
-    if not {"a", "b"} <= options.keys() <= {"a", "b", "margin"} or len(options) != len(words):
-        raise InputError(
-            f"{' '.join(words) or 'no words'}: give a=outputs/... b=outputs/... and, if wanted, margin=2"
-        )
-    try:
-        margin = float(options.get("margin", MARGIN))
-    except ValueError:
-        margin = math.nan
-    if not 0 <= margin < 100:
-        raise InputError(
-            f"margin={options['margin']}: expected points of score, 0 or more and below 100, e.g. margin=2"
-        )
-    return read_run([f"run={options['a']}"]), read_run([f"run={options['b']}"]), margin
+class Words(Spec):
+    """Words of the command."""
+
+    a: GivenPath  # the folder of a run
+    b: GivenPath
+    margin: float = Field(MARGIN, ge=0, lt=100)  # points of score
 
 
 def main() -> int:
     begin()
     try:
-        return compare(*read_words(sys.argv[1:]))
+        words = read_words(Words, sys.argv[1:])
+        first, second = (read_run([f"run={folder}"]) for folder in (words.a, words.b))
+        return compare(first, second, words.margin)
     except (InputError, RunError) as error:
         return tell(error)
 

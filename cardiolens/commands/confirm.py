@@ -1,31 +1,28 @@
 """`python -m cardiolens.confirm out=/data`: what the import proposes, confirmed on a page."""
 
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
+from cardiolens.config.base import GivenPath, Spec
+from cardiolens.config.words import read_words
 from cardiolens.curation.ingest.confirm.confirm_server import Desk, desk_server
 from cardiolens.curation.ingest.confirm.imported import read_imported
 from cardiolens.curation.ingest.decisions import Ledger
 
 
-def read_words(argv: Sequence[str]) -> tuple[Path, Path]:
-    """The import and the file of decisions that `out=... decisions=...` name, else InputError."""
-    given = dict(word.partition("=")[::2] for word in argv)
-    if len(given) != len(argv) or not given.keys() <= {"out", "decisions"} or not all(given.values()):
-        raise InputError(f"{' '.join(argv) or 'no words'}: give out=FOLDER and, if you like, decisions=FILE")
-    if "out" not in given:
-        raise InputError("out has no value; give the folder of an import: out=...")
-    out = Path(given["out"])
-    beside = out.with_name(f"{out.resolve().name}.decisions.jsonl")
-    return out, Path(given["decisions"]) if "decisions" in given else beside
+class Words(Spec):
+    """Words of the command."""
+
+    out: GivenPath  # the folder of an import
+    decisions: GivenPath | None = None
 
 
-def confirm(out: Path, decisions: Path) -> int:
+def confirm(words: Words) -> int:
     """Serve the page until interrupted."""
+    out = words.out
+    decisions = words.decisions or out.with_name(f"{out.resolve().name}.decisions.jsonl")
     desk = Desk(read_imported(out), Ledger(decisions))
     with desk_server(desk) as server:
         say(f"{len(desk.studies)} studies: {server.address} (this machine only; Ctrl-C ends it)")
@@ -41,7 +38,7 @@ def confirm(out: Path, decisions: Path) -> int:
 def main() -> int:
     begin()
     try:
-        return confirm(*read_words(sys.argv[1:]))
+        return confirm(read_words(Words, sys.argv[1:]))
     except (InputError, RunError) as error:
         return tell(error)
 

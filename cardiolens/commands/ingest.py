@@ -12,14 +12,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     from cardiolens.base.errors import InputError, RunError
     from cardiolens.commands.command import begin, tell
     from cardiolens.config.compose import read_ingest_spec
+    from cardiolens.config.words import read_words
     from cardiolens.curation.ingest.import_run import ingest
-    from cardiolens.curation.ingest.manifest_draft import read_init_words, write_skeletons
+    from cardiolens.curation.ingest.manifest_draft import Words, write_skeletons
 
     begin()
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         if words[:1] == ["init"]:
-            return write_skeletons(read_init_words(words[1:]))
+            return write_skeletons(read_words(Words, words[1:]).out)
         return ingest(read_ingest_spec(words))
     except (InputError, RunError) as error:
         return tell(error)

@@ -2,13 +2,16 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from typing import Annotated, Any
 
+from pydantic import BeforeValidator
 from rich.table import Table
 
 from cardiolens.base.console import console, say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
+from cardiolens.config.base import GivenPath, Spec
+from cardiolens.config.words import read_words
 from cardiolens.storage.permissions import follow
 from cardiolens.storage.places import Store
 from cardiolens.study.cohort import read_cohort
@@ -17,7 +20,25 @@ from cardiolens.workflow.upkeep.contents import contents
 from cardiolens.workflow.upkeep.prune import delete, removable
 from cardiolens.workflow.upkeep.store_checks import problems
 
-Words = Mapping[str, str]
+
+def _names(value: object) -> object:
+    """`[a,b]` as a list."""
+    if not isinstance(value, str):
+        return value
+    return [name.strip() for name in value.strip("[]").split(",") if name.strip()]
+
+
+class Words(Spec):
+    """Words of an action."""
+
+    store: GivenPath
+
+
+class PruneWords(Words):
+    """Words of `prune`."""
+
+    models: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()  # whose completions go too
+    apply: bool = False
 
 
 def ls(store: Store, words: Words) -> int:
@@ -46,13 +67,13 @@ def verify(store: Store, words: Words) -> int:
     return 1 if n_faults else 0
 
 
-def prune(store: Store, words: Words) -> int:
+def prune(store: Store, words: PruneWords) -> int:
     """Print the files that no command reads any more; with apply=true delete them."""
-    files = removable(store, _listed(words.get("models", "[]")))
+    files = removable(store, words.models)
     for file in files:
         say(f"{file.path}: {file.n_bytes / 1e6:.1f} MB, {file.reason}")
     total = f"{len(files)} files, {sum(file.n_bytes for file in files) / 1e6:.1f} MB"
-    if words.get("apply") == "true":
+    if words.apply:
         delete(files)
         say(f"deleted: {total}")
     else:
@@ -70,46 +91,26 @@ def compacted(store: Store, words: Words) -> int:
     return 0
 
 
-VERBS: Mapping[str, tuple[Callable[[Store, Words], int], tuple[str, ...]]] = {
-    "ls": (ls, ("store",)),
-    "verify": (verify, ("store",)),
-    "prune": (prune, ("store", "models", "apply")),
-    "compact": (compacted, ("store",)),
+ACTIONS: Mapping[str, tuple[Callable[[Store, Any], int], type[Words]]] = {
+    "ls": (ls, Words),
+    "verify": (verify, Words),
+    "prune": (prune, PruneWords),
+    "compact": (compacted, Words),
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     begin()
-    given = list(sys.argv[1:] if argv is None else argv)
+    name, *rest = [*(sys.argv[1:] if argv is None else argv)] or [""]
     try:
-        if not given or given[0] not in VERBS:
-            raise InputError(
-                f"{given[0] if given else 'no verb'}: give one of {', '.join(VERBS)}, and store=<folder>"
-            )
-        verb, legal = VERBS[given[0]]
-        words = _words(given[1:], legal)
-        follow(Path(words["store"]))
-        return verb(Store(Path(words["store"])), words)
+        if name not in ACTIONS:
+            raise InputError(f"{name or 'no action'}: give one of {', '.join(ACTIONS)}, and store=<folder>")
+        action, kind = ACTIONS[name]
+        words = read_words(kind, rest)
+        follow(words.store)
+        return action(Store(words.store), words)
     except (InputError, RunError) as error:
         return tell(error)
-
-
-def _words(given: Sequence[str], legal: Sequence[str]) -> dict[str, str]:
-    words = {}
-    for word in given:
-        name, equals, value = word.partition("=")
-        if not equals or name not in legal:
-            raise InputError(f"{word!r}: give {', '.join(f'{name}=...' for name in legal)}")
-        words[name] = value
-    if "store" not in words:
-        raise InputError("store=... is not given; name the store's folder, e.g. store=stores/phantom_ci")
-    if words.get("apply", "true") not in ("true", "false"):
-        raise InputError(f"apply={words['apply']}: choose true or false")
-    return words
-
-
-def _listed(value: str) -> list[str]:
-    return [name.strip() for name in value.strip("[]").split(",") if name.strip()]
 
 
 if __name__ == "__main__":

@@ -6,25 +6,32 @@ gets no frame, report text, study id, patient id or question id.
 """
 
 import sys
+from typing import Literal
 
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
+from cardiolens.config.base import GivenPath, Spec
+from cardiolens.config.words import read_words
 from cardiolens.show.tracker.mirror import check_tracker, track
 from cardiolens.storage import documents
 from cardiolens.storage.run_word import read_run
 
 
+class Words(Spec):
+    """Words of the command."""
+
+    run: GivenPath
+    mode: Literal["online", "offline"] | None = None  # None: as the run is configured
+
+
 def main() -> int:
     begin()
-    words = sys.argv[1:]
     try:
-        modes = [word.partition("=")[2] for word in words if word.startswith("mode=")]
-        if any(mode not in ("online", "offline") for mode in modes):
-            raise InputError(f"mode={modes[0]}: choose online or offline")
-        run = read_run([word for word in words if not word.startswith("mode=")])
+        words = read_words(Words, sys.argv[1:])
+        run = read_run([f"run={words.run}"])
         tracker = documents.read_configuration(run).tracker
-        if modes:
-            tracker = tracker.model_copy(update={"kind": "wandb", "mode": modes[-1]})
+        if words.mode is not None:
+            tracker = tracker.model_copy(update={"kind": "wandb", "mode": words.mode})
         if tracker.kind == "none":
             raise InputError("the run was configured with tracker=none; add mode=offline or mode=online")
         check_tracker(tracker)

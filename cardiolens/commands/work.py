@@ -10,8 +10,9 @@ import sys
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.sanitize import PlainFormatter
 from cardiolens.commands.command import begin, tell
+from cardiolens.config.words import read_words
 from cardiolens.runtime.stopping import StoppedError
-from cardiolens.workflow.slurm.job_steps import read_words, work
+from cardiolens.workflow.slurm.job_steps import Words, work
 
 
 def main() -> int:
@@ -21,7 +22,7 @@ def main() -> int:
     shown.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[shown])
     try:
-        return work(read_words(sys.argv[1:]))
+        return work(read_words(Words, sys.argv[1:]))
     except (InputError, RunError, StoppedError) as error:
         return tell(error)
 

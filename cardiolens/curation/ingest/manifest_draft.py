@@ -8,6 +8,7 @@ from typing import Any
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.untrusted import is_housekeeping
+from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.dataset import DatasetSpec
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.study.manifest import MANIFEST_NAME
@@ -21,13 +22,10 @@ _PROTOCOL: str = DatasetSpec.model_fields["protocol"].default
 Entry = dict[str, Any]
 
 
-def read_init_words(argv: Sequence[str]) -> Path:
-    """The folder that `out=<folder>` names; InputError for other words."""
-    match [word.partition("=") for word in argv]:
-        case [("out", "=", folder)] if folder:
-            return Path(folder)
-        case _:
-            raise InputError(f"{' '.join(argv) or 'no words'}: give exactly out=<folder> behind init")
+class Words(Spec):
+    """Words of `init`."""
+
+    out: GivenPath
 
 
 def write_skeletons(out: Path) -> int:

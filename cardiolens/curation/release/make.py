@@ -14,12 +14,12 @@ import yaml
 from cardiolens.base.console import say
 from cardiolens.base.digest import sha256_of
 from cardiolens.base.errors import InputError, RunError
+from cardiolens.config.words import read_words
 from cardiolens.curation.questions.stage_files import write_lines
 from cardiolens.curation.release.card import card
 from cardiolens.curation.release.facts import counted, described
 from cardiolens.curation.release.release_words import Release
 from cardiolens.curation.release.released_study import write_study
-from cardiolens.curation.review.review_commands import read_words
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.questions import GivenQuestion, given_questions
 from cardiolens.storage import tables

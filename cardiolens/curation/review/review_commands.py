@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
@@ -11,6 +11,7 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted import read_json
 from cardiolens.config.base import GivenPath, Spec, describe
+from cardiolens.config.words import read_words
 from cardiolens.curation.questions.stage_files import write_lines
 from cardiolens.curation.review.accounts import Door, Role, add_account, read_accounts
 from cardiolens.curation.review.agreement import Agreement
@@ -66,22 +67,6 @@ class Sources(Spec):
     questions: GivenPath
     studies: GivenPath
     protocol: str
-
-
-_Words = TypeVar("_Words", bound=Spec)
-
-
-def read_words(kind: type[_Words], words: Sequence[str]) -> _Words:
-    """The words of an action, else InputError."""
-    given = dict(word.partition("=")[::2] for word in words)
-    bare = [word for word in words if "=" not in word]
-    if bare or len(given) != len(words):
-        legal = " ".join(f"{name}=..." for name in kind.model_fields)
-        raise InputError(f"{(bare or list(words))[0]}: expected each word once, as in {legal}")
-    try:
-        return kind.model_validate(given)
-    except ValidationError as error:
-        raise InputError(describe(error)) from None
 
 
 def add(words: Sequence[str]) -> int:

@@ -1,9 +1,10 @@
 """The step of a sweep that one job executes."""
 
-from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
+from cardiolens.config.base import GivenPath, Positive, Spec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import identify
 from cardiolens.inference.placement.placement import Placement
@@ -23,32 +24,38 @@ from cardiolens.workflow.steps.conclude import conclude
 from cardiolens.workflow.steps.model_outcomes import Prepared
 from cardiolens.workflow.steps.prepare_studies import prepare_sweep
 
-_WORDS = ("run", "step", "model", "address", "nodes")
+
+class Words(Spec):
+    """Words of a job."""
+
+    run: GivenPath
+    step: Literal["prepare", "model", "score"]
+    model: str | None = None  # of step=model
+    address: str | None = None  # of the Ray cluster that step=model joins
+    nodes: Positive = 1  # of that cluster
 
 
-def work(words: Mapping[str, str]) -> int:
+def work(words: Words) -> int:
     """Execute the step of a run that the words name, and return the exit code."""
-    run = read_run([f"run={words.get('run', '')}"])
+    run = read_run([f"run={words.run}"])
     spec = documents.read_configuration(run)
     if run_of(spec).root.resolve() != run.root.resolve():
         raise InputError(
             f"run={run.root}: its configuration is that of {run_of(spec).root}; start in the folder where it "
             "was submitted, or submit it again"
         )
-    match words.get("step"):
+    match words.step:
         case "prepare":
             return prepare_step(run, spec)
-        case "model" if words.get("model") in {model.name for model in spec.model}:
-            cluster = spec.cluster.model_copy(update={"address": words.get("address")})
+        case "model" if words.model in {model.name for model in spec.model}:
+            cluster = spec.cluster.model_copy(update={"address": words.address})
             changed = spec.model_copy(update={"cluster": cluster})
-            return run_model(run, changed, words["model"], int(words.get("nodes", "1")))
+            return run_model(run, changed, words.model, words.nodes)
         case "model":
             names = ", ".join(model.name for model in spec.model)
-            raise InputError(f"model={words.get('model')}: not of this run; choose from {names}")
+            raise InputError(f"model={words.model}: not of this run; choose from {names}")
         case "score":
             return score_step(run, spec)
-        case other:
-            raise InputError(f"step={other}: choose from prepare, model, score")
 
 
 def prepare_step(run: Run, spec: SweepSpec) -> int:
@@ -109,11 +116,3 @@ def _prepared(spec: SweepSpec) -> Prepared:
     cohort = read_cohort(spec.store)
     failed = {} if cohort is None else cohort.failed
     return Prepared(0, 0, tuple(sorted(failed.items())), 0.0, 0)
-
-
-def read_words(argv: Sequence[str]) -> dict[str, str]:
-    """Parse name=value words; InputError for an unknown name."""
-    words = dict(word.partition("=")[::2] for word in argv)
-    if unknown := set(words) - set(_WORDS):
-        raise InputError(f"{', '.join(sorted(unknown))}: not one of {', '.join(_WORDS)}")
-    return words

@@ -285,11 +285,11 @@ def test_two_people_at_once_lose_nothing(verify: Served) -> None:
     ("words", "message"),
     [
         ([], "out"),
-        (["questions=a", "questions=b"], "each word once"),
-        (["nonsense"], "each word once"),
+        (["questions=a", "questions=b"], "stands twice"),
+        (["nonsense"], "expected name=value"),
         (["questions=a", "studies=b", "out=c", "mode=guess"], "mode"),
         (["questions=a", "studies=b", "out=c", "mode=read", "port=99999"], "port"),
-        (["questions=a", "studies=b", "out=c", "mode=read", "colour=red"], "unknown key"),
+        (["questions=a", "studies=b", "out=c", "mode=read", "colour=red"], "no word of this command"),
     ],
 )
 def test_words_that_cannot_be_used_are_named(words: list[str], message: str) -> None:

@@ -10,7 +10,8 @@ from page_run import finished, small_spec
 from small_cohort import make_cohort, reader
 
 from cardiolens.base.errors import InputError
-from cardiolens.commands.compare import compare, read_words
+from cardiolens.commands.compare import Words, compare
+from cardiolens.config.words import read_words
 from cardiolens.score.run_results.run_comparison import compare_runs, configuration_changes
 from cardiolens.show.export.paper import latex, markdown
 from cardiolens.show.export.table_export import export
@@ -101,8 +102,8 @@ def test_other_arms_and_wrong_words_are_refused(runs: tuple[Run, Run], tmp_path:
     other = finished(small_spec(root, "other", model=[reader("oracle")], subtask=["C02"], control=["none"]))
     with pytest.raises(InputError, match=r"questions_digest is not that of|shares no arm"):
         compare_runs(runs[0], other)
-    with pytest.raises(InputError, match="give a=outputs"):
-        read_words(["a=x"])
+    with pytest.raises(InputError, match="b= is not given"):
+        read_words(Words, ["a=x"])
     folder = runs[0].root
-    with pytest.raises(InputError, match="margin=nan: expected points"):
-        read_words([f"a={folder}", f"b={folder}", "margin=nan"])
+    with pytest.raises(InputError, match="margin: Input should be a finite number, got 'nan'"):
+        read_words(Words, [f"a={folder}", f"b={folder}", "margin=nan"])

@@ -10,10 +10,10 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+import wandb
 from page_run import finished, small_spec
 from small_cohort import make_cohort
 
-import wandb
 from cardiolens.inference.engine.ask import ErrorKind
 from cardiolens.inference.plan.missing import WORK, Missing
 from cardiolens.inference.stream.progress import Standing

@@ -170,12 +170,12 @@ def test_readers_see_all_rows_while_parts_are_compacted(store: Store):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "no verb: give one of ls, verify, prune, compact"),
+        ([], "no action: give one of ls, verify, prune, compact"),
         (["list"], "list: give one of ls"),
-        (["ls"], "store=... is not given"),
-        (["ls", "stores"], "'stores': give store=..."),
-        (["compact", "store=x", "apply=true"], "'apply=true': give store=..."),
-        (["prune", "store=x", "apply=yes"], "apply=yes: choose true or false"),
+        (["ls"], "store= is not given"),
+        (["ls", "stores"], "'stores': expected name=value; give store=..."),
+        (["compact", "store=x", "apply=true"], "apply=: no word of this command; choose from store"),
+        (["prune", "store=x", "apply=perhaps"], "apply: "),
         (["ls", "store=nowhere"], "store=nowhere: is not a store"),
     ],
 )
