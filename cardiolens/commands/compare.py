@@ -14,7 +14,7 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
 from cardiolens.config.base import GivenPath, Spec
-from cardiolens.config.words import read_words
+from cardiolens.config.command_words import read_words
 from cardiolens.score.claims.sentences import signed
 from cardiolens.score.run_results.run_comparison import compare_runs, configuration_changes
 from cardiolens.score.statistics.hypothesis_tests import MARGIN

@@ -11,8 +11,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Import the export that the command line names, or write the skeletons that it asks for."""
     from cardiolens.base.errors import InputError, RunError
     from cardiolens.commands.command import begin, tell
+    from cardiolens.config.command_words import read_words
     from cardiolens.config.compose import read_ingest_spec
-    from cardiolens.config.words import read_words
     from cardiolens.curation.ingest.import_run import ingest
     from cardiolens.curation.ingest.manifest_draft import Words, write_skeletons
 

@@ -11,7 +11,7 @@ from cardiolens.base.console import console, say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
 from cardiolens.config.base import GivenPath, Spec
-from cardiolens.config.words import read_words
+from cardiolens.config.command_words import read_words
 from cardiolens.storage.permissions import follow
 from cardiolens.storage.places import Store
 from cardiolens.study.cohort import read_cohort

@@ -11,7 +11,7 @@ from typing import Literal
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin, tell
 from cardiolens.config.base import GivenPath, Spec
-from cardiolens.config.words import read_words
+from cardiolens.config.command_words import read_words
 from cardiolens.show.tracker.mirror import check_tracker, track
 from cardiolens.storage import documents
 from cardiolens.storage.run_word import read_run

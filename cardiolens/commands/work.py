@@ -10,7 +10,7 @@ import sys
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.sanitize import PlainFormatter
 from cardiolens.commands.command import begin, tell
-from cardiolens.config.words import read_words
+from cardiolens.config.command_words import read_words
 from cardiolens.runtime.stopping import StoppedError
 from cardiolens.workflow.slurm.job_steps import Words, work
 

@@ -5,19 +5,17 @@ says is absolute (a display, a direction along the normal, phases by rank), so t
 the import proposes by then. The last line about a stack counts; an undo takes back the line before it.
 """
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted import parse_json, read_bytes
-from cardiolens.config.base import Spec, describe
-from cardiolens.storage.journal import MOST_BYTES, AppendedFile, whole_lines
+from cardiolens.config.base import Spec
+from cardiolens.storage.decision_log import DecisionLog, read_decision_lines
 from cardiolens.study.manifest import DisplayTransform
 from cardiolens.study.sequences import sequences
 
@@ -139,59 +137,29 @@ class Decisions:
 
 def read_decisions(path: Path) -> Decisions:
     """Read a file of decisions; a last line that was cut off is left out. InputError for any other fault."""
+    decisions = Decisions()
+    name = f"decisions={path}"
     try:
-        content = read_bytes(path, MOST_BYTES)
+        for number, line in read_decision_lines(path, Line, SCHEMA, name=name):
+            try:
+                decisions.add(line)
+            except InputError as error:
+                raise InputError(f"{name}: line {number}: {error}; remove it") from None
     except OSError as error:
         raise InputError(
-            f"decisions={path}: cannot be read ({error.strerror}); give the file that confirm writes"
+            f"{name}: cannot be read ({error.strerror}); give the file that confirm writes"
         ) from None
-    decisions = Decisions()
-    for number, line in _lines(path, content):
-        try:
-            decisions.add(line)
-        except InputError as error:
-            raise InputError(f"decisions={path}: line {number}: {error}; remove it") from None
     return decisions
-
-
-def _lines(path: Path, content: bytes) -> Iterator[tuple[int, Line]]:
-    for number, text in whole_lines(content):
-        try:
-            yield number, _line(text)
-        except ValueError as error:
-            raise InputError(
-                f"decisions={path}: line {number}: {_said(error)}; correct or remove it"
-            ) from None
-
-
-def _line(text: bytes) -> Line:
-    tree = parse_json(text)
-    if not isinstance(tree, dict) or tree.pop("schema", None) != SCHEMA:
-        raise ValueError(f"is no decision; expected an object with schema {SCHEMA}")
-    return Line.model_validate(tree)
-
-
-def _said(error: ValueError) -> str:
-    return describe(error) if isinstance(error, ValidationError) else str(error)
 
 
 class Ledger:
     """A file of decisions that one process appends to; each line is on the disk when `append` returns."""
 
     def __init__(self, path: Path) -> None:
-        try:
-            self._file = AppendedFile(path)
-        except BlockingIOError:
-            raise InputError(
-                f"decisions={path}: another confirm writes to it; use its page, or end it first"
-            ) from None
-        except OSError as error:
-            raise InputError(
-                f"decisions={path}: cannot be written ({error.strerror}); name another"
-            ) from None
+        self._log = DecisionLog[Line](path, SCHEMA, name=f"decisions={path}", writer="confirm")
         try:
             self.decisions = read_decisions(path)
-            self._file.mend()
+            self._log.mend()
         except InputError:
             self.close()
             raise
@@ -206,12 +174,11 @@ class Ledger:
 
     def _append(self, line: Line) -> None:
         self.decisions.check(line)
-        tree = {"schema": SCHEMA, **line.model_dump(exclude_defaults=True)}
-        self._file.append(json.dumps(tree).encode())
+        self._log.append(line)
         self.decisions.add(line)
 
     def close(self) -> None:
-        self._file.close()
+        self._log.close()
 
 
 def _now() -> str:

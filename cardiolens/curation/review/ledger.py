@@ -1,20 +1,18 @@
 """What people were shown and decided: one JSON object a line, on the disk before the page hears of it."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted import parse_json, read_bytes
-from cardiolens.config.base import Spec, describe
+from cardiolens.config.base import Spec
 from cardiolens.curation.review.accounts import Pseudonym
 from cardiolens.curation.review.review_items import Mode
-from cardiolens.storage.journal import MOST_BYTES, AppendedFile, whole_lines
+from cardiolens.storage.decision_log import DecisionLog, read_decision_lines
 
 SCHEMA = "review-1"
 NAME = "reviews.jsonl"
@@ -90,48 +88,33 @@ class Ledger:
     """The file of a review, which one server at a time appends to."""
 
     def __init__(self, path: Path) -> None:
-        try:
-            self._file = AppendedFile(path)
-        except BlockingIOError:
-            raise InputError(f"{path}: another review writes to it; use its page, or end it first") from None
-        except OSError as error:
-            raise InputError(f"{path}: cannot be written ({error.strerror}); name another out") from None
+        self._log = DecisionLog[Line](path, SCHEMA, name=str(path), writer="review")
         try:
             self.reviews = read_ledger(path)
-            self._file.mend()
+            self._log.mend()
         except InputError:
             self.close()
             raise
 
     def append(self, line: Line) -> None:
         """Keep a line: first on the disk, then in memory; OSError where the disk does not take it."""
-        tree = {"schema": SCHEMA, **line.model_dump(mode="json", exclude_defaults=True)}
-        self._file.append(json.dumps(tree, ensure_ascii=False).encode())
+        self._log.append(line)
         self.reviews.add(line)
 
     def close(self) -> None:
-        self._file.close()
+        self._log.close()
 
 
 def read_ledger(path: Path) -> Reviews:
     """Read what was decided; a last line that was cut off is left out. InputError for any other fault."""
     reviews = Reviews()
     try:
-        content = read_bytes(path, MOST_BYTES)
+        for _, line in read_decision_lines(path, Line, SCHEMA, name=str(path)):
+            reviews.add(line)
     except FileNotFoundError:
         return reviews
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); name the out of a review") from None
-    for number, text in whole_lines(content):
-        try:
-            tree = parse_json(text)
-            if not isinstance(tree, dict) or tree.pop("schema", None) != SCHEMA:
-                raise ValueError(f"is no decision; expected an object with schema {SCHEMA}")
-            reviews.add(Line.model_validate(tree))
-        except ValidationError as error:
-            raise InputError(f"{path}: line {number}: {describe(error)}; correct or remove it") from None
-        except ValueError as error:
-            raise InputError(f"{path}: line {number}: {error}; correct or remove it") from None
     return reviews
 
 

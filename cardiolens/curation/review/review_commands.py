@@ -11,7 +11,7 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted import read_json
 from cardiolens.config.base import GivenPath, Spec, describe
-from cardiolens.config.words import read_words
+from cardiolens.config.command_words import read_words
 from cardiolens.curation.questions.stage_files import write_lines
 from cardiolens.curation.review.accounts import Door, Role, add_account, read_accounts
 from cardiolens.curation.review.agreement import Agreement

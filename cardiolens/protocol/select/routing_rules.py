@@ -26,10 +26,6 @@ class Rules(BaseModel):
         """The views that a routed name stands for."""
         return self.pools.get(name, (name,))
 
-    def sequence_of(self, view: str) -> str:
-        """The sequence that a view belongs to."""
-        return next(sequence for sequence, views in self.views.items() if view in views)
-
 
 @cache
 def rules() -> Rules:

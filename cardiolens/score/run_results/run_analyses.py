@@ -130,18 +130,11 @@ class AnalysisTable:
     findings: tuple[Finding, ...] = ()
 
 
-def read_rules(run: Run) -> str:
-    """Read the version of the parsing rules that judged a run; "1.1" where the file holds none."""
-    return read_judged(run)[0]
-
-
-def read_analyses(run: Run) -> dict[str, AnalysisTable]:
-    """Read the analyses of a run, by name; InputError where the file is missing or of another schema."""
-    return read_judged(run)[1]
-
-
 def read_judged(run: Run) -> tuple[str, dict[str, AnalysisTable]]:
-    """Read the version of the parsing rules and the analyses by name."""
+    """Read the version of the parsing rules ("1.1" if the file holds none) and the analyses by name.
+
+    Raises InputError if the file is missing or of another schema.
+    """
     tree = _read_tree(run)
     analyses = {
         entry["name"]: AnalysisTable(

@@ -11,7 +11,7 @@ from small_cohort import make_cohort, reader
 
 from cardiolens.base.errors import InputError
 from cardiolens.commands.compare import Words, compare
-from cardiolens.config.words import read_words
+from cardiolens.config.command_words import read_words
 from cardiolens.score.run_results.run_comparison import compare_runs, configuration_changes
 from cardiolens.show.export.paper import latex, markdown
 from cardiolens.show.export.table_export import export

@@ -15,7 +15,7 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader, open_reader
 from cardiolens.inference.plan.plan import Plan, plan
-from cardiolens.score.run_results.run_analyses import read_rules
+from cardiolens.score.run_results.run_analyses import read_judged
 from cardiolens.score.verdicts.parse import RULES_VERSION
 from cardiolens.show.page import embed as embedding
 from cardiolens.show.page.case_viewer.cases import study_cases
@@ -53,7 +53,7 @@ def test_every_section_is_there_and_nothing_points_off_the_machine(page: Markup)
 
 
 def test_the_page_names_the_version_of_the_rules_that_judged_it(run: Run, page: Markup) -> None:
-    assert read_rules(run) == RULES_VERSION
+    assert read_judged(run)[0] == RULES_VERSION
     assert f"judged by rules {RULES_VERSION}" in " ".join(run.page.read_text().split())
 
 
