@@ -28,6 +28,10 @@ class Job:
     models: tuple[str, ...] = ()  # one array task per model if there are several
     resources: Resources = Resources(1, 0)
 
+    @property
+    def is_array(self) -> bool:  # templates ask it
+        return len(self.models) > 1
+
 
 def jobs_of(deployments: Sequence[Deployment], *, prepare: bool) -> tuple[Job, ...]:
     """The jobs in the order of their dependencies, models in the order of their deployments."""
