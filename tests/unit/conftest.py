@@ -17,12 +17,12 @@ from cardiolens.study.group import prepare_group
 
 @pytest.fixture(autouse=True)
 def _log_handlers() -> Iterator[None]:
-    """A handler that a command leaves would write into the next test's stderr."""
-    root = logging.getLogger()
-    before, level = root.handlers[:], root.level
+    """A run's log stays open for the process of a command; here it would hear of the next test's warnings."""
+    package = logging.getLogger("cardiolens")
+    handlers, level = package.handlers[:], package.level
     yield
-    root.handlers[:] = before
-    root.setLevel(level)
+    package.handlers[:] = handlers
+    package.setLevel(level)
 
 
 @pytest.fixture(scope="session")
