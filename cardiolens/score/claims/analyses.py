@@ -92,8 +92,8 @@ def _of_both(make: _AnalysisFunction, scores: Sequence[Row], arms: Sequence[ArmF
 def rows_read(scores: pa.Table, arms: Sequence[ArmFactors]) -> pa.Table:
     """Filter a part of the scores to the few rows that analyses read.
 
-    Headlines; of pairs of arms those of one model, of single arms all; of both only the latter's indices of
-    collapse and confidence at single subtasks.
+    Keep headlines, single arms and pairs of arms of one model; of subtasks only the single-arm indices of
+    collapse and confidence.
     """
     metric, single = scores["metric"], pc.is_null(scores["versus_arm_id"])
     model = {arm.arm_id: arm.model for arm in arms}

@@ -119,7 +119,7 @@ def probabilities(
 def of_options(logprobs: Mapping[str, float], displayed: Sequence[str], *, several: bool) -> dict[str, float]:
     """Probability of each original key, from the log-probabilities of displayed letters.
 
-    Of one answer they are scaled to sum to 1; of several each letter has its own. Letters not given had none.
+    Single answers are scaled to sum to 1; those of `several` are independent. Missing letters have 0.
     """
     by_key = {displayed[ord(letter) - ord("A")]: float(np.exp(value)) for letter, value in logprobs.items()}
     total = 1.0 if several else sum(by_key.values())

@@ -57,7 +57,7 @@ def _of_fields(subtask: str, reports: Reports, weights: Floats) -> _Parts:
     if not columns:
         return {}
     exact = np.stack(
-        [(reports.gold[:, at] == reports.named[:, at]).all(axis=1) & read for at in columns], axis=1
+        [(reports.gold[:, at] == reports.predicted[:, at]).all(axis=1) & read for at in columns], axis=1
     )
     gold = np.stack(
         [np.unique(reports.gold[:, at], axis=0, return_inverse=True)[1].ravel() for at in columns], axis=1

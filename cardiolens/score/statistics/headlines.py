@@ -125,7 +125,7 @@ def headline_rows(
     """Rows of scores of `headline:<model>` on every tier, their differences between models, and tests.
 
     Seeds are averaged first, then protocols; all arms share their resamples. `simulated` are arms of readers
-    that are no model: they are compared only where there are no others.
+    that are not models: they are compared only if there are no others.
     """
     if not models:
         return [], []

@@ -66,8 +66,8 @@ def order_scores(
     """Preference for first places on ordinal questions, by arm with reversed options (protocol 16.8).
 
     `pairs`: arms in original order, each with its reversed arm. For an item read in both orders the places of
-    the chosen option, 0 first to 1 last, add up to 1 where the answer follows the meaning, be it as
-    conservative as it may, and to 0 where it is always the first. The metric is 1 less that sum.
+    the chosen option, 0 first to 1 last, add up to 1 if the answer follows the meaning, however
+    conservative, and to 0 if it is always the first. The metric is 1 minus that sum.
     For a part of the arms pass the sorted `patients` of all.
     """
     patients = cohort(verdicts) if patients is None else patients

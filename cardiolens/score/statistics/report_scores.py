@@ -44,7 +44,7 @@ class Reports:
     counts: Floats  # (row, name in names)
     parsed: Ints  # code of the set of named entities
     gold: Bools  # (row, name in entities)
-    named: Bools  # (row, name in entities)
+    predicted: Bools  # (row, name in entities)
     judged: Bools  # whether there was a reply to judge
     names: tuple[str, ...]
     entities: tuple[str, ...]  # as named in verdicts, e.g. "lv_size: Normal size"
@@ -73,7 +73,7 @@ class Reports:
             counts=np.stack([counts[name] for name in names], axis=-1),
             parsed=number_of(join_lists(rows["parsed"])),
             gold=_flags(rows["gold"], entities),
-            named=_flags(rows["parsed"], entities),
+            predicted=_flags(rows["parsed"], entities),
             judged=np.asarray(pc.equal(rows["status"], "judged"), np.bool_),
             names=names,
             entities=entities,
