@@ -2,8 +2,8 @@
 
 The plan declares a chain, with a mark in place of each earlier reply. The request of a stage and its key
 follow from the declaration and the earlier replies alone, so the stored completions tell how far a chain is;
-no other state is kept. There are three kinds: `Steps`, fixed but for the replies; `Choice`, whose frames depend
-on the replies (`frame_requests`); and `Samples`, independent replies to one question.
+no other state is kept. There are three kinds: `Steps`, fixed but for the replies; `Choice`, whose frames
+depend on the replies (`frame_requests`); and `Samples`, independent replies to one question.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
