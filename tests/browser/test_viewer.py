@@ -364,7 +364,7 @@ def sampled(
     context: BrowserContext, run: Run, tmp_path: Path, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Page]:
     """A portable viewer that holds a part of the run."""
-    for name, value in (("WHOLE", 10), ("FLIPS", 20), ("A_CELL", 50)):
+    for name, value in (("MAX_UNSAMPLED", 10), ("FLIPS", 20), ("A_CELL", 50)):
         monkeypatch.setattr(sample, name, value)
     copy = Run(tmp_path / "run")
     shutil.copytree(run.verdicts, copy.verdicts)
