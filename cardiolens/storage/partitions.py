@@ -17,10 +17,10 @@ _PREFIX = 3  # characters of a key that choose its partition: 4,096 values of a 
 class HashPartitions:
     """Rows partitioned by `request_key`: equal keys share a partition, rows keep their order."""
 
-    def __init__(self, schema: pa.Schema, n_shares: int, rows: Iterable[pa.Table]) -> None:
+    def __init__(self, schema: pa.Schema, n_partitions: int, rows: Iterable[pa.Table]) -> None:
         self._schema = schema
         self._spool = Spool(schema)
-        self._places: list[list[int]] = [[] for _ in range(n_shares)]
+        self._places: list[list[int]] = [[] for _ in range(n_partitions)]
         waiting: list[pa.Table] = []
         for block in rows:
             waiting.append(block)
@@ -30,14 +30,14 @@ class HashPartitions:
         if waiting:
             self._distribute(pa.concat_tables(waiting))
 
-    def of(self, share: int) -> pa.Table:
+    def of(self, number: int) -> pa.Table:
         """The rows of one partition."""
-        return tables.concat(map(self._spool.part, self._places[share]), self._schema)
+        return tables.concat(map(self._spool.part, self._places[number]), self._schema)
 
     def _distribute(self, rows: pa.Table) -> None:
-        share = _partition_of(rows["request_key"], len(self._places))
-        order = np.argsort(share, kind="stable")
-        ends = np.searchsorted(share[order], np.arange(len(self._places) + 1))
+        partition = _partition_of(rows["request_key"], len(self._places))
+        order = np.argsort(partition, kind="stable")
+        ends = np.searchsorted(partition[order], np.arange(len(self._places) + 1))
         for places, first, end in zip(self._places, ends[:-1], ends[1:], strict=True):
             if end > first:
                 places.append(self._spool.add(rows.take(order[first:end])))
@@ -50,10 +50,10 @@ def number_keys(first: pa.Table, second: pa.Table) -> tuple[np.ndarray, np.ndarr
     return number[: first.num_rows], number[first.num_rows :]
 
 
-def _partition_of(keys: pa.ChunkedArray, n_shares: int) -> np.ndarray:
+def _partition_of(keys: pa.ChunkedArray, n_partitions: int) -> np.ndarray:
     """Partition of each key, from its first characters, which are uniform for a hash."""
     prefixes = pc.fill_null(pc.utf8_slice_codeunits(keys, 0, _PREFIX), "")
     encoded = prefixes.combine_chunks().dictionary_encode()
-    shares = [crc32(prefix.encode()) % n_shares for prefix in encoded.dictionary.to_pylist()]
-    numbers: np.ndarray = np.array(shares, np.int64)[np.asarray(encoded.indices)]
+    partitions = [crc32(prefix.encode()) % n_partitions for prefix in encoded.dictionary.to_pylist()]
+    numbers: np.ndarray = np.array(partitions, np.int64)[np.asarray(encoded.indices)]
     return numbers

@@ -115,7 +115,8 @@ def show_findings(analyses: Sequence[Analysis]) -> None:
         n_undecided = len(analysis.findings) - len(findings)
         if not analysis.findings:
             continue
-        say(f"{analysis.name}: {len(findings)} findings, {n_undecided} that this cohort cannot tell")
+        undecided = f"{n_undecided} more are undecided for this cohort size"
+        say(f"{analysis.name}: {len(findings)} findings; {undecided}")
         for finding in findings[:_SENTENCES]:
             say(f"  [{finding.verdict}] {finding.sentence}")
         if len(findings) > _SENTENCES:

@@ -88,7 +88,7 @@ class _Mirror:
         try:
             self._write_rows()
         except Exception as error:  # noqa: BLE001 - no failure of a tracker may stop the sweep
-            log.error("Weights & Biases is not told how far models are (%s); the disk is", error)
+            log.error("Weights & Biases gets no more progress rows (%s); the files on disk do", error)
 
     def _write_rows(self) -> None:
         runs: dict[str, Any] = {}

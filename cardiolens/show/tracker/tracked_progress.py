@@ -61,7 +61,7 @@ def appender(path: Path) -> Callable[[ProgressRow], None]:
                 file.write(json.dumps(row).encode() + b"\n")
         except OSError as error:
             failed = True
-            log.warning("how far the model is was not written (%s); its completions are", error)
+            log.warning("the progress of the model was not written (%s); its completions are", error)
 
     return append
 

@@ -52,9 +52,9 @@ def overlay_of(studies: Path, volumes: pa.Table, study: str, volume_id: str) -> 
     rows = volumes.filter(pc.equal(volumes["study_id"], study)).to_pylist()
     row = next((row for row in rows if row["volume_id"] == volume_id), None)
     try:
-        loaded = read_study(_folders(studies)[study])
-        manifest = next((volume for volume in loaded.manifest.volumes if volume.volume_id == volume_id), None)
-        return None if row is None or manifest is None else read_overlay(loaded, manifest, row)
+        record = read_study(_folders(studies)[study])
+        manifest = next((volume for volume in record.manifest.volumes if volume.volume_id == volume_id), None)
+        return None if row is None or manifest is None else read_overlay(record, manifest, row)
     except (InputError, OSError, KeyError):
         return None
 
