@@ -200,6 +200,7 @@ def test_the_loops_are_all_routed_views_as_models_are_shown_them(verify: Served)
             "0.png.png",
             "0-mask-mask.png",
             "²".encode().hex(),
+            "9" * 5000 + ".png",
         ):
             assert anna.ask("GET", f"/sheets/{item['item']}/{one['id']}/{name}")[0] == 404, name
 
