@@ -53,18 +53,24 @@ def tilted(degrees, axis):
     axis=st.sampled_from([(1, 0, 0), (0, 1, 0), (1, 1, 1), (1, -2, 3)]),
 )
 def test_a_cylinder_has_its_volume_and_thickness_in_any_position(radius, pixel, step, degrees, axis):
-    """Volume within 2 %, thickness within 0.6 mm, with anisotropic pixels and a rotated affine."""
+    """Both borders and the thickness to a fraction of a pixel, with anisotropic pixels and a rotated affine.
+
+    A drawn disc has more or fewer pixels than its area, by up to 4 % for 9 pixels of radius, the same in every
+    slice. So radii are compared, not volumes.
+    """
     with tempfile.TemporaryDirectory() as root:
         made = heart(pixel=pixel, step=step, radius=lambda z: radius, wall=lambda _: 9.0)
         folder = Path(root) / "S"
         folder_of(folder, made, pixel=pixel, step=step, turned=tilted(degrees, axis))
         numbers = measure_study(folder, "acdc").numbers
-    assert numbers["lv_edv_ml"] == pytest.approx(math.pi * radius**2 * 9 * step / 1000, rel=0.02)
-    shell = math.pi * ((radius + 9) ** 2 - radius**2) * 9 * step / 1000
-    assert numbers["lv_mass_g"] == pytest.approx(1.05 * shell, rel=0.03)
+    cavity = numbers["lv_edv_ml"]
+    both = cavity + numbers["lv_mass_g"] / 1.05
+    inner, outer = (math.sqrt(volume * 1000 / (math.pi * 9 * step)) for volume in (cavity, both))
+    assert inner == pytest.approx(radius, abs=max(pixel) / 4)
+    assert outer == pytest.approx(radius + 9, abs=max(pixel) / 4)
     thickness = [value for name, value in numbers.items() if name.startswith("thickness")]
     assert len(thickness) in (0, 16)  # none where the tilt contradicts the display
-    assert all(abs(value - 9) < 0.6 for value in thickness)
+    assert all(abs(value - 9) < max(pixel) / 2 for value in thickness)
 
 
 def ellipsoid(scale):
