@@ -1,6 +1,6 @@
-"""Assertion of findings in a clause: affirmed or negated; certain, uncertain, past or only asked for.
+"""Assertion of findings in a clause: affirmed or negated; certain, uncertain, historical or hypothetical.
 
-After ConText (Harkema et al. 2009): cues reach forward or back within their clause, and along a list.
+After ConText (Harkema et al. 2009): cues act forward or backward within their clause, and along a list.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ _LIST_ENDS = ("negated", "verb", "grade", "measure", "colon", "uncertain")
 
 
 def reaches(clauses: Sequence[Clause], number: int, at: int, cue: str) -> bool:
-    """Return whether a cue stands before a place of a clause, or before the list that the clause extends."""
+    """Return whether a cue precedes a position in a clause, or in the list that the clause continues."""
     before = clauses[number].of_kind(cue)
     if before and before[0] < at:
         return True
@@ -21,12 +21,12 @@ def reaches(clauses: Sequence[Clause], number: int, at: int, cue: str) -> bool:
 
 
 def follows(clause: Clause, at: int, cue: str) -> bool:
-    """Return whether a cue stands behind a place of a clause."""
+    """Return whether a cue follows a position in a clause."""
     return any(place > at for place in clause.of_kind(cue))
 
 
 def is_negated(clauses: Sequence[Clause], number: int, at: int) -> bool:
-    """Return whether the mention at a place of a clause is denied."""
+    """Return whether the mention at a position in a clause is negated."""
     mentions = clauses[number].mentions
     return (
         reaches(clauses, number, at, "negated")
@@ -37,7 +37,7 @@ def is_negated(clauses: Sequence[Clause], number: int, at: int) -> bool:
 
 
 def certainty(clauses: Sequence[Clause], number: int, at: int, *, negated: bool) -> str:
-    """Return how sure a mention is: "certain", "uncertain", "historical" or "hypothetical"."""
+    """Return the certainty of a mention: "certain", "uncertain", "historical" or "hypothetical"."""
     if any(clause.of_kind("technique") for clause in clauses):
         return "hypothetical"
     if _earlier(clauses, number, at, "hypothetical", across=True):
@@ -65,7 +65,7 @@ def _carries_on(clauses: Sequence[Clause], number: int) -> bool:
 
 
 def _earlier(clauses: Sequence[Clause], number: int, at: int, cue: str, *, across: bool) -> bool:
-    """Return whether a cue stands earlier in the sentence, or since its last contrast."""
+    """Return whether a cue occurs earlier: in the sentence if `across`, else since the last contrast."""
     while number >= 0:
         if any(place < at for place in clauses[number].of_kind(cue)):
             return True
@@ -77,7 +77,7 @@ def _earlier(clauses: Sequence[Clause], number: int, at: int, cue: str, *, acros
 
 
 def _lasts(clauses: Sequence[Clause], number: int) -> bool:
-    """Return whether a clause, or a next one on the same subject, says that something is still there."""
+    """Return whether a clause, or the next one on the same subject, says that a finding persists."""
     following = clauses[number + 1 : number + 2]
     behind = [clause for clause in following if not clause.of_kind("name", "state")]
     return any(clause.of_kind("lasting") for clause in [clauses[number], *behind])

@@ -1,4 +1,4 @@
-"""Clauses: the parts of a sentence that each make a statement of their own."""
+"""Clauses: the parts of a sentence, one statement each."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _STATING = frozenset({"state", "predicate", "measure", "spared", "negated_behind
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """Mentions of one statement, and what joins it to the one before."""
+    """The mentions of one clause, and the connective before it."""
 
     mentions: tuple[Mention, ...]
     joint: str  # "start", or the kind of the connective
@@ -21,7 +21,7 @@ class Clause:
 
     @staticmethod
     def of(mentions: Sequence[Mention], joint: str) -> "Clause":
-        """A clause of some mentions."""
+        """Build a clause from mentions."""
         return Clause(tuple(mentions), joint, frozenset(mention.kind for mention in mentions))
 
     @property
@@ -29,7 +29,7 @@ class Clause:
         return self.mentions[0].start, self.mentions[-1].end
 
     def of_kind(self, *kinds: str) -> list[int]:
-        """Places of the mentions of some kinds."""
+        """Return the positions of the mentions of some kinds."""
         if self.kinds.isdisjoint(kinds):
             return []
         return [at for at, mention in enumerate(self.mentions) if mention.kind in kinds]
@@ -67,7 +67,7 @@ def _statements(chunk: Sequence[Mention], joint: str) -> Iterator[Clause]:
 
 
 def _may_break(chunk: Sequence[Mention], at: int) -> bool:
-    """Return whether a connective stands at a place, or the negation of a further statement."""
+    """Return whether a clause may start here: at a connective, or at a further negation."""
     return chunk[at].kind in _SOFT or (chunk[at].kind == "negated" and chunk[at].text.split()[0] in _DENYING)
 
 

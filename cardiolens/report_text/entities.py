@@ -1,4 +1,4 @@
-"""Clinical entities of structured report fields, and the counts of 3.3 that compare two sets of them."""
+"""Clinical entities of structured report fields, and the counts that compare two sets (protocol 3.3)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,21 +9,21 @@ from cardiolens.report_text.extract import Entity
 
 @dataclass(frozen=True, slots=True)
 class ReportForm:
-    """The fields of one sequence's report, with the options that each may hold."""
+    """The fields of one sequence's report, with their options."""
 
     fields: Mapping[str, Subtask]  # by field name
 
     @staticmethod
     def of(catalogue: Catalogue, subtask: str) -> "ReportForm":
-        """The form of a report subtask."""
+        """Return the form of a report subtask."""
         filled = [catalogue[name] for name in catalogue[subtask].report_fields]
         return ReportForm({entry.field: entry for entry in filled})
 
     def entities(self, values: Mapping[str, object]) -> frozenset[Entity]:
-        """One entity per value; an empty list or a word for none is the field's normal value (protocol 16.5).
+        """Return one entity per value; an empty list or a word for none is the normal value (protocol 16.5).
 
-        An unassessable field, a key that is left out and one that the form lacks give none: `{}` says nothing
-        of a heart. A value outside the options is an entity too, one that no gold set holds.
+        Unassessable fields, missing keys and unknown keys give no entity, so `{}` states nothing. A value
+        outside the options is an entity that is in no gold set.
         """
         return frozenset(
             (field, value)
@@ -33,17 +33,17 @@ class ReportForm:
         )
 
     def abnormal(self, entities: frozenset[Entity]) -> frozenset[Entity]:
-        """The entities whose value is not the normal one of their field."""
+        """Return the entities whose value is not normal in their field."""
         return frozenset((field, value) for field, value in entities if value not in self._normal(field))
 
     def polarity(self, entities: frozenset[Entity], field: str) -> bool | None:
-        """Return whether a gate field is abnormal; None where no entity names it."""
+        """Return whether a gate field is abnormal; None if no entity has it."""
         values = {value for name, value in entities if name == field}
         return bool(values - self._normal(field)) if values else None
 
     @property
     def gates(self) -> list[str]:
-        """Fields that decide whether others apply: those without a parent that are parent of another."""
+        """Return the fields that decide whether others apply, i.e. parents of other fields."""
         parents = {subtask.parent for subtask in self.fields.values()}
         return [field for field, subtask in self.fields.items() if subtask.id in parents]
 
@@ -59,7 +59,7 @@ class ReportForm:
 
 
 def report_forms(catalogue: Catalogue) -> dict[str, Mapping[str, Subtask]]:
-    """The fields of every report subtask of a protocol."""
+    """Return the fields of every report subtask of a protocol."""
     reports = [entry.id for entry in catalogue.subtasks.values() if entry.answer_type == "report"]
     return {subtask: ReportForm.of(catalogue, subtask).fields for subtask in reports}
 
@@ -67,7 +67,7 @@ def report_forms(catalogue: Catalogue) -> dict[str, Mapping[str, Subtask]]:
 def entity_counts(
     form: ReportForm, gold: frozenset[Entity], predicted: frozenset[Entity]
 ) -> dict[str, float]:
-    """Counts whose sums give P, R, F1, the same on abnormal entities alone, and contradiction."""
+    """Count what precision, recall, F1, their abnormal-only variants and contradiction sum up."""
     ill, called = form.abnormal(gold), form.abnormal(predicted)
     truth = {gate: form.polarity(gold, gate) for gate in form.gates}
     against = [
@@ -86,7 +86,7 @@ def entity_counts(
 
 
 def fields_equal(form: ReportForm, gold: frozenset[Entity], predicted: frozenset[Entity]) -> int:
-    """Number of fields that hold exactly the gold value or set."""
+    """Count the fields whose values are exactly the gold ones."""
     return sum(_of_field(gold, field) == _of_field(predicted, field) for field in form.fields)
 
 

@@ -1,4 +1,4 @@
-"""Clinical entities of report text: what its findings leave of each field (protocol 3.2)."""
+"""Clinical entities of report text: its findings, reduced per field (protocol 3.2)."""
 
 from collections.abc import Iterable, Iterator
 from typing import Protocol
@@ -10,7 +10,7 @@ Entity = tuple[str, str]  # report field, option text
 
 
 class Stated(Protocol):
-    """A statement on one field that is told for certain, by whatever extractor."""
+    """A certain statement on one field, by any extractor."""
 
     @property
     def value(self) -> str | None: ...
@@ -19,7 +19,7 @@ class Stated(Protocol):
 
 
 def extract(text: str, sequence: str, catalogue: Catalogue) -> frozenset[Entity]:
-    """The entities of a report's findings and impression, for the fields of one sequence's report."""
+    """Return the entities of a report's findings and impression, for one sequence's fields."""
     statements = list(asserted(findings(text, catalogue.lexicons[sequence])))
     fields = [subtask for subtask in catalogue.subtasks.values() if subtask.sequence == sequence]
     return frozenset(
@@ -51,6 +51,6 @@ def settled(statements: list[Stated], subtask: Subtask) -> Iterator[str]:
 
 
 def _plain(statements: Iterable[Stated]) -> list[str]:
-    """The values that words give, for they say what the reader made of a number; else those of numbers."""
+    """Return the values of words, which interpret the numbers beside them; without words, of numbers."""
     words = [statement.value for statement in statements if statement.value and not statement.measured]
     return words or [statement.value for statement in statements if statement.value]

@@ -1,4 +1,4 @@
-"""Places of findings: the finding that each belongs to, and the options that a finding's places tell."""
+"""Places of findings: which finding each place belongs to, and the options that it amounts to."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _ADJECTIVES = ("ic", "ed", "al")
 
 @dataclass(frozen=True, slots=True)
 class PlacedStatement:
-    """A place of a statement, by its name in the lexicon, and the clause that tells it."""
+    """A place of a statement, by its name in the lexicon, and its clause."""
 
     statement: Statement
     place: str
@@ -22,7 +22,7 @@ class PlacedStatement:
 
 
 def placed_statements(reading: Reading, last: Statement | None) -> list[PlacedStatement]:
-    """The places of a sentence with their statements; `last` is the last one of earlier sentences."""
+    """Assign the places of a sentence to statements; `last` is the last one of earlier sentences."""
     placements = []
     for number, clause in enumerate(reading.clauses):
         for at in clause.of_kind("place"):
@@ -36,7 +36,7 @@ def placed_statements(reading: Reading, last: Statement | None) -> list[PlacedSt
 def values(
     placements: Sequence[PlacedStatement], lexicon: Lexicon
 ) -> Iterator[tuple[str, str, PlacedStatement]]:
-    """(field, option, place) of every place, and of what several of them together amount to."""
+    """Yield (field, option, placement) of every place, and of combinations of places."""
     for placement in placements:
         entry = lexicon.traits[placement.statement.trait]
         for field, options in entry.places.items():
@@ -49,7 +49,7 @@ def values(
 
 
 def _bearer(reading: Reading, number: int, at: int, last: Statement | None) -> Statement | None:
-    """The nearest statement of the clause, else of the sentence, else the last one before."""
+    """Return the statement of a place: the nearest of its clause, else of its sentence, else `last`."""
     if statements := reading.of_clause(number):
         fit = [statement for statement in statements if bears(statement, reading.lexicon)]
         return min(fit, key=lambda statement: (abs(statement.at - at), not statement.abnormal), default=None)
@@ -71,7 +71,7 @@ def bears(statement: Statement, lexicon: Lexicon) -> bool:
 
 
 def _denied(clauses: Sequence[Clause], number: int, at: int, bearer: Statement) -> bool:
-    """Return whether a place is named as one that is not affected."""
+    """Return whether a place is named as unaffected."""
     clause = clauses[number]
     if clause.joint == "exceptions" and (bearer.clause != number or _opens(clauses, number, at)):
         return True
@@ -88,7 +88,7 @@ def _opens(clauses: Sequence[Clause], number: int, at: int) -> bool:
 
 
 def _renamed(clause: Clause, at: int, entry: Trait) -> tuple[str, ...]:
-    """The places that a mention names; a percentage beside one may make it another."""
+    """Return the places that a mention names; a percentage nearby may change the place."""
     mention = clause.mentions[at]
     limits = entry.percent.get(mention.name, ())
     near = clause.mentions[max(0, at - _NEAR) : at + _NEAR]
@@ -101,7 +101,7 @@ def _renamed(clause: Clause, at: int, entry: Trait) -> tuple[str, ...]:
 
 
 def _shared(reading: Reading, placements: Sequence[PlacedStatement]) -> Iterator[PlacedStatement]:
-    """Places of a neighbour that an adjective alone in its clause shares: `thinned and akinetic wall`."""
+    """Yield places that a bare adjective shares with a neighbouring clause: `thinned and akinetic wall`."""
     for statement in reading.made:
         clause = reading.clauses[statement.clause]
         if bears(statement, reading.lexicon) and statement.abnormal and _bare(clause, statement.at):

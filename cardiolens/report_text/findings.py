@@ -1,4 +1,4 @@
-"""Findings of a report's text, each with the words that state it (protocol 3.2; protocol 9, stage 2)."""
+"""Findings of a report's text, each with its evidence (protocol 3.2; protocol 9, stage 2)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ CERTAIN = "certain"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A statement on a report field, and the words that make it; `value` is None if they tell no option."""
+    """A statement on a report field with its evidence; `value` is None if it matches no option."""
 
     field: str
     value: str | None
@@ -29,7 +29,7 @@ class Finding:
 
 
 def findings(text: str, lexicon: Lexicon) -> list[Finding]:
-    """Every finding of a text on one sequence, in the order of its sentences."""
+    """Return the findings of a text on one sequence, in the order of its sentences."""
     results: list[Finding] = []
     last: Statement | None = None
     for sentence in sentences(text):
@@ -49,7 +49,7 @@ def findings(text: str, lexicon: Lexicon) -> list[Finding]:
 
 
 def asserted(finding_list: list[Finding]) -> Iterator[Finding]:
-    """The findings that say an option for certain."""
+    """Yield the certain findings with an option."""
     return (finding for finding in finding_list if finding.value is not None and finding.certainty == CERTAIN)
 
 
@@ -82,7 +82,7 @@ def _found(text: str, sentence: Sentence, reading: Reading, last: Statement | No
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """A clause as evidence for findings, and how it means them."""
+    """A clause as evidence for findings, with polarity and certainty."""
 
     text: str
     clause: Clause

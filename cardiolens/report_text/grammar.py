@@ -1,4 +1,4 @@
-"""English of reports: cues, grades, headings and connectives, read once from a data file."""
+"""Report English: cues, grades, headings and connectives, loaded from grammar.yaml."""
 
 import functools
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ _FAMILIES = {"predicates": "predicate", "grades": "grade", "connectives": ""}
 
 @dataclass(frozen=True)
 class Grammar:
-    """Phrases of report English by their function, the same for all sequences."""
+    """Phrases of report English by function, shared by all sequences."""
 
     tags: Mapping[Phrase, Tag]
     headings: Mapping[Phrase, str]  # a sequence, "silent", "silent_line", or "any"
@@ -37,7 +37,7 @@ class Grammar:
 
 @functools.cache
 def grammar() -> Grammar:
-    """The packaged grammar, read once."""
+    """Load the packaged grammar once."""
     tree = read_yaml(Path(__file__).parent / "grammar.yaml")
     headings = {phrase: name for name, forms in tree["sections"].items() for phrase in phrases(forms)}
     return Grammar(dict(_tags(tree)), headings, frozenset(tree["plain"]))

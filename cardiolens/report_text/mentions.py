@@ -1,4 +1,4 @@
-"""Mentions: the phrases of a sentence with their meanings; the longest in grammar and lexicon wins."""
+"""Mentions: the phrases of a sentence with their meanings, by longest match in grammar and lexicon."""
 
 import functools
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ _GRADES = ("trivial", "mild", "moderate", "severe")
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A phrase with its meaning; several names where one word stands for several structures or places."""
+    """A phrase with its meaning; several names if it refers to several structures or places."""
 
     start: int
     end: int
@@ -42,7 +42,7 @@ class Reader:
     vocabulary: frozenset[str]
 
     def mentions(self, text: str, start: int, end: int) -> list[Mention]:
-        """The mentions of a stretch of text in order."""
+        """Return the mentions of a span of text in order."""
         written = respelled(tokens(text, start, end), self.vocabulary)
         words = list(unfolded(written, self.lexicon.aliases))
         return _joined(list(_read(words, self)), self.lexicon)
@@ -50,7 +50,7 @@ class Reader:
 
 @functools.lru_cache(maxsize=32)
 def reader(lexicon: Lexicon) -> Reader:
-    """The reader of one lexicon; its words take precedence over those of the grammar."""
+    """Build the reader of a lexicon, whose words take precedence over those of the grammar."""
     tags = {**_foreign(lexicon), **grammar().tags, **lexicon.tags}
     tree: _Tree = {}
     for phrase, tag in tags.items():
@@ -63,7 +63,7 @@ def reader(lexicon: Lexicon) -> Reader:
 
 
 def _foreign(lexicon: Lexicon) -> dict[Phrase, Tag]:
-    """Findings of other sequences' reports, as phrases without a word of this one's names and states."""
+    """Return findings of other sequences, as phrases sharing no word with this one's names and states."""
     lexicon_words = {
         word for phrase, tag in lexicon.tags.items() if tag.kind in ("name", "state") for word in phrase
     }
@@ -109,7 +109,7 @@ def _longest(words: Sequence[Token], at: int, tree: _Tree) -> tuple[int, Tag]:
 
 
 def _segments(words: Sequence[Token], at: int) -> tuple[int, tuple[str, ...]]:
-    """Levels and walls of AHA segments given by numbers, and where their list ends."""
+    """Parse numbers of AHA segments: where the list ends, and its levels and walls."""
     numbers: list[int] = []
     end = at
     while at < len(words):
@@ -126,7 +126,7 @@ def _segments(words: Sequence[Token], at: int) -> tuple[int, tuple[str, ...]]:
 
 
 def _joined(mentions: list[Mention], lexicon: Lexicon) -> list[Mention]:
-    """Mentions with `mild to moderate` as its worse end, and enumerated structures as one."""
+    """Merge mentions: `mild to moderate` into its worse grade, enumerated structures into one."""
     merged: list[Mention] = []
     for mention in (_of_members(one, lexicon) for one in mentions):
         if mention.kind == "grade" and (start := _range(merged)) is not None:
@@ -148,7 +148,7 @@ def _of_members(mention: Mention, lexicon: Lexicon) -> Mention:
 
 
 def _range(merged: Sequence[Mention]) -> int | None:
-    """Index where a range of grades starts that a further grade ends: `mild to moderate`, `mild-moderate`."""
+    """Return where a range of grades starts that the next grade ends: `mild to moderate`, `mild-moderate`."""
     if merged and merged[-1].kind == "grade":
         return len(merged) - 1
     if len(merged) > 1 and merged[-2].kind == "grade" and merged[-1].kind in ("to", "or"):
@@ -157,7 +157,7 @@ def _range(merged: Sequence[Mention]) -> int | None:
 
 
 def _enumeration(merged: Sequence[Mention]) -> int | None:
-    """Index where an enumeration starts that a further structure ends: `mitral and [mild] tricuspid`."""
+    """Return where an enumeration starts that the next structure ends: `mitral and [mild] tricuspid`."""
     at = len(merged) - 1
     while at >= 0 and (merged[at].kind == "grade" or merged[at].text in ("the", "both")):
         at -= 1
@@ -168,7 +168,7 @@ def _enumeration(merged: Sequence[Mention]) -> int | None:
 
 
 def _enumerated(first: Sequence[Mention], last: Mention) -> Mention:
-    """Enumerated structures as one mention; a grade before the last is its own: `severe LV and mild RV`."""
+    """Merge enumerated structures; a grade before the last is only its: `severe LV and mild RV`."""
     graded = [mention.name for mention in first if mention.kind == "grade"]
     grades = tuple((name, grade) for name in last.names for grade in graded)
     names = tuple(dict.fromkeys((*first[0].names, *last.names)))
@@ -176,6 +176,6 @@ def _enumerated(first: Sequence[Mention], last: Mention) -> Mention:
 
 
 def _goes_on(merged: Sequence[Mention]) -> bool:
-    """Return whether a structure and a comma stand before an enumeration: `mitral, tricuspid and aortic`."""
+    """Return whether a structure and a comma precede an enumeration: `mitral, tricuspid and aortic`."""
     before = [mention.kind for mention in merged[-4:-1]]
     return before[-2:] == ["structure", "comma"] and before[0] not in ("state", "predicate")

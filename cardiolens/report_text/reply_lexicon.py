@@ -1,4 +1,4 @@
-"""The words by which replies are read: `replies.yaml`, checked and indexed once."""
+"""The lexicon for reading replies: `replies.yaml`, validated and indexed once."""
 
 import functools
 from importlib import resources
@@ -27,7 +27,7 @@ _STRICT = ConfigDict(frozen=True, extra="forbid")
 
 
 class Tag(BaseModel):
-    """The two ends of a block."""
+    """The opening and closing tag of a block."""
 
     model_config = _STRICT
 
@@ -59,14 +59,14 @@ class Words(BaseModel):
 
 @functools.cache
 def words() -> Words:
-    """The lexicon, read once."""
+    """Load the lexicon once."""
     text = resources.files(__package__).joinpath("replies.yaml").read_text(encoding="utf-8")
     return Words.model_validate(yaml.safe_load(text))
 
 
 @functools.cache
 def kinds() -> dict[str, WordKind]:
-    """The kind of each word and phrase of the grammar; a word of two kinds is a ValueError."""
+    """Return the kind of each word and phrase of the grammar; ValueError for a word of two kinds."""
     kind_of: dict[str, WordKind] = {}
     for kind, entries in words().words.items():
         for entry in entries:

@@ -17,7 +17,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """The words of a heading, and whether they have a line of their own."""
+    """The span of a heading, and whether it has a line of its own."""
 
     start: int
     end: int
@@ -26,7 +26,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A stretch of text within a section."""
+    """A sentence, within one section."""
 
     start: int
     end: int
@@ -37,7 +37,7 @@ class Sentence:
 
 
 def sentences(text: str) -> Iterator[Sentence]:
-    """The sentences of a report in order."""
+    """Yield the sentences of a report in order."""
     section, topic = "any", None
     line_end, resumed = -1, "any"  # of a line that a short heading makes silent, and the section after it
     for start, end in _pieces(text):
@@ -62,12 +62,12 @@ def sentences(text: str) -> Iterator[Sentence]:
 
 
 def _is_item(text: str, place: int) -> bool:
-    """Return whether words begin an item of a list: a heading there is of its line alone."""
+    """Return whether a position starts a list item; a heading there applies to its line only."""
     return _ITEM.fullmatch(text, text.rfind("\n", 0, place) + 1, place) is not None
 
 
 def sentence_at(pieces: Sequence[Sentence], place: int) -> Sentence:
-    """The sentence in which a place of the text lies."""
+    """Return the sentence that contains a position of the text."""
     return next(sentence for sentence in reversed(pieces) if sentence.start <= place)
 
 
@@ -80,7 +80,7 @@ def _pieces(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """A sentence, in pieces where a reply that repeats itself has none that ends."""
+    """Yield a sentence, cut into pieces if it is too long, as in replies that repeat themselves."""
     while end - start > _LONGEST:
         space = text.rfind(" ", start, start + _LONGEST)
         middle = space if space > start else start + _LONGEST

@@ -1,4 +1,4 @@
-"""Statements: what the clauses of a sentence say of which structure, and how they mean it."""
+"""Statements: the state that a clause gives a structure, with negation and certainty."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from cardiolens.report_text.subjects import Names, subjects
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One thing said of one structure; `value` is None where it tells no option."""
+    """One state of one structure; `value` is None if it matches no option."""
 
     clause: int
     at: int
@@ -29,13 +29,13 @@ class Statement:
 
     @property
     def abnormal(self) -> bool:
-        """True if the statement affirms an abnormality, which may have a place."""
+        """Return whether the statement affirms an abnormality, which may have a place."""
         return not self.negated and self.said.state != "normal" and self.value != self.scale.normal
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The clauses of a sentence, their statements in order, and the structures of the heading above it."""
+    """The clauses of a sentence, their statements, and the structures in the heading above it."""
 
     clauses: Sequence[Clause]
     made: Sequence[Statement]
@@ -44,11 +44,11 @@ class Reading:
 
     @staticmethod
     def of(clauses: Sequence[Clause], topics: Sequence[Names], lexicon: Lexicon) -> "Reading":
-        """The reading of a sentence."""
+        """Read a sentence."""
         return Reading(clauses, list(_statements(clauses, topics, lexicon)), topics, lexicon)
 
     def of_clause(self, number: int) -> list[Statement]:
-        """The statements of one clause."""
+        """Return the statements of one clause."""
         return [statement for statement in self.made if statement.clause == number]
 
 
@@ -69,7 +69,7 @@ def _statements(clauses: Sequence[Clause], topics: Sequence[Names], lexicon: Lex
 
 
 def wholes(reading: Reading) -> Iterator[tuple[int, str, str, str]]:
-    """(clause, field, value, certainty) for every structure that is called normal altogether."""
+    """Yield (clause, field, value, certainty) for every structure that is called normal as a whole."""
     clauses = reading.clauses
     for number, clause in enumerate(clauses):
         predicates = clause.of_kind("predicate")
@@ -112,7 +112,7 @@ def _own_grade(clause: Clause, structure: str) -> str | None:
 def _implied(
     clauses: Sequence[Clause], number: int, context: Sequence[Names], lexicon: Lexicon
 ) -> Iterator[Statement]:
-    """Numbers behind a place: `septum 18 mm`."""
+    """Yield statements of measures after a place: `septum 18 mm`."""
     clause = clauses[number]
     blocked = clause.of_kind("neutral")
     for at in clause.of_kind("measure"):
@@ -133,7 +133,7 @@ def _implied(
 def _repeated(
     clauses: Sequence[Clause], number: int, statements: Sequence[Statement], lexicon: Lexicon
 ) -> Iterator[Statement]:
-    """The last statement again: denied of another structure (`the RV is not`), or excepted from a denial."""
+    """Repeat the last statement: negated for another structure (`the RV is not`), or as an exception."""
     clause = clauses[number]
     if not statements:
         return
@@ -148,11 +148,11 @@ def _repeated(
 
 
 def _structures(clause: Clause) -> list[Names]:
-    """The structures that a clause names, the latest first."""
+    """Return the structures that a clause names, the latest first."""
     return [clause.mentions[at].names for at in reversed(clause.of_kind("structure"))]
 
 
 def _ahead(clauses: Sequence[Clause], number: int) -> list[Names]:
-    """The structures of the next clause, of which an adjective may speak: `dilated and akinetic RV`."""
+    """Return structures of the next clause, which an adjective may refer to: `dilated and akinetic RV`."""
     following = clauses[number + 1 : number + 2]
     return [names for clause in following if clause.joint == "and" for names in _structures(clause)]

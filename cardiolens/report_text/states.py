@@ -1,4 +1,4 @@
-"""States of traits: as the trait's word says, or as a predicate or a number beside it gives."""
+"""States of traits: from the trait's own word, or from a predicate or number beside it."""
 
 from dataclasses import dataclass, replace
 
@@ -14,7 +14,7 @@ _STRONG = frozenset({"moderate", "severe"})
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A state with its grade, and the place of the word that gives it; or a measure."""
+    """A state with its grade and the position of its word; or a measure."""
 
     state: str
     grade: str
@@ -22,7 +22,7 @@ class State:
     measure: Token | None = None
 
     def value(self, scale: Scale, *, negated: bool) -> str | None:
-        """The option that is asserted on a scale; None where the words do not tell one."""
+        """Return the option that is asserted on a scale, or None."""
         if self.measure:
             return None if negated else ranged(scale, self.measure)
         if not negated:
@@ -32,7 +32,7 @@ class State:
 
 
 def states_at(clause: Clause, at: int) -> list[State]:
-    """The states that a clause gives the name or state at a place, the plainest first."""
+    """Return the states of the name or state at a position of a clause, the most direct first."""
     mention = clause.mentions[at]
     if mention.kind == "state":
         called_normal = mention.name == "present" and _normal(clause, at)
@@ -46,7 +46,7 @@ def states_at(clause: Clause, at: int) -> list[State]:
 
 
 def measured(clause: Clause, at: int, bare_unit: str | None) -> list[State]:
-    """The numbers of a clause that belong to the name or state at a place."""
+    """Return the measures of a clause that belong to the name or state at a position."""
     owned = [place for place in clause.of_kind("measure") if _owner(clause, place) == at]
     if bare_unit and not owned:
         owned = [place for place in clause.of_kind("number") if _is_right_behind(clause, at, place)]
@@ -72,7 +72,7 @@ def _is_right_behind(clause: Clause, at: int, place: int) -> bool:
 
 
 def _latest(clause: Clause, place: int, bare_unit: str | None) -> Token:
-    """A measure with its unit; of `from 55 to 42 %` the second number."""
+    """Return a measure with its unit; for `from 55 to 42 %` only the second number."""
     measure = clause.mentions[place].measure
     assert measure is not None
     low = measure.high if place and clause.mentions[place - 1].text == "from" else measure.low
@@ -80,14 +80,14 @@ def _latest(clause: Clause, place: int, bare_unit: str | None) -> Token:
 
 
 def grade(clause: Clause, at: int) -> str:
-    """The grade nearest to a place, of those with no other state or predicate between."""
+    """Return the grade nearest to a position, without another state or predicate in between."""
     places = [place for place in clause.of_kind("grade") if not _parted(clause, at, place)]
     nearest = min(places, key=lambda place: (abs(place - at), place > at), default=None)
     return ANY if nearest is None else clause.mentions[nearest].name
 
 
 def ranged(scale: Scale, measure: Token) -> str | None:
-    """The option whose range holds a number; None where an interval reaches into two."""
+    """Return the option whose range contains a measure; None if it spans two."""
     limits = scale.ranges.get(measure.unit, ())
     low, high = (
         next((value for limit, value in limits if limit is None or number < limit), None)
@@ -102,7 +102,7 @@ def _normal(clause: Clause, at: int) -> bool:
 
 
 def _distance(clause: Clause, at: int, place: int) -> tuple[bool, int]:
-    """Sort key of a predicate: without a verb between first, then by distance in mentions."""
+    """Sort key of a predicate: those without a verb in between first, then by distance in mentions."""
     return _parted(clause, at, place, kinds=("verb",)), abs(place - at)
 
 

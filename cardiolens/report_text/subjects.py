@@ -1,4 +1,4 @@
-"""Subjects of findings: the structure beside them, that of their clause, or the one spoken of before."""
+"""Subjects of findings: the structure beside them, in their clause, or named before."""
 
 from collections.abc import Iterable, Sequence
 
@@ -16,7 +16,7 @@ _LINKS = frozenset(
 
 
 def subjects(clause: Clause, at: int, entry: Trait, context: Sequence[Names]) -> Names:
-    """The structures that the finding at a place of a clause is of; empty where none of them is reported.
+    """Return the structures of the finding at a position of a clause; empty if none of them is reported.
 
     `context` holds the structures named earlier, the latest first.
     """
@@ -50,7 +50,7 @@ def _beside(mentions: Sequence[Mention], at: int) -> Names | None:
 
 
 def _first(mentions: Iterable[Mention], kinds: frozenset[str], words: frozenset[str]) -> Names | None:
-    """The first structure that is reached over mentions of some kinds, and some words, alone."""
+    """Return the first structure with only mentions of some kinds, or some words, before it."""
     for mention in mentions:
         if mention.kind == "structure":
             return mention.names
@@ -62,7 +62,7 @@ def _first(mentions: Iterable[Mention], kinds: frozenset[str], words: frozenset[
 
 
 def _nearest(clause: Clause, at: int) -> list[Names]:
-    """Structures of a clause: those before a place, the nearest first, then those behind it."""
+    """Return the structures of a clause: those before a position, nearest first, then those after it."""
     structures = clause.of_kind("structure")
     order = sorted(structures, key=lambda place: (place > at, abs(place - at)))
     return [clause.mentions[place].names for place in order]

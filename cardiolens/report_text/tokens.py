@@ -1,4 +1,4 @@
-"""Words, numbers and marks of a text, each with its place."""
+"""Tokens of a text: words, numbers and marks, with their offsets."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -10,7 +10,7 @@ from cardiolens.protocol.tasks.phrases import Phrase
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word or mark in lower case; a measure has its lower and upper end and its unit."""
+    """A word or mark in lower case; a measure has its lower and upper bound and its unit."""
 
     text: str
     start: int
@@ -39,7 +39,7 @@ _LEAST_LETTERS = 6  # of the word that is meant: among shorter ones a changed le
 
 
 def tokens(text: str, start: int, end: int) -> Iterator[Token]:
-    """The tokens of a stretch of text; a dash between spaces reads as a colon."""
+    """Yield the tokens of a span of text; a dash between spaces counts as a colon."""
     for match in _TOKEN.finditer(text, start, end):
         kind = match.lastgroup
         if kind == "unit":
@@ -70,14 +70,14 @@ def _measure(match: re.Match[str]) -> Token:
 
 
 def unfolded(stream: Iterator[Token], aliases: Mapping[str, Phrase]) -> Iterator[Token]:
-    """Tokens with short forms written out; all words of one stand where it stood."""
+    """Expand abbreviations; the words of an expansion keep the offsets of the abbreviation."""
     for token in stream:
         for word in aliases.get(token.text, (token.text,)):
             yield token if word == token.text else Token(word, token.start, token.end)
 
 
 def respelled(stream: Iterator[Token], vocabulary: Collection[str]) -> Iterator[Token]:
-    """Tokens with long words of one wrong letter read as the word of the vocabulary that they come from."""
+    """Correct long words with one wrong letter to a word of the vocabulary."""
     words = frozenset(vocabulary)
     for token in stream:
         if (
@@ -101,7 +101,7 @@ def _nearest(word: str, words: frozenset[str]) -> str:
 
 
 def _one_off(word: str) -> Iterator[str]:
-    """Words at one missing, additional, changed or swapped letter from a word, the first letter kept."""
+    """Yield the words one edit away: a letter added, removed, changed or swapped, but not the first."""
     letters = "abcdefghijklmnopqrstuvwxyz"
     for at in range(1, len(word) + 1):
         yield from (word[:at] + letter + word[at:] for letter in letters)

@@ -1,4 +1,4 @@
-"""Numbers into values of the catalogue, by sex."""
+"""Grading of measurements into values of the catalogue, by sex."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Bands = Mapping[str, tuple[float, float]]
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number and what it tells."""
+    """A quantity with its reference ranges."""
 
     finding: str
     unit: str
@@ -26,7 +26,7 @@ class Quantity:
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     def grade(self, number: float, sex: Sex | None) -> str | None:
-        """The value that a number tells; None between two bands, or where it depends on an unknown sex."""
+        """Return the grade of a number; None between two bands, or if it depends on an unknown sex."""
         bands = [self.male, self.female] if sex is None else [self.male if sex == "male" else self.female]
         grades_met = {_within(band, number) for band in bands}
         return grades_met.pop() if len(grades_met) == 1 else None
@@ -38,6 +38,6 @@ def _within(bands: Bands, number: float) -> str | None:
 
 @lru_cache(maxsize=1)
 def quantities() -> dict[str, Quantity]:
-    """The quantities by name."""
+    """Load the quantities by name."""
     tree = yaml.safe_load((Path(__file__).parent / "grades.yaml").read_text(encoding="utf-8"))
     return TypeAdapter(dict[str, Quantity]).validate_python(tree)

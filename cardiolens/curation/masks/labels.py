@@ -1,4 +1,4 @@
-"""Label maps: what the values of a segmentation convention mean."""
+"""Label maps: the tissue of each value of a segmentation convention."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ LesionKind = Literal["scar", "oedema"]
 
 
 class Tissue(IntEnum):
-    """Tissues that masks tell apart."""
+    """Tissues that masks distinguish."""
 
     BACKGROUND = 0
     RV_BLOOD = 1
@@ -41,7 +41,7 @@ WALL = (Tissue.MYOCARDIUM, Tissue.SCAR, Tissue.OEDEMA, Tissue.OBSTRUCTION)
 
 @dataclass(frozen=True)
 class LabelMap:
-    """The values of one convention."""
+    """One segmentation convention and its values."""
 
     name: str
     source: str
@@ -53,7 +53,7 @@ class LabelMap:
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     def tissue_of(self, sequence: str) -> dict[int, Tissue]:
-        """Tissue by value, on a sequence."""
+        """Return the tissue by value on a sequence."""
         lesion = "oedema" if sequence == "t2" else "scar"
         tissue_by_value: dict[int, Tissue] = {}
         for key, name in self.values.items():
@@ -63,16 +63,16 @@ class LabelMap:
         return tissue_by_value
 
     def told_on(self, sequence: str) -> list[LesionKind]:
-        """The lesions that a mask on a sequence tells."""
+        """Return the lesions that a mask on a sequence labels."""
         tissues = set(self.tissue_of(sequence).values())
         return [kind for kind in self.tells if Tissue[kind.upper()] in tissues]
 
     def fits(self, values: set[int], sequence: str) -> bool:
-        """Whether every value has a meaning."""
+        """Return whether every value has a tissue."""
         return values <= set(self.tissue_of(sequence))
 
     def tissues(self, mask: NDArray[Any], sequence: str) -> Tissues:
-        """A mask as tissues; InputError names values without a meaning."""
+        """Convert a mask to tissues; InputError names values without a tissue."""
         tissue_of = self.tissue_of(sequence)
         values, places = np.unique(mask, return_inverse=True)
         unknown = [value for value in values.tolist() if value not in tissue_of]
@@ -88,14 +88,14 @@ class LabelMap:
 
 @lru_cache(maxsize=1)
 def label_maps() -> dict[str, LabelMap]:
-    """The conventions by name."""
+    """Load the conventions by name."""
     tree = yaml.safe_load((Path(__file__).parent / "labels.yaml").read_text(encoding="utf-8"))
     maps = {name: {"name": name, **entry} for name, entry in tree.items()}
     return TypeAdapter(dict[str, LabelMap]).validate_python(maps)
 
 
 def label_map(name: str) -> LabelMap:
-    """A convention by its name; InputError lists the legal ones."""
+    """Return a convention by name; InputError lists the legal names."""
     if name not in label_maps():
         raise InputError(f"label map {name!r} is not known; choose one of {', '.join(label_maps())}")
     return label_maps()[name]

@@ -1,4 +1,4 @@
-"""Answers that a mask can give, by the finding's name, and reasons where it cannot."""
+"""Answers that a mask gives, by name of the finding, and the reasons where it gives none."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ Segments = frozenset[int]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Values of a finding and what they rest on; a reason where it is not certain, no values if not told."""
+    """Values of a finding with their measurements; `reason` if uncertain, no values if unknown."""
 
     values: tuple[str, ...] = ()
     reason: Reason | None = None
@@ -42,14 +42,14 @@ class Answer:
 
 @dataclass(slots=True)
 class Measures:
-    """Numbers of a study's masks by name, with units in the names."""
+    """Measurements and answers of a study's masks; units are part of the names of numbers."""
 
     numbers: dict[str, float] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
 
 
 def cine(masked: Masked, sex: Sex | None, bsa: float | None, into: Measures) -> None:
-    """Volumes, ejection fractions, mass and thickness of a cine."""
+    """Measure volumes, ejection fractions, mass and thickness of a cine."""
     ed, es = masked.ed, masked.es
     for side, inside in (("lv", ed.cavity), ("rv", ed.of([Tissue.RV_BLOOD]))):
         edv = ed.volume_ml(inside)
@@ -65,7 +65,7 @@ def cine(masked: Masked, sex: Sex | None, bsa: float | None, into: Measures) -> 
 
 
 def lesions(masked: Masked, kind: LesionKind, labels: LabelMap, into: Measures) -> None:
-    """Scar or oedema: volume, segments, layers, pattern."""
+    """Measure scar or oedema: volume, segments, layers, pattern."""
     stack = masked.ed
     tissues = [Tissue.SCAR, Tissue.OBSTRUCTION] if kind == "scar" else [Tissue.OEDEMA]
     inside = _islands(stack, stack.of(tissues))
@@ -182,7 +182,7 @@ def _robust(
     *,
     cap_in_doubt: bool,
 ) -> Answer:
-    """The answer of a rule on segments if doubtful ones, and a cap that no slice shows, cannot change it."""
+    """Return a rule's answer if neither uncertain segments nor an invisible apical cap can change it."""
     cap = frozenset({17} if cap_in_doubt else ())
     plain = {rule(surely | subset) for subset in _some(perhaps)}
     if len(plain) > 1:
@@ -193,7 +193,7 @@ def _robust(
 
 
 def _some(perhaps: Segments) -> Iterator[Segments]:
-    """None of some segments, each alone, all but each, and all."""
+    """Yield subsets to test: none, all, each segment alone, and all but each."""
     yield frozenset()
     yield perhaps
     yield from (frozenset({segment}) for segment in perhaps)
@@ -202,7 +202,7 @@ def _some(perhaps: Segments) -> Iterator[Segments]:
 
 @dataclass(frozen=True, slots=True)
 class _Lesion:
-    """A lesion of a mask and what it tells."""
+    """A lesion of a mask, and the answers that it gives."""
 
     masked: Masked
     kind: LesionKind
@@ -263,7 +263,7 @@ class _Lesion:
         return _robust(surely - {17}, doubt - {17}, rule, self.words, cap_in_doubt=reached)
 
     def _with(self, name: str, answer: Answer) -> Answer:
-        """An answer with a structure outside the wall, which most label maps do not tell."""
+        """Add a structure outside the wall to an answer; most label maps do not label it."""
         if not answer.values and answer.reason:
             return answer
         if self.labels.whole_heart:
@@ -286,7 +286,7 @@ class _Lesion:
         return Answer(tuple(name for name, _, _ in _LAYERS if name in layers), words=self.words)
 
     def _pattern(self, segments: Collection[int], layers: Collection[str]) -> tuple[str, ...]:
-        """The rule of protocol 10.3, for the mask as a whole."""
+        """Return the pattern by the rule of protocol 10.3, for the mask as a whole."""
         if len(set(segments) & set(WALL_SEGMENTS)) >= 12:
             return ("diffuse",)
         if len(list(self._components())) >= 3:
@@ -302,7 +302,7 @@ class _Lesion:
 
 
 def _layer(inner: float, outer: float) -> str | None:
-    """The one layer that two depths tell."""
+    """Return the layer that an inner and an outer depth fit, or None if they fit none or several."""
     layers_read = [
         name
         for name, (low, high), (least, most) in _LAYERS
@@ -312,7 +312,7 @@ def _layer(inner: float, outer: float) -> str | None:
 
 
 def _islands(stack: Stack, inside: Mask) -> Mask:
-    """A lesion without islands that are too small to be one."""
+    """Remove islands that are too small to be a lesion."""
     numbered_parts, count = ndimage.label(inside, structure=_TOUCHING)
     sizes = ndimage.sum_labels(inside, numbered_parts, np.arange(1, count + 1))
     voxel = stack.row_mm * stack.column_mm * stack.step_mm / 1000

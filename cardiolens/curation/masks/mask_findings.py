@@ -1,4 +1,4 @@
-"""Finding records of a study from its masks, in the form of `findings-1` items (protocol 9, stage 2)."""
+"""Findings of a study from its masks, as `findings-1` items (protocol 9, stage 2)."""
 
 import math
 from collections.abc import Iterator
@@ -25,14 +25,14 @@ _MOTION = ("cine.lv_motion", "cine.lv_motion_levels", "cine.lv_motion_regions", 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A patient's sex and body surface area in m2, where they are known."""
+    """A patient's sex and body surface area in m2, if known."""
 
     sex: Sex | None = None
     surface: float | None = None
 
     @staticmethod
     def of(sex: Sex | None, height_cm: float, weight_kg: float) -> "Body":
-        """Surface after Mosteller: the root of height times weight over 3600."""
+        """Return the body surface by Mosteller: the root of height times weight over 3600."""
         if not (30 < height_cm < 260 and 1 < weight_kg < 400):
             raise InputError(
                 f"height {height_cm:g} cm and weight {weight_kg:g} kg are not a person's; expected cm and kg"
@@ -43,9 +43,9 @@ class Body:
 def mask_findings(
     folder: Path, labels: str, body: Body | None = None, protocol: str = "openprotocol-1"
 ) -> list[dict[str, Any]]:
-    """One record for every option that a study's masks tell, and one with a reason for every other subtask.
+    """Return a record per option that the masks establish, and one with a reason per other subtask.
 
-    InputError where a mask contradicts its label map, or no short-axis mask is of a sequence that it is for.
+    InputError if a mask contradicts its label map, or if no short-axis mask has a sequence of the label map.
     """
     catalogue = load_catalogue(protocol)
     measures = measure_study(folder, labels, body)
@@ -55,7 +55,7 @@ def mask_findings(
 
 
 def measure_study(folder: Path, labels: str, body: Body | None = None) -> Measures:
-    """Numbers and answers of a study's masks."""
+    """Measure a study's masks."""
     chosen, study = label_map(labels), read_study(folder)
     body = body or Body(study.manifest.sex if study.manifest.sex in ("male", "female") else None)
     measures = Measures()
@@ -76,7 +76,7 @@ def measure_study(folder: Path, labels: str, body: Body | None = None) -> Measur
 
 
 def has_masks(manifest: StudyManifest, labels: LabelMap) -> bool:
-    """Return whether any volume of a study has a mask that a label map is for."""
+    """Return whether any volume of a study has a mask that a label map applies to."""
     return any(_is_for(volume, labels) for volume in manifest.volumes)
 
 

@@ -1,10 +1,10 @@
-"""Reasons why a mask does not tell the answer of a subtask."""
+"""Reasons why a mask does not answer a subtask."""
 
 from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """Why there is no answer, or none that is certain."""
+    """Why there is no certain answer."""
 
     NOT_LABELLED = "not_labelled"  # the label map has no such structure, or no mask of the sequence is there
     ONE_MOMENT = "one_moment"  # end-diastole or end-systole is not labelled

@@ -1,4 +1,4 @@
-"""The mask of a short-axis volume as a stack of tissues in millimetres, as displayed, from base to apex."""
+"""The mask of a short-axis volume: tissues in display orientation, base to apex, in mm."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Tissues of a volume at one moment: (slice, row, column), and the size of a voxel with its slice gap."""
+    """Tissues at one time point, (slice, row, column), with the voxel size including the gap."""
 
     tissues: Tissues
     row_mm: float
@@ -29,11 +29,11 @@ class Stack:
     step_mm: float  # from slice to slice along the normal
 
     def of(self, kinds: Iterable[int]) -> Mask:
-        """Where the tissues of some kinds lie."""
+        """Return where the tissues of some kinds lie."""
         return np.isin(self.tissues, [int(kind) for kind in kinds])
 
     def volume_ml(self, inside: Mask) -> float:
-        """Volume by summation of slices."""
+        """Return the volume of a region by summation of slices."""
         return float(np.count_nonzero(inside)) * self.row_mm * self.column_mm * self.step_mm / 1000
 
     @property
@@ -54,7 +54,7 @@ class Masked:
 
 
 def read_masked(study: Study, manifest: VolumeManifest, labels: LabelMap) -> Masked:
-    """Read the mask of a volume; InputError where it, its affine or its values do not fit."""
+    """Read the mask of a volume; InputError if its shape, affine or values do not fit."""
     assert manifest.mask is not None
     if manifest.declared_layout() is None:
         raise InputError(
@@ -84,7 +84,7 @@ def read_masked(study: Study, manifest: VolumeManifest, labels: LabelMap) -> Mas
 
 
 def _moments(tissues: Tissues, manifest: VolumeManifest, ed: int) -> tuple[int, int | None]:
-    """End-diastole and end-systole: as declared where labelled, else the largest and smallest cavity."""
+    """Return the ED and ES phase: as declared if labelled, else the largest and smallest cavity."""
     areas = np.isin(tissues, [int(kind) for kind in CAVITY]).sum(axis=(0, 2, 3))
     labelled = np.flatnonzero(areas)
     if not len(labelled):
@@ -101,7 +101,7 @@ def _moments(tissues: Tissues, manifest: VolumeManifest, ed: int) -> tuple[int, 
 
 
 def _sizes(study: Study, manifest: VolumeManifest) -> tuple[float, float, float]:
-    """Row, column and slice distance of the displayed mask, mm: its affine's, checked against study.json."""
+    """Return row, column and slice distance in mm from the affine, checked against study.json."""
     assert manifest.mask is not None
     header = parse_header(read_file(study.folder / manifest.mask.path, manifest.most_bytes))
     sizes = manifest.spacing_mm

@@ -1,4 +1,4 @@
-"""The ring of the left ventricle: blood within muscle, by which a wrong label map is seen."""
+"""Check that left ventricular blood lies within a ring of muscle, to detect a wrong label map."""
 
 import numpy as np
 from scipy import ndimage
@@ -15,7 +15,7 @@ _CROSS = ndimage.generate_binary_structure(2, 1)[None]  # neighbours within a sl
 
 
 def check_ring(stack: Stack, path: str, labels: LabelMap, values: set[int], sequence: str) -> None:
-    """Raise InputError unless the tissues lie as those of a heart do."""
+    """Raise InputError if the arrangement of tissues is impossible in a heart."""
     wrong = _wrong(stack)
     if wrong:
         fitting = [
@@ -50,7 +50,7 @@ def _wrong(stack: Stack) -> str | None:
 
 
 def _border(inside: Mask) -> Mask:
-    """Pixels outside that touch the inside within a slice."""
+    """Return the pixels outside a region that touch it within a slice."""
     grown: Mask = ndimage.binary_dilation(inside, structure=_CROSS) & ~inside
     return grown
 

@@ -1,7 +1,7 @@
 """The wall of the left ventricle in polar coordinates: AHA segments, thickness, lesions and their depth.
 
-Angles are those of the protocol, 0 at image right, 90 up; the middle of the septum is put to 180 degrees
-where the right ventricle is labelled. Radii come from areas in narrow sectors: finer than a pixel.
+Angles follow the protocol: 0 at image right, 90 up. If the right ventricle is labelled, the middle of the
+septum is rotated to 180 degrees. Radii are computed from areas of narrow sectors, to sub-pixel accuracy.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _BASAL_SECTORS = (6, 1, 2, 3, 4, 5)  # of 60 degrees from 0 on
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One slice: the segment and the bin of every wall sub-pixel, and inner and outer radius of every bin."""
+    """One slice: segment and angular bin of each wall sub-pixel, inner and outer radius of each bin."""
 
     number: int
     box: tuple[slice, slice]  # rows and columns around the ventricle; all below are of it alone
@@ -38,12 +38,12 @@ class Slice:
     outer: Floats
 
     def of(self, inside: Mask) -> Mask:
-        """This slice of a stack's region, in sub-pixels."""
+        """Return this slice of a stack's region, in sub-pixels."""
         return fine(inside[self.number][self.box])
 
     @property
     def complete(self) -> bool:
-        """Whether the wall is a closed ring around a cavity."""
+        """Return whether the wall is a closed ring around a cavity."""
         return bool((self.inner > 0).all() and (self.outer > self.inner).all())
 
 
@@ -58,7 +58,7 @@ class Wall:
     has_cap: bool  # whether slices of wall alone lie beyond the cavity
 
     def thickness(self) -> dict[int, float]:
-        """Median thickness of segments 1 to 16, mm, from closed rings."""
+        """Return the median thickness of segments 1 to 16 in mm, from closed rings."""
         closed = [ring for ring in self.slices if ring.complete]
         thickness_of: dict[int, list[float]] = {}
         for ring in closed:
@@ -68,7 +68,7 @@ class Wall:
         return {segment: float(np.median(values)) for segment, values in thickness_of.items() if values}
 
     def share(self, lesion: Mask) -> dict[int, float]:
-        """Share of every segment's wall that is a lesion."""
+        """Return the share of each segment's wall that is a lesion."""
         total, part = np.zeros(18), np.zeros(18)
         for ring in self.slices:
             inside = ring.of(lesion)
@@ -77,7 +77,7 @@ class Wall:
         return {segment: part[segment] / total[segment] for segment in SEGMENTS if total[segment]}
 
     def depths(self, lesion: Mask) -> tuple[float, float] | None:
-        """Inner and outer depth of a lesion, 0 at the cavity and 1 outside; None where no ring is closed."""
+        """Return inner and outer depth of a lesion, from 0 at the cavity to 1; None without a closed ring."""
         inner, outer = [], []
         for ring in self.slices:
             inside = ring.of(lesion) & (ring.segments > 0)
@@ -93,7 +93,7 @@ class Wall:
 
 
 def wall_of(stack: Stack) -> Wall:
-    """The wall of a stack, from its base to its apex."""
+    """Return the wall of a stack, from base to apex."""
     cavity = stack.cavity
     with_cavity = np.flatnonzero(cavity.any(axis=(1, 2)))
     turn = _turn(stack)
@@ -111,7 +111,7 @@ def wall_of(stack: Stack) -> Wall:
 
 
 def fine(inside: Mask) -> Mask:
-    """A slice in sub-pixels."""
+    """Upsample a slice to sub-pixels."""
     return inside.repeat(_FINE, axis=0).repeat(_FINE, axis=1)
 
 
@@ -133,7 +133,7 @@ def _slice(stack: Stack, number: int, level: str, turn: float) -> Slice:
 
 
 def _plane(stack: Stack, around: Mask) -> tuple[Floats, Floats]:
-    """Millimetres to the right of and above the middle of a region, for every sub-pixel."""
+    """Return x and y of every sub-pixel in mm, relative to the middle of a region."""
     rows, columns = np.indices(around.shape)
     y = (rows[around].mean() - rows) * stack.row_mm / _FINE
     x = (columns - columns[around].mean()) * stack.column_mm / _FINE
@@ -152,7 +152,7 @@ def _segments(degrees: Floats, level: str) -> NDArray[np.int64]:
 
 
 def _turn(stack: Stack) -> float | None:
-    """Degrees counterclockwise from image left to the septum's middle; None without a right ventricle."""
+    """Return the angle from image left to the septum's middle, in degrees; None without an RV."""
     right, wall, cavity = stack.of([Tissue.RV_BLOOD]), stack.of(WALL), stack.cavity
     toward = 0j
     for number in np.flatnonzero(right.any(axis=(1, 2)) & cavity.any(axis=(1, 2))):

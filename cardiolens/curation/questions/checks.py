@@ -1,4 +1,4 @@
-"""Checks of a report's truth: statements that cannot both be right (protocol 9, stage 4)."""
+"""Consistency checks on a report's answers: combinations that cannot be right (protocol 9, stage 4)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Answers = Mapping[str, Answer]
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A broken rule, and the subtasks that lose their answer where it is an error."""
+    """A broken consistency rule; if it is an error, the subtasks in `fields` lose their answers."""
 
     rule: str
     fields: tuple[str, ...]
@@ -74,7 +74,7 @@ _ENHANCED_WALLS = {"A", "B", "C", "D"}
 
 
 def violations(answers: Answers) -> list[Violation]:
-    """Every rule that the answers break."""
+    """Return every consistency rule that the answers break."""
     broken_rules = [
         Violation(name, fields, severity) for name, fields, severity, broken in _RULES if broken(answers)
     ]

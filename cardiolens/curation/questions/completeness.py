@@ -1,4 +1,4 @@
-"""A finding in its report: why the statements of it may not be all that the report tells."""
+"""Completeness: whether the extracted statements on a finding cover all that the report says about it."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -14,7 +14,7 @@ from cardiolens.report_text.sections import Sentence, sentence_at, sentences
 
 @dataclass
 class Report:
-    """A report, its findings by one extractor, and its sentences."""
+    """A report, the statements that one extractor took from it, and its sentences."""
 
     text: str
     found: Sequence[ReportStatement]
@@ -42,7 +42,7 @@ class Report:
         return self._lacks_places(subtask, stated) if subtask.parent else None
 
     def lacks_parts(self, subtask: Subtask) -> bool:
-        """Return whether one of several structures of a question is not mentioned."""
+        """Return whether a question asks about several structures and one of them is not mentioned."""
         certain = [
             statement
             for statement in self.found
@@ -62,7 +62,7 @@ class Report:
         return any(self._moves(sentence, texts[worst + 1 :]) for sentence in self.pieces)
 
     def has_unread_words(self, subtask: Subtask) -> bool:
-        """Return whether a sentence speaks of a quantity in words that gave no finding: `LV fn N`."""
+        """Return whether a sentence mentions the quantity but yielded no statement: `LV fn N`."""
         read = self._sentences_of([statement for statement in self.found if statement.subtask == subtask.id])
         unread = [
             sentence for sentence in self.pieces if sentence not in read and sentence.section != "silent"
@@ -70,7 +70,7 @@ class Report:
         return any(has_for("words_of_number", subtask.id, self._words(sentence)) for sentence in unread)
 
     def _moves(self, sentence: Sentence, grades: Collection[str]) -> bool:
-        """Return whether a sentence of today names one of these grades of motion of the left heart."""
+        """Return whether a sentence about the current examination names one of these LV motion grades."""
         phrase = self._words(sentence)
         if sentence.section == "silent" or has(words()["right_heart"], phrase):
             return False
@@ -89,7 +89,7 @@ class Report:
         values: Collection[str | None],
         stated: Sequence[ReportStatement],
     ) -> bool:
-        """Return whether a value is hedged, and no other sentence tells it for certain with its place."""
+        """Return whether a value is hedged and no other sentence states it, with a place, for certain."""
         placed_statements = [statement for statement in stated if has(words()["place"], statement.quote)]
         sure = {
             (sentence_at(self.pieces, statement.start), statement.value) for statement in placed_statements
@@ -119,7 +119,7 @@ class Report:
         return False
 
     def _has_unread_sign(self, subtask: Subtask, values: Collection[str | None]) -> bool:
-        """Return whether a finding that is told to be absent has its sign somewhere: `T2+ inf wall`."""
+        """Return whether a finding is stated to be absent but a sign of it appears: `T2+ inf wall`."""
         normal = {option.text for option in subtask.options if option.normal}
         spoken = [sentence for sentence in self.pieces if sentence.section != "silent" and not sentence.asks]
         return set(values) <= normal and any(
@@ -154,14 +154,14 @@ class Report:
         return Reason.SEVERAL_VALUES if several and subtask.id in words()["kinds"] else None
 
     def _has_unread_motion(self) -> bool:
-        """Return whether a sentence names a grade of motion and gave no finding: `AK segs 4, 7`."""
+        """Return whether a sentence names a motion grade but yielded no statement: `AK segs 4, 7`."""
         read = self._sentences_of([statement for statement in self.found if statement.subtask == "C06"])
         return any(
             self._moves(sentence, words()["motion"]) for sentence in self.pieces if sentence not in read
         )
 
     def _has_open_range(self, subtask: Subtask, sentence: Sentence) -> bool:
-        """Return whether places are told from here to there, which may or may not hold what lies between."""
+        """Return whether places are given as a range, which may or may not include those in between."""
         phrase = self._words(sentence)
         if subtask.id not in words()["levels"]:
             return has(words()["range_of_walls"], phrase)
@@ -169,7 +169,7 @@ class Report:
         return between or has(words()["apical_or_apex"], phrase)
 
     def _detailed_elsewhere(self, subtask: Subtask, mine: Collection[Sentence]) -> bool:
-        """Return whether another sentence details the same finding and says nothing of this question."""
+        """Return whether another sentence details the same finding without answering this question."""
         family = words()["details"].get(subtask.parent, [])
         details = [
             statement

@@ -1,4 +1,4 @@
-"""Counts of a run for the terminal and a page; no text, name or number of a report is shown."""
+"""Counts of a run for the terminal and an HTML page, without any report's text, name or number."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ Rows = Sequence[Sequence[object]]
 
 
 def reasons(rejects: Sequence[Mapping[str, Any]]) -> Rows:
-    """How often each reason stands, the most frequent first."""
+    """Count the rejects by stage and reason, the most frequent first."""
     counted = Counter((int(reject["stage"]), str(reject["reason"])) for reject in rejects)
     return [(stage, code, number, meaning_of(code)) for (stage, code), number in counted.most_common()]
 
@@ -25,7 +25,7 @@ def reasons(rejects: Sequence[Mapping[str, Any]]) -> Rows:
 def by_subtask(
     lines: Sequence[Mapping[str, Any]], rejects: Sequence[Mapping[str, Any]], catalogue: Catalogue
 ) -> Rows:
-    """Questions of each subtask by queue, and how many were left out."""
+    """Count the questions of each subtask by review queue, and those left out."""
     queued = Counter((line["subtask"], line["verification"]["queue"]) for line in lines)
     n_rejected = Counter(
         reject["subtask"] for reject in rejects if reject.get("subtask") and reject["stage"] >= 3
@@ -38,7 +38,7 @@ def by_subtask(
 
 
 def page(stages: Mapping[str, int], n_made: Mapping[str, int], reason_rows: Rows, subtask_rows: Rows) -> str:
-    """The page of the counts; every cell is escaped."""
+    """Render the counts as an HTML page; every cell is escaped."""
     parts = [
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
         "<meta http-equiv='Content-Security-Policy' ",

@@ -1,4 +1,4 @@
-"""Diagnoses that a report states, and the many words that make a sentence unsure (protocol 4)."""
+"""Diagnoses stated in a report, and the wording that makes a diagnosis uncertain (protocol 4)."""
 
 import functools
 import re
@@ -19,7 +19,7 @@ def _words() -> Mapping[str, Any]:
 
 
 def diagnoses(text: str, sentences: Sequence[Sentence], catalogue: Catalogue) -> Iterator[ReportStatement]:
-    """Findings on etiology and subtype, sentence by sentence."""
+    """Yield the statements on etiology and subtype, sentence by sentence."""
     if not {"D01", "D02"} <= set(catalogue.subtasks):
         return
     for sentence in sentences:

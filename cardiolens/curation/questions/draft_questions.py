@@ -1,4 +1,4 @@
-"""The whole way from reports and masks to draft questions, stage by stage."""
+"""The pipeline from reports and masks to draft questions, stage by stage."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ Reader = Callable[[Sequence[Record], Catalogue], list[tuple[list[Record], Reject
 
 
 def questions(spec: QuestionsSpec, second: Reader | None = None) -> int:
-    """Make draft questions of reports, masks or both; 0 if there is at least one, else 1."""
+    """Make draft questions from reports, masks or both; return 0 if there is at least one, else 1."""
     started = time.monotonic()
     catalogue = load_catalogue(spec.protocol)
     stages = Stages(spec.out, catalogue.sha256)
@@ -59,7 +59,7 @@ def questions(spec: QuestionsSpec, second: Reader | None = None) -> int:
 def _of_reports(
     spec: QuestionsSpec, stages: Stages, catalogue: Catalogue, second: Reader | None
 ) -> tuple[list[Record], Rejects]:
-    """Lines of reports, and what was left out; nothing where no reports are named."""
+    """Return the lines and rejects of reports; both are empty if no reports are configured."""
     if spec.reports is None or spec.studies is None:
         return [], []
     reports, rejects = read_reports(spec.reports, spec.studies, spec.links)
@@ -80,7 +80,7 @@ def _of_reports(
 def _with_masks(
     spec: QuestionsSpec, masks: Path, stages: Stages, catalogue: Catalogue, of_reports: list[Record]
 ) -> tuple[list[Record], Rejects]:
-    """Lines of reports joined with those of masks, and what was left out of masks."""
+    """Return the lines of reports merged with those of masks, and the rejects of masks."""
     measured, rejects, problems = of_masks(masks, str(spec.labels), spec.protocol, stages, catalogue)
     for problem in problems[:1]:
         say(f"masks of {len(problems)} studies cannot be used, e.g. {problem}")
@@ -94,7 +94,7 @@ def _with_masks(
 
 
 def _read(stages: Stages) -> str:
-    """What the questions were made of, in words."""
+    """Describe the sources of the questions: `3 reports, 2 studies with masks`."""
     sources = (("1-sections", "reports"), ("2-findings.mask", "studies with masks"))
     return ", ".join(f"{stages.counts[name]} {words}" for name, words in sources if name in stages.counts)
 
@@ -110,7 +110,7 @@ def _given(report: Report) -> Record:
 
 
 def _sections(record: Record) -> Mapping[str, Any]:
-    """The body of `sections-1`: stretches of one section, and what else later stages need."""
+    """Build a `sections-1` body: spans by section, and the inputs of later stages."""
     parts: list[Record] = []
     for sentence in sentences(record["text"]):
         if parts and parts[-1]["name"] == sentence.section and not sentence.opens:
@@ -134,7 +134,7 @@ def _rules(stages: Stages, sections: Sequence[Record], catalogue: Catalogue) -> 
 def _second(
     stages: Stages, sections: Sequence[Record], catalogue: Catalogue, second: Reader
 ) -> tuple[list[Record], Rejects]:
-    """Findings of the second extractor; its replies are kept in a store, and not asked for again."""
+    """Return the findings and rejects of the second extractor; its replies are cached in a store."""
     readings = second(sections, catalogue)
     inputs = [
         {**record, "items": items, "rejects": losses}
@@ -152,7 +152,7 @@ def _second(
 def _settled(
     stages: Stages, sections: Sequence[Record], findings: Mapping[str, Sequence[Record]], catalogue: Catalogue
 ) -> tuple[list[Record], list[Record]]:
-    """Stages 3 to 6: truth, checks, drafts, automatic verification."""
+    """Run stages 3 to 6: truth, checks, drafts, automatic verification."""
     inputs = [
         {**record, "findings": {name: records[place]["items"] for name, records in findings.items()}}
         for place, record in enumerate(_inputs(sections))

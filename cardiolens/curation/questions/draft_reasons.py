@@ -1,4 +1,4 @@
-"""Reasons why a report, a finding or an answer was left out, each with what it means to a person."""
+"""Reasons why a report, a finding or an answer was left out, with their explanations."""
 
 from enum import StrEnum
 
@@ -87,6 +87,6 @@ MEANINGS: dict[Reason, str] = {
 
 
 def meaning_of(code: str) -> str:
-    """The meaning of a reason, of a report or of a mask."""
+    """Return the explanation of a reason code of reports or masks."""
     of_masks = {str(reason): meaning for reason, meaning in masks.MEANINGS.items()}
     return (of_masks | {str(reason): meaning for reason, meaning in MEANINGS.items()})[code]

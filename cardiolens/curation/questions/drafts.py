@@ -1,4 +1,4 @@
-"""Draft questions: what two extractors agree on, what one says alone, and what they dispute."""
+"""Draft questions from the answers of one or two extractors: agreed, given by one alone, or disputed."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ Item = dict[str, Any]
 
 
 def truth_of(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
-    """The body of `truth-1`: answers and doubts of each extractor, and the segments that words name."""
+    """Build a `truth-1` body: answers and doubts by extractor, and the segments that quotes name."""
     extractors: dict[str, Any] = {}
     walls_of: dict[str, dict[str, list[str]]] = {}
     for extractor, items in record["findings"].items():
@@ -40,7 +40,7 @@ def truth_of(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
 
 
 def merged(extractors: Mapping[str, Any], catalogue: Catalogue) -> tuple[dict[str, Item], dict[str, str]]:
-    """Items by subtask, and the Reason of every subtask that was spoken of and has none."""
+    """Merge extractors: items by subtask, and a Reason for each subtask mentioned without an answer."""
     items: dict[str, Item] = {}
     refused: dict[str, str] = {}
     for subtask in catalogue.subtasks:
@@ -72,7 +72,7 @@ def merged(extractors: Mapping[str, Any], catalogue: Catalogue) -> tuple[dict[st
 
 
 def check_of(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
-    """The body of `check-1`: the rules that the joined answers break."""
+    """Build a `check-1` body: the consistency rules that the merged answers break."""
     items, _ = merged(record["extractors"], catalogue)
     broken = violations({name: tuple(item["answer"]) for name, item in items.items()})
     if items.get("D01", {}).get("answer") == ["A"] and any(
@@ -88,13 +88,13 @@ def check_of(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
 
 
 def _is_abnormal(item: Mapping[str, Any], catalogue: Catalogue) -> bool:
-    """Return whether a finding, though it may give no answer, says that the images are not normal."""
+    """Return whether a finding contradicts a normal study, even if it gives no answer."""
     normal = {option.text for option in catalogue[item["subtask"]].options if option.normal}
     return item["certainty"] == "certain" and item["value"] is not None and item["value"] not in normal
 
 
 def drafts_of(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
-    """The body of `draft-1`: items with their evidence, and what was refused and why."""
+    """Build a `draft-1` body: items with their evidence, and the refused subtasks with reasons."""
     items, refused = merged(record["extractors"], catalogue)
     blocked = {
         name
@@ -129,7 +129,7 @@ def _not_asked(subtask: Subtask, items: Mapping[str, Item], sequences: Sequence[
 
 
 def automatic_of(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
-    """The body of `auto-1`: the back-check from the quotes alone, legal options, and leaks, item by item.
+    """Build an `auto-1` body: per item, the back-check from its quotes, legal options, and leaks.
 
     Blind probes and duplicates of images need models and images, and are not part of this.
     """
@@ -143,7 +143,7 @@ def automatic_of(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, A
 
 
 def legal_and_silent(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
-    """The body of `auto-1` without a back-check: whether options are legal, and nothing tells the answer."""
+    """Build an `auto-1` body without back-check: only whether options are legal and no id leaks."""
     checked: dict[str, Any] = {}
     for name, item in record["items"].items():
         subtask = catalogue[name]
@@ -163,7 +163,7 @@ def legal_and_silent(record: Mapping[str, Any], catalogue: Catalogue) -> dict[st
 def _from_quotes(
     record: Mapping[str, Any], quotes: Sequence[str], subtask: Subtask, catalogue: Catalogue
 ) -> Answer | None:
-    """What the rules read where they see the evidence and nothing else of the report."""
+    """Return the rules' answer from the quoted evidence alone."""
     gates = [
         item["quote"]
         for items in record["findings"].values()
@@ -185,9 +185,9 @@ def _legal(subtask: Subtask, answer: Answer) -> bool:
 
 
 def _leaks(study_id: str, subtask: Subtask, answer: Sequence[str]) -> bool:
-    """Return whether the id of a study holds a word that tells the answer.
+    """Return whether the id of a study contains a word that gives the answer away.
 
-    Questions are the catalogue's, the same for every answer: `Is T2 signal normal?` tells nothing.
+    Questions come from the catalogue and are the same for every answer, so they cannot leak.
     """
     values = {value for option in subtask.options if option.key in answer for value in option.values}
     words = {word for word in re.split(r"[^a-z0-9]+", study_id.lower()) if word}
@@ -197,7 +197,7 @@ def _leaks(study_id: str, subtask: Subtask, answer: Sequence[str]) -> bool:
 def compact(
     draft: Mapping[str, Any], checked: Mapping[str, Any], catalogue: Catalogue, origin: str = "report"
 ) -> list[Item]:
-    """The lines of `questions.jsonl` of one study: drafts that passed, in the order of the catalogue."""
+    """Build the `questions.jsonl` lines of one study from the drafts that passed, in catalogue order."""
     lines = []
     for name in catalogue.subtasks:
         item = draft["items"].get(name)

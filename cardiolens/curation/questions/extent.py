@@ -1,4 +1,4 @@
-"""Walls and levels that a sentence may name: what tells that a list of places was read in part."""
+"""Walls and levels that a sentence may name, to detect lists of places that were read only in part."""
 
 import re
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ _WALL_OF = {
 
 
 def options_of_extent(sentence: str, subtask: Subtask, *, levels: bool) -> set[str]:
-    """Texts of the options of a subtask, levels or walls, that a sentence may name."""
+    """Return the option texts (levels or walls) of a subtask that a sentence may name."""
     levels_named = {name.removesuffix(" segment") for name in _named(sentence, levels=levels)}
     texts = (option.text for option in subtask.options)
     return {text for text in texts if text.removesuffix(" segment") in levels_named}

@@ -1,6 +1,6 @@
-"""The extractor by a language model: what it is asked, and what of its reply is believed.
+"""Extraction by a language model: its prompts, and the validation of its replies.
 
-It knows nothing of the rules. Its evidence must stand in the report word for word.
+It does not see what the rules extracted. Every quote must occur in the report word for word.
 """
 
 import json
@@ -41,13 +41,13 @@ _KEYS = frozenset({"field", "value", "quote", "certainty"})
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The subtasks that one request is about: those of a sequence, or of the whole patient."""
+    """The subtasks of one request: those of one sequence, or of the whole patient."""
 
     name: str
     subtasks: tuple[Subtask, ...]
 
     def prompt(self, text: str) -> str:
-        """The user message for one report."""
+        """Return the user message for one report."""
         lines = [
             f"- {subtask.id}: {subtask.question} "
             f"Values: {'; '.join(json.dumps(option.text) for option in subtask.options)}"
@@ -57,7 +57,7 @@ class Part:
 
     @property
     def schema(self) -> str:
-        """The JSON schema of a reply."""
+        """Return the JSON schema of a reply."""
         entries = [
             {
                 "type": "object",
@@ -83,7 +83,7 @@ class Part:
 
 
 def parts(catalogue: Catalogue) -> Iterator[Part]:
-    """What a report is asked for, in the order of the catalogue."""
+    """Yield the parts that are requested for a report, in catalogue order."""
     choice_subtasks = [subtask for subtask in catalogue.subtasks.values() if subtask.answer_type != "report"]
     for sequence in dict.fromkeys(subtask.sequence for subtask in choice_subtasks):
         yield Part(sequence, tuple(subtask for subtask in choice_subtasks if subtask.sequence == sequence))
@@ -91,16 +91,16 @@ def parts(catalogue: Catalogue) -> Iterator[Part]:
 
 @dataclass(frozen=True, slots=True)
 class DroppedEntry:
-    """A finding, or with subtask None a whole reply, that is not believed."""
+    """A rejected finding, or a rejected reply if `subtask` is None."""
 
     reason: str
     subtask: str | None = None
 
 
 def read_reply(text: str, reply: str | None, part: Part) -> tuple[list[ReportStatement], list[DroppedEntry]]:
-    """The findings of a reply that quote the report, and what is not believed of it.
+    """Return the findings of a reply whose quotes occur in the report, and the rejected ones.
 
-    A subtask of which any finding is lost gives no answer: what is left of it may be half of the truth.
+    A subtask with any rejected finding gets no answer, as its other findings may be incomplete.
     """
     if reply is None:
         return [], [DroppedEntry(Reason.NO_REPLY)]
@@ -124,7 +124,7 @@ def read_reply(text: str, reply: str | None, part: Part) -> tuple[list[ReportSta
 
 
 def _entries(reply: str) -> Sequence[Any] | None:
-    """The list of findings of a reply; None where it is not exactly the JSON that was asked for."""
+    """Return the list of findings of a reply, or None if it is not exactly the requested JSON."""
     fenced = re.fullmatch(r"\s*```(?:json)?\s*(.*?)\s*```\s*", reply, re.DOTALL)
     try:
         value = parse_json(fenced[1] if fenced else reply)
@@ -166,7 +166,7 @@ def _found(
 
 
 def _whole_words(text: str, start: int, end: int) -> bool:
-    """Return whether a stretch neither begins nor ends within a word: `enhancement` is not `men`."""
+    """Return whether a span starts and ends at word boundaries."""
     cut_before = start > 0 and text[start - 1].isalnum() and text[start].isalnum()
     cut_behind = end < len(text) and text[end - 1].isalnum() and text[end].isalnum()
     return not cut_before and not cut_behind

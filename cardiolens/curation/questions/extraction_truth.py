@@ -1,4 +1,4 @@
-"""Truth of a report by one extractor: an answer per subtask, or the reason why there is none (protocol 9)."""
+"""Truth of a report by one extractor: an answer per subtask, or why there is none (protocol 9)."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ Answer = tuple[str, ...]  # option keys
 
 @dataclass(slots=True)
 class Extraction:
-    """What one extractor makes of a report; a subtask in neither part is not mentioned."""
+    """The answers of one extractor; a subtask in neither `answers` nor `undetermined` is not mentioned."""
 
     answers: dict[str, Answer] = field(default_factory=dict)
     undetermined: dict[str, str] = field(default_factory=dict)  # a Reason, by subtask
@@ -23,7 +23,7 @@ class Extraction:
 
 
 def settle(text: str, statements: Sequence[ReportStatement], catalogue: Catalogue) -> Extraction:
-    """The answers of a report; indeterminate is not absent, and what is not mentioned has no answer."""
+    """Reduce statements to answers. Indeterminate is not absent; what is not mentioned has no answer."""
     extraction = Extraction()
     report = Report(text, statements)
     for subtask in catalogue.subtasks.values():
@@ -52,7 +52,7 @@ def settle(text: str, statements: Sequence[ReportStatement], catalogue: Catalogu
 
 
 def _close(extraction: Extraction, catalogue: Catalogue) -> None:
-    """Take back the answers whose parent has none, or not the one that they need."""
+    """Remove the answers whose parent has no answer, or not one that they depend on."""
     for subtask in catalogue.subtasks.values():
         if subtask.parent is None or subtask.id not in extraction.answers:
             continue
@@ -64,7 +64,7 @@ def _close(extraction: Extraction, catalogue: Catalogue) -> None:
 
 
 def _outcome(report: Report, subtask: Subtask, statements: Sequence[ReportStatement]) -> Answer | str:
-    """Option keys, or the reason why there are none."""
+    """Return option keys, or the reason why there are none."""
     certain = [statement for statement in statements if statement.certainty == "certain"]
     stated = [statement for statement in certain if not statement.measured]
     if reason := _doubt(subtask, stated) or report.lacks(subtask, statements, stated):
@@ -87,7 +87,7 @@ def _outcome(report: Report, subtask: Subtask, statements: Sequence[ReportStatem
 
 
 def _doubt(subtask: Subtask, stated: Sequence[ReportStatement]) -> str | None:
-    """The doubt of a finding that nothing settles; a part that is denied leaves the rest as it is told."""
+    """Return the doubt that no other statement resolves; a partial denial leaves other values valid."""
     normal = {option.text for option in subtask.options if option.normal}
     partial = {Reason.DENIED_IN_PART, Reason.QUALIFIED_DENIAL}
     abnormal_statements = [
@@ -102,20 +102,20 @@ def _doubt(subtask: Subtask, stated: Sequence[ReportStatement]) -> str | None:
 
 
 def _denies(denial: ReportStatement, statements: Sequence[ReportStatement]) -> bool:
-    """Return whether a denial of a kind may be of what is told: of that kind, of none, or of all."""
+    """Return whether a denial of a kind may apply to the abnormal statements."""
     kinds, other_kinds = _kinds([denial]), _kinds(statements)
     more = re.search(r"\b(or|nor|and)\b", denial.quote, re.IGNORECASE)
     return bool(kinds) and (bool(kinds & other_kinds) or not other_kinds or more is not None)
 
 
 def _kinds(stated: Sequence[ReportStatement]) -> set[str]:
-    """Kinds of a finding, such as `focal`, that statements name."""
+    """Return the kinds of a finding, such as `focal`, that statements name."""
     quotes = " ".join(statement.quote for statement in stated)
     return {kind.lower() for kind in re.findall(words()["kind"], quotes, re.IGNORECASE)}
 
 
 def _one(values: tuple[str, ...], subtask: Subtask) -> tuple[str, ...] | str:
-    """The values that may stand together."""
+    """Return the values that may hold together, or the reason why they may not."""
     normal = {option.text for option in subtask.options if option.normal}
     abnormal = tuple(value for value in values if value not in normal)
     parted = subtask.id in words()["parts"]
@@ -133,7 +133,7 @@ def _one(values: tuple[str, ...], subtask: Subtask) -> tuple[str, ...] | str:
 def _with_numbers(
     subtask: Subtask, values: tuple[str, ...], numbers: Sequence[ReportStatement]
 ) -> Answer | str:
-    """The answer of words that no number contradicts, else that of numbers which agree."""
+    """Return the answer of words that no number contradicts, else that of agreeing numbers."""
     number_values = {number.value for number in numbers if number.value is not None}
     if any(number.doubt for number in numbers):
         return next(str(number.doubt) for number in numbers if number.doubt)

@@ -1,4 +1,4 @@
-"""Draft questions of masks, stage by stage, and what stands where a report tells of the same study."""
+"""Draft questions from masks, stage by stage, and their merge with the questions from reports."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -25,9 +25,9 @@ Lines = list[Item]
 def of_masks(
     masks: Path, labels: str, protocol: str, stages: Stages, catalogue: Catalogue
 ) -> tuple[Lines, Rejects, list[str]]:
-    """Lines of the studies whose masks tell anything, what was left out, and what is wrong with masks.
+    """Return question lines of studies with usable masks, the rejects, and the problems with masks.
 
-    InputError where no study has a mask that the label map is for.
+    InputError if no study has a mask that the label map applies to.
     """
     chosen = label_map(labels)
     studies = {study.study_id: study for study in _studies(masks)}
@@ -64,7 +64,7 @@ def _studies(masks: Path) -> Iterator[Study]:
 
 
 def _given(study: Study, labels: str, protocol: str) -> Record:
-    """What decides the findings of a study's masks: the manifest, the label map, and the bytes of masks."""
+    """Return the inputs of a study's mask findings: manifest, label map, and digests of the masks."""
     stored = {
         volume.mask.path: _digest(study.folder / volume.mask.path, volume.most_bytes)
         for volume in study.manifest.volumes
@@ -89,7 +89,7 @@ def _digest(path: Path, most: int) -> str:
 
 
 def _measured(record: Record, studies: Mapping[str, Study]) -> Mapping[str, Any]:
-    """The body of `findings-1`; a mask that cannot be used has no item but the reason."""
+    """Build a `findings-1` body; an unusable mask gives no items but an error in `unfit`."""
     try:
         items = mask_findings(
             studies[record["study_id"]].folder, record["labels"], protocol=record["protocol"]
@@ -100,7 +100,7 @@ def _measured(record: Record, studies: Mapping[str, Study]) -> Mapping[str, Any]
 
 
 def truth_of_masks(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
-    """The body of `truth-1`: answers of the subtasks that masks tell for certain, else the reason."""
+    """Build a `truth-1` body: answers where the masks are certain, otherwise the reason."""
     values: dict[str, set[str]] = {}
     doubts: dict[str, str] = {}
     provenance: dict[str, list[str]] = {}
@@ -124,7 +124,7 @@ def truth_of_masks(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str,
 
 
 def _settled(stages: Stages, inputs: Sequence[Record], catalogue: Catalogue) -> tuple[Lines, Rejects]:
-    """Stages 3 to 6 of masks. A mask has no words, so nothing is read back from them."""
+    """Run stages 3 to 6 for masks, without the back-check: masks have no quotes."""
     truths = stages.run("3-truth.mask", "truth-1", inputs, partial(truth_of_masks, catalogue=catalogue))
     inputs = [record | body(truth) for record, truth in zip(inputs, truths, strict=True)]
     checks = stages.run("4-checks.mask", "check-1", inputs, partial(check_of, catalogue=catalogue))
@@ -149,10 +149,10 @@ def _settled(stages: Stages, inputs: Sequence[Record], catalogue: Catalogue) -> 
 
 
 def joined(of_reports: Lines, masks: Lines, catalogue: Catalogue) -> tuple[Lines, Rejects]:
-    """Lines of reports with what masks say to them, and those that only a mask tells.
+    """Merge the lines of reports and masks.
 
-    A report that a mask contradicts keeps its answer and goes to full review, with the mask's answer beside
-    it. An answer of a mask alone that cannot stand beside the report's is left out.
+    A report's answer that a mask contradicts is kept and goes to full review together with the mask's answer.
+    A mask's answer without a report's is rejected if it is inconsistent with the other answers of the report.
     """
     studies = sorted({line["study"] for line in (*of_reports, *masks)})
     from_reports, measured = _by_study(of_reports), _by_study(masks)
@@ -178,7 +178,7 @@ def _by_study(lines: Lines) -> dict[str, dict[str, Item]]:
 
 
 def _beside(ours: Item, theirs: Item | None) -> Item:
-    """A report's line with the mask's answer to the same question."""
+    """Return a report's line, annotated with the mask's answer to the same question."""
     if theirs is None:
         return ours
     more: dict[str, Any] = {"mask": "agrees"}
@@ -189,7 +189,7 @@ def _beside(ours: Item, theirs: Item | None) -> Item:
 
 
 def _cannot_stand(both: dict[str, Item], alone: Mapping[str, Item], catalogue: Catalogue) -> list[str]:
-    """Subtasks of masks alone that the report speaks against; its own answers go to full review."""
+    """Return the mask-only subtasks that the report contradicts; send its own ones to full review."""
     answers = {name: tuple(line["answer"]) for name, line in {**alone, **both}.items()}
     fields = {
         name

@@ -1,7 +1,7 @@
-"""The bridge from texts to the stream: requests without frames, their completions in a store, and back.
+"""Run text-only requests through the inference stream: plan them, store the completions, read them back.
 
-Of a report a request is one part of the protocol. Its key is the digest of all that is asked, as in a sweep:
-what the store answers already is not asked again.
+There is one request for each report and part of the protocol. Its key is the digest of the whole request, as
+in a sweep, so requests that the store already answers are not sent again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ _MAX_TOKENS = 3072  # of a reply, where the model declares none for reports
 
 @dataclass(frozen=True, slots=True)
 class TextRequest:
-    """A question about a text, whose reply is JSON of a schema."""
+    """A question about a text; its reply is JSON that conforms to a schema."""
 
     text_id: str
     name: str  # of the question, among those on the same text
@@ -58,7 +58,7 @@ class TextRequest:
 
 
 def model_spec(spec: QuestionsSpec, words: Sequence[str]) -> SweepSpec:
-    """The sweep that asks one model about reports; InputError for several, or one that is not greedy."""
+    """Return the sweep of one model over reports; InputError for several models or temperature > 0."""
     if spec.studies is None:
         raise InputError(
             "model: reads reports, and none are named; add reports=... and studies=..., or leave model out"
@@ -67,7 +67,7 @@ def model_spec(spec: QuestionsSpec, words: Sequence[str]) -> SweepSpec:
 
 
 def asking_spec(studies: Path, out: Path, protocol: str, words: Sequence[str]) -> SweepSpec:
-    """The sweep that asks the one model that `words` name about texts; its store and runs go into `out`."""
+    """Return the sweep of the one model in `words` over texts; its store and runs lie in `out`."""
     where = [
         "name=questions",
         "tracker=none",
@@ -95,14 +95,14 @@ def asking_spec(studies: Path, out: Path, protocol: str, words: Sequence[str]) -
 def ask(
     sweep: SweepSpec, sections: Sequence[Record], catalogue: Catalogue
 ) -> list[tuple[list[Record], Rejects]]:
-    """Findings of one model, and what is not believed of it, of each report in order."""
+    """Return the findings of one model and its rejects, for each report in order."""
     planned = plan_of(sweep, sections, catalogue)
     execute_plan(planned)
     return extractions_from_completions(planned, sections, catalogue)
 
 
 def execute_plan(planned: Plan) -> None:
-    """Ask what the store does not answer yet."""
+    """Run the requests that the store does not answer yet."""
     remaining = {name: missing_of(planned, name) for name in planned.identities}
     if any(work.left for work in remaining.values()):
         documents.log_to(planned.run)
@@ -114,7 +114,7 @@ def execute_plan(planned: Plan) -> None:
 
 
 def plan_of(sweep: SweepSpec, sections: Sequence[Record], catalogue: Catalogue) -> Plan:
-    """A plan whose requests are on disk: each report and each part of the protocol once."""
+    """Write a plan to disk: one request for each report and part of the protocol."""
     requests = [[_about(record, part) for part in _parts(record, catalogue)] for record in sections]
     return plan_texts(sweep, requests, protocol=catalogue.protocol, catalogue_sha256=catalogue.sha256)
 
@@ -126,7 +126,7 @@ def plan_texts(
     protocol: str = "",
     catalogue_sha256: str = "",
 ) -> Plan:
-    """A plan whose requests are on disk: those on each text, which stay together."""
+    """Write a plan to disk; the requests on one text stay in one part file."""
     (model,) = sweep.model
     store, run = Store(sweep.store), run_of(sweep)
     with fault_of(model.name):
@@ -159,7 +159,7 @@ def plan_texts(
 
 
 def replies_of(planned: Plan, requests: Sequence[TextRequest]) -> list[str | None]:
-    """The whole reply to each request; None where there is none, or where its limit cut it."""
+    """Return the reply to each request, or None if it is missing or truncated."""
     (model,) = planned.spec.model
     identity = planned.identities[model.name]
     replies = _replies(planned.store.completions(identity.model_key))
@@ -169,7 +169,7 @@ def replies_of(planned: Plan, requests: Sequence[TextRequest]) -> list[str | Non
 def extractions_from_completions(
     planned: Plan, sections: Sequence[Record], catalogue: Catalogue
 ) -> list[tuple[list[Record], Rejects]]:
-    """What the store's completions say of each report; a request without one is a reject."""
+    """Read the findings and rejects of each report from the store; a missing completion is a reject."""
     requests = [[(part, _about(record, part)) for part in _parts(record, catalogue)] for record in sections]
     replies = iter(
         replies_of(planned, [request for record_requests in requests for _, request in record_requests])
@@ -192,7 +192,7 @@ def extractions_from_completions(
 
 
 def _parts(record: Mapping[str, str], catalogue: Catalogue) -> list[Part]:
-    """What a text is asked for: everything, or the fields of its sequence where it names one."""
+    """Return the parts to request for a text: all, or only those of its sequence if it has one."""
     return [part for part in parts(catalogue) if record.get("sequence") in (None, part.name)]
 
 
@@ -229,7 +229,7 @@ def _request(model: ModelSpec, identity: Identity, text_request: TextRequest) ->
 
 
 def _replies(completions: Path) -> dict[str, str]:
-    """Whole replies by request key; one that its limit cut is none."""
+    """Return the replies by request key, without truncated ones."""
     columns = ("request_key", "text", "finish_reason", "status")
     rows = tables.read(completions, tables.COMPLETIONS, columns)
     rows = rows.filter(pc.equal(rows["status"], "ok"))
@@ -241,13 +241,13 @@ def _replies(completions: Path) -> dict[str, str]:
 
 
 def _one_model(word: str) -> str:
-    """`model=name` as the list that a sweep expects."""
+    """Return `model=name` as the list that a sweep expects."""
     name, _, value = word.partition("=")
     return f"model=[{value}]" if name == "model" and not value.startswith("[") else word
 
 
 def _quoted(value: Path | str) -> str:
-    """A path as a word of the command line, whatever characters it holds."""
+    """Quote a path for the command line."""
     escaped = str(value).replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 

@@ -1,4 +1,4 @@
-"""Numbers of a report, with units, and the options that they tell for a sex and a body size."""
+"""Measurements in a report, classified into options by sex and body size."""
 
 import functools
 import re
@@ -25,7 +25,7 @@ Band = tuple[float, float, str]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The option that a number tells, or the options that it stands between."""
+    """The option that a measurement falls into, or the options that it lies between."""
 
     value: str | None
     near: tuple[str, ...] = ()
@@ -33,12 +33,12 @@ class Reading:
 
 @functools.cache
 def ranges() -> Mapping[str, Any]:
-    """The packaged names, units and bands, read once."""
+    """Load the packaged names, units and reference ranges once."""
     return read_yaml(Path(__file__).parent / "ranges.yaml")
 
 
 def sex_of(text: str, stated_sex: str | None) -> str | None:
-    """The sex that is given, else the only one that the text names."""
+    """Return the declared sex, else the sex that the text names if it names only one."""
     if stated_sex in ("male", "female"):
         return stated_sex
     sexes = [sex for sex, words in ranges()["sexes"].items() if re.search(words, text, re.IGNORECASE)]
@@ -46,7 +46,7 @@ def sex_of(text: str, stated_sex: str | None) -> str | None:
 
 
 def read_number(quantity: str, low: float, high: float, sex: str | None) -> Reading:
-    """What a number tells; without a known sex, what it tells under both."""
+    """Classify a measurement; if sex is unknown, only if both reference ranges agree."""
     bands: Mapping[str, list[Band]] = ranges()["quantities"][quantity]["bands"]
     bands_read = [_of_bands(bands[either_sex], low, high) for either_sex in ([sex] if sex else sorted(bands))]
     values = {band.value for band in bands_read}
@@ -58,7 +58,7 @@ def read_number(quantity: str, low: float, high: float, sex: str | None) -> Read
 
 
 def measured(text: str, sentences: list[Sentence], sex: str | None) -> Iterator[ReportStatement]:
-    """Findings of the numbers of a text, in the sections that speak of today."""
+    """Yield statements from the measurements in a text, from sections about the current examination."""
     body = re.search(ranges()["body_surface"], text, re.IGNORECASE)
     surface = float(body[1].replace(",", ".")) if body else None
     for sentence in sentences:
@@ -114,7 +114,7 @@ def _first(phrase: str, names: list[str], unit: str) -> re.Match[str] | None:
 
 
 def _values(phrase: str, first: re.Match[str], unit: str) -> Iterator[tuple[tuple[float, float], int, bool]]:
-    """Numbers of one unit from the first on: both ends, where they end, and whether they are of the past."""
+    """Yield measurements of one unit: (low, high), end offset, and whether it is an earlier one."""
     past = re.compile(rf"\b({'|'.join(ranges()['past'])})\b", re.IGNORECASE)
     head = re.split(ranges()["today"], phrase[: first.start()], flags=re.IGNORECASE)[-1]
     told_before = re.search(ranges()["elsewhere"], head, re.IGNORECASE) is not None

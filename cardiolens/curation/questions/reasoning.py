@@ -1,7 +1,7 @@
-"""A judge of reasoning about cases of MedThinkVQA: what a model is asked, and what of it is believed.
+"""A model as judge of reasoning about MedThinkVQA cases: its prompts, and the validation of its replies.
 
-Steps come split, so that model and people speak of the same ones. The judge is told the answer and the
-discussion of the case: it is no reader.
+The steps are split beforehand, so that the model and people judge the same ones. Unlike a reader, the judge
+sees the answer and the discussion of the case.
 """
 
 import json
@@ -50,7 +50,7 @@ _LEGAL = f"is_factual and is_critical (true or false) and error_types (a list of
 
 @dataclass(frozen=True, slots=True)
 class StepVerdict:
-    """What a judge or a person says of one step."""
+    """The verdict of the judge or of a person on one step."""
 
     is_factual: bool
     is_critical: bool
@@ -59,7 +59,7 @@ class StepVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """The steps of one reader about one case, and what people say of each where they were asked."""
+    """The steps of one reader about one case, with people's verdicts if there are any."""
 
     line: int  # of its file
     case: int  # line of the case in the data, from 1
@@ -68,7 +68,7 @@ class Reasoning:
 
 
 def read_reasoning(path: Path, n_cases: int) -> list[Reasoning]:
-    """Every line of a file of steps; InputError names line and field, what is legal, and the remedy."""
+    """Read a file of steps; InputError names line and field, the legal values, and the remedy."""
     try:
         lines = read_text(path).splitlines()
     except (OSError, UnicodeError) as error:
@@ -105,7 +105,7 @@ def _is_step(text: object) -> bool:
 
 
 def _verdicts(entries: object, count: int) -> tuple[StepVerdict, ...] | None:
-    """Verdicts on so many steps; None where they are anything else."""
+    """Parse `count` verdicts; None if the entries are anything else."""
     if not isinstance(entries, list) or len(entries) != count:
         return None
     verdicts = [_verdict(entry) for entry in entries]
@@ -125,7 +125,7 @@ def _verdict(entry: object) -> StepVerdict | None:
 
 
 def requests(source: Source, reasonings: Sequence[Reasoning]) -> list[TextRequest]:
-    """What the judge is asked, a request for each line of steps."""
+    """Return the requests to the judge, one for each line of steps."""
     cases = {reasoning.case for reasoning in reasonings}
     embedded = embeds(source)
     prompts = {
@@ -179,7 +179,7 @@ def _schema(count: int) -> str:
 
 
 def read_verdicts(reply: str | None, count: int) -> tuple[StepVerdict, ...] | None:
-    """The verdicts of a reply, one a step; None where it is not just that."""
+    """Parse a reply into one verdict per step; None if it does not match the schema."""
     try:
         read = parse_json(reply or "")
     except ValueError:
@@ -188,7 +188,7 @@ def read_verdicts(reply: str | None, count: int) -> tuple[StepVerdict, ...] | No
 
 
 def judged_line(reasoning: Reasoning, verdicts: tuple[StepVerdict, ...] | None) -> str:
-    """A line of the file of verdicts; `judge` is null where the model gave none."""
+    """Return a line of the verdicts file; `judge` is null if the model's reply was invalid."""
     judge = None if verdicts is None else [asdict(verdict) for verdict in verdicts]
     return (
         json.dumps({"line": reasoning.line, "case": reasoning.case, "judge": judge}, ensure_ascii=False)

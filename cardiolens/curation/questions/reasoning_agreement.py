@@ -1,4 +1,4 @@
-"""How far a judge of reasoning agrees with people, over steps that both judged."""
+"""Agreement between the judge of reasoning and people, over the steps that both judged."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ _LABELS: dict[str, Callable[[StepVerdict], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class LabelAgreement:
-    """Agreement on one label, with 95 % intervals over cases; NaN where undefined."""
+    """Agreement on one label, with 95 % intervals over cases; NaN if undefined."""
 
     label: str
     n_steps: int
@@ -43,7 +43,7 @@ class LabelAgreement:
 
 
 def agreement(reasonings: Sequence[Reasoning], judgements: Sequence[JudgedSteps]) -> Iterator[LabelAgreement]:
-    """Agreement on every label, over the steps that people and judge both have verdicts on."""
+    """Yield the agreement on every label, over the steps with verdicts of both people and judge."""
     pairs = [
         (judgement.case, person, judge)
         for judgement, verdicts in zip(reasonings, judgements, strict=True)
@@ -73,7 +73,7 @@ def agreement(reasonings: Sequence[Reasoning], judgements: Sequence[JudgedSteps]
 
 
 def _mcc(counts: Floats) -> Floats:
-    """Matthews' correlation of tables (..., 2, 2); NaN where one side always says the same."""
+    """Return Matthews' correlation of tables (..., 2, 2); NaN if one side has a single class."""
     (no_no, no_yes), (yes_no, yes_yes) = np.moveaxis(counts, (-2, -1), (0, 1))
     rows, columns = counts.sum(axis=-1), counts.sum(axis=-2)
     spread = np.sqrt(rows[..., 0] * rows[..., 1] * columns[..., 0] * columns[..., 1])

@@ -1,7 +1,7 @@
-"""Reports as files or as rows of a table, and the study that each belongs to.
+"""Reading reports from files or rows of a table, and linking each to its study.
 
-A name, number or date of a patient stands in file names and texts; none of it is told in a message. A
-report is named by its place in the source and by a digest of its text.
+File names and texts may contain names, numbers or dates of patients, so no message quotes them. Messages
+refer to a report by its position in the source or by a digest of its text.
 """
 
 import csv
@@ -27,7 +27,7 @@ _SEXES = {"m": "male", "male": "male", "f": "female", "female": "female", "w": "
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report that belongs to a study."""
+    """A report that is linked to a study."""
 
     report_id: str  # of its text
     number: int  # its place in the source
@@ -49,14 +49,14 @@ Rejects = list[dict[str, Any]]
 
 
 def reject(stage: int, reason: str, **where: Any) -> dict[str, Any]:
-    """A line of `rejects.jsonl`."""
+    """Return a line of `rejects.jsonl`."""
     return {"stage": stage, "reason": str(reason), **where, "meaning": meaning_of(str(reason))}
 
 
 def read_reports(reports: Path, studies: Path, links: Path | None) -> tuple[list[Report], Rejects]:
-    """All reports that can be read and belong to one study each, and those left out.
+    """Return the readable reports that are linked to exactly one study each, and the rejects.
 
-    InputError where there is no report or no study at all.
+    InputError if there is no report or no study at all.
     """
     study_of = dict(_studies(studies))
     names = _names(study_of, {} if links is None else read_links(links))
@@ -79,7 +79,7 @@ def read_reports(reports: Path, studies: Path, links: Path | None) -> tuple[list
 
 
 def read_links(path: Path) -> dict[str, str]:
-    """Study ids by accession number: of a CSV file with the columns accession and study_id, or of `links`."""
+    """Read study ids by accession number, from CSV with these columns or JSON Lines of `links`."""
     try:
         text = read_text(path, _MOST_TABLE)
         if text.lstrip()[:1] in ("{", "["):  # JSON Lines, whatever the file is called
@@ -112,7 +112,7 @@ def _studies(folder: Path) -> Iterator[tuple[str, StudyManifest]]:
 
 
 def _names(studies: Mapping[str, StudyManifest], links: Mapping[str, str]) -> dict[str, str]:
-    """Studies by every name that a report may give; a name of two studies leads to none."""
+    """Return study ids by every name that a report may use; ambiguous names are left out."""
     pairs = [(study_id, study_id) for study_id in studies]
     pairs += [(study.report_id, study_id) for study_id, study in studies.items() if study.report_id]
     pairs += [(accession, study_id) for accession, study_id in links.items() if study_id in studies]
@@ -166,7 +166,7 @@ def _id(text: str) -> str:
 
 
 def _one_a_study(reports: list[Report], rejects: Rejects) -> list[Report]:
-    """Reports that are the only one of their study; the same text twice is one report."""
+    """Return the reports that are the only one of their study; identical texts count once."""
     distinct = list({(report.study_id, report.report_id): report for report in reversed(reports)}.values())
     several = Counter(report.study_id for report in distinct)
     for report in distinct:

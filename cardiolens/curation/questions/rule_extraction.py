@@ -1,4 +1,4 @@
-"""The extractor by rules: the one that judges reports, read more strictly, with numbers and diagnoses."""
+"""Extraction by rules: the report reader of scoring, made stricter, plus numbers and diagnoses."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from cardiolens.report_text.sections import Sentence, sentence_at, sentences
 
 
 def extract(text: str, sex: str | None, catalogue: Catalogue) -> list[ReportStatement]:
-    """Every finding of a report, in the order of the catalogue, each checked against the text."""
+    """Extract the statements of a report, each checked against the text."""
     plain = without_names(text)
     pieces = list(sentences(plain))
     statements = [*_stated(plain, pieces, catalogue), *_measured(plain, pieces, sex)]
@@ -27,7 +27,7 @@ def extract(text: str, sex: str | None, catalogue: Catalogue) -> list[ReportStat
 
 
 def without_names(text: str) -> str:
-    """The text with blanks for titles of persons and for the modality, which look like mitral valves."""
+    """Blank out titles of persons and the modality (`MR`), which look like mitral regurgitation."""
     return re.sub(words()["names"], lambda match: " " * len(match[0]), text)
 
 
@@ -50,7 +50,7 @@ def _stated(text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> Iter
 
 
 def _measured(text: str, pieces: list[Sentence], sex: str | None) -> Iterator[ReportStatement]:
-    """Numbers; one whose sentence goes on with another examination or an earlier time is not of today."""
+    """Yield measurements; one followed by a mention of another or earlier examination is historical."""
     for statement in measured(text, pieces, sex):
         rest = text[statement.end : sentence_at(pieces, statement.start).end]
         clause = re.split(r"[,;]", rest)[0]
@@ -59,7 +59,7 @@ def _measured(text: str, pieces: list[Sentence], sex: str | None) -> Iterator[Re
 
 
 def _certainty(finding: Finding, sentence: str) -> str:
-    """The certainty of a finding, less where its sentence tells of the past or of another examination."""
+    """Return the certainty of a finding; lower if its sentence is about the past or another examination."""
     if finding.certainty != "certain":
         return finding.certainty
     if has(words()["over"], sentence) and not has(words()["lasting"], sentence):
@@ -70,7 +70,7 @@ def _certainty(finding: Finding, sentence: str) -> str:
 
 
 def _is_own(sequence: str, sentence: Sentence, phrase: str, text: str) -> bool:
-    """Return whether a sentence, its heading or its section is of a sequence, where that can be told."""
+    """Return whether a sentence is about a sequence, judged by its words, heading and section."""
     techniques = [pattern for pattern in words()["techniques"] if has(pattern, phrase)]
     if len(techniques) > 2 or (len(techniques) > 1 and has(words()["acquired"], phrase)):
         return False
@@ -90,5 +90,5 @@ def _fields(catalogue: Catalogue) -> Iterator[tuple[dict[str, Subtask], str]]:
 
 
 def _is_heading(finding: Finding) -> bool:
-    """Return whether a finding rests on the heading of a section alone: `LGE:`."""
+    """Return whether a finding consists only of a section heading: `LGE:`."""
     return finding.quote.rstrip().endswith(":") and len(finding.quote.split()) <= 4

@@ -1,7 +1,8 @@
-"""A second reading of the reports that models wrote: their text read by a language model beside the rules.
+"""A second reading of the reports that models wrote, by a language model instead of the rules.
 
-The score of a report's text rests on rules that read it. Here a model of the user's choice reads the same
-texts, through the extractor that reads hospital reports, and both are compared. Verdicts and scores stay.
+The score of a report's text is based on entities extracted by rules. Here a model chosen by the user reads
+the same texts with the extractor for hospital reports, and both are compared. Verdicts and scores are not
+changed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +38,7 @@ _REPLIES = ("request_key", "text", "status", "finish_reason", "written_at")
 
 @dataclass(frozen=True, slots=True)
 class ReportTexts:
-    """The judged reports of a run: a verdict of the rules for each, and the text that it is about."""
+    """The judged reports of a run: the rules' verdict on each, and its text."""
 
     verdicts: pa.Table
     sections: tuple[str, ...]  # of each verdict: the id of its text in `records`
@@ -45,13 +46,13 @@ class ReportTexts:
 
 
 def texts_of(run: Run, spec: SweepSpec, catalogue: Catalogue) -> ReportTexts:
-    """The texts of a run as its record names them."""
+    """Return the judged reports of a run, for the models in its manifest."""
     models = documents.read_manifest(run)["models"].values()
     return written_reports(run, Store(spec.store), [facts["model_key"] for facts in models], catalogue)
 
 
 def written_reports(run: Run, store: Store, model_keys: Sequence[str], catalogue: Catalogue) -> ReportTexts:
-    """The texts of tier 2 that were judged; refusals and replies without any text stay out."""
+    """Return the judged texts of tier 2, without refusals and empty replies."""
     verdicts = tables.read(run.verdicts, VERDICTS)
     of_text = pc.and_(pc.equal(verdicts["channel"], "text"), pc.equal(verdicts["status"], "judged"))
     rows = verdicts.filter(of_text)
@@ -80,7 +81,7 @@ def written_reports(run: Run, store: Store, model_keys: Sequence[str], catalogue
 
 
 def entities(items: Sequence[Mapping[str, Any]], sequence: str, catalogue: Catalogue) -> frozenset[Entity]:
-    """The entities of one text by the extractor's findings told for certain, reduced as the rules do."""
+    """Return the entities of a text from its certain findings, reduced as for the rules."""
     statements = [ReportStatement.of(dict(item)) for item in items]
     sure = [
         statement
@@ -97,7 +98,7 @@ def entities(items: Sequence[Mapping[str, Any]], sequence: str, catalogue: Catal
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """Verdicts of the texts that both read: by the rules, the model, and the model against the rules."""
+    """Verdicts on the texts that both read: rules, model, and the model against the rules."""
 
     rules: pa.Table
     model: pa.Table
@@ -105,7 +106,7 @@ class Readings:
     n_unread: int  # texts, each time that they were written, without a usable reply of the model
 
     def scores(self, statistics: StatisticsSpec) -> dict[str, dict[str, dict[str, object]]]:
-        """F1 of entities of each arm with its interval, by `rules`, `model` and `agreement`."""
+        """Return each arm's entity F1 with its interval, by `rules`, `model` and `agreement`."""
         tables_of = {"rules": self.rules, "model": self.model, "agreement": self.agreement}
         return {name: _scores(table, statistics) for name, table in tables_of.items()}
 
@@ -126,7 +127,7 @@ def _scores(verdicts: pa.Table, statistics: StatisticsSpec) -> dict[str, dict[st
 def readings(
     report_texts: ReportTexts, results: Mapping[str, tuple[Sequence[Record], Rejects]], catalogue: Catalogue
 ) -> Readings:
-    """Both readings of each text; a text of which the model's reply was lost is of neither."""
+    """Return both readings of the texts; a text without a usable reply of the model is in neither."""
     unread = {
         number
         for number, (_, rejects) in results.items()
@@ -152,7 +153,7 @@ def readings(
 def _verdict(
     row: Mapping[str, Any], form: ReportForm, gold: frozenset[Entity], entities_read: frozenset[Entity]
 ) -> dict[str, Any]:
-    """A verdict with another reading of the text, and perhaps another truth; overlap of words stays."""
+    """Return a verdict with replaced gold and parsed entities; its text overlap counts are kept."""
     counts = dict(row["counts"]) | entity_counts(form, gold, entities_read)
     return {
         **row,
@@ -169,6 +170,6 @@ def _named(entities: frozenset[Entity]) -> list[str]:
 
 
 def _entities(texts: Sequence[str]) -> frozenset[Entity]:
-    """Entities as verdicts name them: `field: value`."""
+    """Parse entities as verdicts write them: `field: value`."""
     pairs = (text.partition(": ") for text in texts)
     return frozenset((field, value) for field, _, value in pairs)

@@ -1,4 +1,4 @@
-"""AHA segments that a clause names: by number, or by a level and a wall that stand in one clause."""
+"""AHA segments that a clause names, by number or by a level and a wall."""
 
 import re
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _CAP = re.compile(r"\b(apex|apical cap)\b", re.IGNORECASE)
 
 
 def segments(quote: str) -> tuple[int, ...]:
-    """Segments 1 to 17 that a clause names without doubt; empty where it leaves any open."""
+    """Return the segments, 1 to 17, that a clause names; empty if any is ambiguous."""
     if match := _NAMED.search(quote):
         return _numbers(match[1])
     if _RANGE.search(quote):

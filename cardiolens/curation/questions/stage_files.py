@@ -1,4 +1,4 @@
-"""Stages as JSON Lines: one record a report, made again only where its input or the code changed."""
+"""Stages as JSON Lines files: one record per report, remade only if its input or the code changed."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ _SAVED_EVERY = 500  # records; a crash costs no more
 
 @dataclass
 class Stages:
-    """The files of all stages in one folder; `decided_by` is what decides every record besides its input."""
+    """The stage files in one folder; `decided_by` is a digest that enters the key of every record."""
 
     out: Path
     decided_by: str  # digest of the catalogue
@@ -34,7 +34,7 @@ class Stages:
         inputs: Sequence[Record],
         make: Callable[[Record], Mapping[str, Any]],
     ) -> list[Record]:
-        """The records of a stage in the order of its inputs."""
+        """Return the records of a stage in input order, reusing those whose input and code are unchanged."""
         path = self.out / f"{name}.jsonl"
         record_of = {record["input_sha256"]: record for record in read_lines(path)}
         records: list[Record] = []
@@ -63,12 +63,12 @@ class Stages:
 
 
 def body(record: Mapping[str, Any]) -> Record:
-    """A record without its head."""
+    """Return a record without its head."""
     return {name: value for name, value in record.items() if name not in _HEAD}
 
 
 def read_lines(path: Path) -> list[Record]:
-    """Records of a file; none where there is no file, or it is not one of ours."""
+    """Read the records of a file; empty if it is missing or malformed."""
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
         return [dict(parse_json(line)) for line in lines if line]
@@ -77,5 +77,5 @@ def read_lines(path: Path) -> list[Record]:
 
 
 def write_lines(path: Path, records: Any) -> None:
-    """Write records as JSON Lines, whole or not at all."""
+    """Write records as JSON Lines, atomically."""
     tables.write_text(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))

@@ -1,4 +1,4 @@
-"""A finding as both extractors state it, with the words of the report that it rests on."""
+"""A statement on a finding, as both extractors return it, with its evidence in the report."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal

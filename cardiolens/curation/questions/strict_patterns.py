@@ -1,4 +1,4 @@
-"""The packaged words of strictness: patterns of what a report may not be taken to say."""
+"""Packaged patterns (words.yaml) that make extraction strict: what a report must not be taken to say."""
 
 import functools
 import re
@@ -11,16 +11,16 @@ from cardiolens.protocol.tasks.protocol import read_yaml
 
 @functools.cache
 def words() -> Mapping[str, Any]:
-    """The content of words.yaml, read once."""
+    """Load words.yaml once."""
     return read_yaml(Path(__file__).parent / "words.yaml")
 
 
 def has(pattern: str, phrase: str) -> bool:
-    """Return whether a pattern occurs in a text, without regard to case."""
+    """Return whether a pattern occurs in a text, ignoring case."""
     return re.search(pattern, phrase, re.IGNORECASE) is not None
 
 
 def has_for(kind: str, of: str, phrase: str) -> bool:
-    """Return whether a text has the words of a kind for a subtask or sequence; not where there are none."""
+    """Return whether a text matches the pattern of a kind for a subtask or sequence, if there is one."""
     pattern = words()[kind].get(of)
     return pattern is not None and has(pattern, phrase)

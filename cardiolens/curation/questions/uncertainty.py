@@ -1,4 +1,4 @@
-"""Doubt of a single finding: why its value is not told for certain."""
+"""Uncertainty of a single statement: why its value cannot be relied on."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from cardiolens.protocol.tasks.catalogue import Subtask
 
 
 def doubt_of(statement: ReportStatement, subtask: Subtask, sentence: str) -> str | None:
-    """Why the value of a finding is not told for certain; None where it is."""
+    """Return why a finding is uncertain, or None."""
     if statement.value is None:
         return Reason.NO_OPTION
     normal = statement.value in {option.text for option in subtask.options if option.normal}
@@ -42,7 +42,7 @@ def _doubt_of_grade(statement: ReportStatement, subtask: Subtask, *, normal: boo
 def _contradicts_grade(
     statement: ReportStatement, subtask: Subtask, means: Mapping[str, Mapping[str, list[str]]]
 ) -> bool:
-    """Return whether the grades of a clause mean other options than the one that was read."""
+    """Return whether the grades of a clause map to other options than the one that was read."""
     allowed = [
         options[subtask.id]
         for grade, options in means.items()
@@ -60,7 +60,7 @@ def _doubt_of_normal(statement: ReportStatement, subtask: Subtask, sentence: str
 
 
 def _denies_a_part(statement: ReportStatement, subtask: Subtask, sentence: str) -> bool:
-    """Return whether a denial is of a place, or has an exception: it leaves the whole open."""
+    """Return whether a denial is limited to a place or has an exception, and so leaves the rest open."""
     rules = words()
     place_pattern = rules["own_place"].get(subtask.id)
     quote = re.sub(rules["whole_of"], " ", statement.quote, flags=re.IGNORECASE)
@@ -72,7 +72,7 @@ def _denies_a_part(statement: ReportStatement, subtask: Subtask, sentence: str) 
 
 
 def _denies_a_kind(statement: ReportStatement, subtask: Subtask) -> bool:
-    """Return whether a denial is of a kind, a grade or one of several findings: it leaves the others open."""
+    """Return whether a denial is of a kind, grade or one of several findings, leaving the others open."""
     rules = words()
     denied = statement.polarity == "negated" or has(r"\b(no|not|without)\b", statement.quote)
     return (
@@ -85,6 +85,6 @@ def _denies_a_kind(statement: ReportStatement, subtask: Subtask) -> bool:
 
 
 def _before(quote: str, sentence: str, place_pattern: str | None) -> str:
-    """The words right before a clause that may limit it: `the remaining segments contract normally`."""
+    """Return the words before a clause, which may limit it: `the remaining segments contract normally`."""
     head = sentence.partition(quote)[0][-25:]
     return re.sub(place_pattern, "", head, flags=re.IGNORECASE) if place_pattern else head

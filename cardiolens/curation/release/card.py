@@ -1,4 +1,4 @@
-"""The data card of a release: README.md with the head that the Hugging Face hub reads."""
+"""The data card of a release: README.md with the YAML head of the Hugging Face hub."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ _HEAD = {
 
 
 def card(facts: Mapping[str, Any], catalogue: Catalogue) -> str:
-    """Markdown: what the release holds, how answers came about, its canary, and what it is not for."""
+    """Return the card in Markdown: contents, origin of the answers, canary, and limits of use."""
     head = yaml.safe_dump(
         {"license": "other", "license_name": facts["licence"], "pretty_name": facts["name"], **_HEAD},
         sort_keys=False,

@@ -1,4 +1,4 @@
-"""A NIfTI file without free text: what a converter wrote into its header may name a patient."""
+"""Remove free text from NIfTI files; headers written by a converter may name the patient."""
 
 import gzip
 import struct
@@ -15,10 +15,10 @@ _OFFSET, _FIRST = 108, 352  # where the place of the first voxel stands; that pl
 
 
 def without_text(path: Path) -> bytes:
-    """The bytes of a NIfTI-1 file with empty texts, no extensions and nothing behind its last voxel.
+    """Return a NIfTI-1 file with blank text fields, no extensions and no bytes after its last voxel.
 
-    Voxels and geometry are as they were. A file with .gz comes back gzipped, without name and time.
-    InputError for anything else than NIfTI-1, and for a file that lacks voxels.
+    Voxels and geometry are unchanged. A gzipped file stays gzipped, without name and time in its header.
+    InputError for anything but NIfTI-1, and for a truncated file.
     """
     stored = read_file(path)
     zipped = stored.startswith(GZIP_MAGIC)

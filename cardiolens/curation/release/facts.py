@@ -1,4 +1,4 @@
-"""Facts of a release, as its index and its card tell them."""
+"""Facts of a release, for its index and its card."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ Record = dict[str, Any]
 
 
 def described(spec: Release, catalogue: Catalogue, canary: str) -> Record:
-    """The release in its own words: what it is of, and under which licence."""
+    """Return the facts that the user declares: name, number, licence, protocol."""
     return {
         "schema": SCHEMA,
         "name": spec.name,
@@ -35,7 +35,7 @@ def counted(
     cohort_of: Mapping[str, str],
     cohorts: Iterable[str],
 ) -> Record:
-    """Patients, studies and questions by cohort; questions by subtask and class, origin and verification."""
+    """Count patients, studies and questions by cohort, and questions by subtask, class and origin."""
     facts: dict[str, Record] = {}
     for cohort in cohorts:
         study_ids = {

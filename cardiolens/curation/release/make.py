@@ -1,4 +1,4 @@
-"""Making a release: questions and studies under new ids, cohorts by patient, an index and a card."""
+"""Make a release: questions and studies under new ids, cohorts by patient, an index and a card."""
 
 import json
 import secrets
@@ -31,7 +31,7 @@ Record = dict[str, Any]
 
 
 def release(words: Sequence[str]) -> int:
-    """Write the release that the words describe; 0, for one without questions is refused."""
+    """Write a release and return 0; InputError if it would have no questions."""
     spec = read_words(Release, words)
     if spec.out.exists() and (not spec.out.is_dir() or any(spec.out.iterdir())):
         raise InputError(f"out={spec.out}: is not an empty folder; give a new one")
@@ -52,7 +52,7 @@ def release(words: Sequence[str]) -> int:
 def _write(
     spec: Release, catalogue: Catalogue, questions: Sequence[GivenQuestion], studies: Mapping[str, Study]
 ) -> Record:
-    """Write all files of a release, its index last; its facts."""
+    """Write all files of a release, the index last, and return its facts."""
     secret = secrets.token_hex(16)  # kept nowhere: the order of new ids tells nothing of the old ones
     patient_ids = {one.manifest.patient_id for one in studies.values()}
     cohort_of, patients = _cohorts(spec.cohorts, patient_ids, secret)
@@ -81,14 +81,14 @@ def _write(
 
 
 def digests(folder: Path) -> Iterable[tuple[str, int, str]]:
-    """Name, size and SHA-256 of every file of a release but its index, in order of name."""
+    """Yield name, size and SHA-256 of every file of a release except its index, sorted by name."""
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.relative_to(folder).as_posix() != INDEX:
             yield path.relative_to(folder).as_posix(), path.stat().st_size, sha256_of(path)
 
 
 def _asked(spec: Release, catalogue: Catalogue) -> list[GivenQuestion]:
-    """The questions that are released; InputError where nobody stands for an answer."""
+    """Return the questions to release; InputError if unverified ones are not allowed."""
     rows = list(given_questions(spec.questions, catalogue))
     chosen = [row for row in rows if spec.references or row.question.reference is None]
     if len(chosen) < len(rows):
@@ -109,7 +109,7 @@ def _asked(spec: Release, catalogue: Catalogue) -> list[GivenQuestion]:
 
 
 def _studies(spec: Release, study_ids: Iterable[str]) -> dict[str, Study]:
-    """The studies of the questions, by id; others are left out."""
+    """Return the studies of the questions, by id; other studies are left out."""
     chosen: dict[str, Study] = {}
     for path in sorted(spec.studies.glob(f"*/{MANIFEST_NAME}")):
         study = read_study(path.parent)
@@ -128,7 +128,7 @@ def _studies(spec: Release, study_ids: Iterable[str]) -> dict[str, Study]:
 def _cohorts(
     shares: Mapping[str, float], patients: Iterable[str], secret: str
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """The cohort and the new id of each patient, in an order that tells nothing of the old ids."""
+    """Return the cohort and the new id of each patient, in an order that reveals no old ids."""
     ordered = sorted(patients, key=lambda patient_id: _digest(secret, patient_id))
     bounds, total = [], 0.0
     for name, share in shares.items():
@@ -146,7 +146,7 @@ def _digest(secret: str, name: str) -> str:
 
 
 def _link(study: Study, renamed: str, patients: Mapping[str, str]) -> Record:
-    """What leads back from a study of the release, for a file that stays where it is written."""
+    """Return the line of the links file: which study and patient a new id stands for."""
     patient = study.manifest.patient_id
     return {"id": renamed, "study": study.study_id, "patient": patient, "patient_id": patients[patient]}
 
@@ -157,7 +157,7 @@ def _line(
     studies: Mapping[str, Study],
     patients: Mapping[str, str],
 ) -> Record:
-    """A question under new ids, without evidence and without who verified it."""
+    """Return a question under new ids, without its evidence and verifiers' names."""
     study = question.question.study_id
     record = {name: value for name, value in question.record.items() if name != "evidence"}
     if "verification" in record:
@@ -173,7 +173,7 @@ def _line(
 
 
 def _write_dataset(spec: Release) -> None:
-    """The entry by which a sweep in the release's folder names it."""
+    """Write the dataset configuration for sweeps that run in the folder of the release."""
     entry: Record = {"name": spec.name, "studies": "studies", "questions": "questions.jsonl"}
     entry["protocol"] = spec.protocol
     if Path(spec.protocol).is_dir():

@@ -1,4 +1,4 @@
-"""Words of a release, and what they may be."""
+"""Command line words of a release, and their legal values."""
 
 import math
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from cardiolens.config.base import GivenPath, Spec
 
 
 def _shares(value: object) -> object:
-    """`dev:0.3,test:0.7` as a mapping."""
+    """Parse `dev:0.3,test:0.7` into a mapping."""
     if not isinstance(value, str):
         return value
     pairs = [pair.partition(":") for pair in value.split(",")]
@@ -21,7 +21,7 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 
 
 class Release(Spec):
-    """Words of a release."""
+    """The words of a release."""
 
     questions: GivenPath
     studies: GivenPath

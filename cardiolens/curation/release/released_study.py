@@ -1,4 +1,4 @@
-"""A study of a release: its declared facts under new ids, and files without free text."""
+"""Write a study of a release: its manifest under new ids, and files without free text."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from cardiolens.study.manifest import MANIFEST_NAME, Study
 
 
 def write_study(study: Study, folder: Path, patient: str, cohort: str) -> None:
-    """Write a study under new ids: its declared facts but the report's id, and files without free text."""
+    """Write a study under new ids: its manifest without report id, and files without free text."""
     manifest: dict[str, Any] = read_json(study.folder / MANIFEST_NAME)
     manifest = {name: value for name, value in manifest.items() if name != "report_id"}
     manifest |= {"study_id": folder.name, "patient_id": patient, "cohort": [cohort]}
@@ -25,7 +25,7 @@ def write_study(study: Study, folder: Path, patient: str, cohort: str) -> None:
 
 
 def _copy(source: Path, folder: Path, name: str) -> tuple[str, str]:
-    """Write a file without its text; its new name and digest."""
+    """Write a file without free text; return its new name and digest."""
     path = folder / f"{name}{'.nii.gz' if source.name.endswith('.gz') else '.nii'}"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(without_text(source))

@@ -1,4 +1,4 @@
-"""Verifying a release: every file against its index, and patients against cohorts."""
+"""Verify a release: every file against the index, and patients against cohorts."""
 
 import json
 from collections import defaultdict
@@ -17,7 +17,7 @@ MADE_BY_SWEEPS = ("outputs", "stores")  # in the folder that a sweep is started 
 
 
 def verify(folder_name: str) -> int:
-    """Print what a folder has otherwise than its index says; 0 if nothing, else 1."""
+    """Print the differences between a folder and its index; return 0 if there are none, else 1."""
     folder = Path(folder_name)
     lines = list(differences(folder))
     for line in lines:
@@ -27,7 +27,7 @@ def verify(folder_name: str) -> int:
 
 
 def differences(folder: Path) -> Iterator[str]:
-    """Yield a line for each file that is missing, changed or foreign, and for each patient in two cohorts."""
+    """Yield a line per missing, changed or unknown file, and per patient in two cohorts."""
     index = _index(folder)
     digests_here = {name: digest for name, _, digest in digests(folder)}
     for name, file in index.items():

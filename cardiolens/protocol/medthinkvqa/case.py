@@ -22,7 +22,7 @@ _OF_IMAGE = ("id", "path", "caption", "modality", "sub_modality")
 
 @dataclass(frozen=True, slots=True)
 class CaseImage:
-    """One image slot: its file below the root, and what the record says of it."""
+    """One image slot: its file below the root, and its caption and modality."""
 
     number: int  # from 1
     path: str
@@ -32,7 +32,7 @@ class CaseImage:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case; the history, the images and the options are shown, all else is withheld from a reader."""
+    """One case; readers see only the history, the images and the options."""
 
     number: int  # line or row of the file, from 1
     history: str
@@ -45,7 +45,7 @@ class Case:
 
     @property
     def subgroups(self) -> dict[str, str]:
-        """The groups that scores are given for, by attribute; a modality is an attribute of its own."""
+        """Return the subgroups for scores, by attribute; each modality is an attribute."""
         modalities = {image.modality for image in self.images}
         return {
             "images": _band(len(self.images)),
@@ -62,14 +62,14 @@ def _band(count: int) -> str:
 
 
 def field_of(number: int, name: str) -> str:
-    """Name of a field of an image slot, e.g. image_07_path."""
+    """Return the name of a field of an image slot, e.g. image_07_path."""
     return f"image_{number:02d}_{name}"
 
 
 def read_case(record: Mapping[str, Any], number: int, *, embeds: bool = False) -> Case:
-    """Check a record; InputError names the field, the value, the legal set and the remedy.
+    """Parse a record; InputError names the field, the value, the legal values and the remedy.
 
-    `embeds`: an image may have no path, because the file holds it.
+    `embeds`: an image may have no path, because the file embeds it.
     """
     for name in (*_TEXTS, *_ICD):
         _text(record, name)
@@ -98,7 +98,7 @@ def _is_count(value: object) -> bool:
 
 
 def _text(record: Mapping[str, Any], name: str) -> str:
-    """A text, empty where the record has none."""
+    """Return a text field; empty if it is missing or null."""
     value = record.get(name)
     if value is None:
         return ""
@@ -116,7 +116,7 @@ def _needed(record: Mapping[str, Any], name: str) -> str:
 
 
 def _options(value: object) -> tuple[str, ...]:
-    """The texts of five options, from an object or from JSON of one."""
+    """Parse the texts of the five options, from an object or its JSON."""
     pairs = value
     if isinstance(pairs, str):
         try:

@@ -1,4 +1,4 @@
-"""Preparation of a group of cases into one part of the shards, by one worker."""
+"""Prepare a group of cases into one part of the shards, in one worker."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -25,7 +25,7 @@ _FULL = 255.0
 def prepare_cases(
     store: Path, part: str, source: Source, cases: Sequence[Case], *, strict: bool
 ) -> list[Outcome]:
-    """Decode the images of cases into one part; `strict` ends at the first that fails."""
+    """Decode the images of cases into one part; `strict` stops at the first failure."""
     outcomes: list[Outcome] = []
     with part_writer(store, part) as writer:
         for case in cases:
@@ -36,14 +36,14 @@ def prepare_cases(
 
 
 def digest_of_case(source: Source, case: Case) -> str:
-    """Digest of what a case's frames and groups are made of, other than its image files."""
+    """Return the digest of the inputs of a case's frames and subgroups, except its image files."""
     images = [[image.number, image.path] for image in case.images]
     digest = _stamp_of_file(source) if any(not image.path for image in case.images) else None
     return digest_of([_RULES, source.name_of(case.number), images, case.subgroups, digest])
 
 
 def _stamp_of_file(source: Source) -> list[int] | None:
-    """Stamp of a Parquet file that holds the images: where it changes, they may have."""
+    """Return the stamp of a Parquet file with embedded images, to detect changes of these."""
     file_stamp = stamp(source.path)
     return (
         None
@@ -53,7 +53,7 @@ def _stamp_of_file(source: Source) -> list[int] | None:
 
 
 def is_current(source: Source, case: Case, record: StudyRecord) -> bool:
-    """Whether a case is as it was when its record was made; no image is read."""
+    """Return whether a case is unchanged since its record was made, without reading images."""
     return record.manifest_sha256 == digest_of_case(source, case) and all(
         stamp(source.root / path) == file.stamp for path, file in record.files.items()
     )
@@ -100,7 +100,7 @@ def _note(files: dict[str, FileRecord], image: CaseImage, file_stamp: Stamp | No
 
 
 def _volume_row(name: str, case: Case, frames: Sequence[NDArray[np.uint8]]) -> dict[str, object]:
-    """The row of `volumes`; images have no geometry, and no order but that of their slots."""
+    """Return the row of `volumes`; images have no geometry, and no order except their slots."""
     height, width = frames[0].shape[:2]
     return {
         "study_id": name,

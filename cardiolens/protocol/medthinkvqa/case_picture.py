@@ -1,4 +1,4 @@
-"""An image file of any size and mode as the pixels of a frame: grey in one channel, or RGB."""
+"""Decode image files of any size and mode to frame pixels: one grey channel, or RGB."""
 
 import warnings
 from io import BytesIO
@@ -18,12 +18,12 @@ _WHITE = 255
 
 
 def pixels_of(stored: bytes) -> NDArray[np.uint8]:
-    """Decode an image: (height, width) if it is grey, else (height, width, 3); InputError says why not.
+    """Decode an image: (height, width) if it is grey, else (height, width, 3); InputError if it cannot.
 
-    Turned upright as its EXIF orientation says. By mode: bilevel becomes black and white; 8-bit grey stays;
-    more than 8 bits are shown from their lowest value as black to their highest as white; palettes, CMYK,
-    YCbCr, Lab and HSV become RGB; transparent pixels are laid on white. RGB whose three channels are equal in
-    every pixel is stored as the grey image that it shows.
+    The EXIF orientation is applied. By mode: bilevel becomes black and white; 8-bit grey stays; more than 8
+    bits are scaled from the lowest value as black to the highest as white; palettes, CMYK, YCbCr, Lab and HSV
+    become RGB; transparent pixels get a white background. RGB with equal channels in every pixel is stored as
+    grey.
     """
     try:
         with warnings.catch_warnings():
@@ -62,7 +62,7 @@ def _pixels(image: Image.Image) -> NDArray[np.uint8]:
 
 
 def _stretched(deep: NDArray[np.generic]) -> NDArray[np.uint8]:
-    """Values of more than 8 bits from lowest to highest; of one value alone, black."""
+    """Scale values of more than 8 bits from lowest to highest; a constant image becomes black."""
     values = deep.astype(np.float64)
     if not np.isfinite(values).all():
         raise InputError("holds values that are no numbers; save it with 8 bits")

@@ -26,14 +26,14 @@ _LEGAL_STEPS = (
 
 @dataclass(frozen=True, slots=True)
 class CaseResponse:
-    """What a model said of a case beside its letter; steps only where it was asked for them."""
+    """A model's response to a case besides its letter; steps only if they were requested."""
 
     rationale: str = ""
     images: Mapping[int, str] | None = None  # findings of each image shown, by its slot from 1
     summary: str | None = None
 
     def steps(self, n_images: int) -> dict[str, object]:
-        """`prediction_twi` of a case; an image that was not shown has no findings, which is an empty text."""
+        """Return `prediction_twi` of a case; an image that was not shown gets empty findings."""
         if self.summary is None:
             return {}
         answers: dict[str, object] = {"step2_integrated_summary": self.summary}
@@ -46,10 +46,10 @@ class CaseResponse:
 def write_submission(
     path: Path, source: Source, predictions: Mapping[str, str], responses: Mapping[str, CaseResponse]
 ) -> None:
-    """Write every record unchanged and in order with its prediction; InputError for a case without one.
+    """Write every record, unchanged and in order, with its prediction; InputError for a case without one.
 
-    `predictions` and `said` are by name of the study. No letter is guessed: a case whose reply could not be
-    read has none, and the file would not be valid.
+    `predictions` and `responses` are by study name. No letter is guessed: a case with an
+    unreadable reply counts as one without a prediction.
     """
     lines = []
     for number, record in records(source):
@@ -68,7 +68,7 @@ def write_submission(
 
 
 def submission_problems(path: Path, source: Source) -> Iterator[str]:
-    """Yield a line per mistake of a submission: place, field, what is legal, and the remedy."""
+    """Yield a line per error of a submission: location, field, legal values, and remedy."""
     case_records = records(Source(path.parent, path, source.split))
     original = records(source)
     number = 0

@@ -1,4 +1,4 @@
-"""What prompts may tell of cases, in a file beside the questions; what a setting withholds is not read."""
+"""Case texts for prompts, in a file beside the questions; texts that a setting withholds are not read."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping
@@ -23,7 +23,7 @@ Gold = Literal["none", "captions", "findings"]
 
 @dataclass(frozen=True, slots=True)
 class CaseText:
-    """What prompts may tell of one case; None for what no setting of the sweep gives."""
+    """The texts of one case for prompts; None for those that no setting of the sweep needs."""
 
     history: str
     modalities: tuple[str, ...] | None = None  # by slot
@@ -32,12 +32,12 @@ class CaseText:
 
 
 def told_path(questions: Path) -> Path:
-    """The file beside a file of questions."""
+    """Return the path of the case texts beside a file of questions."""
     return questions.with_suffix(".told.jsonl")
 
 
 def write_cases(questions: Path, source: Source, cases: Iterable[Case]) -> None:
-    """Write the questions of cases, and beside them what prompts may tell."""
+    """Write the questions of cases, and their texts for prompts beside them."""
     cases = list(cases)
     write_questions(questions, [_question(source.name_of(case.number), case) for case in cases])
     lines = (
@@ -74,7 +74,7 @@ def _question(name: str, case: Case) -> dict[str, Any]:
 
 
 def read_told(questions: Path, golds: Collection[Gold], *, modalities: bool) -> Mapping[str, CaseText]:
-    """What some settings tell of each case, by study; what none of them gives is left on disk."""
+    """Load the case texts that the given prompt settings need, by study."""
     path = told_path(questions)
     try:
         lines = [parse_json(line) for line in read_text(path).split("\n") if line]

@@ -1,7 +1,7 @@
-"""Invented cases in the form of MedThinkVQA, whose answers are known: no text or image of the real data.
+"""Synthetic cases in the format of MedThinkVQA, without any text or image of the real data.
 
-The answer can be seen in the images: one of them holds a coloured or grey mark, and each mark stands for one
-diagnosis. Captions and findings name the mark, the history does not: who reads that alone can but guess.
+The answer is visible in the images: one of them shows a coloured or grey mark, and each mark stands for one
+diagnosis. Captions and findings name the mark; the history does not, so a reader of it alone can only guess.
 """
 
 import json
@@ -48,7 +48,7 @@ _SHAPES = tuple(_DIAGNOSES)
 
 
 def make_cases(folder: Path, n_test: int = TEST, n_train: int = TRAIN, seed: int = SEED) -> None:
-    """Write `train` and `test` as JSON Lines and as Parquet, with their images; a seed decides the bytes."""
+    """Write `train` and `test` as JSON Lines and Parquet with images; the bytes depend only on the seed."""
     for split, number in (("train", n_train), ("test", n_test)):
         draw = random.Random(f"{seed} {split}")
         records = [_case(folder, split, at, draw) for at in range(1, number + 1)]
@@ -106,7 +106,7 @@ _REASONS = ("pain", "fever", "fatigue", "a routine visit", "cough", "loss of wei
 
 
 def _write_image(path: Path, shape: str | None, draw: random.Random, *, coloured: bool) -> None:
-    """A noisy image, in colour or grey, with a mark in its middle or without."""
+    """Write a noise image, in colour or grey, with or without a mark in its middle."""
     height, width = draw.randint(40, 96), draw.randint(40, 96)
     noise = np.random.default_rng(draw.getrandbits(32)).integers(30, 70, (height, width, 3), np.uint8)
     image = Image.fromarray(noise if coloured else noise[..., 0])

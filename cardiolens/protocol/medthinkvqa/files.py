@@ -1,4 +1,4 @@
-"""The file of a split, JSON Lines or Parquet, and the images that it names or holds."""
+"""The file of a split, JSON Lines or Parquet, and the images that it references or embeds."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ class Source:
 
     @staticmethod
     def of(root: Path, split: Split) -> "Source":
-        """Find the file of a split: JSON Lines before Parquet, which hold the same."""
+        """Find the file of a split; JSON Lines is preferred to Parquet, as their contents are the same."""
         names = [f"{split}.jsonl", f"{split}.parquet"]
         for name in names:
             if (root / name).exists():
@@ -44,21 +44,21 @@ class Source:
         return self.path.suffix == ".parquet"
 
     def name_of(self, number: int) -> str:
-        """Name of the study of a case: its split and its place in the file."""
+        """Return the study name of a case: its split and position in the file."""
         return f"{self.split}-{number:05d}"
 
     def where(self, number: int) -> str:
-        """The place of a case as a message names it."""
+        """Return the location of a case for messages."""
         return f"{self.path}, row {number}" if self.is_parquet else f"{self.path}:{number}"
 
 
 def records(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the records of a file in order, each with its line or row; InputError for one that is none."""
+    """Yield the records of a file with line or row number; InputError for a malformed one."""
     return _rows(source) if source.is_parquet else _lines(source)
 
 
 def cases(source: Source) -> Iterator[tuple[int, Case | InputError]]:
-    """Yield the cases of a file in order; in place of one that cannot be used, the error that names it."""
+    """Yield the cases of a file in order; for an invalid one, its error instead."""
     embedded = embeds(source)
     for number, record in records(source):
         try:
@@ -87,7 +87,7 @@ def _lines(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _rows(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows without embedded images, which are read where they are needed."""
+    """Yield rows without embedded images, which are read on demand."""
     try:
         with tables.open_part(source.path) as file:
             names = [name for name in file.schema_arrow.names if name not in _EMBEDDED]
@@ -103,7 +103,7 @@ def _rows(source: Source) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def embeds(source: Source) -> bool:
-    """Whether the file holds images itself."""
+    """Return whether the file embeds images."""
     if not source.is_parquet:
         return False
     try:
@@ -116,7 +116,7 @@ def embeds(source: Source) -> bool:
 
 
 def image_bytes(source: Source, number: int, image: CaseImage) -> bytes:
-    """The stored bytes of an image of a case: of its file, else of the Parquet row that holds it."""
+    """Return the encoded bytes of an image, from its file or else from the Parquet row."""
     path = source.root / image.path
     if image.path and (path.exists() or path.is_symlink()):
         if not path.resolve().is_relative_to(source.root.resolve()):
@@ -131,7 +131,7 @@ def image_bytes(source: Source, number: int, image: CaseImage) -> bytes:
 
 
 def _embedded(path: Path, number: int, column: str) -> bytes | None:
-    """Bytes of an embedded image feature, {bytes, path} or binary; None where the file has none."""
+    """Return an embedded image, stored as {bytes, path} or binary; None if there is none."""
     with pq.ParquetFile(path) as file:
         if column not in file.schema_arrow.names:
             return None
@@ -147,5 +147,5 @@ def _embedded(path: Path, number: int, column: str) -> bytes | None:
 
 
 def sha256_of_bytes(stored: bytes) -> str:
-    """SHA-256 of bytes in hex."""
+    """Return the SHA-256 of bytes in hex."""
     return hashlib.sha256(stored).hexdigest()

@@ -55,8 +55,8 @@ def tilted(degrees, axis):
 def test_a_cylinder_has_its_volume_and_thickness_in_any_position(radius, pixel, step, degrees, axis):
     """Both borders and the thickness to a fraction of a pixel, with anisotropic pixels and a rotated affine.
 
-    A drawn disc has more or fewer pixels than its area, by up to 4 % for 9 pixels of radius, the same in every
-    slice. So radii are compared, not volumes.
+    A drawn disc has more or fewer pixels than its area, by up to 4 % for 9 pixels of radius, the same in
+    every slice. So radii are compared, not volumes.
     """
     with tempfile.TemporaryDirectory() as root:
         made = heart(pixel=pixel, step=step, radius=lambda z: radius, wall=lambda _: 9.0)
