@@ -21,6 +21,8 @@ def _log_handlers() -> Iterator[None]:
     package = logging.getLogger("cardiolens")
     handlers, level = package.handlers[:], package.level
     yield
+    for handler in set(package.handlers) - set(handlers):
+        handler.close()
     package.handlers[:] = handlers
     package.setLevel(level)
 
