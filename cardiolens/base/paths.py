@@ -6,9 +6,12 @@ PACKAGE = Path(__file__).resolve().parents[1]  # the folder `cardiolens`
 
 
 def shipped(name: str) -> Path:
-    """A folder that is shipped with the package: inside an installed one, beside it in a checkout."""
-    installed = PACKAGE / name
-    return installed if installed.is_dir() else PACKAGE.parent / name
+    """A folder that is shipped with the package: inside an installed one, beside it in a checkout.
+
+    A checkout is known by its pyproject.toml: an older one may hold a folder of that name with caches alone.
+    """
+    is_source = (PACKAGE.parent / "pyproject.toml").is_file()
+    return (PACKAGE.parent if is_source else PACKAGE) / name
 
 
 def checkout() -> Path | None:

@@ -42,7 +42,7 @@ def closure_of(*modules: str, package: Path = PACKAGE) -> list[Path]:
             pending.append((inner if attribute and _file_of(inner, package) else source, True))
         # Importing a.b.c runs the bodies of a and a.b, and no function of theirs.
         pending += [(parent, False) for parent in _parents(name)]
-    folders = {path.parent for path in read}
+    folders = {path.parent for path in read} - {package}  # beside that, a wheel holds conf/ and slurm/
     return sorted({*read, *(file for folder in folders for file in _data_of(folder))})
 
 
@@ -93,7 +93,6 @@ def _statements(node: ast.AST, *, whole: bool) -> Iterator[ast.AST]:
 def _data_of(folder: Path) -> Iterator[Path]:
     """Files of a package that are no code, with those of its folders that are no packages themselves."""
     for path in folder.iterdir():
-        if path.is_dir() and path.name != "__pycache__" and not any(path.rglob("*.py")):
-            yield from (file for file in path.rglob("*") if file.is_file())
-        elif path.is_file() and path.suffix not in {".py", ".pyc"}:
-            yield path
+        if path.is_file() or not any(path.rglob("*.py")):
+            files = [path] if path.is_file() else path.rglob("*")
+            yield from (file for file in files if file.is_file() and file.suffix not in {".py", ".pyc"})

@@ -29,6 +29,7 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(PACKAGE, folder / "cardiolens", ignore=ignored)
     shutil.copytree(PACKAGE.parent / "conf", folder / "conf")
+    shutil.copy(PACKAGE.parent / "pyproject.toml", folder)
     return folder / "cardiolens"
 
 
@@ -98,6 +99,8 @@ def test_imports_inside_functions_count_and_those_for_types_do_not(tmp_path):
         "inner/data/table.json": "{}",
         "inner/other/__init__.py": "",
         "inner/other/words.yaml": "",
+        "inner/gone/__pycache__/gone.cpython-311.pyc": "left by an earlier version",
+        "conf/sweep.yaml": "shipped in a wheel; it is part of the configuration's own digest",
     }.items():
         path = package / name
         path.parent.mkdir(parents=True, exist_ok=True)
