@@ -19,7 +19,7 @@ from cardiolens.score.claims.sentences import signed
 from cardiolens.score.run_results.run_comparison import compare_runs, configuration_changes
 from cardiolens.score.statistics.hypothesis_tests import MARGIN
 from cardiolens.storage.places import Run
-from cardiolens.storage.run_word import read_run
+from cardiolens.storage.run_word import open_run
 
 
 def compare(first: Run, second: Run, margin: float) -> int:
@@ -56,8 +56,7 @@ def main() -> int:
     begin()
     try:
         words = read_words(Words, sys.argv[1:])
-        first, second = (read_run([f"run={folder}"]) for folder in (words.a, words.b))
-        return compare(first, second, words.margin)
+        return compare(open_run("a", words.a), open_run("b", words.b), words.margin)
     except (InputError, RunError) as error:
         return tell(error)
 

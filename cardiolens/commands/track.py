@@ -14,7 +14,7 @@ from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import read_words
 from cardiolens.show.tracker.mirror import check_tracker, track
 from cardiolens.storage import documents
-from cardiolens.storage.run_word import read_run
+from cardiolens.storage.run_word import open_run
 
 
 class Words(Spec):
@@ -28,7 +28,7 @@ def main() -> int:
     begin()
     try:
         words = read_words(Words, sys.argv[1:])
-        run = read_run([f"run={words.run}"])
+        run = open_run("run", words.run)
         tracker = documents.read_configuration(run).tracker
         if words.mode is not None:
             tracker = tracker.model_copy(update={"kind": "wandb", "mode": words.mode})

@@ -15,7 +15,7 @@ def read_runs(argv: Sequence[str]) -> list[Run]:
             folders = [folder.strip() for folder in listed[1:-1].split(",") if folder.strip()]
             if len(set(folders)) < max(2, len(folders)):
                 raise InputError(f"runs={listed}: give two runs or more, each once")
-            return [read_run([f"run={folder}"]) for folder in folders]
+            return [open_run("runs", Path(folder)) for folder in folders]
         case _:
             return [read_run(argv)]
 
@@ -23,10 +23,15 @@ def read_runs(argv: Sequence[str]) -> list[Run]:
 def read_run(argv: Sequence[str]) -> Run:
     """The existing run that `run=outputs/...` names; InputError for other words."""
     match [word.partition("=") for word in argv]:
-        case [("run", "=", folder)] if Path(folder).is_dir():
-            follow(Path(folder))
-            return Run(Path(folder))
         case [("run", "=", folder)]:
-            raise InputError(f"run={folder}: no such folder; give the path that a sweep's last line named")
+            return open_run("run", Path(folder))
         case _:
             raise InputError(f"{' '.join(argv) or 'no words'}: give exactly run=outputs/<name of the run>")
+
+
+def open_run(word: str, folder: Path) -> Run:
+    """The existing run in a folder that a word named; files are written as private as the run's own."""
+    if not folder.is_dir():
+        raise InputError(f"{word}={folder}: no such folder; give the path that a sweep's last line named")
+    follow(folder)
+    return Run(folder)

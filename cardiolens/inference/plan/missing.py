@@ -64,12 +64,12 @@ def missing(requests: Path, completions: Path, max_attempts: int) -> Missing:
     """
     n_shares = 1 + max(map(tables.count_rows, (requests, completions))) // AT_ONCE
     parts = tables.parts(requests)
-    asked = HashPartitions(_ASKED, n_shares, _planned(parts))
+    request_rows = HashPartitions(_ASKED, n_shares, _planned(parts))
     columns = ("request_key", "status")
-    completions_ = tables.from_parts(
+    reply_rows = tables.from_parts(
         completions, COMPLETIONS, columns, partial(HashPartitions, _SAID, n_shares)
     )
-    shares = [_share(asked.of(share), completions_.of(share), max_attempts) for share in range(n_shares)]
+    shares = [_share(request_rows.of(share), reply_rows.of(share), max_attempts) for share in range(n_shares)]
     remaining = np.concatenate([share.left for share in shares], axis=1)
     part, row, attempt = remaining[:, np.lexsort((remaining[1], remaining[0]))]
     ends = np.searchsorted(part, np.arange(len(parts) + 1))

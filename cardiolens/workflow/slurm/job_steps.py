@@ -15,7 +15,7 @@ from cardiolens.inference.stream.pipeline import Streamed
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.storage import documents
 from cardiolens.storage.places import Run, Store, run_of
-from cardiolens.storage.run_word import read_run
+from cardiolens.storage.run_word import open_run
 from cardiolens.study.cohort import read_cohort
 from cardiolens.workflow.slurm.attempt import give_up
 from cardiolens.workflow.slurm.model_job import run_model
@@ -37,7 +37,7 @@ class Words(Spec):
 
 def work(words: Words) -> int:
     """Execute the step of a run that the words name, and return the exit code."""
-    run = read_run([f"run={words.run}"])
+    run = open_run("run", words.run)
     spec = documents.read_configuration(run)
     if run_of(spec).root.resolve() != run.root.resolve():
         raise InputError(
