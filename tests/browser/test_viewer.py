@@ -275,7 +275,7 @@ def are_flips(shown: list[str]) -> bool:
 
 
 def wait_for_labels(page: Page, fits: Callable[[list[str]], bool]) -> None:
-    """Wait until the labels of the list fit; a served list is drawn again some time after a filter changes."""
+    """Wait until the labels of the list fit; a served list is drawn again some time after a change."""
     until = time.monotonic() + 10
     while not fits(shown := labels(page)):
         assert time.monotonic() < until, shown
