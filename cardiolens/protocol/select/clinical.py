@@ -117,7 +117,7 @@ _CASCADES: Mapping[cine.SmallK, Mapping[str, Cascade]] = {
 
 
 def extract(sources: tuple[Source, ...], volumes: Volumes, budget: int, small_k: cine.SmallK) -> list[Frame]:
-    """Frames of the routed sources; of the volumes that they fall back to once those are used up."""
+    """Select frames of the routed sources; once they are used up, of their fallback volumes."""
     capacities = [source.n_frames for source in sources]
     quotas = settle(split(budget, [source.weight for source in sources]), capacities)
     cascades = _CASCADES[small_k]
@@ -133,12 +133,12 @@ def extract(sources: tuple[Source, ...], volumes: Volumes, budget: int, small_k:
 
 
 def quotas(sources: tuple[Source, ...], volumes: Volumes, budget: int) -> Mapping[str, int]:
-    """Number of frames that each volume gives at a budget, by its id; the rule for small K moves none."""
+    """Return the number of frames selected per volume at a budget; the small-K rule does not change it."""
     return Counter(frame.volume_id for frame in extract(sources, volumes, budget, "temporal"))
 
 
 def fallbacks(sources: tuple[Source, ...], volumes: Volumes) -> Volumes:
-    """Volumes that the sources fall back to, in order; sources themselves are used up by then."""
+    """Return the volumes that the sources fall back to, in order, without the routed ones."""
     names = [view for source in sources for view in rules().fallback.get(source.name, ())]
     if not names:
         return ()
@@ -148,5 +148,5 @@ def fallbacks(sources: tuple[Source, ...], volumes: Volumes) -> Volumes:
 
 
 def unknown_levels(routed: Routed) -> bool:
-    """Return whether a cascade would rely on base and apex in a stack of unknown order."""
+    """Return whether a cascade depends on the slice order of a stack whose order is unknown."""
     return any(not v.levels_known and v.volume_id in rules().levels for v in routed.volumes)
